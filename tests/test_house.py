@@ -21,8 +21,8 @@ SOURCE = ROOT / "src"
 PACKAGE = SOURCE / "karat"
 NOT_OURS = {"results", "build", "dist", "__pycache__"}
 HIDDEN = {".ci", ".github"}
-LONGEST_FUNCTION = 60
-LONGEST_FILE = 800
+LONGEST_FUNCTION = 80
+LONGEST_FILE = 1000
 
 
 @cache

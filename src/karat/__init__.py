@@ -21,9 +21,27 @@ if TYPE_CHECKING:
     from karat.analysis import Comparison, Summary
     from karat.api import arun, compare, open, run, summarize  # noqa: A004 -- used as `karat.open`
     from karat.config import Experiment, load, rehearsal
-    from karat.errors import AgentFault, InfrastructureFault, JudgeFault, KaratError, LimitReached, OperatorError
+    from karat.errors import (
+        AgentFault,
+        InfrastructureFault,
+        JudgeFault,
+        KaratError,
+        LimitReached,
+        OperatorError,
+    )
     from karat.journal import RunFolder
-    from karat.records import Answer, Condition, Metric, Reply, Sample, Score, ToolCall, Trial, Turn, Usage
+    from karat.records import (
+        Answer,
+        Condition,
+        Metric,
+        Reply,
+        Sample,
+        Score,
+        ToolCall,
+        Trial,
+        Turn,
+        Usage,
+    )
     from karat.scorers import Verdict
 
 __version__ = "0.1.0"

@@ -8,14 +8,19 @@ from io import TextIOWrapper
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs one command and returns its exit code. Without arguments it is the program, and the process ends with it."""
+    """Runs one command and returns its exit code.
+
+    Without arguments it is the program, and the process ends with it.
+    """
     from karat.cli import cli
     from karat.cli.ending import Ending, leave_in_time
 
-    gc.set_threshold(10_000, 20, 20)  # a run makes many small values without cycles: a tenth of its processor time
+    # a run makes many small values without cycles: a tenth of its processor time
+    gc.set_threshold(10_000, 20, 20)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that cannot show a character shows ? instead
+            # a terminal that cannot show a character shows ? instead
+            stream.reconfigure(errors="replace")
     ending = Ending()
     with ending:
         ending.code = cli.main(arguments, prog_name="karat", standalone_mode=False, obj=ending) or 0

@@ -1,4 +1,7 @@
-"""The Python interface: load, run, open, summarize, compare. The commands use the same functions."""
+"""The Python interface: load, run, open, summarize, compare.
+
+The commands use the same functions.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,9 @@ def run(
     except RuntimeError:
         pass
     else:
-        raise BadOption("karat.run", "an event loop is already running here: use `await karat.arun(...)`")
+        raise BadOption(
+            "karat.run", "an event loop is already running here: use `await karat.arun(...)`"
+        )
     from karat.execution import run_in_own_loop
 
     outcome = run_in_own_loop(
@@ -71,7 +76,9 @@ def run(
         )
     )
     if outcome.reason == "interrupted":
-        raise KeyboardInterrupt(f"stopped; continue with karat.run(..., resume={str(outcome.run.path)!r})")
+        raise KeyboardInterrupt(
+            f"stopped; continue with karat.run(..., resume={str(outcome.run.path)!r})"
+        )
     return outcome.run
 
 
@@ -85,7 +92,10 @@ async def arun(
     conditions: Sequence[str] = (),
     on_event: Callable[[object], None] | None = None,
 ) -> RunFolder:
-    """As `run`, but awaitable. Cancelling it stops at once; answers are kept, and the run can be resumed."""
+    """As `run`, but awaitable.
+
+    Cancelling it stops at once; answers are kept, and the run can be resumed.
+    """
     outcome = await carry_out(
         experiment,
         results=results,
@@ -107,12 +117,17 @@ async def carry_out(
     status: RunStatus | None = None,
     handle_signals: bool = False,
 ) -> Outcome:
-    """What `run`, `arun` and the command do: checks that the experiment can run, then starts the engine."""
+    """What `run`, `arun` and the command do: checks that the experiment can run, then starts the
+    engine.
+    """
     from karat import execution
     from karat.config import Experiment, load
 
     if not isinstance(experiment, (Experiment, str, os.PathLike)):
-        raise BadOption("karat.run", f"want an Experiment or the path of an experiment file, got {experiment!r:.60}")
+        raise BadOption(
+            "karat.run",
+            f"want an Experiment or the path of an experiment file, got {experiment!r:.60}",
+        )
     if not isinstance(experiment, Experiment):
         experiment = load(os.fspath(experiment))
     before = open(resume, results=results) if resume is not None else None
@@ -130,11 +145,12 @@ async def carry_out(
 def open(  # noqa: A001 -- karat.open reads well, and nothing here opens files
     run: RunLike, *, results: str | os.PathLike[str] = "results", to_write: bool = False
 ) -> RunFolder:
-    """A run on disk: by its folder, by (the beginning of) its name or id below `results`, or `"latest"`.
+    """A run on disk: by its folder, by (the beginning of) its name or id below `results`, or
+    `"latest"`.
 
-    In a folder of runs, the newest is opened. A file of results of another tool (an Inspect log, say) is imported
-    into the user's cache first, unless the run is opened `to_write` scores or labels into it: a cache may be
-    cleared at any time. Raises BadRun if no run or several match.
+    In a folder of runs, the newest is opened. A file of results of another tool (an Inspect log,
+    say) is imported into the user's cache first, unless the run is opened `to_write` scores or
+    labels into it: a cache may be cleared at any time. Raises BadRun if no run or several match.
     """
     if isinstance(run, RunFolder):
         return run
@@ -143,22 +159,37 @@ def open(  # noqa: A001 -- karat.open reads well, and nothing here opens files
         from karat.execution.imported import cached_import, format_of
 
         if to_write and (name := format_of(path)) is not None:
-            raise BadRun(str(path), f"holds results of another tool: `karat import {name} {path}` makes a run of it")
+            raise BadRun(
+                str(path),
+                f"holds results of another tool: `karat import {name} {path}` makes a run of it",
+            )
         if not to_write and (imported := cached_import(path)) is not None:
             return imported
         known = "a run folder, or results that `karat import` makes one of"
-        raise BadRun(str(path), f"is a file that karat does not know; want {known} (a table needs `karat import csv`)")
+        raise BadRun(
+            str(path),
+            f"is a file that karat does not know; want {known} (a table needs `karat import csv`)",
+        )
     return _opened(path)
 
 
-def folders(run: str | os.PathLike[str], *, results: str | os.PathLike[str] = "results") -> list[Path]:
-    """The matching run folders, the newest last: several only for a folder of runs. Raises as `open`."""
+def folders(
+    run: str | os.PathLike[str], *, results: str | os.PathLike[str] = "results"
+) -> list[Path]:
+    """The matching run folders, the newest last: several only for a folder of runs.
+
+    Raises as `open`.
+    """
     if not isinstance(run, (str, os.PathLike)):
-        raise BadOption("karat.open", f"want a run, its folder or the beginning of its name, got {run!r:.60}")
+        raise BadOption(
+            "karat.open", f"want a run, its folder or the beginning of its name, got {run!r:.60}"
+        )
     try:
         return _find_runs(run, Path(results))
     except OSError as error:  # a name that is too long, a folder that may not be read
-        raise BadRun(excerpt(os.fspath(run), 60), f"cannot be opened: {unreadable(error)}") from error
+        raise BadRun(
+            excerpt(os.fspath(run), 60), f"cannot be opened: {unreadable(error)}"
+        ) from error
 
 
 def _find_runs(run: str | os.PathLike[str], results: Path) -> list[Path]:
@@ -169,18 +200,31 @@ def _find_runs(run: str | os.PathLike[str], results: Path) -> list[Path]:
     if text == "latest" and below:
         return below[-1:]
     matches = [
-        folder for folder in below if folder.name.startswith(text) or folder.name.rpartition("-")[2].startswith(text)
+        folder
+        for folder in below
+        if folder.name.startswith(text) or folder.name.rpartition("-")[2].startswith(text)
     ]
     if len(matches) == 1:
         return matches
     if matches:
         shown = "".join(f"\n  {folder}" for folder in matches[-5:])
-        raise BadRun(text, f"{len(matches)} runs in {results} match; say which, e.g. one of the newest:{shown}")
+        raise BadRun(
+            text,
+            f"{len(matches)} runs in {results} match; say which, e.g. one of the newest:{shown}",
+        )
     if not below:
-        raise BadRun(text, f"there is no such file or folder, and no run in {results}; `karat run FILE` creates one")
+        raise BadRun(
+            text,
+            (
+                f"there is no such file or folder, and no run in {results}; `karat run FILE` "
+                f"creates one"
+            ),
+        )
     near = did_you_mean(text, [folder.name for folder in below])
     hint = near if "mean" in near else f"; the newest is {below[-1]}"
-    raise BadRun(text, f"there is no such file or folder, and no run in {results} has that name{hint}")
+    raise BadRun(
+        text, f"there is no such file or folder, and no run in {results} has that name{hint}"
+    )
 
 
 def summarize(
@@ -193,20 +237,22 @@ def summarize(
     baseline: str | None = None,
     right: str | None = None,
 ) -> Summary:
-    """Every number of a run, finished or not: `print` it, or use `.table()`, `.to_frame()` and its fields.
+    """Every number of a run, finished or not: `print` it, or use `.table()`, `.to_frame()` and its
+    fields.
 
-    `scorings` (scorer → digest, or its beginning) shows an older scoring than the newest;
-    `level` is that of the intervals. `allow_code`: human studies may run
-    their own code, from their original folder; "changed": even if it has changed since the run was
-    made. `pairs`: "baseline"
-    compares each condition with `baseline` (default: the experiment's, else the first) and with the best, "all" every
-    pair. `right`: for conversations, the match that makes a turn right; None: the run's own. Makes no
-    calls and changes nothing.
+    `scorings` (scorer → digest, or its beginning) shows an older scoring than the newest; `level`
+    is that of the intervals. `allow_code`: human studies may run their own code, from their
+    original folder; "changed": even if it has changed since the run was made. `pairs`: "baseline"
+    compares each condition with `baseline` (default: the experiment's, else the first) and with the
+    best, "all" every pair. `right`: for conversations, the match that makes a turn right; None: the
+    run's own. Makes no calls and changes nothing.
     """
     from karat import analysis as summary
 
     asked: JsonObject = {"pairs": pairs, "baseline": baseline, "right": right}
-    return summary.summarize(open(run), scorings=scorings, level=level, allow_code=allow_code, **asked)
+    return summary.summarize(
+        open(run), scorings=scorings, level=level, allow_code=allow_code, **asked
+    )
 
 
 def compare(
@@ -235,11 +281,20 @@ def compare(
                 hint = f"'{a}' is a condition; name a second one to compare it with"
                 raise BadOption("karat.compare", hint) from error
             raise
-        return summary.compare(first, second, scorings=scorings, level=level, allow_code=allow_code, right=right)
+        return summary.compare(
+            first, second, scorings=scorings, level=level, allow_code=allow_code, right=right
+        )
     if not isinstance(a, str):
         raise BadOption("karat.compare", "want (run, condition, condition) or (run, run)")
     return summary.compare(
-        first, first, condition_a=a, condition_b=b, scorings=scorings, level=level, allow_code=allow_code, right=right
+        first,
+        first,
+        condition_a=a,
+        condition_b=b,
+        scorings=scorings,
+        level=level,
+        allow_code=allow_code,
+        right=right,
     )
 
 
@@ -255,12 +310,13 @@ def gate(
 ) -> Gate:
     """Whether a run meets its thresholds: `.verdict` is "passed", "failed" or "undecided".
 
-    Thresholds are `[CONDITION.]METRIC` → value, and override those of the run's own experiment file. `baseline`:
-    what `max_drop` compares with; "latest:NAME" is the newest other finished run of that experiment below `results`
-    with the same dataset, by content, whose gate neither failed nor left a drop undecided. `corrected`: decides on the
-    scores people would give (`karat label`). The outcome is kept in the run folder, as `gate.jsonl`; where that
-    cannot be written, a warning says so. Raises BadOption for names that the run does not have, and for a run that is
-    its own baseline. Raises BadRun if lines of a journal are missing, added or changed.
+    Thresholds are `[CONDITION.]METRIC` → value, and override those of the run's own experiment
+    file. `baseline`: what `max_drop` compares with; "latest:NAME" is the newest other finished run
+    of that experiment below `results` with the same dataset, by content, whose gate neither failed
+    nor left a drop undecided. `corrected`: decides on the scores people would give (`karat label`).
+    The outcome is kept in the run folder, as `gate.jsonl`; where that cannot be written, a warning
+    says so. Raises BadOption for names that the run does not have, and for a run that is its own
+    baseline. Raises BadRun if lines of a journal are missing, added or changed.
     """
     from karat.analysis.gate import gate as decided
     from karat.analysis.unchanged import unchanged_conditions
@@ -270,7 +326,10 @@ def gate(
     thresholds = _thresholds(settings, min, max, max_drop)
     drops = any(threshold.bound == "max_drop" for threshold in thresholds)
     if baseline is not None and not drops:
-        raise BadOption("--baseline", "nothing is compared with it: name a --max-drop, or `gate.max_drop` in the file")
+        raise BadOption(
+            "--baseline",
+            "nothing is compared with it: name a --max-drop, or `gate.max_drop` in the file",
+        )
     named = settings.get("gate.baseline")
     against, missing = None, None
     if drops and (asked := baseline or (named if isinstance(named, str) else None)) is not None:
@@ -284,7 +343,9 @@ def gate(
 
         summary = with_corrected(folder, summary)
     same = frozenset[str]() if against is None else unchanged_conditions(folder, against)
-    return _kept(folder, decided(summary, thresholds, baseline=compared, no_baseline=missing, unchanged=same))
+    return _kept(
+        folder, decided(summary, thresholds, baseline=compared, no_baseline=missing, unchanged=same)
+    )
 
 
 def _kept(folder: RunFolder, decided: Gate) -> Gate:
@@ -322,13 +383,20 @@ def refuse_thresholds(
     max: Mapping[str, float] | None = None,  # noqa: A002 - as above
     max_drop: Mapping[str, float] | None = None,
 ) -> None:
-    """Raises BadExperiment, before any call, for thresholds that cannot apply to a run of the experiment."""
+    """Raises BadExperiment, before any call, for thresholds that cannot apply to a run of the
+    experiment.
+    """
     from karat.errors import BadExperiment, Fault
     from karat.execution import experiment_scorers, refuse_unknown_gates
 
-    thresholds = _thresholds({key: choice.value for key, choice in experiment.resolved.items()}, min, max, max_drop)
+    thresholds = _thresholds(
+        {key: choice.value for key, choice in experiment.resolved.items()}, min, max, max_drop
+    )
     if not thresholds:
-        raise BadExperiment(str(experiment.path or "experiment"), [Fault(place="gate", message="names no threshold")])
+        raise BadExperiment(
+            str(experiment.path or "experiment"),
+            [Fault(place="gate", message="names no threshold")],
+        )
     experiment, _ = experiment.with_dataset()
     refuse_unknown_gates(experiment, experiment_scorers(experiment), thresholds)
 
@@ -342,8 +410,14 @@ def _thresholds(
     """The experiment's thresholds, overridden by the ones given."""
     from karat.analysis.thresholds import Bound, Threshold, thresholds_of
 
-    given: tuple[tuple[Bound, Mapping[str, float] | None], ...] = (("min", least), ("max", most), ("max_drop", drop))
-    thresholds = {(threshold.bound, threshold.name): threshold for threshold in thresholds_of(settings)}
+    given: tuple[tuple[Bound, Mapping[str, float] | None], ...] = (
+        ("min", least),
+        ("max", most),
+        ("max_drop", drop),
+    )
+    thresholds = {
+        (threshold.bound, threshold.name): threshold for threshold in thresholds_of(settings)
+    }
     for bound, values in given:
         for name, value in (values or {}).items():
             thresholds[bound, name] = Threshold(name=name, bound=bound, value=value)
@@ -358,15 +432,23 @@ def _baseline(asked: RunLike, run: RunFolder, results: Path) -> tuple[RunFolder 
     if newest != "latest" or Path(str(asked)).exists():
         other = open(asked, results=results)
         if other.info.run == run.info.run:
-            raise BadOption("--baseline", f"run {other.info.run} is the run itself: name an earlier run")
+            raise BadOption(
+                "--baseline", f"run {other.info.run} is the run itself: name an earlier run"
+            )
         return other, None
     name, others, held_back = name if colon else run.info.name, 0, 0
     for path in reversed(_runs(results)):
         with suppress(BadRun):  # an unreadable run hides no other
             other = _opened(path)
-            if other.info.run == run.info.run or other.info.name != name or other.info.rehearsed != run.info.rehearsed:
+            if (
+                other.info.run == run.info.run
+                or other.info.name != name
+                or other.info.rehearsed != run.info.rehearsed
+            ):
                 continue
-            alike = other.info.dataset.sha256 == run.info.dataset.sha256 and other.info.shard is None
+            alike = (
+                other.info.dataset.sha256 == run.info.dataset.sha256 and other.info.shard is None
+            )
             if not alike or other.status() != "done":
                 others += 1
             elif read_outcomes(other).held_back:
@@ -387,11 +469,15 @@ def _opened(path: Path) -> RunFolder:
 
 
 def _runs(folder: Path) -> list[Path]:
-    """The run folders in a folder, the newest last, after the unreadable ones and the parts of merged runs."""
+    """The run folders in a folder, the newest last, after the unreadable ones and the parts of
+    merged runs.
+    """
     import msgspec
 
     merged = msgspec.defstruct("Merged", [("runs", list[str])])
-    info_type = msgspec.defstruct("Info", [("run", str, ""), ("created", str, ""), ("merged", merged | None, None)])
+    info_type = msgspec.defstruct(
+        "Info", [("run", str, ""), ("created", str, ""), ("merged", merged | None, None)]
+    )
     runs: list[tuple[Any, Path]] = []
     try:
         files = list(folder.glob("[!.]*/run.json"))
@@ -406,7 +492,12 @@ def _runs(folder: Path) -> list[Path]:
             known = msgspec.json.decode(info.read(), type=info_type)
         runs.append((known, file.parent))
     parts = {part for known, _ in runs if known.merged is not None for part in known.merged.runs}
-    return [path for *_, path in sorted((known.run not in parts, known.created, path) for known, path in runs)]
+    return [
+        path
+        for *_, path in sorted(
+            (known.run not in parts, known.created, path) for known, path in runs
+        )
+    ]
 
 
 def _selection(samples: int | Sequence[str] | None, conditions: Sequence[str]) -> Selection:
@@ -414,10 +505,15 @@ def _selection(samples: int | Sequence[str] | None, conditions: Sequence[str]) -
 
     if samples is None or isinstance(samples, int):
         return Selection(limit=samples, conditions=tuple(conditions))
-    return Selection(samples=(samples,) if isinstance(samples, str) else tuple(samples), conditions=tuple(conditions))
+    return Selection(
+        samples=(samples,) if isinstance(samples, str) else tuple(samples),
+        conditions=tuple(conditions),
+    )
 
 
 def _watch(on_event: Callable[[object], None] | None) -> RunStatus:
     from karat.execution import RunStatus
 
-    return RunStatus(on_event, on_notice=on_event or partial(logging.getLogger("karat").warning, "%s"))
+    return RunStatus(
+        on_event, on_notice=on_event or partial(logging.getLogger("karat").warning, "%s")
+    )

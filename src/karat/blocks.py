@@ -1,7 +1,8 @@
 """What a report is made of, for every renderer: sections of blocks, tables of typed cells.
 
-Values only. Renderers (`karat.document.render`, the viewer's templates) write every cell with `written`, and know
-nothing of metrics, dataset kinds or statistics. Text in a block is plain, and may be foreign, with control characters.
+Values only. Renderers (`karat.document.render`, the viewer's templates) write every cell with
+`written`, and know nothing of metrics, dataset kinds or statistics. Text in a block is plain, and
+may be foreign, with control characters.
 """
 
 from __future__ import annotations
@@ -43,7 +44,11 @@ class Bar(msgspec.Struct, frozen=True):
 
 
 class Text(msgspec.Struct, frozen=True):
-    """Text. A second line is quieter; `code` is set in monospace. `link`: a page's link target, never foreign."""
+    """Text.
+
+    A second line is quieter; `code` is set in monospace. `link`: a page's link target, never
+    foreign.
+    """
 
     text: str | None
     below: str = ""
@@ -53,7 +58,10 @@ class Text(msgspec.Struct, frozen=True):
 
 
 class Number(msgspec.Struct, frozen=True):
-    """A number with a fixed count of decimals. `bar`: its size as a share of the largest in its column."""
+    """A number with a fixed count of decimals.
+
+    `bar`: its size as a share of the largest in its column.
+    """
 
     value: float | None
     digits: int = 2
@@ -113,7 +121,8 @@ class Range(msgspec.Struct, frozen=True):
 class Estimate(msgspec.Struct, frozen=True):
     """A value with its interval; drawn where there is a scale.
 
-    `percent`: a share; with `signed` a difference of shares, in percentage points. `mark` follows the interval.
+    `percent`: a share; with `signed` a difference of shares, in percentage points. `mark` follows
+    the interval.
     """
 
     value: float | None
@@ -145,13 +154,18 @@ class _Found(Protocol):
 
 def estimate(found: _Found | None, **shown: Any) -> Estimate:
     """The cell of a result. `shown`: the other fields of `Estimate`."""
-    return Estimate(None) if found is None else Estimate(found.value, found.low, found.high, **shown)
+    return (
+        Estimate(None) if found is None else Estimate(found.value, found.low, found.high, **shown)
+    )
 
 
-def written(cell: Cell) -> tuple[str, str]:  # noqa: PLR0911 - a line for each type of cell
+def written(cell: Cell) -> tuple[str, str]:
     """The text of a cell, and the text next to or below it: an interval, a note.
 
-    >>> written(Estimate(0.5, 0.4, 0.6)), written(Estimate(0.05, -0.01, 0.11, percent=True, signed=True))
+    >>> (
+    ...     written(Estimate(0.5, 0.4, 0.6)),
+    ...     written(Estimate(0.05, -0.01, 0.11, percent=True, signed=True)),
+    ... )
     (('0.50', '[0.40, 0.60]'), ('+5.0', '[−1.0, +11.0]'))
     >>> written(Share(0.9999))[0], written(Count(3, of=4))[0], written(Count(4, of=4))[0]
     ('>99.9 %', '3 of 4', '4')
@@ -160,12 +174,16 @@ def written(cell: Cell) -> tuple[str, str]:  # noqa: PLR0911 - a line for each t
         case Text():
             return "" if cell.text is None else cell.text, cell.below
         case Number():
-            return (formats.signed if cell.signed else formats.number)(cell.value, digits=cell.digits), cell.below
+            return (formats.signed if cell.signed else formats.number)(
+                cell.value, digits=cell.digits
+            ), cell.below
         case Share():
             return formats.share(cell.value), cell.below
         case Count():
             part = cell.of is not None and cell.value != cell.of
-            return formats.count(cell.value) + (f" of {formats.count(cell.of)}" if part else ""), cell.below
+            return formats.count(cell.value) + (
+                f" of {formats.count(cell.of)}" if part else ""
+            ), cell.below
         case Money():
             return formats.dollars(cell.known, unknown=cell.unknown), ""
         case Duration():
@@ -187,8 +205,14 @@ def _estimate(cell: Estimate) -> tuple[str, str]:
             interval = f"[{formats.share(cell.low)}, {formats.share(cell.high)}]{point}{cell.mark}"
         return formats.share(cell.value), interval
     digits, scale = (1, 100) if cell.percent else (cell.digits, 1)
-    value, low, high = (None if end is None else scale * end for end in (cell.value, cell.low, cell.high))
-    write, span = (formats.signed, formats.signed_interval) if cell.signed else (formats.number, formats.interval)
+    value, low, high = (
+        None if end is None else scale * end for end in (cell.value, cell.low, cell.high)
+    )
+    write, span = (
+        (formats.signed, formats.signed_interval)
+        if cell.signed
+        else (formats.number, formats.interval)
+    )
     interval = span(low, high, digits=digits)
     return write(value, digits=digits), f"{interval}{cell.mark}" if interval else cell.below
 
@@ -206,7 +230,10 @@ def place(scale: Scale, value: float) -> float:
 
 
 class Column(msgspec.Struct, frozen=True):
-    """A heading. In a narrow terminal, the columns of the highest rank are left out first, with their legends."""
+    """A heading.
+
+    In a narrow terminal, the columns of the highest rank are left out first, with their legends.
+    """
 
     head: str
     number: bool = True  # set right
@@ -237,8 +264,9 @@ class Group(msgspec.Struct, frozen=True):
 class Table(msgspec.Struct, frozen=True, kw_only=True):
     """Rows under headings; the first column holds names.
 
-    `brief`: one of the few tables needed at first. `folded`: a page shows it once it is unfolded; always shown without
-    scripts and on paper. `limit`: rows shown where there is little room; `rest` tells where the others are.
+    `brief`: one of the few tables needed at first. `folded`: a page shows it once it is unfolded;
+    always shown without scripts and on paper. `limit`: rows shown where there is little room;
+    `rest` tells where the others are.
     """
 
     caption: str
@@ -250,7 +278,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     slim: bool = False  # no wider than its content
     limit: int = 0  # 0: all
     rest: str = ""
-    chart: str = ""  # the name of the chart that `karat report --charts` draws of its intervals; empty: none
+    # the name of the chart that `karat report --charts` draws of its intervals; empty: none
+    chart: str = ""
     finding: str = ""  # the title of that chart
 
 
@@ -295,7 +324,10 @@ class Rows(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True):
-    """A point, with its intervals: `low` to `high` of y, `left` to `right` of x. A bar is as wide as the latter."""
+    """A point, with its intervals: `low` to `high` of y, `left` to `right` of x.
+
+    A bar is as wide as the latter.
+    """
 
     x: float
     y: float
@@ -325,7 +357,8 @@ class Plane(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Chart(msgspec.Struct, frozen=True, kw_only=True):
-    """A chart with its description, and the same numbers as a table. It holds no colours and computes nothing.
+    """A chart with its description, and the same numbers as a table. It holds no colours and
+    computes nothing.
 
     A terminal and Markdown show the table, unless it is a `detail`.
     """
@@ -364,14 +397,21 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
             if isinstance(row, Group):
                 part = [formats.clean(row.name)]
             else:
-                rows.append((*part, formats.clean(row.name), *(formats.clean(plain(cell)) for cell in row.cells)))
+                rows.append(
+                    (
+                        *part,
+                        formats.clean(row.name),
+                        *(formats.clean(plain(cell)) for cell in row.cells),
+                    )
+                )
         return tuple(rows)
 
     def _repr_html_(self) -> str:
         """For notebooks."""
         import importlib
 
-        html: str = importlib.import_module("karat.document.render.notebook").chart_html(self)  # it imports this module
+        # it imports this module
+        html: str = importlib.import_module("karat.document.render.notebook").chart_html(self)
         return html
 
 
@@ -457,11 +497,14 @@ class KindBlocks(msgspec.Struct, frozen=True, kw_only=True):
     """What a dataset kind adds to a document, by place among the common blocks."""
 
     asked: str = ""  # what was asked under each condition; empty: the number of samples
-    asked_with: tuple[str, ...] = ()  # settings under which numbers are not comparable with those of other runs
-    scorers: tuple[str, ...] = ()  # whose metrics are in the kind's own tables, not in the common ones
+    # settings under which numbers are not comparable with those of other runs
+    asked_with: tuple[str, ...] = ()
+    # whose metrics are in the kind's own tables, not in the common ones
+    scorers: tuple[str, ...] = ()
     results: tuple[Block, ...] = ()  # before the means
     details: tuple[Block, ...] = ()  # after the means
-    differences: tuple[Block, ...] | None = None  # instead of the common table; None: the common table is right
+    # instead of the common table; None: the common table is right
+    differences: tuple[Block, ...] | None = None
     variation: tuple[Block, ...] = ()
     sections: tuple[Section, ...] = ()  # after the variation
     failing: tuple[Block, ...] = ()
@@ -488,7 +531,9 @@ def columns(*heads: str | Column, text: Sequence[str] = ()) -> tuple[Column, ...
 
 
 def explained(block: _Block) -> _Block:
-    """A table with the legend of the mark for an unknown number, if it shows one; any other block as it is."""
+    """A table with the legend of the mark for an unknown number, if it shows one; any other block
+    as it is.
+    """
     if not isinstance(block, Table):
         return block
     cells = (cell for row in block.rows if isinstance(row, Row) for cell in row.cells)
@@ -499,12 +544,16 @@ def explained(block: _Block) -> _Block:
 
 
 def limited(table: Table, most: int, rest: str = "") -> Table:
-    """The same with a limited number of rows, and how many are left out; a heading counts as a row."""
+    """The same with a limited number of rows, and how many are left out; a heading counts as
+    a row.
+    """
     if not most or len(table.rows) <= most:
         return table
     left = formats.plural(len(table.rows) - most, "further row")
     note = f"{left} left out{f': {rest}' if rest else ''}."
-    return msgspec.structs.replace(table, rows=table.rows[:most], legend=f"{table.legend} {note}".strip())
+    return msgspec.structs.replace(
+        table, rows=table.rows[:most], legend=f"{table.legend} {note}".strip()
+    )
 
 
 def forest(table: Table) -> Chart:
@@ -515,7 +564,9 @@ def forest(table: Table) -> Chart:
             panels.append((row.name, []))
         else:
             panels = panels or [("", [])]
-            drawn = [cell for cell in row.cells if isinstance(cell, Estimate) and cell.scale is not None]
+            drawn = [
+                cell for cell in row.cells if isinstance(cell, Estimate) and cell.scale is not None
+            ]
             panels[-1][1].extend((row.name, cell, row.color or 0) for cell in drawn[:1])
     head = next(column.head for column in table.columns[1:] if column.number).partition(" [")[0]
     rows = []
@@ -527,10 +578,14 @@ def forest(table: Table) -> Chart:
         rows.append(
             Rows(
                 title=formats.clean(part),
-                axis=Axis(title=head, start=scale.start, end=scale.end, zero=scale.zero, percent=percent),
+                axis=Axis(
+                    title=head, start=scale.start, end=scale.end, zero=scale.zero, percent=percent
+                ),
                 lines=tuple(
                     Line(name=label, marks=marks_of(cell, series))
-                    for label, (_, cell, series) in zip(apart(_short(line[0]) for line in lines), lines, strict=True)
+                    for label, (_, cell, series) in zip(
+                        apart(_short(line[0]) for line in lines), lines, strict=True
+                    )
                 ),
             )
         )
@@ -545,7 +600,11 @@ def forest(table: Table) -> Chart:
 
 def _short(name: str) -> str:
     """The name of a row for an axis; for a pair both names, each cut so that both are visible."""
-    return " − ".join(formats.middle(half, LABEL // 2 - 4) for half in name.split(" − ")) if " − " in name else name
+    return (
+        " − ".join(formats.middle(half, LABEL // 2 - 4) for half in name.split(" − "))
+        if " − " in name
+        else name
+    )
 
 
 def marks_of(cell: Estimate, series: int | None = None) -> tuple[Mark, ...]:

@@ -1,4 +1,6 @@
-"""What makes questions dependent: the values of a column that several share, such as their document."""
+"""What makes questions dependent: the values of a column that several share, such as their
+document.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from karat.formats import excerpt, plural
 
 
 def cluster_name(value: object) -> str | None:
-    """A value of a column as the name of a cluster; None for anything but a text, a whole number or a truth value."""
+    """A value of a column as the name of a cluster; None for anything but a text, a whole number or
+    a truth value.
+    """
     if isinstance(value, str):
         return value.strip() or None
     return str(value) if isinstance(value, int) else None
@@ -36,23 +40,34 @@ class SharedValues:
         return list(self._counts)
 
     def hint(self, option: str) -> str | None:
-        """A sentence that names the column that looks most like a cluster; None if none does. `option`: to write."""
-        found = {name: counts for name, counts in self._counts.items() if self._looks_shared(counts)}
+        """A sentence that names the column that looks most like a cluster; None if none does.
+
+        `option`: to write.
+        """
+        found = {
+            name: counts for name, counts in self._counts.items() if self._looks_shared(counts)
+        }
         if not found:
             return None
         name = max(found, key=lambda one: len(found[one]))
         shared = plural(len(found[name]), "value")
         values = f"{plural(self._samples, 'question')} share {shared} of '{excerpt(name, 40)}'"
-        return f"{values}: if it names their document or another source, they are not independent; {option} {name}"
+        return (
+            f"{values}: if it names their document or another source, they are not independent; "
+            f"{option} {name}"
+        )
 
     def _looks_shared(self, counts: Counter[str]) -> bool:
-        """At least 2 questions a value in 80 % of the values, and at most half as many values as questions."""
+        """At least 2 questions a value in 80 % of the values, and at most half as many values as
+        questions.
+        """
         shared = sum(count > 1 for count in counts.values())
         return 1 < len(counts) <= self._samples / 2 and shared >= 0.8 * len(counts)
 
 
 def codes_of(clusters: Sequence[str | None]) -> list[int] | None:
-    """A number for each cluster, and one for each unit without one; None if no two units share a cluster.
+    """A number for each cluster, and one for each unit without one; None if no two units share a
+    cluster.
 
     >>> codes_of(["a", None, "a"]), codes_of(["a", "b"])
     ([0, 1, 0], None)

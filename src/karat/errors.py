@@ -15,7 +15,8 @@
     │   ├── BadRun                   2  a folder that is not a run, or has a newer format
     │   ├── RunBusy                  2  another process writes to this run
     │   └── ResumeRefused            2  the experiment changed in a way that answers depend on
-    └── TrialFault                   –  one trial failed: data for the journal, never shown as a traceback
+    └── TrialFault                   –  one trial failed: data for the journal, never shown as a
+    traceback
         ├── AgentFault                  the agent crashed or replied nonsense
         ├── InfrastructureFault         network, rate limit, MCP server, disk
         ├── JudgeFault                  the scorer failed; the answer is safe
@@ -74,17 +75,24 @@ class Fault:
     def __str__(self) -> str:
         column = f", column {self.column}" if self.column is not None else ""
         return (
-            f"{self.place} (line {self.line}{column}): {self.message}" if self.line else f"{self.place}: {self.message}"
+            f"{self.place} (line {self.line}{column}): {self.message}"
+            if self.line
+            else f"{self.place}: {self.message}"
         )
 
 
-def did_you_mean(word: str, known: Iterable[str], *, listing: bool = True, other_roles: Collection[str] = ()) -> str:
-    """A hint with the nearest known name, or (with `listing`) with the whole list where it is short.
+def did_you_mean(
+    word: str, known: Iterable[str], *, listing: bool = True, other_roles: Collection[str] = ()
+) -> str:
+    """A hint with the nearest known name, or (with `listing`) with the whole list where it is
+    short.
 
     `other_roles`: known names that cannot be meant.
     """
     names = sorted(known)
-    near = difflib.get_close_matches(word, [name for name in names if name not in other_roles], n=1, cutoff=0.6)
+    near = difflib.get_close_matches(
+        word, [name for name in names if name not in other_roles], n=1, cutoff=0.6
+    )
     if near:
         return f" (did you mean '{near[0]}'?)"
     if listing and 0 < len(names) <= 12:
@@ -93,7 +101,9 @@ def did_you_mean(word: str, known: Iterable[str], *, listing: bool = True, other
 
 
 def unreadable(error: OSError | ValueError) -> str:
-    """Why a path cannot be used: the system's message, or that it is not a path (a NUL, half a surrogate pair)."""
+    """Why a path cannot be used: the system's message, or that it is not a path (a NUL, half a
+    surrogate pair).
+    """
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return "not a valid path (it holds a character that no file name can have)"
@@ -116,7 +126,9 @@ class Caught:
     def __enter__(self) -> Caught:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> bool:
         self.error = error
         return True
 
@@ -135,7 +147,8 @@ def described(error: BaseException) -> str:
     return f"{name}: {message}"
 
 
-_LONGEST_MESSAGE = 100_000  # characters; it is cut further when it is written, after secrets are masked
+# characters; it is cut further when it is written, after secrets are masked
+_LONGEST_MESSAGE = 100_000
 
 
 class KaratError(Exception):
@@ -158,7 +171,9 @@ _SHOWN = 50  # faults; a file with a fault on every line needs no longer list
 class _FaultList(OperatorError):
     """A file with faults, listed all at once."""
 
-    def __init__(self, path: str | PathLike[str], faults: Sequence[Fault], *, remedy: str = "") -> None:
+    def __init__(
+        self, path: str | PathLike[str], faults: Sequence[Fault], *, remedy: str = ""
+    ) -> None:
         """`remedy`: what helps against all of them, in a sentence."""
         self.path = str(path)
         self.faults = tuple(faults)
@@ -243,7 +258,9 @@ class MissingExtra(OperatorError):
 
 
 class ForeignTools(OperatorError):
-    """An agent's model was offered tools beyond its condition's: the run does not measure what the file defines."""
+    """An agent's model was offered tools beyond its condition's: the run does not measure what the
+    file defines.
+    """
 
     slug: ClassVar[str] = "foreign-tools"
 
@@ -251,9 +268,10 @@ class ForeignTools(OperatorError):
         self.condition, self.tools = condition, tuple(tools)
         named = ", ".join(self.tools)
         super().__init__(
-            f"condition '{condition}': the agent has tools that the condition does not define ({named}); "
-            "answers with them would not measure the condition, so the run was stopped: "
-            "install a version of the agent's SDK that karat was tested with, and report this"
+            f"condition '{condition}': the agent has tools that the condition does not define "
+            f"({named}); answers with them would not measure the condition, so the run was "
+            f"stopped: install a version of the agent's SDK that karat was tested with, and "
+            f"report this"
         )
 
 
@@ -285,13 +303,21 @@ class ResumeRefused(OperatorError):
 
     def __init__(self, path: str | PathLike[str], changes: Sequence[str], remedy: str) -> None:
         self.path, self.changes, self.remedy = str(path), tuple(changes), remedy
-        lines = [f"{path}: cannot resume, because the experiment has changed since the run got its answers"]
+        lines = [
+            (
+                f"{path}: cannot resume, because the experiment has changed since the run got its "
+                f"answers"
+            )
+        ]
         lines += [f"  {change}" for change in self.changes]
         super().__init__("\n".join([*lines, remedy]))
 
 
 class TrialFault(KaratError):
-    """One trial failed. The engine journals it and continues; agents, servers and scorers raise it."""
+    """One trial failed.
+
+    The engine journals it and continues; agents, servers and scorers raise it.
+    """
 
     slug: ClassVar[str] = "trial"
     ledger_class: ClassVar[str] = "agent"

@@ -29,15 +29,22 @@ _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def open_regular(
-    path: str | os.PathLike[str], *, within: str | os.PathLike[str] | None = None, at_most: int | None = None
+    path: str | os.PathLike[str],
+    *,
+    within: str | os.PathLike[str] | None = None,
+    at_most: int | None = None,
 ) -> BufferedReader:
     """The file, open for reading. It is regular, and at most `at_most` bytes long when opened.
 
-    `within`: a folder above it. The path below that folder must have no symbolic link; the folder itself may be one.
-    Raises FileNotFoundError, IsADirectoryError, or OSError with a `strerror` that follows the file's name: "is a FIFO,
-    not a regular file".
+    `within`: a folder above it. The path below that folder must have no symbolic link; the folder
+    itself may be one. Raises FileNotFoundError, IsADirectoryError, or OSError with a `strerror`
+    that follows the file's name: "is a FIFO, not a regular file".
     """
-    fd = os.open(path, _FLAGS) if within is None else _open_below(Path(within), Path(path).relative_to(within))
+    fd = (
+        os.open(path, _FLAGS)
+        if within is None
+        else _open_below(Path(within), Path(path).relative_to(within))
+    )
     status = os.fstat(fd)
     if stat.S_ISREG(status.st_mode) and (at_most is None or status.st_size <= at_most):
         return os.fdopen(fd, "rb")
@@ -48,7 +55,9 @@ def open_regular(
 
 
 def new_file_mode(folder: int | str | os.PathLike[str]) -> int:
-    """The mode, before the umask, of a new file: 0600, or 0666 if others than the owner may enter the folder."""
+    """The mode, before the umask, of a new file: 0600, or 0666 if others than the owner may enter
+    the folder.
+    """
     return 0o666 if os.stat(folder).st_mode & 0o077 else 0o600
 
 
@@ -59,7 +68,9 @@ def make_folder(path: Path) -> None:
 
 @contextmanager
 def in_use(folder: Path) -> Iterator[None]:
-    """Protects a folder from `remove_leftovers` of other processes, until the block or this process ends."""
+    """Protects a folder from `remove_leftovers` of other processes, until the block or this process
+    ends.
+    """
     fd = os.open(folder, _FOLDER)
     try:
         with suppress(OSError):  # no file locks here; then remove_leftovers cannot lock it either
@@ -72,8 +83,9 @@ def in_use(folder: Path) -> Iterator[None]:
 def remove_leftovers(parent: Path, name: str) -> None:
     """Removes the folders in `parent` that killed processes of this user left.
 
-    Their names match the regular expression `name` in full. Those that are `in_use`, or were changed within
-    the last hour, are kept, and so is anything that cannot be removed. Links are neither followed nor removed.
+    Their names match the regular expression `name` in full. Those that are `in_use`, or were
+    changed within the last hour, are kept, and so is anything that cannot be removed. Links are
+    neither followed nor removed.
     """
     with suppress(OSError):
         for entry in os.listdir(parent):
@@ -85,8 +97,8 @@ def remove_leftovers(parent: Path, name: str) -> None:
 def remove_tree(folder: str | os.PathLike[str]) -> None:
     """Removes a folder with anything an untrusted program left in it, as far as possible.
 
-    No link is followed. Neither the depth of folders nor the modes of this user's files matter: each folder is moved to
-    the top before it is emptied.
+    No link is followed. Neither the depth of folders nor the modes of this user's files matter:
+    each folder is moved to the top before it is emptied.
     """
     import secrets
 
@@ -105,8 +117,14 @@ def remove_tree(folder: str | os.PathLike[str]) -> None:
                                 os.unlink(entry.name, dir_fd=fd)
                             elif not entry.name.startswith(prefix):
                                 number += 1
-                                with unlocked(entry.name, dir_fd=fd):  # a folder must be writable to be moved
-                                    os.rename(entry.name, f"{prefix}{number}", src_dir_fd=fd, dst_dir_fd=top)
+                                # a folder must be writable to be moved
+                                with unlocked(entry.name, dir_fd=fd):
+                                    os.rename(
+                                        entry.name,
+                                        f"{prefix}{number}",
+                                        src_dir_fd=fd,
+                                        dst_dir_fd=top,
+                                    )
                                 waiting.append(f"{prefix}{number}")
                 with suppress(OSError):
                     os.rmdir(name, dir_fd=top)  # not ".", which is removed last
@@ -117,7 +135,9 @@ def remove_tree(folder: str | os.PathLike[str]) -> None:
 
 @contextmanager
 def unlocked(name: str, *, dir_fd: int) -> Iterator[int]:
-    """Opens a file or folder, not a link, of this user; if its mode forbids that, the owner's rights are added."""
+    """Opens a file or folder, not a link, of this user; if its mode forbids that, the owner's
+    rights are added.
+    """
     status = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
     wanted = 0o700 if stat.S_ISDIR(status.st_mode) else 0o400
     if status.st_mode & wanted != wanted and hasattr(os, "O_PATH"):
@@ -139,16 +159,19 @@ _LONGEST_SOCKET = 103
 
 @contextmanager
 def temporary_folder(purpose: str, *, for_socket: int = 0) -> Iterator[Path]:
-    """A new folder `karat-PURPOSE-…` in the system's temporary folder, removed at the end of the block.
+    """A new folder `karat-PURPOSE-…` in the system's temporary folder, removed at the end of the
+    block.
 
-    Only this user can enter it. First removes those of the same purpose left by killed processes, once per process.
-    `for_socket`: bytes of the path of a socket in it, at most; it is in /tmp if the whole path would be too long.
+    Only this user can enter it. First removes those of the same purpose left by killed processes,
+    once per process. `for_socket`: bytes of the path of a socket in it, at most; it is in /tmp if
+    the whole path would be too long.
     """
     import tempfile  # here: most commands do not need it, and it takes milliseconds
 
     parent = Path(tempfile.gettempdir())
     prefix = f"karat-{purpose}-{os.getpid()}-"
-    if for_socket and len(os.fsencode(parent / prefix)) + 9 + for_socket > _LONGEST_SOCKET:  # 8 letters and a slash
+    # 8 letters and a slash
+    if for_socket and len(os.fsencode(parent / prefix)) + 9 + for_socket > _LONGEST_SOCKET:
         parent = Path("/tmp")  # noqa: S108 -- the folder in it is made by mkdtemp
     _sweep(parent, purpose)
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
@@ -183,7 +206,8 @@ def _open_below(root: Path, path: Path) -> int:
         try:
             fd = os.open(part, flags | os.O_NOFOLLOW, dir_fd=folder)
         except OSError as error:
-            if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EMLINK):  # a link, or a socket
+            # a link, or a socket
+            if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EMLINK):
                 raise _not_regular(os.lstat(part, dir_fd=folder).st_mode, root / path) from error
             raise
         finally:
@@ -199,7 +223,8 @@ def _not_regular(mode: int, path: str | os.PathLike[str]) -> OSError:
 
 
 class Streamed(Mapping[str, str]):
-    """Files that are written as they are generated: pairs of a name and the next piece of that file.
+    """Files that are written as they are generated: pairs of a name and the next piece of that
+    file.
 
     Names may have folders (`traces/1.json`); such a file is reopened for each piece, so it
     should have few. As a mapping it gives the complete files, generated on access.
@@ -226,9 +251,16 @@ class Streamed(Mapping[str, str]):
 
 
 _RESERVED = {
-    "con", "prn", "aux", "nul", "data", "unknown", "none",
-    *(f"com{n}" for n in range(1, 10)), *(f"lpt{n}" for n in range(1, 10)),
-}  # fmt: skip
+    "con",
+    "prn",
+    "aux",
+    "nul",
+    "data",
+    "unknown",
+    "none",
+    *(f"com{n}" for n in range(1, 10)),
+    *(f"lpt{n}" for n in range(1, 10)),
+}
 
 
 def file_safe(name: str) -> str:
@@ -246,7 +278,9 @@ def write_durably(path: Path, parts: Iterable[bytes]) -> None:
     part = path.with_name(f".{path.name}.part")
     part.unlink(missing_ok=True)
     # Never through a link: the folder may come from someone else.
-    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, new_file_mode(path.parent))
+    fd = os.open(
+        part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, new_file_mode(path.parent)
+    )
     with os.fdopen(fd, "wb") as file:
         file.writelines(parts)
         file.flush()

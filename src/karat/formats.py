@@ -30,7 +30,15 @@ _ENDLESS = 1e15  # from here on digits do not matter, and a double lacks some
 def number(value: float | None, *, digits: int = 2) -> str:
     """A number with a fixed count of decimals; more if it would otherwise look like 0.
 
-    >>> number(4.2), number(-0.5), number(0.0042), number(12345.678), number(None), number(-0.0), number(2e30)
+    >>> (
+    ...     number(4.2),
+    ...     number(-0.5),
+    ...     number(0.0042),
+    ...     number(12345.678),
+    ...     number(None),
+    ...     number(-0.0),
+    ...     number(2e30),
+    ... )
     ('4.20', '−0.50', '0.0042', '12,346', '–', '0.00', '2.0e+30')
     """
     if value is None or math.isnan(value):
@@ -71,7 +79,10 @@ def interval(low: float | None, high: float | None, *, digits: int = 2) -> str:
     """
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return ""
-    return f"[{number(low, digits=digits)}, {number(high, digits=digits)}]{POINT if low == high else ''}"
+    return (
+        f"[{number(low, digits=digits)}, "
+        f"{number(high, digits=digits)}]{POINT if low == high else ''}"
+    )
 
 
 def signed_interval(low: float | None, high: float | None, *, digits: int = 2) -> str:
@@ -82,7 +93,10 @@ def signed_interval(low: float | None, high: float | None, *, digits: int = 2) -
     """
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return ""
-    return f"[{signed(low, digits=digits)}, {signed(high, digits=digits)}]{POINT if low == high else ''}"
+    return (
+        f"[{signed(low, digits=digits)}, "
+        f"{signed(high, digits=digits)}]{POINT if low == high else ''}"
+    )
 
 
 def estimate(value: float | None, low: float | None, high: float | None, *, digits: int = 2) -> str:
@@ -103,7 +117,13 @@ def chance(value: float | None) -> str:
     if value is None or math.isnan(value):
         return UNKNOWN
     text = f"{100 * value:.0f}"
-    return ">99 %" if text == "100" and value < 1 else "<1 %" if text == "0" and value > 0 else f"{text} %"
+    return (
+        ">99 %"
+        if text == "100" and value < 1
+        else "<1 %"
+        if text == "0" and value > 0
+        else f"{text} %"
+    )
 
 
 def share(value: float | None) -> str:
@@ -174,7 +194,14 @@ def dollars(known: float | None, *, unknown: int = 0) -> str:
 def duration(seconds: float | None) -> str:
     """A time span, in a suitable unit.
 
-    >>> duration(0.0004), duration(0.12), duration(1.34), duration(65), duration(3720), duration(None)
+    >>> (
+    ...     duration(0.0004),
+    ...     duration(0.12),
+    ...     duration(1.34),
+    ...     duration(65),
+    ...     duration(3720),
+    ...     duration(None),
+    ... )
     ('<1 ms', '120 ms', '1.3 s', '1 min 05 s', '1 h 02 min', '–')
     """
     if seconds is None or math.isnan(seconds) or seconds < 0:
@@ -262,7 +289,8 @@ def brief(value: float) -> str:
     return f"{value:.6g}"
 
 
-# CSI, OSC and other strings (ended by BEL or ST, or by the end of a line when they never end), then two-byte escapes.
+# CSI, OSC and other strings (ended by BEL or ST, or by the end of a line when they never end), then
+# two-byte escapes.
 _ESCAPES = re.compile(
     r"""
     (?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?
@@ -271,7 +299,8 @@ _ESCAPES = re.compile(
     """,
     re.VERBOSE,
 )
-# Control characters except tab and newline; marks that change text direction; invisible ones; lone surrogates.
+# Control characters except tab and newline; marks that change text direction; invisible ones; lone
+# surrogates.
 _CONTROLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
@@ -279,7 +308,8 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def clean(text: str) -> str:
-    r"""Foreign text without anything a terminal interprets: escape sequences, controls, direction marks.
+    r"""Foreign text without anything a terminal interprets: escape sequences, controls, direction
+    marks.
 
     Newlines and tabs are kept; a carriage return becomes a newline.
 
@@ -291,7 +321,8 @@ def clean(text: str) -> str:
 
 
 def escaped(json: str) -> str:
-    r"""The same JSON, with everything a terminal interprets as `\u…`: programs read the same, people are safe.
+    r"""The same JSON, with everything a terminal interprets as `\u…`: programs read the same,
+    people are safe.
 
     >>> escaped('{"a": "\u202eabc\x9b"}')
     '{"a": "\\u202eabc\\u009b"}'
@@ -368,4 +399,6 @@ def text_of(value: object) -> str:
 
 def json_file(value: object) -> str:
     """The text of a JSON file for people: indented, and with a line end."""
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode("utf-8", "replace") + "\n"
+    return (
+        msgspec.json.format(msgspec.json.encode(value), indent=2).decode("utf-8", "replace") + "\n"
+    )

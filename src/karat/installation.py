@@ -11,17 +11,22 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-# The name on package indexes. Another project owns `karat` there, so no hint may ever name that to pip.
+# The name on package indexes. Another project owns `karat` there, so no hint may ever name that to
+# pip.
 DISTRIBUTION = "karat-eval"
 
 
 def install_extra_command(extra: str) -> str:
-    """The command that adds an extra of karat to the environment in use: `.venv/bin/pip install -e '.[plots]'`."""
+    """The command that adds an extra of karat to the environment in use: `.venv/bin/pip install -e
+    '.[plots]'`.
+    """
     return install_command(*_requirement(extra, _direct_url()))
 
 
 def install_command(*requirements: str) -> str:
-    """The command that installs packages into the environment in use; paths are relative to the working directory."""
+    """The command that installs packages into the environment in use; paths are relative to the
+    working directory.
+    """
     return shlex.join([*_installer(Path(sys.executable)), *requirements])
 
 
@@ -38,7 +43,10 @@ def _installer(python: Path) -> list[str]:
     pip = python.with_name("pip")
     command = shutil.which("pip")
     if pip.is_file():
-        return ["pip" if command is not None and pip.samefile(command) else shown_path(pip), "install"]
+        return [
+            "pip" if command is not None and pip.samefile(command) else shown_path(pip),
+            "install",
+        ]
     shown = shown_path(python)
     if find_spec("pip") is not None:
         return [shown, "-m", "pip", "install"]
@@ -77,14 +85,17 @@ def _requirement(extra: str, direct_url: str | None) -> list[str]:
 
 @cache
 def packages() -> tuple[str, ...]:
-    """`karat`, and the packages of the same distribution that add to it: folders beside it called `karat_…`."""
+    """`karat`, and the packages of the same distribution that add to it: folders beside it called
+    `karat_…`.
+    """
     home = Path(__file__).parent.parent
     return ("karat", *sorted(file.parent.name for file in home.glob("karat_*/__init__.py")))
 
 
 @cache
 def plugin_modules(family: str) -> dict[str, str]:
-    """The built-in plug-ins of a family: name of the file, such as `json_schema` → module, in order of the names.
+    """The built-in plug-ins of a family: name of the file, such as `json_schema` → module, in order
+    of the names.
 
     A family is a folder, such as `agents` or `subcommands/runs`.
     """

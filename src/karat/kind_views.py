@@ -1,7 +1,8 @@
 """What a dataset kind adds to the pages of the viewer, and the inputs it gets.
 
-`Kind.views()` returns a `Views`. Its methods get values of a run and return values that a template draws; they read no
-file and no request. Everything in a run folder is untrusted: templates pass it through their filters.
+`Kind.views()` returns a `Views`. Its methods get values of a run and return values that a template
+draws; they read no file and no request. Everything in a run folder is untrusted: templates pass it
+through their filters.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ class Reviews(msgspec.Struct, frozen=True, kw_only=True):
 
     labels: Labels
     reviewer: str
-    turns: dict[str, dict[int, list[Label]]] = {}  # of the requested trials, by turn, the oldest first
+    # of the requested trials, by turn, the oldest first
+    turns: dict[str, dict[int, list[Label]]] = {}
 
     def of_turn(self, trial: str, turn: int) -> list[Label]:
         """The newest labels of one turn (from 0), the oldest of them first."""
@@ -66,7 +68,9 @@ class Reviews(msgspec.Struct, frozen=True, kw_only=True):
 
     def by_reviewer(self, trial: str, turn: int) -> Label | None:
         """The current person's label of a turn."""
-        return next((label for label in self._all_of(trial, turn) if label.who == self.reviewer), None)
+        return next(
+            (label for label in self._all_of(trial, turn) if label.who == self.reviewer), None
+        )
 
     def _all_of(self, trial: str, turn: int) -> list[Label]:
         labels = self.labels.of(trial)
@@ -95,7 +99,9 @@ class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
 
     def name_of(self, trial: TrialRecord) -> str:
         """The condition of a trial."""
-        return self.conditions[trial.condition] if 0 <= trial.condition < len(self.conditions) else "?"
+        return (
+            self.conditions[trial.condition] if 0 <= trial.condition < len(self.conditions) else "?"
+        )
 
 
 class SampleList(msgspec.Struct, kw_only=True):
@@ -103,7 +109,8 @@ class SampleList(msgspec.Struct, kw_only=True):
 
     unit: str = ""  # the name for a sample; empty: the kind's
     heads: tuple[str, ...] = ()  # of its columns
-    cells: dict[int, tuple[tuple[str, str], ...]] = {}  # row → text and a quieter line below it, per column
+    # row → text and a quieter line below it, per column
+    cells: dict[int, tuple[tuple[str, str], ...]] = {}
     choices: dict[str, dict[str, list[int]]] = {}  # parameter of the address → value → rows
     parts: dict[int, str] = {}  # row → its part of the dataset
 
@@ -165,21 +172,31 @@ class Views:
         return [(f"{name}={value}", f"{name}: {value}".replace("_", " ")) for name, value in labels]
 
     def sample_page(self, page: SamplePage) -> tuple[str, dict[str, object]] | None:
-        """Template and content of the page of a sample; None: question, golden answer and answers side by side."""
+        """Template and content of the page of a sample; None: question, golden answer and answers
+        side by side.
+        """
         del page
         return None
 
     def place_of(self, sample: Sample, turn: int) -> tuple[dict[str, str], str]:
-        """The location of a turn (from 0) on the page of a sample: query and fragment of its address."""
+        """The location of a turn (from 0) on the page of a sample: query and fragment of its
+        address.
+        """
         del sample, turn
         return {}, ""
 
-    def own_judgement(self, scores: Sequence[Score], turn: int, rule: str) -> tuple[bool | None, str | None]:
-        """Whether a turn is right by the match `rule`, and a diagnosis, as karat judges; None: it does not."""
+    def own_judgement(
+        self, scores: Sequence[Score], turn: int, rule: str
+    ) -> tuple[bool | None, str | None]:
+        """Whether a turn is right by the match `rule`, and a diagnosis, as karat judges; None: it
+        does not.
+        """
         del scores, turn, rule
         return None, None
 
-    def judgements(self, label: Label, scores: Sequence[Score], part: str, rule: str) -> Iterator[Judgement]:
+    def judgements(
+        self, label: Label, scores: Sequence[Score], part: str, rule: str
+    ) -> Iterator[Judgement]:
         """A person's label of a turn compared with karat's judgement. `part`: of the dataset."""
         assert label.turn is not None
         right, diagnosis = self.own_judgement(scores, label.turn, rule)
@@ -198,7 +215,9 @@ class Views:
             differs = diagnosis is not None and diagnosis != label.diagnosis
             words = label.diagnosis + (f" (karat: {diagnosis})" if differs else "")
             yield Judgement(
-                what="diagnosis, where both say wrong" if label.verdict == "wrong" and right is False else "",
+                what="diagnosis, where both say wrong"
+                if label.verdict == "wrong" and right is False
+                else "",
                 person=label.diagnosis,
                 karat=diagnosis,
                 words=words.replace("_", " "),
@@ -206,16 +225,25 @@ class Views:
             )
 
     def check_readings(
-        self, sample: Sample, turn: int, scores: Sequence[Score], readings: Mapping[str, tuple[Reading | None, str]]
+        self,
+        sample: Sample,
+        turn: int,
+        scores: Sequence[Score],
+        readings: Mapping[str, tuple[Reading | None, str]],
     ) -> tuple[dict[str, Reading], dict[str, str]]:
-        """The fields of a turn from a form: answers, and reasons for missing ones, by field. Raises ValueError."""
+        """The fields of a turn from a form: answers, and reasons for missing ones, by field.
+
+        Raises ValueError.
+        """
         del sample, turn, scores
         if readings:
             raise ValueError("this run has no answers with fields")
         return {}, {}
 
     def links(self, summary: Summary) -> tuple[str, Sequence[tuple[str, str]]]:
-        """The subject of the kind's own pages of a run, and each page: group and name in its address."""
+        """The subject of the kind's own pages of a run, and each page: group and name in its
+        address.
+        """
         del summary
         return "", ()
 
@@ -226,14 +254,17 @@ class Views:
 
 
 def is_judged(sample: Sample, turn: int, trial: TrialRecord) -> bool:
-    """Whether a person can judge a turn: there is a golden answer, and a reply in a completed trial."""
+    """Whether a person can judge a turn: there is a golden answer, and a reply in a completed
+    trial.
+    """
     if trial.answer is None or not 0 <= turn < min(len(sample.turns), len(trial.answer.replies)):
         return False
     return sample.turns[turn].golden is not None and not trial.answer.replies[turn].absent
 
 
 def address(*parts: str | int, **query: object) -> str:
-    """A path of the viewer; parts are escaped, and empty, None and False values are left out of the query.
+    """A path of the viewer; parts are escaped, and empty, None and False values are left out of the
+    query.
 
     A tuple gives several values.
 
@@ -244,7 +275,13 @@ def address(*parts: str | int, **query: object) -> str:
     """
     path = "/" + "/".join(quote(str(part), safe="") for part in parts)
     pairs = [
-        (name, item) for name, value in query.items() for item in (value if isinstance(value, tuple) else (value,))
+        (name, item)
+        for name, value in query.items()
+        for item in (value if isinstance(value, tuple) else (value,))
     ]
-    given = [(name, value) for name, value in pairs if value is not None and value is not False and value != ""]
+    given = [
+        (name, value)
+        for name, value in pairs
+        if value is not None and value is not False and value != ""
+    ]
     return f"{path}?{urlencode(given)}" if given else path

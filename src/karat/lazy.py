@@ -13,13 +13,14 @@ def lazy(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a package.
 
-    `held`: module → the names it holds, or "" for the module itself. `family`: the plug-ins that add names, each in a
-    module with its name.
+    `held`: module → the names it holds, or "" for the module itself. `family`: the plug-ins that
+    add names, each in a module with its name.
     """
     homes = {name: module for module, names in held.items() for name in names.split() or [module]}
 
     def modules() -> Mapping[str, str]:
-        from karat.installation import plugin_modules  # only for names that are not here: it lists folders
+        # only for names that are not here: it lists folders
+        from karat.installation import plugin_modules
 
         return plugin_modules(family) if family else {}
 

@@ -22,7 +22,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from karat.errors import BadPlugin, Caught, Fault, KaratError, UnknownPlugin, described, did_you_mean
+from karat.errors import (
+    BadPlugin,
+    Caught,
+    Fault,
+    KaratError,
+    UnknownPlugin,
+    described,
+    did_you_mean,
+)
 from karat.installation import plugin_modules
 
 if TYPE_CHECKING:
@@ -40,7 +48,9 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _ALIASES = {"agents": {"claude_code_sdk": "claude", "search-baseline": "floor"}}
-"""Family → another name (k-eval's; the one in lists) → the name of the file, which is what runs record."""
+"""Family → another name (k-eval's; the one in lists) → the name of the file, which is what runs
+record.
+"""
 
 
 def file_name(family: str, name: str) -> str:
@@ -79,14 +89,18 @@ def find(
         public = (getattr(module, name) for name in getattr(module, "__all__", []))
         classes: list[type[Any]] = list(filter(inspect.isclass, public))
         if len(classes) != 1:
-            raise BadPlugin(built_in, f"must name exactly one class in __all__, it names {len(classes)}")
+            raise BadPlugin(
+                built_in, f"must name exactly one class in __all__, it names {len(classes)}"
+            )
         return classes[0]
     for point in _entry_points(family):
         if point.name == name:
             try:
                 plugin = point.load()
             except ImportError as error:
-                raise BadPlugin(name, f"entry point {point.value} cannot be imported: {error}") from error
+                raise BadPlugin(
+                    name, f"entry point {point.value} cannot be imported: {error}"
+                ) from error
             return _as_class(plugin, name)
     known = {*names(family), *(point.name for point in _entry_points(family))}
     if family == "importers":  # format names have hyphens
@@ -100,11 +114,16 @@ def options_model(plugin: type[Any]) -> type[BaseModel] | None:
     return model
 
 
-def check_options(plugin: type[Any], options: Mapping[str, Any], *, place: str) -> tuple[dict[str, Any], list[Fault]]:
+def check_options(
+    plugin: type[Any], options: Mapping[str, Any], *, place: str
+) -> tuple[dict[str, Any], list[Fault]]:
     """Options with defaults filled in, and every fault in them."""
     model = options_model(plugin)
     if model is None:
-        unknown = [Fault(place=f"{place}.{key}", message=f"{plugin.__name__} takes no options") for key in options]
+        unknown = [
+            Fault(place=f"{place}.{key}", message=f"{plugin.__name__} takes no options")
+            for key in options
+        ]
         return {}, unknown
     from pydantic import ValidationError
 
@@ -115,18 +134,28 @@ def check_options(plugin: type[Any], options: Mapping[str, Any], *, place: str) 
         return model.model_validate(dict(options)).model_dump(mode="python"), []
     except ValidationError as error:
         problems = explain(error, options, model)
-        return {}, [Fault(place=dotted((place, *problem.place)), message=problem.message) for problem in problems]
+        return {}, [
+            Fault(place=dotted((place, *problem.place)), message=problem.message)
+            for problem in problems
+        ]
 
 
 def build(plugin: type[Any], options: Mapping[str, Any], **setting: Any) -> Any:
-    """An instance. The constructor gets the arguments it declares: `options`, and any of `setting`'s keywords."""
+    """An instance.
+
+    The constructor gets the arguments it declares: `options`, and any of `setting`'s keywords.
+    """
     model = options_model(plugin)
     offered: dict[str, Any] = dict(setting)
     if model is not None:
         offered["options"] = model.model_validate(dict(options))
     parameters = inspect.signature(plugin).parameters
     takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-    taken = offered if takes_all else {key: value for key, value in offered.items() if key in parameters}
+    taken = (
+        offered
+        if takes_all
+        else {key: value for key, value in offered.items() if key in parameters}
+    )
     missing = [
         parameter.name
         for parameter in parameters.values()
@@ -137,7 +166,8 @@ def build(plugin: type[Any], options: Mapping[str, Any], **setting: Any) -> Any:
     if missing:
         wanted = ", ".join(missing)
         raise BadPlugin(
-            plugin.__name__, f"its constructor asks for {wanted}; it may ask for {', '.join(sorted(offered))}"
+            plugin.__name__,
+            f"its constructor asks for {wanted}; it may ask for {', '.join(sorted(offered))}",
         )
     with Caught() as caught:
         built = plugin(**taken)
@@ -145,7 +175,9 @@ def build(plugin: type[Any], options: Mapping[str, Any], **setting: Any) -> Any:
         return built
     if isinstance(caught.error, (KaratError, KeyboardInterrupt)):
         raise caught.error
-    raise BadPlugin(plugin.__name__, f"its constructor failed: {described(caught.error)}") from caught.error
+    raise BadPlugin(
+        plugin.__name__, f"its constructor failed: {described(caught.error)}"
+    ) from caught.error
 
 
 def aliases(family: str) -> dict[str, str]:
@@ -164,7 +196,9 @@ def installed(family: str) -> Iterator[tuple[str, type[Any]]]:
 
 def describe(family: str) -> list[Description]:
     """Every plug-in of the family that is installed, built-in ones first."""
-    descriptions = [_description(family, name, find(family, name), "built in") for name in names(family)]
+    descriptions = [
+        _description(family, name, find(family, name), "built in") for name in names(family)
+    ]
     descriptions.sort(key=lambda description: description.name)
     for point in _entry_points(family):
         source = point.dist.name if point.dist else "entry point"
@@ -172,7 +206,11 @@ def describe(family: str) -> list[Description]:
             plugin = _as_class(point.load(), point.name)
         except (ImportError, BadPlugin) as error:
             broken = Description(
-                family=family, name=point.name, summary=f"cannot be loaded: {error}", options={}, source=source
+                family=family,
+                name=point.name,
+                summary=f"cannot be loaded: {error}",
+                options={},
+                source=source,
             )
             descriptions.append(broken)
             continue
@@ -205,7 +243,11 @@ def load(name: str, *, folder: Path | None = None) -> Any:
     if isinstance(caught.error, KeyboardInterrupt):
         raise caught.error
     if caught.error is not None:
-        why = str(caught.error) if type(caught.error) in (ImportError, ModuleNotFoundError) else described(caught.error)
+        why = (
+            str(caught.error)
+            if type(caught.error) in (ImportError, ModuleNotFoundError)
+            else described(caught.error)
+        )
         raise BadPlugin(name, f"module '{module_name}' cannot be imported: {why}") from caught.error
     try:
         return getattr(module, attribute)

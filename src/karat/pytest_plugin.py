@@ -1,6 +1,7 @@
 """Experiments as tests: the fixture `karat` and the marker `karat` of pytest.
 
-Importing this module imports pytest but nothing else of karat: test suites that do not use it are not slowed down.
+Importing this module imports pytest but nothing else of karat: test suites that do not use it are
+not slowed down.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
 
 Undecided = Literal["fail", "skip", "xfail"]
 _MARKER = (
-    "karat(experiment, min={}, max={}, max_drop={}, baseline=None, undecided='fail', **keys): run an experiment (a "
-    "file, a karat.Experiment, or a function with dataset=… and judge=…) before the test, and fail unless it keeps its "
-    "thresholds; without an experiment: defaults for the fixture `karat`"
+    "karat(experiment, min={}, max={}, max_drop={}, baseline=None, undecided='fail', **keys): run "
+    "an experiment (a file, a karat.Experiment, or a function with dataset=… and judge=…) before "
+    "the test, and fail unless it keeps its thresholds; without an experiment: defaults for the "
+    "fixture `karat`"
 )
 _PROPERTY = "karat"
 
@@ -38,7 +40,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="the folder of the run folders; default: results/tests in the root folder",
     )
     parser.addini("karat_results", "the folder of the run folders", default="results/tests")
-    parser.addini("karat_undecided", "what an undecided threshold does: fail, skip or xfail", default="fail")
+    parser.addini(
+        "karat_undecided", "what an undecided threshold does: fail, skip or xfail", default="fail"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -63,11 +67,13 @@ class GatedRun:
         undecided: Undecided | None = None,
         **keys: object,
     ) -> Gate:
-        """Runs, scores and decides; the test fails with the table of thresholds unless all are kept.
+        """Runs, scores and decides; the test fails with the table of thresholds unless all are
+        kept.
 
-        `min`, `max`, `max_drop`, `baseline`: as in `karat.api.gate`. `undecided`: the effect of an undecided
-        threshold; default: `karat_undecided` of the configuration, else the test fails. Further keys are those of the
-        experiment, for an agent that is a function; then `dataset` may be a list of rows with `question` and `answer`.
+        `min`, `max`, `max_drop`, `baseline`: as in `karat.api.gate`. `undecided`: the effect of an
+        undecided threshold; default: `karat_undecided` of the configuration, else the test fails.
+        Further keys are those of the experiment, for an agent that is a function; then `dataset`
+        may be a list of rows with `question` and `answer`.
         Run folders are kept: answers may have been paid for.
         """
         from karat import api
@@ -78,18 +84,24 @@ class GatedRun:
         own = ("min", "max", "max_drop", "baseline", "undecided")
         keys = {**{key: value for key, value in defaults.items() if key not in own}, **keys}
         least, most, drop = (
-            defaults.get(key) if given is None else given for key, given in zip(own, (min, max, max_drop), strict=False)
+            defaults.get(key) if given is None else given
+            for key, given in zip(own, (min, max, max_drop), strict=False)
         )
         against = defaults.get("baseline") if baseline is None else baseline
-        wanted = undecided or defaults.get("undecided") or self._item.config.getini("karat_undecided")
+        wanted = (
+            undecided or defaults.get("undecided") or self._item.config.getini("karat_undecided")
+        )
         if wanted not in ("fail", "skip", "xfail"):
             pytest.fail(f"undecided: must be fail, skip or xfail, got {wanted!r}", pytrace=False)
         results = self._results()
         try:
             loaded = self._experiment(experiment, keys)
-            api.refuse_thresholds(loaded, min=least, max=most, max_drop=drop)  # before anything is asked
+            # before anything is asked
+            api.refuse_thresholds(loaded, min=least, max=most, max_drop=drop)
             run = api.run(loaded, results=results)
-            decided = api.gate(run, min=least, max=most, max_drop=drop, baseline=against, results=results)
+            decided = api.gate(
+                run, min=least, max=most, max_drop=drop, baseline=against, results=results
+            )
         except OperatorError as error:
             problem = str(error)
         else:
@@ -99,14 +111,18 @@ class GatedRun:
 
     def _results(self) -> Path:
         config = self._item.config
-        return config.rootpath / str(config.getoption("--karat-results") or config.getini("karat_results"))
+        return config.rootpath / str(
+            config.getoption("--karat-results") or config.getini("karat_results")
+        )
 
     def _experiment(self, experiment: object, keys: dict[str, object]) -> Experiment:
         from karat.config import Experiment, load
 
         if isinstance(experiment, Experiment) or not callable(experiment):
             if keys:
-                pytest.fail(f"an experiment has its own keys: leave out {', '.join(keys)}", pytrace=False)
+                pytest.fail(
+                    f"an experiment has its own keys: leave out {', '.join(keys)}", pytrace=False
+                )
             if isinstance(experiment, Experiment):
                 return experiment
             beside = self._item.path.parent / str(experiment)
@@ -126,7 +142,8 @@ class GatedRun:
         from karat.document.gated import check_parts, gate_document
         from karat.document.render.terminal import render_terminal
 
-        for check in decided.checks:  # strings, because they travel between processes and into JUnit XML
+        # strings, because they travel between processes and into JUnit XML
+        for check in decided.checks:
             self._item.user_properties.append((_PROPERTY, " | ".join(check_parts(check))))
         if decided.verdict == "passed":
             return

@@ -29,7 +29,9 @@ MODERN_PROTOCOL: ProtocolVersion = "2026-07-28"
 """The version without `initialize`: each request says who asks, in which version."""
 
 AllowCode = bool | Literal["changed"]
-"""Whether a dataset may run code of its own; "changed": also where it is not what it was when the run was made."""
+"""Whether a dataset may run code of its own; "changed": also where it is not what it was when the
+run was made.
+"""
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -39,8 +41,10 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     golden: str | None = None  # None: there is no golden answer
     detail: JsonObject = {}  # further fields of the dataset kind (program, unit, …)
     asked: str | None = None  # what is sent to the agent; None: the question unchanged
-    seat: int | None = None  # whose session: turns of one seat share a session; None: the sample has a single one
-    open: bool = False  # what is asked, and whether, depends on earlier replies: see `datasets.turn_question`
+    # whose session: turns of one seat share a session; None: the sample has a single one
+    seat: int | None = None
+    # what is asked, and whether, depends on earlier replies: see `datasets.turn_question`
+    open: bool = False
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -52,12 +56,15 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     turns: tuple[Turn, ...]
     materials: str | None = None  # a document that precedes the first turn
     metadata: JsonObject = {}  # further columns, to group results by
-    detail: dict[str, Any] = {}  # fields of the dataset kind for the whole sample (document, table, …)
+    # fields of the dataset kind for the whole sample (document, table, …)
+    detail: dict[str, Any] = {}
     apart: bool = False  # each turn is asked in its own session: `asked` includes the earlier turns
     weight: float = 1.0  # how many samples of the file it represents, relative to the others
-    content: str | None = None  # the digest without how turns are asked, if the digest covers that: for comparisons
+    # the digest without how turns are asked, if the digest covers that: for comparisons
+    content: str | None = None
     kind: str = ""  # of dataset, as named in the experiment; empty in a file: that of the run
-    cluster: str | None = None  # what it shares with other samples, such as a document; None: nothing is declared
+    # what it shares with other samples, such as a document; None: nothing is declared
+    cluster: str | None = None
 
 
 class ServerAuth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -101,9 +108,12 @@ class Elicited(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Elicit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The answers to a condition's elicitations: the same for all samples, or by a column of the dataset."""
+    """The answers to a condition's elicitations: the same for all samples, or by a column of the
+    dataset.
+    """
 
-    answers: tuple[Elicited, ...] = ()  # in the order of the questions of one attempt; the last one repeats
+    # in the order of the questions of one attempt; the last one repeats
+    answers: tuple[Elicited, ...] = ()
     column: str | None = None
 
 
@@ -167,7 +177,9 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Condition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What varies: a system prompt, a set of MCP servers, a context, and perhaps the agent's options."""
+    """What varies: a system prompt, a set of MCP servers, a context, and perhaps the agent's
+    options.
+    """
 
     name: str
     position: int  # from 0, in the order of the file
@@ -200,7 +212,8 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     result: str | None = None  # None: it failed, or the result was not seen
     error: str | None = None  # None: it succeeded
     milliseconds: float | None = None
-    elicited: tuple[Elicited, ...] = ()  # what the server asked the user in between, and the answers
+    # what the server asked the user in between, and the answers
+    elicited: tuple[Elicited, ...] = ()
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -238,13 +251,17 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     model: str | None = None
     stop_reason: str | None = None
     responses: int | None = None  # of the model, with tool calls in between; None: not reported
-    verdict: bool | None = None  # whether it is right, according to a file of answers made elsewhere; None: not given
+    # whether it is right, according to a file of answers made elsewhere; None: not given
+    verdict: bool | None = None
     agent: str | None = None  # name and version of the agent's program, where it reports them
-    validations: tuple[Validation, ...] = ()  # of the agent's own validator, one per attempt; empty: not reported
+    # of the agent's own validator, one per attempt; empty: not reported
+    validations: tuple[Validation, ...] = ()
 
     @property
     def absent(self) -> bool:
-        """Whether it is only a placeholder for a reply: nothing was asked, or nothing was recorded."""
+        """Whether it is only a placeholder for a reply: nothing was asked, or nothing was
+        recorded.
+        """
         return not self.text and self.stop_reason in _ABSENT
 
 
@@ -252,7 +269,8 @@ _CUT = ("length", "max_tokens", "model_length", "max_output_tokens")
 
 
 def was_cut(stop_reason: str | None) -> bool:
-    """Whether an answer with this stop reason was cut at a limit of tokens, whichever provider or SDK names it.
+    """Whether an answer with this stop reason was cut at a limit of tokens, whichever provider or
+    SDK names it.
 
     >>> [was_cut(reason) for reason in ("length", "FinishReason.MAX_TOKENS", "stop", None)]
     [True, True, False, False]
@@ -263,13 +281,21 @@ def was_cut(stop_reason: str | None) -> bool:
 _ABSENT = ("not_asked", "not_recorded")
 
 NOT_ASKED = Reply(
-    text="", stop_reason="not_asked", usage=Usage(input_tokens=0, output_tokens=0), dollars=0.0, milliseconds=0.0
+    text="",
+    stop_reason="not_asked",
+    usage=Usage(input_tokens=0, output_tokens=0),
+    dollars=0.0,
+    milliseconds=0.0,
 )
-"""Stands in the place of a turn that is not asked any more, as `datasets.turn_question` says: no answer, no fault."""
+"""Stands in the place of a turn that is not asked any more, as `datasets.turn_question` says: no
+answer, no fault.
+"""
 
 
 class WorkspaceChanges(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a trial changed in its workspace; the files themselves are in an archive in the run folder."""
+    """What a trial changed in its workspace; the files themselves are in an archive in the run
+    folder.
+    """
 
     file: str  # in `workspaces/` of the run folder
     sha256: str  # hex, of that file
@@ -287,7 +313,9 @@ History = Sequence[tuple[Turn, Reply]]
 """The questions that a session was asked before, with their answers."""
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="answer", tag_field="event"):
+class Answer(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="answer", tag_field="event"
+):
     """The replies of one trial, one per turn."""
 
     trial: str
@@ -298,7 +326,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
     attempts: int = 1  # how many it took, this one included
     kept: int = 0  # how many replies, from the first, were given in earlier attempts
     started: str | None = None  # UTC, ISO 8601; None: not recorded, in an imported run
-    seconds: float | None = None  # of the successful attempt and of replies kept from others; None: not known
+    # of the successful attempt and of replies kept from others; None: not known
+    seconds: float | None = None
     detail: JsonObject = {}  # further fields of the tool that made it, in an imported run
     workspace: WorkspaceChanges | None = None  # None: the trial had none
 
@@ -309,12 +338,16 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
 
 
 def recorded_seconds(milliseconds: Iterable[float | None]) -> float | None:
-    """How long an answer made elsewhere took: the sum over its turns; None where the file lacks one."""
+    """How long an answer made elsewhere took: the sum over its turns; None where the file lacks
+    one.
+    """
     times = list(milliseconds)
     return exact_sum(filter(None, times)) / 1000 if times and None not in times else None
 
 
-class Score(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="score", tag_field="event"):
+class Score(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="score", tag_field="event"
+):
     """One scorer's result for one answer, or for one of its turns."""
 
     trial: str
@@ -324,7 +357,8 @@ class Score(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="
     turn: int | None = None  # from 0; None: for the whole answer
     judge: str | None = None  # which judge of a panel
     repeat: int = 0  # which repeat of the judge, from 0
-    rows: int = 1  # how many rows this scoring has for this trial: with fewer on disk it is not complete
+    # how many rows this scoring has for this trial: with fewer on disk it is not complete
+    rows: int = 1
     labels: dict[str, str] = {}  # categories, e.g. a diagnosis
     reasons: dict[str, str] = {}  # metric → why
     claims: tuple[str, ...] = ()  # helpful details that the judge cannot confirm
@@ -335,12 +369,16 @@ class Score(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="
     seconds: float | None = None
 
 
-class ServerEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="server", tag_field="event"):
+class ServerEvent(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="server", tag_field="event"
+):
     """What an MCP server did during the run that its reader must know.
 
-    changed: it offers other tools than at first, or speaks another version of the protocol. renewed: it had ended its
-    session, so another was opened and the request repeated. declined: the answer of `elicit` did not fit its form.
-    unasked: it could not ask, because the protocol that was negotiated lets servers send no requests.
+    changed: it offers other tools than at first, or speaks another version of the protocol.
+    renewed: it had ended its session, so another was opened and the request repeated. declined: the
+    answer of `elicit` did not fit its form.
+    unasked: it could not ask, because the protocol that was negotiated lets servers send no
+    requests.
     """
 
     server: str
@@ -353,7 +391,9 @@ class ServerEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     problem: str = ""  # why no form can send the answer
 
 
-class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="failure", tag_field="event"):
+class Failure(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="failure", tag_field="event"
+):
     """Why a trial has no answer, or why an answer has no score."""
 
     trial: str
@@ -378,7 +418,8 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     direction: Literal["higher", "lower", "none"] = "higher"  # which way is better
     kind: Literal["ordinal", "share", "number"] = "number"  # share: 0/1 for each answer
     description: str = ""
-    compared: bool = True  # False: it is about the scoring itself, and conditions are not compared on it
+    # False: it is about the scoring itself, and conditions are not compared on it
+    compared: bool = True
 
     @property
     def bounds(self) -> tuple[float | None, float | None]:
@@ -417,7 +458,10 @@ def absurd_dollars(value: object) -> str | None:
 def absurd_usage(usage: Usage | None) -> str | None:
     """What is wrong with the tokens of one call; None: nothing."""
     counts = {} if usage is None else msgspec.structs.asdict(usage)
-    return next((wrong for name, count in counts.items() if (wrong := _outside(name, count, MOST_TOKENS))), None)
+    return next(
+        (wrong for name, count in counts.items() if (wrong := _outside(name, count, MOST_TOKENS))),
+        None,
+    )
 
 
 def absurd_reply(reply: Reply) -> str | None:
@@ -425,11 +469,16 @@ def absurd_reply(reply: Reply) -> str | None:
     times = [reply.milliseconds, *(call.milliseconds for call in reply.tool_calls)]
     wrong = (_outside("milliseconds", value, MOST_MILLISECONDS) for value in times)
     responses = _outside("responses", reply.responses, MOST_TOKENS)
-    return absurd_dollars(reply.dollars) or absurd_usage(reply.usage) or next(filter(None, wrong), responses)
+    return (
+        absurd_dollars(reply.dollars)
+        or absurd_usage(reply.usage)
+        or next(filter(None, wrong), responses)
+    )
 
 
 def _outside(name: str, value: object, most: float) -> str | None:
-    if value is None or (isinstance(value, (int, float)) and 0 <= value <= most):  # NaN has no order
+    # NaN has no order
+    if value is None or (isinstance(value, (int, float)) and 0 <= value <= most):
         return None
     return f"{name} is {value!r:.60}, want 0 to {most:g}"
 

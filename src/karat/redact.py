@@ -1,8 +1,9 @@
-"""Secrets never reach the disk: they and their pieces are replaced by `${NAME}` wherever text leaves karat.
+"""Secrets never reach the disk: they and their pieces are replaced by `${NAME}` wherever text
+leaves karat.
 
-Texts are compared in lower case. A stretch of six or more characters that occurs in a secret is a piece of it if it is
-long, or ends where words end; one of ordinary words alone ("production", "the walnut") is not, unless another word of
-the same pass phrase is near.
+Texts are compared in lower case. A stretch of six or more characters that occurs in a secret is a
+piece of it if it is long, or ends where words end; one of ordinary words alone ("production", "the
+walnut") is not, unless another word of the same pass phrase is near.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 SHORTEST_SECRET = 8
 """Characters. A shorter value (`3`, `true`) would be masked in places where it is no secret."""
 
-_PIECE, _LONG_PIECE = 6, 8  # characters; the second of escaped and encoded values, and of those longer than _LONG
+# characters; the second of escaped and encoded values, and of those longer than _LONG
+_PIECE, _LONG_PIECE = 6, 8
 _LONG = 128
 _SURE = 10  # characters of a secret that no other text has, even in the middle of a word
 _ORDINARY = 12  # the same of ordinary words
@@ -38,7 +40,8 @@ _PERCENT = re.compile("%[0-9A-F]{2}")
 _BREAKS = re.compile(r"(?:[\r\n]|\\[nr])*")
 _WORD = re.compile(r"[^\W_]+")
 _BETWEEN_WORDS = re.compile(
-    r"""[a-z][a-z0-9+.-]*:// | %[0-9a-f]{2} | \\+u[0-9a-f]{4} | \\+[nrt] | &\#?\w+; | [\s\-_./:,;'"()?&=@+\\]""",
+    r"""[a-z][a-z0-9+.-]*:// | %[0-9a-f]{2} | \\+u[0-9a-f]{4} | \\+[nrt] | &\#?\w+;
+    | [\s\-_./:,;'"()?&=@+\\]""",
     re.IGNORECASE | re.VERBOSE,
 )
 _ORDINARY_WORD = re.compile(
@@ -49,11 +52,12 @@ _ORDINARY_WORD = re.compile(
 
 
 class Redactor:
-    """Replaces secret values and their pieces in text, in each spelling that text can carry them in.
+    """Replaces secret values and their pieces in text, in each spelling that text can carry them
+    in.
 
     Raw, escaped for JSON (with and without ASCII escapes), percent-encoded, hexadecimal, and base64
-    at each of the three byte offsets, so that a value inside a longer base64 text
-    ("user:password") is found too. Takes time in proportion to the text, whatever the number of secrets.
+    at each of the three byte offsets, so that a value inside a longer base64 text ("user:password")
+    is found too. Takes time in proportion to the text, whatever the number of secrets.
 
     >>> redact = Redactor({"RAG_KEY": "s3cr3t-v4lu3-0f-rag"})
     >>> redact("Authorization: Bearer s3cr3t-v4lu3-0f-rag; it ends with ...V4LU3-0F-RAG")
@@ -61,19 +65,26 @@ class Redactor:
     """
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
-        self._values: dict[str, tuple[str, ...]] = {name: (value,) for name, value in secrets.items()}
+        self._values: dict[str, tuple[str, ...]] = {
+            name: (value,) for name, value in secrets.items()
+        }
         self._gather()
 
     def learn(self, name: str, values: Iterable[str]) -> None:
-        """From now on masks these values, too, instead of those that it learned by this name before."""
+        """From now on masks these values, too, instead of those that it learned by this name
+        before.
+        """
         self._values[name] = tuple(values)
         self._gather()
 
     def _gather(self) -> None:
         self._wholes: dict[str, str] = {}  # → name
-        self._grams: dict[str, tuple[int, str]] = {}  # → how many characters in a row are a piece, of which secret
+        # → how many characters in a row are a piece, of which secret
+        self._grams: dict[str, tuple[int, str]] = {}
         self._phrases: dict[str, frozenset[str]] = {}  # name → words
-        for name, value in ((name, value) for name, values in self._values.items() for value in values):
+        for name, value in (
+            (name, value) for name, values in self._values.items() for value in values
+        ):
             self._phrases[name] = self._phrases.get(name, frozenset()) | _phrase(value)
             for whole in _spellings(value) | _encodings(value):
                 self._wholes.setdefault(_lower(whole), name)
@@ -97,7 +108,9 @@ class Redactor:
         return "".join((*parts, text[end:]))
 
     def values(self, value: Any) -> Any:
-        """A JSON value with secrets masked in all its texts, keys included, also those spread over several texts."""
+        """A JSON value with secrets masked in all its texts, keys included, also those spread over
+        several texts.
+        """
         texts: list[str] = []
 
         def noted(text: str) -> str:
@@ -125,19 +138,28 @@ class Redactor:
             windows = [lowered[at : at + _PIECE] for at in range(start, stop - _PIECE + 1)]
             found = text[start:stop]
             inner = stop - len(found.lstrip()), start + len(found.rstrip())
-            name = self._named(lowered, *inner, [self._grams[gram] for gram in windows if gram in self._grams])
+            name = self._named(
+                lowered, *inner, [self._grams[gram] for gram in windows if gram in self._grams]
+            )
             if name is not None and not self._is_mask(text, *inner):
                 yield *inner, name
 
     def _is_mask(self, text: str, start: int, stop: int) -> bool:
-        """Whether a stretch is the name in a mask that is already there, or in a reference to a variable."""
-        return text[start - 2 : stop + 1] == f"${{{text[start:stop]}}}" and text[start:stop] in self._values
+        """Whether a stretch is the name in a mask that is already there, or in a reference to a
+        variable.
+        """
+        return (
+            text[start - 2 : stop + 1] == f"${{{text[start:stop]}}}"
+            and text[start:stop] in self._values
+        )
 
     def _runs(self, lowered: str) -> Iterator[tuple[int, int]]:
         """The longest stretches of which any six characters in a row occur in a secret."""
         grams = self._grams
         start = stop = 0
-        for at in [at for at in range(len(lowered) - _PIECE + 1) if lowered[at : at + _PIECE] in grams]:
+        for at in [
+            at for at in range(len(lowered) - _PIECE + 1) if lowered[at : at + _PIECE] in grams
+        ]:
             if at >= stop > 0:
                 yield start, stop
             start = at if at >= stop else start
@@ -145,7 +167,9 @@ class Redactor:
         if stop:
             yield start, stop
 
-    def _named(self, lowered: str, start: int, stop: int, grams: Sequence[tuple[int, str]]) -> str | None:
+    def _named(
+        self, lowered: str, start: int, stop: int, grams: Sequence[tuple[int, str]]
+    ) -> str | None:
         """The name of the secret that a stretch is a piece of; None: it is ordinary text."""
         piece = lowered[start:stop]
         size = stop - start
@@ -156,13 +180,16 @@ class Redactor:
         in_words = _ends_with_words(lowered, start, stop)
         if least < _ORDINARY and size >= (least if in_words else _SURE):
             return name
-        several = size >= _ORDINARY and not piece.isalnum() and "/" not in piece  # directories are in many paths
+        # directories are in many paths
+        several = size >= _ORDINARY and not piece.isalnum() and "/" not in piece
         if any(whole in piece or (several and piece in whole) for whole in self._wholes):
             return name
         return name if in_words and self._in_phrase(name, lowered, start, stop) else None
 
     def _in_phrase(self, name: str, lowered: str, start: int, stop: int) -> bool:
-        """Whether this stretch and what is near it have two words of a pass phrase, in any order."""
+        """Whether this stretch and what is near it have two words of a pass phrase, in any
+        order.
+        """
         phrase = self._phrases[name]
         own = phrase.intersection(_WORD.findall(lowered[start:stop]))
         near = lowered[max(0, start - _NEAR) : stop + _NEAR].replace("\\n", " ")
@@ -176,14 +203,17 @@ def _grams(value: str) -> dict[str, int]:
     forms = [(form, _LONG_PIECE, _odd(form)) for form in _spellings(value)]
     forms += [(form, _LONG_PIECE, "x" * len(form)) for form in _encodings(value)]
     forms += [(value, least, _odd(value))] if len(value) >= SHORTEST_SECRET else []
-    forms += [(line, _PIECE, _odd(line)) for line in value.split() if len(line) < least]  # the last one of a key
+    # the last one of a key
+    forms += [(line, _PIECE, _odd(line)) for line in value.split() if len(line) < least]
     grams: dict[str, int] = {}
     for form, size, odd in forms:
         lowered = _lower(form)
         for at in range(len(form) - _PIECE + 1):
             gram = lowered[at : at + _PIECE]
             strange = odd.count("x", at, at + _PIECE)
-            grams[gram] = min(size if strange >= _PIECE // 2 else _ORDINARY, grams.get(gram, _ORDINARY))
+            grams[gram] = min(
+                size if strange >= _PIECE // 2 else _ORDINARY, grams.get(gram, _ORDINARY)
+            )
     return grams
 
 
@@ -202,17 +232,26 @@ def _is_odd(word: str) -> bool:
 
 
 def _phrase(value: str) -> frozenset[str]:
-    """The longer words of a pass phrase; none of a value that is something else, as a path or a key."""
+    """The longer words of a pass phrase; none of a value that is something else, as a path or a
+    key.
+    """
     words = [word for word in _BETWEEN_WORDS.split(value) if len(word) > _PIECE - 3]
     several = len(words) >= 3 or " " in value.strip()
-    if not several or "/" in value or any(_is_odd(word) and len(word) > _ORDINARY for word in words):
+    if (
+        not several
+        or "/" in value
+        or any(_is_odd(word) and len(word) > _ORDINARY for word in words)
+    ):
         return frozenset()
     return frozenset(_lower(word) for word in words if word.isalpha())
 
 
 def _ends_with_words(text: str, start: int, stop: int) -> bool:
     """Whether a stretch of the text neither begins nor ends within a word."""
-    begins = not (text[start - 1 : start].isalnum() and text[start].isalnum()) or text[start - 2 : start - 1] == "\\"
+    begins = (
+        not (text[start - 1 : start].isalnum() and text[start].isalnum())
+        or text[start - 2 : start - 1] == "\\"
+    )
     return begins and not (text[stop - 1].isalnum() and text[stop : stop + 1].isalnum())
 
 
@@ -238,7 +277,11 @@ def _spellings(value: str) -> set[str]:
         *(_PERCENT.sub(lambda match: match[0].lower(), form) for form in percent),
     }
     for _ in range(_JSON_DEPTH):
-        forms |= {json.dumps(form, ensure_ascii=ascii_only)[1:-1] for form in forms for ascii_only in (True, False)}
+        forms |= {
+            json.dumps(form, ensure_ascii=ascii_only)[1:-1]
+            for form in forms
+            for ascii_only in (True, False)
+        }
     return {form for form in forms if len(form) >= SHORTEST_SECRET}
 
 
@@ -247,7 +290,8 @@ def _encodings(value: str) -> set[str]:
     raw = value.encode("utf-8", "surrogatepass")
     forms = {raw.hex()}
     for offset in range(3):
-        # Characters at the borders also encode neighbouring bytes: only the whole groups inside are the value's own.
+        # Characters at the borders also encode neighbouring bytes: only the whole groups inside are
+        # the value's own.
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
             text = encode(b"\0" * offset + raw).decode()
             start = (0, 2, 3)[offset]
@@ -271,5 +315,7 @@ def map_texts(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def without_surrogates(text: str) -> str:
-    """U+FFFD for halves of surrogate pairs: models and tools do write them, and no UTF-8 can hold them."""
+    """U+FFFD for halves of surrogate pairs: models and tools do write them, and no UTF-8 can hold
+    them.
+    """
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

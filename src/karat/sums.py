@@ -1,4 +1,6 @@
-"""Sums of floats that are the same on every Python: from Python 3.12 on, the built-in `sum` rounds differently."""
+"""Sums of floats that are the same on every Python: from Python 3.12 on, the built-in `sum` rounds
+differently.
+"""
 
 from __future__ import annotations
 

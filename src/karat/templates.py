@@ -1,4 +1,5 @@
-"""`{{ dotted.name }}` becomes a value; nothing more: no logic, no filters, no second pass over inserted values.
+"""`{{ dotted.name }}` becomes a value; nothing more: no logic, no filters, no second pass over
+inserted values.
 
 Used for texts that the author of a study or of an `http` agent writes. Golden prompts
 are not templates: `{{ … }}` in them is unchanged.
@@ -14,7 +15,8 @@ from typing import Any
 
 from karat.errors import BadOption, did_you_mean
 
-_FIELD = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)  # includes the blanks: two ways to match them would backtrack for long
+# includes the blanks: two ways to match them would backtrack for long
+_FIELD = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*\Z")
 _LONGEST_NAMED, _MOST_NAMED = 200, 1000  # characters, names: limits of the search for a hint
 
@@ -34,7 +36,10 @@ def fill(text: str, values: Mapping[str, object], *, place: str = "template") ->
     Text is inserted unchanged, other values as JSON. Raises BadOption, naming
     `place`, for names that `values` does not have.
 
-    >>> fill("{{ greeting }}, {{ profile.name }}!", {"greeting": "{{ profile }}", "profile": {"name": "Ada"}})
+    >>> fill(
+    ...     "{{ greeting }}, {{ profile.name }}!",
+    ...     {"greeting": "{{ profile }}", "profile": {"name": "Ada"}},
+    ... )
     '{{ profile }}, Ada!'
     """
     closed = _closed(text)
@@ -70,13 +75,17 @@ def fill_body(body: object, values: Mapping[str, object], *, place: str = "body"
             return json.loads("".join(parts))
         except json.JSONDecodeError as error:
             raise BadOption(
-                place, f"is not JSON once its fields are filled: {error.msg} at character {error.pos}"
+                place,
+                f"is not JSON once its fields are filled: {error.msg} at character {error.pos}",
             ) from None
     return _fill_json(body, values, place)
 
 
 def _closed(text: str) -> str:
-    """The text up to its last `}}`. After it no field ends, and each `{{` would cause a scan to the end of the text."""
+    """The text up to its last `}}`.
+
+    After it no field ends, and each `{{` would cause a scan to the end of the text.
+    """
     return text[: text.rfind("}}") + 2]
 
 
@@ -104,7 +113,11 @@ def _ends_quoted(text: str, quoted: bool) -> bool:
 def _value(name: str, values: Mapping[str, object], place: str) -> object:
     if not _NAME.match(name):
         raise BadOption(
-            place, f"'{{{{ {name} }}}}' is not a field: a field is a dotted name, such as {{{{ question }}}}"
+            place,
+            (
+                f"'{{{{ {name} }}}}' is not a field: a field is a dotted name, such as {{{{ "
+                f"question }}}}"
+            ),
         )
     here: Any = values
     for depth, part in enumerate(name.split(".")):

@@ -17,7 +17,8 @@ _CLOSES = re.compile(
 
 
 def spoken(text: str) -> str:
-    """The text after a model's thoughts. Some servers include them, with or without the opening tag.
+    """The text after a model's thoughts. Some servers include them, with or without the opening
+    tag.
 
     Thoughts that do not end mean a reply that was cut off before an answer.
 

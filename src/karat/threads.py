@@ -1,4 +1,6 @@
-"""Synchronous functions, each on a daemon thread: a call that hangs cannot hold the run, nor its end."""
+"""Synchronous functions, each on a daemon thread: a call that hangs cannot hold the run, nor its
+end.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,9 @@ _Work = tuple[Callable[[], object], "asyncio.Future[Any]", asyncio.AbstractEvent
 class Threads:
     """As many threads as calls are open at once, kept for the next call.
 
-    A call that timed out keeps its thread until the function returns; then the thread is reused. asyncio's default
-    executor is not used: it has few threads, and a hung one would delay the end of the process.
+    A call that timed out keeps its thread until the function returns; then the thread is reused.
+    asyncio's default executor is not used: it has few threads, and a hung one would delay the end
+    of the process.
     """
 
     def __init__(self, *, most: int = MOST_THREADS) -> None:
@@ -52,7 +55,10 @@ class Threads:
 
     def _started(self) -> queue.SimpleQueue[_Work | None]:
         if self._alive >= self._most:
-            message = f"{self._most} calls hang, each on its own thread; make the function async, or give it a timeout"
+            message = (
+                f"{self._most} calls hang, each on its own thread; make the function async, or "
+                f"give it a timeout"
+            )
             raise AgentFault("threads_exhausted", message)
         self._alive += 1
         inbox: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
@@ -95,13 +101,20 @@ class Threads:
         elif not isinstance(problem, (KeyboardInterrupt, SystemExit, GeneratorExit, StopIteration)):
             future.set_exception(problem)
         else:
-            # Awaiting a future that raises one of these would end the event loop, or look like an end of iteration.
+            # Awaiting a future that raises one of these would end the event loop, or look like an
+            # end of iteration.
             future.set_exception(RuntimeError(described(problem)))
 
 
 def end_child_of(process: int, problem: BaseException | None) -> None:
-    """Ends a process that foreign code has forked and that returns into karat, which goes on only in `process`."""
+    """Ends a process that foreign code has forked and that returns into karat, which goes on only
+    in `process`.
+    """
     if os.getpid() == process:
         return
     code = problem.code if isinstance(problem, SystemExit) else None
-    os._exit(code if isinstance(code, int) else int(problem is not None and not isinstance(problem, SystemExit)))
+    os._exit(
+        code
+        if isinstance(code, int)
+        else int(problem is not None and not isinstance(problem, SystemExit))
+    )

@@ -1,6 +1,8 @@
-"""Analysis of tool calls: which tool was called, whether something a condition offers was used, what was expected.
+"""Analysis of tool calls: which tool was called, whether something a condition offers was used,
+what was expected.
 
-Pure functions of tool calls, conditions and samples: the index, the scorer `trajectory` and the tables share them.
+Pure functions of tool calls, conditions and samples: the index, the scorer `trajectory` and the
+tables share them.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ import msgspec
 from karat.records import Sample
 
 _SKILL = "Skill"  # the tool that Claude Code loads a skill with
-_EXPECTING = ("used", "in_order", "arguments")  # options of the scorer `trajectory` that name tools to call
+# options of the scorer `trajectory` that name tools to call
+_EXPECTING = ("used", "in_order", "arguments")
 
 
 class Offered(msgspec.Struct, frozen=True):
@@ -30,7 +33,8 @@ class CalledTool(msgspec.Struct, frozen=True):
 
     tool: str
     server: str | None = None  # None: not an MCP tool
-    skill: str | None = None  # the skill that the call loads, such as `house:tables`; None: no skill
+    # the skill that the call loads, such as `house:tables`; None: no skill
+    skill: str | None = None
 
     @property
     def name(self) -> str:
@@ -45,8 +49,9 @@ class CalledTool(msgspec.Struct, frozen=True):
     def uses(self, offered: Offered) -> bool:
         """Whether a call of the tool uses the offer.
 
-        A skill is used when it is loaded: Claude Code is given it as `skills:NAME`. A plug-in is used when one of its
-        skills, `PLUGIN:NAME`, is loaded, or a tool of one of its MCP servers, `plugin:PLUGIN:SERVER`, is called.
+        A skill is used when it is loaded: Claude Code is given it as `skills:NAME`. A plug-in is
+        used when one of its skills, `PLUGIN:NAME`, is loaded, or a tool of one of its MCP servers,
+        `plugin:PLUGIN:SERVER`, is called.
 
         >>> CalledTool("search", "docs").uses(Offered("server", "docs"))
         True
@@ -61,7 +66,9 @@ class CalledTool(msgspec.Struct, frozen=True):
                 return self.skill in (offered.name, f"skills:{offered.name}")
             case "plugin":
                 mine = f"{offered.name}:"
-                return (self.skill or "").startswith(mine) or (self.server or "").startswith(f"plugin:{mine}")
+                return (self.skill or "").startswith(mine) or (self.server or "").startswith(
+                    f"plugin:{mine}"
+                )
 
 
 class _Skill(msgspec.Struct):
@@ -72,7 +79,9 @@ class _Skill(msgspec.Struct):
 _skill = msgspec.json.Decoder(_Skill).decode
 
 
-def called_tool(tool: str, server: str | None, given: msgspec.Raw | Mapping[str, object]) -> CalledTool:
+def called_tool(
+    tool: str, server: str | None, given: msgspec.Raw | Mapping[str, object]
+) -> CalledTool:
     """The tool of a call. `given`: its input, as JSON or decoded."""
     if tool != _SKILL or server is not None:
         return CalledTool(tool, server)
@@ -83,7 +92,8 @@ def called_tool(tool: str, server: str | None, given: msgspec.Raw | Mapping[str,
 
 
 def names_in_cell(value: object) -> object:
-    """The names in a dataset cell: a value unchanged; from text (CSV) its JSON, else names separated by commas.
+    """The names in a dataset cell: a value unchanged; from text (CSV) its JSON, else names
+    separated by commas.
 
     >>> names_in_cell("search, read"), names_in_cell('["search"]'), names_in_cell("")
     (['search', 'read'], ['search'], None)
@@ -92,21 +102,30 @@ def names_in_cell(value: object) -> object:
         return None
     with suppress(ValueError):
         value = json.loads(value) if isinstance(value, str) else value
-    return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
+    return (
+        [name.strip() for name in value.split(",") if name.strip()]
+        if isinstance(value, str)
+        else value
+    )
 
 
 def expected_actions(sample: Sample) -> list[Mapping[str, object]]:
     """The calls that a task of tau-bench expects, in order; empty: it expects none."""
     listed = (turn.detail.get("actions") for turn in sample.turns)
     actions = [action for given in listed if isinstance(given, (list, tuple)) for action in given]
-    return [action for action in actions if isinstance(action, Mapping) and isinstance(action.get("name"), str)]
+    return [
+        action
+        for action in actions
+        if isinstance(action, Mapping) and isinstance(action.get("name"), str)
+    ]
 
 
 def expected_tools(options: Mapping[str, object], sample: Sample) -> frozenset[str] | None:
-    """The tools that a scorer `trajectory` with these options expects; None: it expects nothing here.
+    """The tools that a scorer `trajectory` with these options expects; None: it expects nothing
+    here.
 
-    They are those of `used`, `in_order` and `arguments`. An invalid expectation does not count: its answers have
-    no score either.
+    They are those of `used`, `in_order` and `arguments`. An invalid expectation does not count: its
+    answers have no score either.
 
     >>> sample = Sample(id="1", position=0, digest="", turns=(), metadata={"tools": "search, read"})
     >>> sorted(expected_tools({"used": ["docs.list"], "columns": {"in_order": "tools"}}, sample))
@@ -114,7 +133,10 @@ def expected_tools(options: Mapping[str, object], sample: Sample) -> frozenset[s
     """
     columns, given = options.get("columns"), []
     for part in _EXPECTING:
-        value, column = options.get(part), columns.get(part) if isinstance(columns, Mapping) else None
+        value, column = (
+            options.get(part),
+            columns.get(part) if isinstance(columns, Mapping) else None,
+        )
         if isinstance(column, str):
             value = names_in_cell(sample.metadata.get(column))
             if value is None and column == "actions":
@@ -122,17 +144,20 @@ def expected_tools(options: Mapping[str, object], sample: Sample) -> frozenset[s
         given += [value] if isinstance(value, (list, tuple)) else []
     if not given:
         return None
-    names = (rule.get("tool") if isinstance(rule, Mapping) else rule for value in given for rule in value)
+    names = (
+        rule.get("tool") if isinstance(rule, Mapping) else rule for value in given for rule in value
+    )
     return frozenset(name for name in names if isinstance(name, str) and name)
 
 
 def chosen_tools(
     called: Iterable[CalledTool], expected: Collection[str], known: Collection[str]
 ) -> tuple[set[str], set[str]]:
-    """The expected tools that were called, and the other called ones, under the names used in expectations.
+    """The expected tools that were called, and the other called ones, under the names used in
+    expectations.
 
-    `known`: the expectations of all samples. A call that this sample does not expect gets its name from another
-    sample's expectation, else from server and tool.
+    `known`: the expectations of all samples. A call that this sample does not expect gets its name
+    from another sample's expectation, else from server and tool.
 
     >>> called = [CalledTool("search", "docs"), CalledTool("read", "docs"), CalledTool("rm")]
     >>> matched, others = chosen_tools(called, ["docs.search"], ["docs.search", "read"])

@@ -1,1 +1,3 @@
-"""Coding agents: Claude Code, agents that speak ACP, and the scorers of what they leave in their workspace."""
+"""Coding agents: Claude Code, agents that speak ACP, and the scorers of what they leave in their
+workspace.
+"""

@@ -1,1 +1,3 @@
-"""Conversations of numeric questions about financial reports: the kind of dataset, its scorers and its exports."""
+"""Conversations of numeric questions about financial reports: the kind of dataset, its scorers and
+its exports.
+"""

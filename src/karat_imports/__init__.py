@@ -1,1 +1,3 @@
-"""Results of other tools, both ways: importers make runs of them, exports write runs in their forms."""
+"""Results of other tools, both ways: importers make runs of them, exports write runs in their
+forms.
+"""

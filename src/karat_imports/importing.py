@@ -50,16 +50,25 @@ class ImportedResults(msgspec.Struct, frozen=True, kw_only=True):
         lines = []
         for run in self.runs:
             size = (
-                f"{formats.plural(run.samples, 'sample')} × {formats.plural(len(run.conditions), 'condition')} "
-                f"× {formats.plural(run.repetitions, 'repetition')}"
+                f"{formats.plural(run.samples, 'sample')} × "
+                f"{formats.plural(len(run.conditions), 'condition')} × "
+                f"{formats.plural(run.repetitions, 'repetition')}"
             )
-            counts = ", ".join(f"{formats.count(count)} {noun}" for noun, count in run.counts.items() if count)
-            lines.append(f"{run.folder}: {'imported before' if run.existed else counts or 'nothing in it'}; {size}")
+            counts = ", ".join(
+                f"{formats.count(count)} {noun}" for noun, count in run.counts.items() if count
+            )
+            lines.append(
+                f"{run.folder}: "
+                f"{'imported before' if run.existed else counts or 'nothing in it'}; {size}"
+            )
             lines += [f"  conditions: {formats.excerpt(', '.join(run.conditions), _WIDEST)}"]
             lines += [f"  {note}" for note in run.notes]
             for entry in run.findings:
                 times = f"{formats.count(entry.count)} × " if entry.count > 1 else ""
-                lines.append(f"  {entry.kind}: {times}{entry.what} ({formats.excerpt('; '.join(entry.places), 80)})")
+                lines.append(
+                    f"  {entry.kind}: {times}{entry.what} "
+                    f"({formats.excerpt('; '.join(entry.places), 80)})"
+                )
         return formats.clean("\n".join(lines)) + "\n"
 
 
@@ -86,7 +95,10 @@ def import_results(
     runs = []
     for result in import_runs(kind, paths, results, options=options, cluster=cluster):
         plan = result.run.info.plan
-        findings = [Finding(kind=fate, what=text, count=count, places=at) for fate, text, count, at in result.findings]
+        findings = [
+            Finding(kind=fate, what=text, count=count, places=at)
+            for fate, text, count, at in result.findings
+        ]
         runs.append(
             ImportedResult(
                 run=result.run.info.run,

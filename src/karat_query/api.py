@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 def query(run: RunLike, sql: str, *, scorings: Mapping[str, str] | None = None) -> Rows:
-    """The rows of one SELECT over a run, or every run of a folder: `.table()`, `.to_frame()`, or a notebook's table.
+    """The rows of one SELECT over a run, or every run of a folder: `.table()`, `.to_frame()`, or a
+    notebook's table.
 
     `karat query RUN` lists tables and columns. The query reaches no file, no network and no
     setting. Raises BadOption if it is not allowed, fails, or exceeds its time or memory.
@@ -25,7 +26,9 @@ def query(run: RunLike, sql: str, *, scorings: Mapping[str, str] | None = None) 
     return tables.query(_runs_meant(run), sql, scorings=scorings)
 
 
-def relation(run: RunLike, table: str, *, scorings: Mapping[str, str] | None = None) -> duckdb.DuckDBPyRelation:
+def relation(
+    run: RunLike, table: str, *, scorings: Mapping[str, str] | None = None
+) -> duckdb.DuckDBPyRelation:
     """One table of a run as a relation of DuckDB: `.filter(…)`, `.aggregate(…)`, `.df()`, `.pl()`.
 
     It is in its own temporary database, so nothing you do with it changes the run.
@@ -34,4 +37,6 @@ def relation(run: RunLike, table: str, *, scorings: Mapping[str, str] | None = N
 
 
 def _runs_meant(run: RunLike) -> list[RunFolder]:
-    return [run] if isinstance(run, RunFolder) else [api.open(folder) for folder in api.folders(run)]
+    return (
+        [run] if isinstance(run, RunFolder) else [api.open(folder) for folder in api.folders(run)]
+    )

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 _SHOWN = 1000  # rows on a screen
 _WIDEST = 60  # columns of a cell if the screen's width is unknown
-_NARROWEST = 6  # columns to which a cell may shrink; a row that is still too wide is cut at the edge
+# columns to which a cell may shrink; a row that is still too wide is cut at the edge
+_NARROWEST = 6
 _CELL = 200
 _RIGHT = {"number", "whole", "huge"}
 _IN_MEMORY = 8 << 20  # bytes of a result held until its last row; beyond that, it is held in a file
@@ -63,25 +64,35 @@ def list_tables(runs: Sequence[RunFolder], output: Output) -> None:
     lines: list[str] = []
     listed = []
     for table in tables_of(runs).values():
-        rows = [("", column.name, SQL_TYPES[column.type], column.meaning) for column in table.columns]
+        rows = [
+            ("", column.name, SQL_TYPES[column.type], column.meaning) for column in table.columns
+        ]
         lines += ["", f"{table.name}: {table.rows}", *aligned(rows)]
-        columns = tuple({"name": name, "type": kind, "meaning": meaning} for _, name, kind, meaning in rows)
+        columns = tuple(
+            {"name": name, "type": kind, "meaning": meaning} for _, name, kind, meaning in rows
+        )
         listed.append(ListedTable(name=table.name, rows=table.rows, columns=columns))
     output.result("\n".join(lines[1:]), Listed(tables=tuple(listed)))
 
 
-def take_tables(run: Sequence[RunFolder], asking: Asking, scorings: Mapping[str, str], output: Output) -> None:
+def take_tables(
+    run: Sequence[RunFolder], asking: Asking, scorings: Mapping[str, str], output: Output
+) -> None:
     """Writes every table to a file of its own."""
     assert asking.to is not None
     if asking.out is None:
-        raise BadOption("--out", f"every table as {asking.to} makes several files: name a folder for them")
+        raise BadOption(
+            "--out", f"every table as {asking.to} makes several files: name a folder for them"
+        )
     if asking.out.is_file():
         raise BadOption("--out", f"{asking.out} is a file; every table needs a folder")
     written = write_tables(run, asking.to, asking.out, scorings=scorings)
     _show_written({str(path): rows for path, rows in written.items()}, output)
 
 
-def answer(run: Sequence[RunFolder], sql: str, asking: Asking, scorings: Mapping[str, str], output: Output) -> None:
+def answer(
+    run: Sequence[RunFolder], sql: str, asking: Asking, scorings: Mapping[str, str], output: Output
+) -> None:
     """Runs one query and sends its rows to their destination."""
     if asking.to == "parquet" and asking.out is None:
         raise BadOption("--out", "parquet is not text: name a file for it")
@@ -96,7 +107,9 @@ def answer(run: Sequence[RunFolder], sql: str, asking: Asking, scorings: Mapping
                 for rows in chain([[list(stream.columns)]], stream):
                     part = io.StringIO()
                     write_rows(rows, part)
-                    file.write(formats.clean(part.getvalue()) if sys.stdout.isatty() else part.getvalue())
+                    file.write(
+                        formats.clean(part.getvalue()) if sys.stdout.isatty() else part.getvalue()
+                    )
         elif output.as_json:
             _print_json(stream)
         else:
@@ -112,7 +125,12 @@ def _show_written(files: dict[str, int], output: Output) -> None:
 def _printed_whole() -> Iterator[IO[str]]:
     """A file whose text is printed only once it is complete: a query may fail at its last row."""
     with tempfile.SpooledTemporaryFile(
-        mode="w+", max_size=_IN_MEMORY, encoding="utf-8", errors="replace", newline="", prefix="karat-query-"
+        mode="w+",
+        max_size=_IN_MEMORY,
+        encoding="utf-8",
+        errors="replace",
+        newline="",
+        prefix="karat-query-",
     ) as file:
         yield file
         file.seek(0)
@@ -123,7 +141,8 @@ def _printed_whole() -> Iterator[IO[str]]:
 def _print_json(stream: Stream) -> None:
     types = {name: SQL_TYPES[kind] for name, kind in stream.columns.items()}
     head = msgspec.json.encode({"format": OUTPUT_FORMAT, "columns": types}).decode()
-    huge = "huge" in stream.columns.values()  # JSON has integers of any size; msgspec only those of 64 bits
+    # JSON has integers of any size; msgspec only those of 64 bits
+    huge = "huge" in stream.columns.values()
     names = tuple(stream.columns)
     comma = "\n"
     with _printed_whole() as file:
@@ -131,7 +150,9 @@ def _print_json(stream: Stream) -> None:
         for rows in stream:
             named = [dict(zip(names, row, strict=True)) for row in rows]
             if huge:
-                lines = [json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in named]
+                lines = [
+                    json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in named
+                ]
             else:
                 lines = [msgspec.json.encode(row).decode() for row in named]
             file.write(formats.escaped(comma + ",\n".join(lines)))
@@ -165,14 +186,19 @@ def _cell(value: Any) -> str:
     return formats.excerpt(value if isinstance(value, str) else formats.raw(value), _CELL)
 
 
-def _table(heads: Sequence[str], cells: Sequence[Sequence[str]], kinds: Sequence[str], width: int | None) -> list[str]:
+def _table(
+    heads: Sequence[str], cells: Sequence[Sequence[str]], kinds: Sequence[str], width: int | None
+) -> list[str]:
     widths = [max(map(formats.width, column)) for column in zip(heads, *cells, strict=True)]
     if width is None:
         widths = [min(wide, _WIDEST) for wide in widths]
     else:  # the widest columns shrink first
         while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > _NARROWEST:
             widths[widths.index(max(widths))] -= 1
-    rows = [[formats.cut(cell, wide) for cell, wide in zip(row, widths, strict=True)] for row in (heads, *cells)]
+    rows = [
+        [formats.cut(cell, wide) for cell, wide in zip(row, widths, strict=True)]
+        for row in (heads, *cells)
+    ]
     rows.insert(1, ["─" * wide for wide in widths])
     lines = aligned(rows, right={at for at, kind in enumerate(kinds) if kind in _RIGHT})
     return [formats.cut(line, width) if width is not None else line for line in lines]

@@ -32,14 +32,19 @@ _QUIET = {
 }
 
 _ANSWER_SECONDS = 10.0
-_RAYS_SOCKET = 65  # bytes of session_2026-11-23_16-06-43_617766_1234567/sockets/plasma_store, and two more
+# bytes of session_2026-11-23_16-06-43_617766_1234567/sockets/plasma_store, and two more
+_RAYS_SOCKET = 65
 
 
 @asynccontextmanager
 async def ray_workers(
-    settings: RayModel, setup: WorkerSetup, archives: Mapping[str, bytes], *, max_concurrent: int,
+    settings: RayModel,
+    setup: WorkerSetup,
+    archives: Mapping[str, bytes],
+    *,
+    max_concurrent: int,
     notice: Callable[[str], None],
-) -> AsyncGenerator[RayWorkers]:  # fmt: skip
+) -> AsyncGenerator[RayWorkers]:
     """Workers of a cluster, during the block. A cluster started for it ends with it.
 
     Raises BadOption if the cluster cannot be reached.
@@ -57,12 +62,21 @@ async def ray_workers(
         for node in ray.nodes():
             if node["Alive"]:
                 there = node["Resources"]
-                counts = [int((there.get(name, 0.0) + 1e-9) // amount) for name, amount in needed.items()]
+                counts = [
+                    int((there.get(name, 0.0) + 1e-9) // amount) for name, amount in needed.items()
+                ]
                 rooms += min(counts, default=int(there.get("CPU", 1.0)))
         concurrency = _concurrency(settings, rooms, max_concurrent)
-        where = f"the cluster at {settings.address}" if settings.address else "a cluster of this machine alone"
+        where = (
+            f"the cluster at {settings.address}"
+            if settings.address
+            else "a cluster of this machine alone"
+        )
         workers = RayWorkers(ray, settings, setup, ray.put(dict(archives)), concurrency)
-        notice(f"trials run on {plural(len(concurrency), 'worker')} of {where}, {sum(concurrency)} at a time")
+        notice(
+            f"trials run on {plural(len(concurrency), 'worker')} of {where}, "
+            f"{sum(concurrency)} at a time"
+        )
         try:
             yield workers
         finally:
@@ -70,7 +84,9 @@ async def ray_workers(
 
 
 async def _answers(address: str | None) -> None:
-    """Raises BadOption if nothing answers at HOST:PORT, for which Ray would try for minutes and not be interrupted."""
+    """Raises BadOption if nothing answers at HOST:PORT, for which Ray would try for minutes and not
+    be interrupted.
+    """
     host, _, port = (address or "").rpartition(":")
     if not port.isdigit():
         return
@@ -96,14 +112,19 @@ async def _connected(ray: Any, settings: RayModel) -> AsyncGenerator[None]:
         try:
             await asyncio.shield(connecting)
             if threading.current_thread() is threading.main_thread():
-                # Ray's C++ takes SIGTERM all the same: it prints its stack, and aborts the process 3 s later.
+                # Ray's C++ takes SIGTERM all the same: it prints its stack, and aborts the process
+                # 3 s later.
                 signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
             yield
         except (ConnectionError, ValueError, RuntimeError, OSError) as error:
             if ray.is_initialized():
                 raise
             cluster = settings.address or "a cluster on this machine"
-            hint = "" if "RAY_AUTH_MODE" in os.environ else "; if its nodes have a token, set RAY_AUTH_MODE=token"
+            hint = (
+                ""
+                if "RAY_AUTH_MODE" in os.environ
+                else "; if its nodes have a token, set RAY_AUTH_MODE=token"
+            )
             message = f"Ray cannot connect to {cluster}: {described(error)}{hint}"
             raise BadOption("execution.ray.address", message) from error
         finally:
@@ -123,7 +144,12 @@ class RayWorkers:
     """Starts actors. Implements `karat_scale.remote.Workers`."""
 
     def __init__(
-        self, ray: Any, settings: RayModel, setup: WorkerSetup, archives: Any, concurrency: tuple[int, ...]
+        self,
+        ray: Any,
+        settings: RayModel,
+        setup: WorkerSetup,
+        archives: Any,
+        concurrency: tuple[int, ...],
     ) -> None:
         """`archives`: a reference to them."""
         self.concurrency = concurrency
@@ -136,26 +162,34 @@ class RayWorkers:
         self._setup = setup
         self._archives = archives
         self._actor = ray.remote(Actor).options(
-            num_cpus=settings.num_cpus, num_gpus=settings.num_gpus, resources=dict(settings.resources),
-            max_restarts=0, max_task_retries=0,
-        )  # fmt: skip
+            num_cpus=settings.num_cpus,
+            num_gpus=settings.num_gpus,
+            resources=dict(settings.resources),
+            max_restarts=0,
+            max_task_retries=0,
+        )
         self._handles: list[Any] = []
 
     async def open(self, number: int) -> Worker:
         """As `Workers.open`."""
-        limits = msgspec.structs.replace(self._setup.limits, max_concurrent=self.concurrency[number])
+        limits = msgspec.structs.replace(
+            self._setup.limits, max_concurrent=self.concurrency[number]
+        )
         setup = msgspec.structs.replace(self._setup, name=f"worker {number + 1}", limits=limits)
         handle = self._actor.remote()
         self._handles.append(handle)
         worker = RayWorker(self._ray, handle, setup.name)
         try:
-            # Not to the actor's constructor: the cluster keeps its arguments, and these include secrets.
+            # Not to the actor's constructor: the cluster keeps its arguments, and these include
+            # secrets.
             problem = await worker.call("open", setup, __version__, self._archives)
         except (asyncio.CancelledError, WorkerLost):
             self.kill(worker)
             raise
         if problem is not None:
-            raise BadOption("execution.executor", f"{setup.name} cannot run this experiment: {problem}")
+            raise BadOption(
+                "execution.executor", f"{setup.name} cannot run this experiment: {problem}"
+            )
         return worker
 
     def kill(self, worker: Worker) -> None:
@@ -198,7 +232,9 @@ class RayWorker:
         try:
             return await getattr(self.handle, method).remote(*arguments)
         except self._ray.exceptions.RayTaskError as error:
-            raise BadOption("execution.executor", f"{self.name} failed: {described(error.cause or error)}") from error
+            raise BadOption(
+                "execution.executor", f"{self.name} failed: {described(error.cause or error)}"
+            ) from error
         except self._ray.exceptions.RayError as error:
             raise WorkerLost(described(error).partition("\n")[0]) from error
 
@@ -211,15 +247,22 @@ class Actor:
         self._side: Any = None
         self._life: asyncio.Task[None] | None = None
 
-    async def open(self, setup: WorkerSetup, version: str, archives: Mapping[str, bytes]) -> str | None:
+    async def open(
+        self, setup: WorkerSetup, version: str, archives: Mapping[str, bytes]
+    ) -> str | None:
         """Prepares everything; returns the problem if that fails."""
         if version != __version__:
-            return f"its karat is {__version__}, the driver's {version}: install the same on every node"
+            return (
+                f"its karat is {__version__}, the driver's {version}: install the same on every "
+                f"node"
+            )
         ready: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         self._life = asyncio.create_task(self._live(setup, archives, ready))
         return await ready
 
-    async def _live(self, setup: WorkerSetup, archives: Mapping[str, bytes], ready: asyncio.Future[str | None]) -> None:
+    async def _live(
+        self, setup: WorkerSetup, archives: Mapping[str, bytes], ready: asyncio.Future[str | None]
+    ) -> None:
         """In one task: servers must be closed by the task that opened them."""
         from karat_scale.worker import WorkerSide
 

@@ -1,9 +1,9 @@
 """Trials run by workers elsewhere: what is sent and received, over any transport.
 
-A worker runs whole trials, including scorers, and returns their journal lines. Only the driver, here,
-writes the journal, and it keeps the plan, the retries, the budget, the rates and the stop rule. A worker continues
-with an answer (to its judge, to the next turn) when its line is on the driver's disk, as in a run on one machine.
-Undelivered trials of a lost worker are asked again.
+A worker runs whole trials, including scorers, and returns their journal lines. Only the driver,
+here, writes the journal, and it keeps the plan, the retries, the budget, the rates and the stop
+rule. A worker continues with an answer (to its judge, to the next turn) when its line is on the
+driver's disk, as in a run on one machine. Undelivered trials of a lost worker are asked again.
 """
 
 from __future__ import annotations
@@ -51,8 +51,10 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
     trial: str
     seconds: float  # with the agent
-    answered: bool | None = None  # the trial is settled, with or without an answer; None: it is not settled
-    retry: tuple[int, tuple[Reply, ...], float] | None = None  # the next attempt, its `kept`, seconds until it
+    # the trial is settled, with or without an answer; None: it is not settled
+    answered: bool | None = None
+    # the next attempt, its `kept`, seconds until it
+    retry: tuple[int, tuple[Reply, ...], float] | None = None
 
 
 class Finished(msgspec.Struct, kw_only=True):
@@ -63,9 +65,11 @@ class Finished(msgspec.Struct, kw_only=True):
     asked: list[str] = []  # trials finished by the agent
     ended: list[Ended] = []
     returned: list[str] = []  # trials not started, because the run is stopping
-    failures: list[tuple[str, tuple[object, ...], dict[str, object]]] = []  # calls of a `FailureCounter`
+    # calls of a `FailureCounter`
+    failures: list[tuple[str, tuple[object, ...], dict[str, object]]] = []
     notices: list[str] = []
-    wanted: list[tuple[int, str, float]] = []  # requests that wait for their model's rate: number, model, tokens
+    # requests that wait for their model's rate: number, model, tokens
+    wanted: list[tuple[int, str, float]] = []
     used: list[tuple[int, Usage | None]] = []  # requests that are over
     problem: str | None = None  # why no trial can continue
 
@@ -98,7 +102,10 @@ class Workers(Protocol):
     needs: str  # what a worker needs, for people
 
     async def open(self, number: int) -> Worker:
-        """A new worker, once there is room for it. Raises WorkerLost, and OperatorError if none can do the work."""
+        """A new worker, once there is room for it.
+
+        Raises WorkerLost, and OperatorError if none can do the work.
+        """
 
     def kill(self, worker: Worker) -> None:
         """Kills it, whatever it is doing."""
@@ -110,7 +117,8 @@ class _Handed:
     def __init__(self, job: Job, kept: tuple[Reply, ...], agent_done: Callable[[], None]) -> None:
         self.job = job
         self.kept = kept
-        self.over: asyncio.Future[Ended | None] = asyncio.get_running_loop().create_future()  # None: look at `answer`
+        # None: look at `answer`
+        self.over: asyncio.Future[Ended | None] = asyncio.get_running_loop().create_future()
         self.answer: Answer | None = None
         self.replies: list[Reply] = []  # on disk, of a conversation without an answer
         self.rows: dict[str, set[Row]] = {}  # scoring → rows on disk
@@ -175,10 +183,19 @@ class RemoteTrials:
     """Runs trials on workers. The runner uses it like a `TrialRunner`."""
 
     def __init__(
-        self, workers: Workers, work: Work, run: RunContext, *, local: TrialRunner, scoring: Scoring,
+        self,
+        workers: Workers,
+        work: Work,
+        run: RunContext,
+        *,
+        local: TrialRunner,
+        scoring: Scoring,
         fail: Callable[[BaseException | None], None],
-    ) -> None:  # fmt: skip
-        """`local`, `scoring`: for work without a worker. `fail`: ends the run, in order if there is no error."""
+    ) -> None:
+        """`local`, `scoring`: for work without a worker.
+
+        `fail`: ends the run, in order if there is no error.
+        """
         assert isinstance(run.journal, Journal)
         self._workers = workers
         self._work = work
@@ -189,7 +206,8 @@ class RemoteTrials:
         self._fail = fail
         self._links = [_Link(number, most) for number, most in enumerate(workers.concurrency)]
         self._queue: deque[_Handed] = deque()
-        self._batch_size = 0 if run.budget.bounded else workers.batch_size  # waiting trials cannot be counted yet
+        # waiting trials cannot be counted yet
+        self._batch_size = 0 if run.budget.bounded else workers.batch_size
         self._seconds: float | None = None  # of a trial with its agent, approximately
         self._asked_again = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -206,11 +224,17 @@ class RemoteTrials:
             self._spawn(self._serve(link))
         self._spawn(self._drain())
 
-    async def run(self, job: Job, *, asked: Callable[[], None], retry: Callable[[Job, float], None]) -> None:
+    async def run(
+        self, job: Job, *, asked: Callable[[], None], retry: Callable[[Job, float], None]
+    ) -> None:
         """As `TrialRunner.run`."""
         trial = job.trial
         workspaces = self._work.workspaces
-        stored = workspaces is not None and job.attempt == 1 and await workspaces.stored_answer(trial.id) is not None
+        stored = (
+            workspaces is not None
+            and job.attempt == 1
+            and await workspaces.stored_answer(trial.id) is not None
+        )
         if stored or trial.condition.name in self._work.broken:
             await self._local.run(job, asked=asked, retry=retry)
             return
@@ -237,7 +261,11 @@ class RemoteTrials:
             retry(Job(trial, attempt, replies), wait)
         elif ended.answered is not None:
             self._run.status.settled_trial(
-                trial.id, trial.condition.name, trial.sample, answered=ended.answered, failed=handed.missed
+                trial.id,
+                trial.condition.name,
+                trial.sample,
+                answered=ended.answered,
+                failed=handed.missed,
             )
 
     async def close(self) -> None:
@@ -262,13 +290,23 @@ class RemoteTrials:
     async def _finish_here(self, handed: _Handed) -> None:
         """The state of a trial whose worker was lost."""
         if handed.answer is None:
-            message = f"its worker was lost {handed.losses} times while it ran: most likely the trial ends it"
-            error = AttemptError(cls="infrastructure", kind="worker_lost", message=message, retriable=True)
+            message = (
+                f"its worker was lost {handed.losses} times while it ran: most likely the trial "
+                f"ends it"
+            )
+            error = AttemptError(
+                cls="infrastructure", kind="worker_lost", message=message, retriable=True
+            )
             await self._local.fail(handed.job.trial, "agent", error)
             return
         scorers = [used for used in self._work.scorers if used.info.scoring not in handed.complete]
         await self._scoring.score(
-            PendingScore(answer=handed.answer, sample=handed.job.trial.sample, scorers=scorers, present=handed.rows)
+            PendingScore(
+                answer=handed.answer,
+                sample=handed.job.trial.sample,
+                scorers=scorers,
+                present=handed.rows,
+            )
         )
 
     # Sending
@@ -282,7 +320,11 @@ class RemoteTrials:
     def _push(self) -> None:
         self._pushing = False
         for link in sorted(self._links, key=self._room, reverse=True):
-            if link.taking and link.worker is not None and ((self._queue and self._room(link) > 0) or link.admitted):
+            if (
+                link.taking
+                and link.worker is not None
+                and ((self._queue and self._room(link) > 0) or link.admitted)
+            ):
                 self._spawn(self._send(link, link.worker))
 
     async def _send(self, link: _Link, worker: Worker) -> None:
@@ -292,7 +334,9 @@ class RemoteTrials:
     def _room(self, link: _Link) -> int:
         ahead = 0
         if self._seconds is not None:
-            ahead = int(min(self._batch_size, link.concurrency * _AHEAD_SECONDS / max(self._seconds, 1e-6)))
+            ahead = int(
+                min(self._batch_size, link.concurrency * _AHEAD_SECONDS / max(self._seconds, 1e-6))
+            )
         return link.concurrency + ahead - sum(handed.asking for handed in link.handed.values())
 
     def _request(self, link: _Link) -> Request:
@@ -308,7 +352,9 @@ class RemoteTrials:
                 numbers[trial.id] = workspaces.last_number(trial.id)
         admitted = link.admitted
         link.admitted = []
-        return Request(jobs=jobs, workspaces=numbers, admitted=admitted, draining=self._run.draining.is_set())
+        return Request(
+            jobs=jobs, workspaces=numbers, admitted=admitted, draining=self._run.draining.is_set()
+        )
 
     # Receiving
 
@@ -324,7 +370,9 @@ class RemoteTrials:
             for trial, handed in link.handed.items():
                 handed.end(Ended(trial=trial, seconds=0.0))
         link.out = True
-        self._run.status.notice(f"worker {link.number + 1} is not started again: it was lost {link.deaths} times")
+        self._run.status.notice(
+            f"worker {link.number + 1} is not started again: it was lost {link.deaths} times"
+        )
         self._give_up()
 
     async def _exchange(self, link: _Link, worker: Worker) -> None:
@@ -346,7 +394,8 @@ class RemoteTrials:
                 link.out = True
                 waited = duration(self._workers.patience)
                 self._run.status.notice(
-                    f"no node has had room for worker {link.number + 1} for {waited}; it needs {self._workers.needs}"
+                    f"no node has had room for worker {link.number + 1} for {waited}; it "
+                    f"needs {self._workers.needs}"
                 )
                 self._give_up()
             worker = await opening
@@ -358,7 +407,9 @@ class RemoteTrials:
     def _give_up(self) -> None:
         """Ends the run if no worker is left and none can be started."""
         if all(link.out for link in self._links):
-            self._run.status.notice("the run ends here, because it has no worker; --resume continues it")
+            self._run.status.notice(
+                "the run ends here, because it has no worker; --resume continues it"
+            )
             self._fail(None)
 
     async def _receive(self, link: _Link, finished: Finished) -> None:
@@ -382,14 +433,20 @@ class RemoteTrials:
                 link.handed[trial].asked()
         for ended in finished.ended:
             link.deaths = 0
-            self._seconds = ended.seconds if self._seconds is None else 0.95 * self._seconds + 0.05 * ended.seconds
+            self._seconds = (
+                ended.seconds
+                if self._seconds is None
+                else 0.95 * self._seconds + 0.05 * ended.seconds
+            )
             if (handed := link.handed.pop(ended.trial, None)) is not None:
                 handed.end(ended)
         for trial in finished.returned:
             if (handed := link.handed.pop(trial, None)) is not None:
                 handed.end(Ended(trial=trial, seconds=0.0))
         if finished.problem is not None:
-            raise BadOption("execution.executor", f"{_named(link)} cannot go on: {finished.problem}")
+            raise BadOption(
+                "execution.executor", f"{_named(link)} cannot go on: {finished.problem}"
+            )
 
     def _checked(self, line: bytes, link: _Link) -> Event:
         """The event in a line. Raises BadOption if it did not arrive as written."""
@@ -400,8 +457,15 @@ class RemoteTrials:
     def _store(self, name: str, data: bytes) -> None:
         """An archive of a workspace goes to the run folder before the answer that names it."""
         trial, _, number = name.removesuffix(".tar.gz").rpartition("-")
-        if not is_plain_name(name) or "/" in name or not number.isdecimal() or self._work.workspaces is None:
-            raise BadOption("execution.executor", f"a worker sent a file with the name {name!r:.60}")
+        if (
+            not is_plain_name(name)
+            or "/" in name
+            or not number.isdecimal()
+            or self._work.workspaces is None
+        ):
+            raise BadOption(
+                "execution.executor", f"a worker sent a file with the name {name!r:.60}"
+            )
         write_durably(self._journal.path.parent / WORKSPACES / name, [data])
         self._work.workspaces.continue_after(trial, int(number))
 
@@ -416,7 +480,9 @@ class RemoteTrials:
             budget.add_replies(event.replies)
             if event.dollars is not None or event.usage is not None or not event.replies:
                 budget.add_failure("agent", event.dollars, event.usage)
-        elif isinstance(event, Attempt) and not all(used.info.offline for used in self._work.scorers):
+        elif isinstance(event, Attempt) and not all(
+            used.info.offline for used in self._work.scorers
+        ):
             budget.add_failure("judge", event.dollars, event.usage)
 
     # Rates: one limit for all workers, kept here
@@ -424,7 +490,9 @@ class RemoteTrials:
     def _heard_of_requests(self, link: _Link, finished: Finished) -> None:
         for number, model, tokens in finished.wanted:
             link.used[number] = asyncio.get_running_loop().create_future()
-            link.admissions[number] = task = asyncio.create_task(self._admit(link, number, model, tokens))
+            link.admissions[number] = task = asyncio.create_task(
+                self._admit(link, number, model, tokens)
+            )
             task.add_done_callback(partial(_forget, link, number))
         for number, usage in finished.used:
             if (used := link.used.get(number)) is not None and not used.done():
@@ -477,7 +545,9 @@ class RemoteTrials:
         again = [entry for entry in again if not entry.over.done()]
         self._queue.extendleft(reversed(again))
         self._asked_again += len(again)
-        asked = f"; {plural(len(again), 'trial')} asked again because of it, {self._asked_again} in all"
+        asked = (
+            f"; {plural(len(again), 'trial')} asked again because of it, {self._asked_again} in all"
+        )
         self._run.status.notice(f"{name} was lost ({error}){asked if again else ''}")
         self._push_soon()
 

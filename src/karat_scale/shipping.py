@@ -1,4 +1,6 @@
-"""The files of an experiment that workers get: its folder and other named paths, as archives with a digest."""
+"""The files of an experiment that workers get: its folder and other named paths, as archives with a
+digest.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +30,15 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 def pack(experiment: Experiment, *, results: Path) -> dict[str, bytes]:
     """Archives by the path of their content: the experiment's folder, and paths elsewhere.
 
-    Left out are hidden files (but not of skills, plug-ins and workspaces), `results` and other run folders, the dataset
-    (samples travel with their trials), links and special files. Raises BadOption if there is too much.
+    Left out are hidden files (but not of skills, plug-ins and workspaces), `results` and other run
+    folders, the dataset (samples travel with their trials), links and special files. Raises
+    BadOption if there is too much.
     """
-    parts = [part.path.absolute() for condition in experiment.conditions for part in condition.context.parts]
+    parts = [
+        part.path.absolute()
+        for condition in experiment.conditions
+        for part in condition.context.parts
+    ]
     cassettes = [experiment.cassettes.folder] if experiment.cassettes is not None else []
     roots = dict.fromkeys(path.absolute() for path in (experiment.folder, *parts, *cassettes))
     skipped = {results.resolve(), experiment.dataset.path.resolve()}
@@ -43,8 +50,13 @@ def pack(experiment: Experiment, *, results: Path) -> dict[str, bytes]:
             for path, entry in _entries(root, skipped, hidden=root in parts):
                 left -= entry.size
                 if left < 0:
-                    problem = f"{root} and what belongs to it hold more than {MOST_BYTES // 2**20} MB"
-                    remedy = "each worker gets a copy: move the experiment into a folder with what it needs"
+                    problem = (
+                        f"{root} and what belongs to it hold more than {MOST_BYTES // 2**20} MB"
+                    )
+                    remedy = (
+                        "each worker gets a copy: move the experiment into a folder with what it "
+                        "needs"
+                    )
                     raise BadOption("execution.executor", f"{problem}, and {remedy}")
                 with open_regular(path) as file:
                     data = file.read(entry.size)
@@ -54,7 +66,9 @@ def pack(experiment: Experiment, *, results: Path) -> dict[str, bytes]:
     return archives
 
 
-def _entries(root: Path, skipped: set[Path], *, hidden: bool = False) -> Iterator[tuple[Path, Entry]]:
+def _entries(
+    root: Path, skipped: set[Path], *, hidden: bool = False
+) -> Iterator[tuple[Path, Entry]]:
     """Files, each below `files/`, as in karat's archives."""
     if root.is_file():
         yield root, Entry(f"files/{root.name}", size=root.stat().st_size)
@@ -66,7 +80,10 @@ def _entries(root: Path, skipped: set[Path], *, hidden: bool = False) -> Iterato
             if path.is_file() and not path.is_symlink() and path.resolve() not in skipped:
                 status = path.stat()
                 name = f"files/{path.relative_to(root).as_posix()}"
-                yield path, Entry(name, executable=bool(status.st_mode & 0o100), size=status.st_size)
+                yield (
+                    path,
+                    Entry(name, executable=bool(status.st_mode & 0o100), size=status.st_size),
+                )
 
 
 def _is_shipped(folder: Path, skipped: set[Path]) -> bool:
@@ -90,7 +107,8 @@ def portable(experiment: Experiment) -> Experiment:
 def unpack(
     experiment: Experiment, digests: Mapping[str, str], archives: Mapping[str, bytes], folder: Path
 ) -> Experiment:
-    """The experiment in the new folders below `folder`, with this machine's variables in addition to its own.
+    """The experiment in the new folders below `folder`, with this machine's variables in addition
+    to its own.
 
     Raises BadOption for archives that do not match `digests`.
     """
@@ -98,13 +116,18 @@ def unpack(
     for number, (root, digest) in enumerate(digests.items()):
         archive = archives.get(root, b"")
         if digest_of(archive) != digest:
-            raise BadOption("execution.executor", f"the files of {root} arrived damaged: their digest is another")
+            raise BadOption(
+                "execution.executor",
+                f"the files of {root} arrived damaged: their digest is another",
+            )
         target = folder / f"shipped-{number}"
         target.mkdir(mode=0o700)
         try:
             names = _write(target, members(io.BytesIO(archive), at_most=2 * MOST_BYTES))
         except BadArchive as error:
-            raise BadOption("execution.executor", f"the files of {root} arrived damaged: {error}") from error
+            raise BadOption(
+                "execution.executor", f"the files of {root} arrived damaged: {error}"
+            ) from error
         one_file = names == [Path(root).name] and Path(root) != experiment.folder
         places[Path(root)] = target / names[0] if one_file else target
     return experiment.moved(places, {**os.environ, **experiment.env})

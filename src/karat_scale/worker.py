@@ -1,7 +1,8 @@
 """The worker's side of a run with a driver elsewhere: whole trials, and their journal lines.
 
-A worker has its own agents, servers, scorers and workspaces, made from the experiment it gets; a server
-with `scope: run` exists once per worker. It writes no journal: `Outbox` keeps the lines until the driver takes them.
+A worker has its own agents, servers, scorers and workspaces, made from the experiment it gets; a
+server with `scope: run` exists once per worker. It writes no journal: `Outbox` keeps the lines
+until the driver takes them.
 """
 
 from __future__ import annotations
@@ -28,7 +29,13 @@ from karat.execution.plan import Plan
 from karat.execution.progress import RunStatus
 from karat.execution.retry import AttemptError
 from karat.execution.scoring import RunContext, ScorerMemory, Scoring
-from karat.execution.setup import build_agents, close_agents, experiment_scorers, opened_scorers, preflight
+from karat.execution.setup import (
+    build_agents,
+    close_agents,
+    experiment_scorers,
+    opened_scorers,
+    preflight,
+)
 from karat.execution.trial import Job, TrialRunner, Work
 from karat.files import temporary_folder
 from karat.journal import Attempt, Codec, Event, ServerInfo, server_changes
@@ -122,7 +129,9 @@ class Outbox:
             request.set_result(None)
 
     @asynccontextmanager
-    async def request(self, model: str, tokens: float) -> AsyncGenerator[Callable[[Usage | None], None]]:
+    async def request(
+        self, model: str, tokens: float
+    ) -> AsyncGenerator[Callable[[Usage | None], None]]:
         """As `RateLimit.admitted`: the driver's limit of the model."""
         number = next(self._numbers)
         usage = None
@@ -205,7 +214,8 @@ class _Failures:
 
 
 class WorkerSide:
-    """`async with WorkerSide(setup, archives) as worker:` prepares everything; then `take` and `send`.
+    """`async with WorkerSide(setup, archives) as worker:` prepares everything; then `take` and
+    `send`.
 
     Raises OperatorError if this machine cannot do what the driver asks, or differs from it.
     """
@@ -247,21 +257,34 @@ class WorkerSide:
         self._outbox = outbox = Outbox(redact)
         status = RunStatus(follower=self._settled, on_notice=self._notice)
         limit_rates(experiment.limits, lambda name, rate: _DriversRate(name, rate, outbox))
-        chosen = [condition for condition in experiment.conditions if condition.name in setup.conditions]
-        selected = Plan((), stack.enter_context(snapshots(chosen)), experiment.execution.num_repetitions)
+        chosen = [
+            condition for condition in experiment.conditions if condition.name in setup.conditions
+        ]
+        selected = Plan(
+            (), stack.enter_context(snapshots(chosen)), experiment.execution.num_repetitions
+        )
         self._conditions = {condition.name: condition for condition in selected.conditions}
         memory = ScorerMemory()
         stack.callback(memory.close)
         scorers = [used for used in experiment_scorers(experiment, memory) if not used.late]
         if tuple(used.info.scoring for used in scorers) != setup.scorings:
-            message = "its scorers are not those of the driver: a rubric or a file that they read differs"
+            message = (
+                "its scorers are not those of the driver: a rubric or a file that they read differs"
+            )
             raise BadOption("execution.executor", message)
         await stack.enter_async_context(opened_scorers(scorers, status.notice))
-        servers = {server.name: server for condition in selected.conditions for server in condition.mcp_servers}
+        servers = {
+            server.name: server
+            for condition in selected.conditions
+            for server in condition.mcp_servers
+        }
         toolbox = Toolbox(
-            tuple(servers.values()), redact=redact, folder=experiment.folder, cassettes=experiment.cassettes,
+            tuple(servers.values()),
+            redact=redact,
+            folder=experiment.folder,
+            cassettes=experiment.cassettes,
             on_news=outbox.append,
-        )  # fmt: skip
+        )
         await stack.enter_async_context(toolbox)
         self._agents = build_agents(experiment, selected, toolbox)
         stack.push_async_callback(close_agents, self._agents, status.notice)
@@ -273,20 +296,34 @@ class WorkerSide:
             selected.conditions, redact=redact, ignore=execution.workspace_ignore, keep=False
         )
         if self._workspaces is not None:
-            overlays = any(getattr(agent, "enters_workspace", False) for agent in self._agents.values())
-            stack.enter_context(self._workspaces.opened(folder, overlays=overlays, notice=status.notice))
+            overlays = any(
+                getattr(agent, "enters_workspace", False) for agent in self._agents.values()
+            )
+            stack.enter_context(
+                self._workspaces.opened(folder, overlays=overlays, notice=status.notice)
+            )
             outbox.workspaces = folder / WORKSPACES
             memory.workspaces.run = folder
         self._foreign_code = ForeignCode(status, redact=redact)
         run = RunContext(
-            journal=outbox, limits=setup.limits, budget=Budget(usd=None, tokens=None), failures=_Failures(outbox),
-            foreign_code=self._foreign_code, status=status, draining=self._draining,
-        )  # fmt: skip
+            journal=outbox,
+            limits=setup.limits,
+            budget=Budget(usd=None, tokens=None),
+            failures=_Failures(outbox),
+            foreign_code=self._foreign_code,
+            status=status,
+            draining=self._draining,
+        )
         work = Work(
-            trials=iter(()), pending=iter(()), agents=self._agents, broken=broken, scorers=scorers,
-            kind=kinds.of(experiment.kind), workspaces=self._workspaces,
+            trials=iter(()),
+            pending=iter(()),
+            agents=self._agents,
+            broken=broken,
+            scorers=scorers,
+            kind=kinds.of(experiment.kind),
+            workspaces=self._workspaces,
             saved_replies=lambda trial: self._saved.get(trial, ()),
-        )  # fmt: skip
+        )
         self._scoring = Scoring(run)
         self._trials = TrialRunner(work, self._scoring, run)
 
@@ -317,14 +354,20 @@ class WorkerSide:
 
     def _job(self, job: Job) -> Job:
         """The same, under this machine's form of the condition."""
-        trial = msgspec.structs.replace(job.trial, condition=self._conditions[job.trial.condition.name])
+        trial = msgspec.structs.replace(
+            job.trial, condition=self._conditions[job.trial.condition.name]
+        )
         if job.attempt > 1:
             return Job(trial, job.attempt, job.kept)
         self._saved[trial.id] = job.kept
         return Job(trial)
 
     def _start_more(self) -> None:
-        while self._due and self._asking < self._setup.limits.max_concurrent and not self._draining.is_set():
+        while (
+            self._due
+            and self._asking < self._setup.limits.max_concurrent
+            and not self._draining.is_set()
+        ):
             self._asking += 1
             task = asyncio.create_task(self._run(self._due.popleft()))
             self._tasks.add(task)
@@ -354,17 +397,22 @@ class WorkerSide:
             for path in self._outbox.workspaces.glob(f"{trial}-*.tar.gz"):
                 path.unlink()
         self._outbox.content.ended.append(
-            Ended(trial=trial, seconds=seconds, answered=answered, retry=next(iter(following), None))
+            Ended(
+                trial=trial, seconds=seconds, answered=answered, retry=next(iter(following), None)
+            )
         )
         if following or not self._asking:
             self._outbox.wake()
-        else:  # its lines are on disk: this may wait for the next answer, and saves the driver a call
+        else:
+            # its lines are on disk: this may wait for the next answer, and saves the driver a call
             asyncio.get_running_loop().call_later(_ENDED_WAITS_SECONDS, self._outbox.wake)
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._outbox.content.problem = str(error) if isinstance(error, KaratError) else described(error)
+            self._outbox.content.problem = (
+                str(error) if isinstance(error, KaratError) else described(error)
+            )
             self._outbox.wake()
 
     def _notice(self, text: str) -> None:

@@ -1,1 +1,3 @@
-"""MCP servers under test: whether one follows the protocol, an agent that calls one, and logging in to one."""
+"""MCP servers under test: whether one follows the protocol, an agent that calls one, and logging in
+to one.
+"""

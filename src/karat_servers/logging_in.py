@@ -1,4 +1,6 @@
-"""The work of `karat check --login`: opens the browser, waits for the person, and receives the redirect."""
+"""The work of `karat check --login`: opens the browser, waits for the person, and receives the
+redirect.
+"""
 
 from __future__ import annotations
 
@@ -58,10 +60,15 @@ def log_in(
     keep_hidden(experiment.secrets)
     server = next((server for server in experiment.servers if server.name == name), None)
     if server is None:
-        hint = did_you_mean(name, [server.name for server in experiment.servers]) or " (it has none)"
+        hint = (
+            did_you_mean(name, [server.name for server in experiment.servers]) or " (it has none)"
+        )
         raise BadOption("SERVER", f"the experiment has no MCP server '{name}'{hint}")
     if server.auth is None or server.auth.type != "login":
-        raise BadOption("SERVER", f"'{name}' has no `auth: {{type: login}}` in the experiment file: it needs no login")
+        raise BadOption(
+            "SERVER",
+            f"'{name}' has no `auth: {{type: login}}` in the experiment file: it needs no login",
+        )
     patient = msgspec.structs.replace(server, init_timeout_seconds=seconds, scope="trial")
     tools = asyncio.run(
         _logged_in(
@@ -87,7 +94,12 @@ def _show(address: str, show: Callable[[str], None], *, browser: bool) -> None:
 
 
 async def _logged_in(
-    server: McpServer, *, folder: Path, redact: Redactor, port: int | None, show: Callable[[str], None]
+    server: McpServer,
+    *,
+    folder: Path,
+    redact: Redactor,
+    port: int | None,
+    show: Callable[[str], None],
 ) -> int | ServerFault:
     """How many tools the server offers after the login."""
     from karat.mcp.oauth import Person
@@ -109,10 +121,14 @@ async def _logged_in(
 
 
 class _WayBack:
-    """A page on this machine, to which the browser is redirected after the login; a server may want more than one."""
+    """A page on this machine, to which the browser is redirected after the login; a server may want
+    more than one.
+    """
 
     def __init__(self) -> None:
-        self._result: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
+        self._result: asyncio.Future[AuthorizationCodeResult] = (
+            asyncio.get_running_loop().create_future()
+        )
         self._state = ""
 
     def expect(self, address: str) -> None:
@@ -123,7 +139,9 @@ class _WayBack:
     async def open(self, port: int | None) -> str:
         """Its address. Raises BadOption."""
         try:
-            self._server = await asyncio.start_server(self._answer, "127.0.0.1", port or 0, limit=_LARGEST)
+            self._server = await asyncio.start_server(
+                self._answer, "127.0.0.1", port or 0, limit=_LARGEST
+            )
         except OSError as error:
             raise BadOption("--port", f"port {port} cannot be used: {error.strerror}") from error
         return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}{_PATH}"
@@ -141,12 +159,26 @@ class _WayBack:
             parts = urlsplit(request[1].decode("ascii", "replace"))
             known = request[0] == b"GET" and parts.path == _PATH
             text = self._take(dict(parse_qsl(parts.query))) if known else "Nothing here."
-            page = f"<!doctype html><meta charset=utf-8><title>karat</title><p>{html.escape(text)}".encode()
-            head = f"HTTP/1.1 {'200 OK' if known else '404 Not Found'}\r\nContent-Type: text/html; charset=utf-8\r\n"
-            head += f"Content-Length: {len(page)}\r\nConnection: close\r\nReferrer-Policy: no-referrer\r\n\r\n"
+            page = (
+                f"<!doctype html><meta charset=utf-8><title>karat</title><p>{html.escape(text)}"
+            ).encode()
+            head = (
+                f"HTTP/1.1 {'200 OK' if known else '404 Not Found'}\r\nContent-Type: text/html; "
+                f"charset=utf-8\r\n"
+            )
+            head += (
+                f"Content-Length: {len(page)}\r\nConnection: close\r\nReferrer-Policy: "
+                f"no-referrer\r\n\r\n"
+            )
             writer.write(head.encode() + page)
             await writer.drain()
-        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError, IndexError, ValueError):
+        except (
+            asyncio.IncompleteReadError,
+            asyncio.LimitOverrunError,
+            ConnectionError,
+            IndexError,
+            ValueError,
+        ):
             pass  # not a browser's request
         finally:
             writer.close()
@@ -158,7 +190,9 @@ class _WayBack:
         if self._result.done() or given.get("state", self._state) != self._state:
             return "The login is over. You can close this page."
         if "code" in given:
-            result = AuthorizationCodeResult(code=given["code"], state=given.get("state"), iss=given.get("iss"))
+            result = AuthorizationCodeResult(
+                code=given["code"], state=given.get("state"), iss=given.get("iss")
+            )
             self._result.set_result(result)
             return "You are logged in. You can close this page; karat continues in the terminal."
         reason = given.get("error", "the browser brought no code")

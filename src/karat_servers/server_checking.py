@@ -61,25 +61,44 @@ def check_servers(
         folder = file.resolve().parent
         chosen = [server for server in experiment.servers if name in (None, server.name)]
         if not chosen:
-            hint = did_you_mean(name, [server.name for server in experiment.servers]) if name else " (it has none)"
-            raise BadOption("SERVER", f"the experiment has no MCP server{f' {name!r}' if name else ''}{hint}")
+            hint = (
+                did_you_mean(name, [server.name for server in experiment.servers])
+                if name
+                else " (it has none)"
+            )
+            raise BadOption(
+                "SERVER", f"the experiment has no MCP server{f' {name!r}' if name else ''}{hint}"
+            )
         for server in chosen:
             if server.type == "sse":
                 raise BadOption(
-                    "SERVER", f"'{server.name}' uses SSE, which the protocol no longer has; offer it over `http`"
+                    "SERVER",
+                    (
+                        f"'{server.name}' uses SSE, which the protocol no longer has; offer it "
+                        f"over `http`"
+                    ),
                 )
         servers = chosen
     elif url is not None:
         if urlsplit(url).scheme not in ("http", "https"):
-            raise BadOption("--url", f"'{url}' is not an HTTP address, e.g. http://localhost:8000/mcp")
+            raise BadOption(
+                "--url", f"'{url}' is not an HTTP address, e.g. http://localhost:8000/mcp"
+            )
         servers = [McpServer(name=urlsplit(url).hostname or "server", type="http", url=url)]
     else:
-        servers = [McpServer(name=PurePath(command[0]).name, type="stdio", command=command[0], args=command[1:])]
+        servers = [
+            McpServer(
+                name=PurePath(command[0]).name, type="stdio", command=command[0], args=command[1:]
+            )
+        ]
     wanted = _calls(calls)
 
     async def check_all() -> tuple[ServerReport, ...]:
         return tuple(
-            [await check_server(one, folder=folder, redact=redact, seconds=seconds, calls=wanted) for one in servers]
+            [
+                await check_server(one, folder=folder, redact=redact, seconds=seconds, calls=wanted)
+                for one in servers
+            ]
         )
 
     return CheckedServers(servers=asyncio.run(check_all()))
@@ -95,14 +114,17 @@ def _calls(given: tuple[str, ...]) -> dict[str, JsonObject]:
             raise BadOption("--call", f"the arguments of '{tool}' are not JSON: {error}") from None
         if not isinstance(calls[tool], dict):
             raise BadOption(
-                "--call", f"the arguments of '{tool}' must be an object, e.g. {tool}='{{\"query\": \"a\"}}'"
+                "--call",
+                f"the arguments of '{tool}' must be an object, e.g. {tool}='{{\"query\": \"a\"}}'",
             )
     return calls
 
 
 def _shown(report: ServerReport) -> str:
     counts = ", ".join(
-        formats.plural(count, "warning") if verdict == "warning" else f"{formats.count(count)} {_WORDS[verdict]}"
+        formats.plural(count, "warning")
+        if verdict == "warning"
+        else f"{formats.count(count)} {_WORDS[verdict]}"
         for verdict, count in report.counts.items()
         if count
     )
@@ -110,9 +132,17 @@ def _shown(report: ServerReport) -> str:
     protocol = f"; protocol {report.protocol}" if report.protocol else ""
     has = ", ".join(
         formats.plural(count, noun)
-        for count, noun in ((report.tools, "tool"), (report.resources, "resource"), (report.prompts, "prompt"))
+        for count, noun in (
+            (report.tools, "tool"),
+            (report.resources, "resource"),
+            (report.prompts, "prompt"),
+        )
     )
-    lines = [f"{formats.excerpt(report.server, 60)} ({report.type}{about}): {counts}", f"{has}{protocol}", ""]
+    lines = [
+        f"{formats.excerpt(report.server, 60)} ({report.type}{about}): {counts}",
+        f"{has}{protocol}",
+        "",
+    ]
     order = list(_WORDS)
     checks = sorted(report.checks, key=lambda check: order.index(check.verdict))
     first = aligned([(_WORDS[check.verdict], check.id) for check in checks])
@@ -120,19 +150,28 @@ def _shown(report: ServerReport) -> str:
     for start, check in zip(first, checks, strict=True):
         seen, *continued = textwrap.wrap(check.seen, _WIDEST - len(indent)) or [""]
         lines += [f"{start:<{len(indent)}}{seen}".rstrip(), *(indent + line for line in continued)]
-        lines += [indent + line for line in textwrap.wrap(f"→ {check.advice}", _WIDEST - len(indent)) if check.advice]
+        lines += [
+            indent + line
+            for line in textwrap.wrap(f"→ {check.advice}", _WIDEST - len(indent))
+            if check.advice
+        ]
     return "\n".join(lines) + "\n"
 
 
 def checks_junit(reports: Sequence[ServerReport]) -> str:
-    """JUnit XML of the checks of servers: one suite per server. Checks that do not apply are skipped; warnings pass."""
+    """JUnit XML of the checks of servers: one suite per server.
+
+    Checks that do not apply are skipped; warnings pass.
+    """
     kinds = {"failed": "failure", "not_applicable": "skipped"}
     suites = {
         report.server: [
             (
                 check.id,
                 report.server,
-                (kinds[check.verdict], check.verdict, check.seen, check.advice) if check.verdict in kinds else None,
+                (kinds[check.verdict], check.verdict, check.seen, check.advice)
+                if check.verdict in kinds
+                else None,
             )
             for check in report.checks
         ]

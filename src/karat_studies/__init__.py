@@ -1,1 +1,3 @@
-"""Published human experiments, replayed with agents as participants: the kind of dataset and its statistics."""
+"""Published human experiments, replayed with agents as participants: the kind of dataset and its
+statistics.
+"""

@@ -1,4 +1,6 @@
-"""`karat score TESTS.csv --kind study-tests`: one row per test, people and agent, to PAS and ECS."""
+"""`karat score TESTS.csv --kind study-tests`: one row per test, people and agent, to PAS and
+ECS.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,31 @@ from karat.files import open_regular
 if TYPE_CHECKING:
     from karat_studies.replication import Agreement, Reported, Side, StudyTest, Uncertainty
 
-SIDE_COLUMNS = ("statistic", "table", "n1", "n2", "sizes", "df1", "df2", "sign", "tie_term", "d", "d_se")
-NAMES = ("study", "sub_study", "finding", "test", "kind", "domain", "condition", "p0", "prior_odds", "coverage")
+SIDE_COLUMNS = (
+    "statistic",
+    "table",
+    "n1",
+    "n2",
+    "sizes",
+    "df1",
+    "df2",
+    "sign",
+    "tie_term",
+    "d",
+    "d_se",
+)
+NAMES = (
+    "study",
+    "sub_study",
+    "finding",
+    "test",
+    "kind",
+    "domain",
+    "condition",
+    "p0",
+    "prior_odds",
+    "coverage",
+)
 COLUMNS = (*NAMES, *(f"{side}_{column}" for side in ("human", "agent") for column in SIDE_COLUMNS))
 NEEDED = ("study", "finding", "test", "kind")
 SEED = 20_240_101  # of the bootstrap: one file, one result
@@ -30,10 +55,15 @@ class StudyTests(options.Options):
     """How the tests are scored, and where the results go."""
 
     to: str | None = options.option(
-        "--to", type=click.Choice(["humanstudy"]), help="Of study tests. humanstudy: the files of HumanStudy-Bench."
+        "--to",
+        type=click.Choice(["humanstudy"]),
+        help="Of study tests. humanstudy: the files of HumanStudy-Bench.",
     )
     out: Path | None = options.option(
-        "--out", type=click.Path(path_type=Path), metavar="PATH", help="Of study tests: the folder for these files."
+        "--out",
+        type=click.Path(path_type=Path),
+        metavar="PATH",
+        help="Of study tests: the folder for these files.",
     )
     convention: str = options.option(
         "--convention",
@@ -51,7 +81,10 @@ class StudyTests(options.Options):
         "--bound",
         type=click.FloatRange(min=0, min_open=True),
         metavar="D",
-        help="Of study tests: test that agent and people differ by less than this Cohen's d; state it beforehand.",
+        help=(
+            "Of study tests: test that agent and people differ by less than this Cohen's d; state "
+            "it beforehand."
+        ),
     )
     plot: Path | None = options.option(
         "--plot",
@@ -92,7 +125,9 @@ def study_tests(path: Path, output: Output, asked: StudyTests) -> None:
         from karat.cli.plotting import draw
         from karat_studies.kinds.study.charts import study_charts
 
-        charts = [chart for name, both in scored.items() for chart in study_charts(*both, condition=name)]
+        charts = [
+            chart for name, both in scored.items() for chart in study_charts(*both, condition=name)
+        ]
         draw(charts, asked.plot, (), dark=False, output=output)
     if asked.out is not None:
         from karat.exports import save
@@ -106,8 +141,12 @@ def study_tests(path: Path, output: Output, asked: StudyTests) -> None:
     first, *others = scored
     for name in others:
         both, drawn = (scored[first][0], scored[name][0]), (draws[first], draws[name])
-        pas = difference_uncertainty(*both, paired=False, first_draws=drawn[0], second_draws=drawn[1])
-        ecs = ecs_difference_uncertainty(*both, paired=False, first_draws=drawn[0], second_draws=drawn[1])
+        pas = difference_uncertainty(
+            *both, paired=False, first_draws=drawn[0], second_draws=drawn[1]
+        )
+        ecs = ecs_difference_uncertainty(
+            *both, paired=False, first_draws=drawn[0], second_draws=drawn[1]
+        )
         parts.append(report.difference_text(first, name, pas, ecs))
         data[name]["against"] = report.difference_data(first, pas, ecs)
     output.result("\n\n".join(parts), data)
@@ -131,7 +170,11 @@ def read_tests(path: Path) -> dict[str, list[StudyTest]]:
         for name in columns
         if name not in COLUMNS
     ]
-    faults += [Fault(place=f"column {name}", message="is missing") for name in NEEDED if name not in columns]
+    faults += [
+        Fault(place=f"column {name}", message="is missing")
+        for name in NEEDED
+        if name not in columns
+    ]
     if faults:
         raise BadDataset(str(path), faults)
     tests: dict[str, list[StudyTest]] = {}
@@ -140,7 +183,9 @@ def read_tests(path: Path) -> dict[str, list[StudyTest]]:
             message = "has more cells than the header: put what has commas in quotes"
             faults.append(Fault(place="test", message=message, line=reader.line_num))
             continue
-        given = {key: value.strip() for key, value in row.items() if key and value and value.strip()}
+        given = {
+            key: value.strip() for key, value in row.items() if key and value and value.strip()
+        }
         try:
             tests.setdefault(given.get("condition", "agent"), []).append(_test(given))
         except ValueError as error:
@@ -152,15 +197,22 @@ def read_tests(path: Path) -> dict[str, list[StudyTest]]:
 
 
 def _domains(by_condition: dict[str, list[StudyTest]]) -> list[Fault]:
-    """A study has one domain, given in any of its rows; returns the faults, and fills in the empty domains."""
+    """A study has one domain, given in any of its rows; returns the faults, and fills in the empty
+    domains.
+    """
     domains: dict[str, set[str]] = {}
     for tests in by_condition.values():
         for test in tests:
             domains.setdefault(test.study, set()).update({test.domain} - {""})
     for condition, tests in by_condition.items():
-        by_condition[condition] = [replace(test, domain=next(iter(domains[test.study]), "")) for test in tests]
+        by_condition[condition] = [
+            replace(test, domain=next(iter(domains[test.study]), "")) for test in tests
+        ]
     return [
-        Fault(place=f"study {study}", message=f"must have a single domain, got {', '.join(sorted(names))}")
+        Fault(
+            place=f"study {study}",
+            message=f"must have a single domain, got {', '.join(sorted(names))}",
+        )
         for study, names in domains.items()
         if len(names) > 1
     ]
@@ -196,7 +248,11 @@ def _test(given: Mapping[str, str]) -> StudyTest:
 def _side(which: str, kind: str, given: Mapping[str, str]) -> Side:
     from karat_studies.replication import Side, d_from_t_df, parse_reported
 
-    cells = {column: given[f"{which}_{column}"] for column in SIDE_COLUMNS if f"{which}_{column}" in given}
+    cells = {
+        column: given[f"{which}_{column}"]
+        for column in SIDE_COLUMNS
+        if f"{which}_{column}" in given
+    }
     known: dict[str, Any] = {
         column: _number(column, cells, math.nan)
         for column in ("n1", "n2", "df1", "df2", "d", "d_se")
@@ -223,14 +279,23 @@ def _side(which: str, kind: str, given: Mapping[str, str]) -> Side:
     return Side(**known)
 
 
-WANTED = {"anova": "F", "correlation": "r", "spearman": "r", "mannwhitney": "U", "wilcoxon": "z", "contingency": "chi2"}
+WANTED = {
+    "anova": "F",
+    "correlation": "r",
+    "spearman": "r",
+    "mannwhitney": "U",
+    "wilcoxon": "z",
+    "contingency": "chi2",
+}
 
 
 def _reported(kind: str, reported: Reported, known: Mapping[str, Any]) -> dict[str, Any]:
     """The numbers from a reported string; sizes with their own column are kept."""
     wanted = WANTED.get(kind, "t")
     if reported.kind != wanted:
-        raise ValueError(f"statistic: a test of kind {kind} is reported by {wanted}, got {reported.text!r}")
+        raise ValueError(
+            f"statistic: a test of kind {kind} is reported by {wanted}, got {reported.text!r}"
+        )
     values: dict[str, Any] = {"statistic": reported.statistic}
     if kind == "anova":
         values |= {"df1": reported.df1, "df2": reported.df2}
@@ -239,7 +304,13 @@ def _reported(kind: str, reported: Reported, known: Mapping[str, Any]) -> dict[s
     elif kind in {"ttest_paired", "ttest_one"}:
         values["n1"] = reported.df1 + 1 if reported.df1 is not None else reported.n
     elif kind in {"correlation", "spearman"}:
-        values["n1"] = reported.n if reported.n is not None else reported.df1 + 2 if reported.df1 is not None else None
+        values["n1"] = (
+            reported.n
+            if reported.n is not None
+            else reported.df1 + 2
+            if reported.df1 is not None
+            else None
+        )
     else:
         values |= {"n1": reported.n, "n2": reported.n2}
     return {key: value for key, value in values.items() if value is not None and key not in known}
@@ -267,7 +338,9 @@ def _table(name: str, text: str) -> tuple[tuple[int, ...], ...]:
     try:
         rows = tuple(tuple(int(cell) for cell in row.split(",")) for row in text.split(";"))
     except ValueError:
-        raise ValueError(f"{name}: must be rows of counts, as '121,34;43,109', got '{text}'") from None
+        raise ValueError(
+            f"{name}: must be rows of counts, as '121,34;43,109', got '{text}'"
+        ) from None
     if len(rows) < 2 or len({len(row) for row in rows}) > 1:
         raise ValueError(f"{name}: must have two or more rows of one length, got '{text}'")
     return rows

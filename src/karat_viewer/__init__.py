@@ -1,8 +1,9 @@
 """The viewer: serves a run folder, or a folder of runs, as pages to a browser on the same machine.
 
-`serve` listens until Ctrl-C; it does not open a browser. Pages are made from an in-memory index of the journal
-(`live_index.py`, `queries.py`), which knows where each text is. Pages for one kind of dataset come from that kind's
-folder, as `karat.kind_views`. Run folders and requests are all treated as hostile (`safety.py`).
+`serve` listens until Ctrl-C; it does not open a browser. Pages are made from an in-memory index of
+the journal (`live_index.py`, `queries.py`), which knows where each text is. Pages for one kind of
+dataset come from that kind's folder, as `karat.kind_views`. Run folders and requests are all
+treated as hostile (`safety.py`).
 """
 
 from __future__ import annotations

@@ -27,7 +27,9 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WordPair(msgspec.Struct, frozen=True, kw_only=True):
-    """A judgement in words by a person and by karat: right or wrong, a diagnosis, how a field is read."""
+    """A judgement in words by a person and by karat: right or wrong, a diagnosis, how a field is
+    read.
+    """
 
     what: str
     who: str
@@ -61,7 +63,10 @@ def agreements(pairs: Sequence[Pair]) -> list[Agreement]:
 
 
 def agreements_in_words(pairs: Iterable[WordPair]) -> list[Agreement]:
-    """One row per question asked and person. Missing judgements are left out; the person's are counted."""
+    """One row per question asked and person.
+
+    Missing judgements are left out; the person's are counted.
+    """
     groups: dict[tuple[str, str], list[WordPair]] = {}
     for pair in pairs:
         groups.setdefault((pair.what, pair.who), []).append(pair)
@@ -97,14 +102,22 @@ def _of_words(group: Sequence[WordPair]) -> Agreement:
         categories = list(dict.fromkeys([*people, *karats]))
         note = "too many different answers for a kappa"
         if len(categories) <= _MOST_WORDS:
-            kappa = cohen_kappa(people, karats, [pair.cluster for pair in both], categories=categories, weights="none")
+            kappa = cohen_kappa(
+                people,
+                karats,
+                [pair.cluster for pair in both],
+                categories=categories,
+                weights="none",
+            )
     return Agreement(
         metric=group[0].what,
         who=group[0].who,
         answers=n,
         clusters=len({pair.cluster for pair in both}),
         undecided=sum(pair.person is None for pair in group),
-        exact=formats.share(sum(pair.person == pair.karat for pair in both) / n) if n else formats.UNKNOWN,
+        exact=formats.share(sum(pair.person == pair.karat for pair in both) / n)
+        if n
+        else formats.UNKNOWN,
         within_one=formats.UNKNOWN,
         kappa=formats.UNKNOWN if kappa is None else _estimate(kappa),
         kappa_note=note if kappa is None else _note(kappa),
@@ -139,5 +152,7 @@ def _estimate(kappa: Interval) -> str:
 
 
 def _within(value: float) -> float:
-    """Clips to kappa's range, −1 to 1, which the large-sample interval can exceed; unknown values stay unknown."""
+    """Clips to kappa's range, −1 to 1, which the large-sample interval can exceed; unknown values
+    stay unknown.
+    """
     return value if math.isnan(value) else min(1.0, max(-1.0, value))

@@ -77,7 +77,9 @@ def _answered(site: Site, request: Request, view: Callable[[OpenRun], Response])
     return _page_or_problem(site, request, opened, lambda: view(opened))
 
 
-def _page_or_problem(site: Site, request: Request, opened: OpenRun | None, view: Callable[[], Response]) -> Response:
+def _page_or_problem(
+    site: Site, request: Request, opened: OpenRun | None, view: Callable[[], Response]
+) -> Response:
     """The page, or a page that says why it cannot be shown."""
     try:
         return view()
@@ -92,7 +94,9 @@ def _page_or_problem(site: Site, request: Request, opened: OpenRun | None, view:
     except KaratError as error:
         return site.problem(request, 500, "This could not be computed", str(error))
     except OSError as error:
-        return site.problem(request, 500, "The run cannot be read", f"{type(error).__name__}: {error}")
+        return site.problem(
+            request, 500, "The run cannot be read", f"{type(error).__name__}: {error}"
+        )
 
 
 def _labels(site: Site) -> Callable[[Request], Any]:
@@ -117,8 +121,14 @@ def _static(request: Request) -> Response:
 def _missing(site: Site) -> Callable[[Request, Exception], Response]:
     def answer(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 404
-        message = "There is no such page." if status == 404 else formats.clean(str(getattr(error, "detail", "")))
-        return site.problem(request, status, "No such page" if status == 404 else "Bad request", message)
+        message = (
+            "There is no such page."
+            if status == 404
+            else formats.clean(str(getattr(error, "detail", "")))
+        )
+        return site.problem(
+            request, status, "No such page" if status == 404 else "Bad request", message
+        )
 
     return answer
 

@@ -1,4 +1,6 @@
-"""The pages that compare two runs, or two conditions of one: the questions that changed most, and all of them."""
+"""The pages that compare two runs, or two conditions of one: the questions that changed most, and
+all of them.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def compare_page(site: Site, request: Request) -> Response:
     """The comparison. Parameters: `run` once or twice; `a` and `b` name conditions."""
     runs = _runs(site, request)
     if runs is None:
-        return site.problem(request, 400, "Nothing to compare", "Choose two runs in the list of runs.")
+        return site.problem(
+            request, 400, "Nothing to compare", "Choose two runs in the list of runs."
+        )
     first, second = runs
     a, b = asked(request, "a"), asked(request, "b")
     conditions = first.run.info.plan.conditions
@@ -56,7 +60,9 @@ def compare_page(site: Site, request: Request) -> Response:
         a, b = conditions[:2]
     key = (first.name, first.stamp(), second.name, second.stamp(), a, b)
     try:
-        comparison = site.compared.result(key, lambda: compared(first.run, second.run, a or None, b or None))
+        comparison = site.compared.result(
+            key, lambda: compared(first.run, second.run, a or None, b or None)
+        )
     except OperatorError as error:
         return _choice(site, request, first, second, str(error))
     texts = _texts(runs, (flip.sample for pairing in comparison.pairings for flip in pairing.flips))
@@ -68,7 +74,8 @@ def compare_page(site: Site, request: Request) -> Response:
         result=_result(comparison),
         choice=_choices(first, second, a, b),
         sections=[
-            _section(at, pairing, comparison, runs, (a, b), texts) for at, pairing in enumerate(comparison.pairings, 1)
+            _section(at, pairing, comparison, runs, (a, b), texts)
+            for at, pairing in enumerate(comparison.pairings, 1)
         ],
     )
 
@@ -91,14 +98,18 @@ def _texts(runs: tuple[OpenRun, OpenRun], ids: Iterable[str]) -> dict[str, str]:
 def _result(comparison: Comparison) -> Table:
     """One line per pairing: means, difference with its interval, verdict."""
     shares = [pairing for pairing in comparison.pairings if comparison.percent(pairing)]
-    reach = {True: _reach(shares), False: _reach([other for other in comparison.pairings if other not in shares])}
+    reach = {
+        True: _reach(shares),
+        False: _reach([other for other in comparison.pairings if other not in shares]),
+    }
     rows = []
     for pairing in comparison.pairings:
         difference, percent = pairing.difference, comparison.percent(pairing)
         write = Share if percent else Number
         verdict = Text(
             difference.verdict,
-            below=difference.reason or f"{pairing.better} better, {pairing.worse} worse, {pairing.equal} equal",
+            below=difference.reason
+            or f"{pairing.better} better, {pairing.worse} worse, {pairing.equal} equal",
             tone="good" if difference.winner is not None else "",
         )
         sides = difference.a if difference.a == difference.b else f"{difference.a} → {difference.b}"
@@ -122,18 +133,25 @@ def _result(comparison: Comparison) -> Table:
                     same_again(difference.again),
                 ),
             )
-        )  # fmt: skip
+        )
     level = f"difference, {formats.level(comparison.level)} interval"
     unit = comparison.unit
     again = Column("same again", legend=SAME_AGAIN.format(unit=unit))
     heads = ("metric", level, "verdict", "first", "second", comparison.p_label, f"{unit}s", again)
-    return Table(caption="Differences", columns=columns(*heads, text=("verdict",)), rows=tuple(rows))
+    return Table(
+        caption="Differences", columns=columns(*heads, text=("verdict",)), rows=tuple(rows)
+    )
 
 
 def _reach(pairings: Sequence[Pairing]) -> float:
     """How far the scale of differences reaches on either side of 0."""
     estimates = [pairing.difference.estimate for pairing in pairings]
-    ends = [abs(end) for effect in estimates for end in (effect.value, effect.low, effect.high) if end is not None]
+    ends = [
+        abs(end)
+        for effect in estimates
+        for end in (effect.value, effect.low, effect.high)
+        if end is not None
+    ]
     return max([end for end in ends if math.isfinite(end)], default=0.0) or 1.0
 
 
@@ -145,7 +163,9 @@ def _section(
     chosen: tuple[str, str],
     texts: Mapping[str, str],
 ) -> tuple[Section, str, str]:
-    """The questions that gained and lost most on one metric; the link to all of them, and its text."""
+    """The questions that gained and lost most on one metric; the link to all of them, and its
+    text.
+    """
     difference, percent = pairing.difference, comparison.percent(pairing)
     write = formats.share if percent else formats.number
     info = next((metric for metric in comparison.metrics if metric.key == difference.metric), None)
@@ -156,24 +176,49 @@ def _section(
     for title, flips in (("Gained most", gained), ("Lost most", lost)):
         rows = []
         for flip in flips:
-            first, *other = (address("runs", side.name, "find", id=flip.sample) for side in dict.fromkeys(sides))
+            first, *other = (
+                address("runs", side.name, "find", id=flip.sample) for side in dict.fromkeys(sides)
+            )
             text = texts.get(flip.sample, "")
             link = [Text("in the second run", link=path) for path in other]
-            change = Number(flip.difference, signed=True, below=f"{write(flip.a)} → {write(flip.b)}")
-            rows.append(Row(name=text or flip.sample, note=flip.sample if text else "", link=first,
-                            cells=(change, *link)))  # fmt: skip
-        heads = (comparison.unit, "difference", *(["other run"] if sides[0] is not sides[1] else []))
+            change = Number(
+                flip.difference, signed=True, below=f"{write(flip.a)} → {write(flip.b)}"
+            )
+            rows.append(
+                Row(
+                    name=text or flip.sample,
+                    note=flip.sample if text else "",
+                    link=first,
+                    cells=(change, *link),
+                )
+            )
+        heads = (
+            comparison.unit,
+            "difference",
+            *(["other run"] if sides[0] is not sides[1] else []),
+        )
         if rows:
             heads_ = columns(*heads, text=("other run",))
-            blocks.append(Table(caption=f"{title}: {difference.metric}", columns=heads_, rows=tuple(rows), slim=True))
+            blocks.append(
+                Table(
+                    caption=f"{title}: {difference.metric}",
+                    columns=heads_,
+                    rows=tuple(rows),
+                    slim=True,
+                )
+            )
     # In two runs, labels tell apart conditions of the same name: these are the chosen ones.
-    names = [picked or name.removesuffix(f" ({side.run.info.run})") for picked, name, side in
-             zip(chosen, (difference.a, difference.b), sides, strict=True)]  # fmt: skip
+    names = [
+        picked or name.removesuffix(f" ({side.run.info.run})")
+        for picked, name, side in zip(chosen, (difference.a, difference.b), sides, strict=True)
+    ]
     flipped, path = pairing.better + pairing.worse, ""
     if flipped > len(pairing.flips):
         query = {"run": _named(*sides), "a": names[0], "b": names[1], "metric": difference.metric}
         path = address("compare", "flips", **query)
-    sides_text = difference.a if difference.a == difference.b else f"{difference.a} → {difference.b}"
+    sides_text = (
+        difference.a if difference.a == difference.b else f"{difference.a} → {difference.b}"
+    )
     counts = f"{formats.count(pairing.better)} better, {formats.count(pairing.worse)} worse"
     section = Section(
         id=f"pairing-{at}",
@@ -188,16 +233,29 @@ def flips_page(site: Site, request: Request) -> Response:
     """All questions for which conditions `a` and `b` of one or two `run`s differ on a `metric`."""
     runs = _runs(site, request)
     if runs is None:
-        return site.problem(request, 400, "Nothing to compare", "Choose two runs in the list of runs.")
+        return site.problem(
+            request, 400, "Nothing to compare", "Choose two runs in the list of runs."
+        )
     first, second = runs
     a, b, metric = asked(request, "a"), asked(request, "b"), asked(request, "metric")
-    order, number = asked(request, "order", among=ORDERS) or "worst", whole_asked(request, "page", most=_MOST_PAGES)
+    order, number = (
+        asked(request, "order", among=ORDERS) or "worst",
+        whole_asked(request, "page", most=_MOST_PAGES),
+    )
     with ExitStack() as stack:
         # Always in the same order, so that two requests cannot wait for each other.
-        pages = {name: stack.enter_context(run.page()) for name, run in sorted({r.name: r for r in runs}.items())}
+        pages = {
+            name: stack.enter_context(run.page())
+            for name, run in sorted({r.name: r for r in runs}.items())
+        }
         sides = (pages[first.name].questions, pages[second.name].questions)
-        column = next((candidate for candidate in sides[0].columns if candidate.key == metric), None)
-        known = all(metric in side.values and name in side.conditions for side, name in zip(sides, (a, b), strict=True))
+        column = next(
+            (candidate for candidate in sides[0].columns if candidate.key == metric), None
+        )
+        known = all(
+            metric in side.values and name in side.conditions
+            for side, name in zip(sides, (a, b), strict=True)
+        )
         if column is None or not known:
             message = "One of the runs has no such condition or metric."
             return site.problem(request, 404, "Nothing to compare", message)
@@ -206,7 +264,11 @@ def flips_page(site: Site, request: Request) -> Response:
         rows = [_row(*row, column, runs) for row in flips.page(number, order=order, lower=lower)]
         total = flips.up + flips.down
         gained, lost = (flips.down, flips.up) if lower else (flips.up, flips.down)
-        counted = f"{formats.count(gained)} gained, {formats.count(lost)} lost" if total else f"No {unit} differs."
+        counted = (
+            f"{formats.count(gained)} gained, {formats.count(lost)} lost"
+            if total
+            else f"No {unit} differs."
+        )
     names = (first.run.info.name, second.run.info.name)
     return site.page(
         request,
@@ -215,12 +277,19 @@ def flips_page(site: Site, request: Request) -> Response:
         metric=column,
         unit=unit,
         by_turn=kinds.of(first.run.info.kind).by_turn,
-        sides=[a, b] if first is second else [f"{name}: {side}" for name, side in zip(names, (a, b), strict=True)],
+        sides=[a, b]
+        if first is second
+        else [f"{name}: {side}" for name, side in zip(names, (a, b), strict=True)],
         counted=counted,
         table=Table(
             caption=f"{unit.capitalize()}s that differ",
             rows=tuple(rows),
-            columns=columns(unit, "difference", *(["other run"] if first is not second else []), text=("other run",)),
+            columns=columns(
+                unit,
+                "difference",
+                *(["other run"] if first is not second else []),
+                text=("other run",),
+            ),
         ),
         query={"run": _named(first, second), "a": a, "b": b, "metric": metric},
         orders=list(zip(ORDERS, _ORDERED, strict=True)),
@@ -234,7 +303,9 @@ _ORDERED = ("lost most first", "gained most first", "moved most first")
 
 
 def _runs(site: Site, request: Request) -> tuple[OpenRun, OpenRun] | None:
-    names = list(dict.fromkeys(name for name in request.query_params.getlist("run")[:2] if len(name) <= 300))
+    names = list(
+        dict.fromkeys(name for name in request.query_params.getlist("run")[:2] if len(name) <= 300)
+    )
     return (site.library.open(names[0]), site.library.open(names[-1])) if names else None
 
 
@@ -250,7 +321,8 @@ def _row(
     column: MetricInfo,
     runs: tuple[OpenRun, OpenRun],
 ) -> Row:
-    write = formats.share if column.percent else formats.number  # for means over repetitions, not single answers
+    # for means over repetitions, not single answers
+    write = formats.share if column.percent else formats.number
     a, b = means
     first, second = runs
     change = Number(b - a, signed=True, below=f"{write(a)} → {write(b)}")
@@ -263,9 +335,13 @@ def _row(
     )
 
 
-def _choice(site: Site, request: Request, first: OpenRun, second: OpenRun, problem: str) -> Response:
+def _choice(
+    site: Site, request: Request, first: OpenRun, second: OpenRun, problem: str
+) -> Response:
     choice = _choices(first, second, asked(request, "a"), asked(request, "b"))
-    return site.page(request, "compare_choice.html.j2", title="Comparison", choice=choice, problem=problem)
+    return site.page(
+        request, "compare_choice.html.j2", title="Comparison", choice=choice, problem=problem
+    )
 
 
 def _choices(first: OpenRun, second: OpenRun, a: str, b: str) -> dict[str, object]:

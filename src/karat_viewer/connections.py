@@ -1,4 +1,6 @@
-"""Limits on connections: how long a request's head may take, and how many may be open without the cookie."""
+"""Limits on connections: how long a request's head may take, and how many may be open without the
+cookie.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +10,23 @@ from typing import Any
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_SECONDS = 10.0
-"""For the head of a request, and for a new connection until a request on it shows the cookie or the token."""
+"""For the head of a request, and for a new connection until a request on it shows the cookie or the
+token.
+"""
 
 MOST_UNAUTHENTICATED = 64
-"""Open connections that have shown neither. Above this, the oldest is closed, those without a request first."""
+"""Open connections that have shown neither.
 
-_SETTLE_SECONDS = 0.1  # many connections are accepted before the first is read: none counts as idle until then
+Above this, the oldest is closed, those without a request first.
+"""
+
+# many connections are accepted before the first is read: none counts as idle until then
+_SETTLE_SECONDS = 0.1
 
 
 class LimitedConnection(H11Protocol):
-    """uvicorn's connection with the limits above, which it lacks. Its own limit for idle connections stays.
+    """uvicorn's connection with the limits above, which it lacks. Its own limit for idle
+    connections stays.
 
     Call a request's `scope["state"]["authenticate"]` once its sender is known.
     """
@@ -62,7 +71,8 @@ class LimitedConnection(H11Protocol):
         counted = [
             other
             for other in self.connections
-            if isinstance(other, LimitedConnection) and not (other.authenticated or other.transport.is_closing())
+            if isinstance(other, LimitedConnection)
+            and not (other.authenticated or other.transport.is_closing())
         ]
         counted.sort(key=lambda other: (other.is_busy(), other.since))
         for other in counted[: max(0, len(counted) - MOST_UNAUTHENTICATED)]:

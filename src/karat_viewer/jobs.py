@@ -1,4 +1,6 @@
-"""Work that takes too long for one page: done once in the background, and kept for later requests."""
+"""Work that takes too long for one page: done once in the background, and kept for later
+requests.
+"""
 
 from __future__ import annotations
 

@@ -50,7 +50,11 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     def tags(self) -> tuple[str, ...]:
         """The tags by which the list can be filtered."""
         made_up = ("rehearsed",) if self.rehearsed else ()
-        return tuple(filter(None, (self.kind, self.status, self.model or self.agent, *made_up, *self.conditions)))
+        return tuple(
+            filter(
+                None, (self.kind, self.status, self.model or self.agent, *made_up, *self.conditions)
+            )
+        )
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,8 +76,11 @@ class Library:
         self._infos: dict[str, tuple[str, RunInfo | str]] = {}
         self._statuses: dict[str, tuple[str, str]] = {}
         self._results: dict[str, tuple[str, Future[tuple[str, Summary | None]]]] = {}
-        # A pool of its own, so that opening a run does not wait for the results of a hundred others.
-        self._results_pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="karat-view-results")
+        # A pool of its own, so that opening a run does not wait for the results of a hundred
+        # others.
+        self._results_pool = ThreadPoolExecutor(
+            max_workers=1, thread_name_prefix="karat-view-results"
+        )
         self._guard = threading.Lock()
 
     def listing(self) -> Listing:
@@ -86,27 +93,39 @@ class Library:
         )
 
     def results(self, names: Sequence[str]) -> dict[str, str]:
-        """The result of each run in one sentence; for a large run, only if its summary is in the cache.
+        """The result of each run in one sentence; for a large run, only if its summary is in the
+        cache.
 
-        Results that take too long are computed by one background thread, and shown when the page is reloaded.
+        Results that take too long are computed by one background thread, and shown when the page is
+        reloaded.
         """
         waiting = "being computed: reload the page"
-        sentences = {name: (job.result()[0] if job.done() else waiting) for name, job in self._computed(names).items()}
+        sentences = {
+            name: (job.result()[0] if job.done() else waiting)
+            for name, job in self._computed(names).items()
+        }
         return {name: sentences.get(name, "") for name in names}
 
     def history_of(self, name: str) -> tuple[list[Summary], int]:
-        """Summaries, without questions, of all runs of this run's experiment; and how many are not ready yet.
+        """Summaries, without questions, of all runs of this run's experiment; and how many are not
+        ready yet.
 
-        Large runs are included if their summary is in the cache. Raises BadRun if there is no such run.
+        Large runs are included if their summary is in the cache. Raises BadRun if there is no such
+        run.
         """
         info = self._info(name) if name in self._names() else "there is no such run in this folder"
         if not isinstance(info, RunInfo):
             raise BadRun(name, info)
-        alike = [other for other in self._names()[:_MOST_RUNS]
-                 if isinstance(known := self._info(other), RunInfo) and known.name == info.name]  # fmt: skip
+        alike = [
+            other
+            for other in self._names()[:_MOST_RUNS]
+            if isinstance(known := self._info(other), RunInfo) and known.name == info.name
+        ]
         jobs = self._computed(alike)
         ready = [job.result()[1] for job in jobs.values() if job.done()]
-        return [summary for summary in ready if summary is not None], sum(not job.done() for job in jobs.values())
+        return [summary for summary in ready if summary is not None], sum(
+            not job.done() for job in jobs.values()
+        )
 
     def _computed(self, names: Sequence[str]) -> dict[str, Future[tuple[str, Summary | None]]]:
         jobs: dict[str, Future[tuple[str, Summary | None]]] = {}
@@ -133,7 +152,9 @@ class Library:
             return "cannot be computed: open the run to see why", None
         if summary is None:
             return "open the run to compute", None
-        return verdicts(summary)[0], structs.replace(summary, table_of_samples=None, lowest=(), parts={})
+        return verdicts(summary)[0], structs.replace(
+            summary, table_of_samples=None, lowest=(), parts={}
+        )
 
     def open(self, name: str) -> OpenRun:
         """Raises BadRun if there is no such run here."""
@@ -145,7 +166,12 @@ class Library:
         with self._guard:
             known = self._open.pop(name, None)
             if known is None or known[0] != stamp:
-                known = stamp, OpenRun(RunFolder.open(path), self.pool, going_on=lambda: not self.closing.is_set())
+                known = (
+                    stamp,
+                    OpenRun(
+                        RunFolder.open(path), self.pool, going_on=lambda: not self.closing.is_set()
+                    ),
+                )
             self._open[name] = known
             while len(self._open) > _MOST_OPEN:
                 del self._open[next(iter(self._open))]
@@ -265,4 +291,8 @@ def _stamp(file: Path) -> str:
         status = file.lstat()
     except OSError:
         return ""
-    return f"{status.st_ino}.{status.st_size}.{status.st_mtime_ns}" if stat.S_ISREG(status.st_mode) else ""
+    return (
+        f"{status.st_ino}.{status.st_size}.{status.st_mtime_ns}"
+        if stat.S_ISREG(status.st_mode)
+        else ""
+    )

@@ -1,7 +1,8 @@
-"""The index of a viewed run: kept in memory, extended as the run grows, rebuilt if that is impossible.
+"""The index of a viewed run: kept in memory, extended as the run grows, rebuilt if that is
+impossible.
 
-Nothing is written, so any number of viewers may show one run. One thread extends the index (`catch_up`); pages read
-it between two of its steps.
+Nothing is written, so any number of viewers may show one run. One thread extends the index
+(`catch_up`); pages read it between two of its steps.
 """
 
 from __future__ import annotations
@@ -57,9 +58,14 @@ class LiveIndex:
         index, total = self._index, _size(self.run)
         if index is None:
             return Progress(done=0, total=max(total, 1), damaged=0)
-        # The journal may end with an unfinished line, so what counts is whether anything has changed since.
+        # The journal may end with an unfinished line, so what counts is whether anything has
+        # changed since.
         finished = self._read_state == self._state()
-        return Progress(done=total if finished else min(index.end, total - 1), total=total, damaged=index.damaged)
+        return Progress(
+            done=total if finished else min(index.end, total - 1),
+            total=total,
+            damaged=index.damaged,
+        )
 
     def catch_up(self, *, going_on: Callable[[], bool] = lambda: True) -> None:
         """Reads new lines of the journal. Raises BadRun for an invalid run."""
@@ -94,7 +100,11 @@ class LiveIndex:
     def _fits(self) -> bool:
         """Whether the index still belongs to this journal and these samples."""
         index = self._index
-        if index is None or index.outgrown or self._samples_state != file_state(self.run.path / "samples.jsonl"):
+        if (
+            index is None
+            or index.outgrown
+            or self._samples_state != file_state(self.run.path / "samples.jsonl")
+        ):
             return False
         return self._before(index.end) == self._tail
 
@@ -106,9 +116,12 @@ class LiveIndex:
             for line in file:
                 self._sample_places.append(self._sample_places[-1] + len(line))
         self._listing, views = SampleList(), kinds.of(self.run.info.kind).views()
-        if type(views).listing is not Views.listing:  # otherwise the samples, perhaps many, need not be read
+        # otherwise the samples, perhaps many, need not be read
+        if type(views).listing is not Views.listing:
             rows = self._index.samples
-            self._listing = views.listing((rows[sample.id], sample) for sample in self.run.samples())
+            self._listing = views.listing(
+                (rows[sample.id], sample) for sample in self.run.samples()
+            )
 
     def _before(self, end: int) -> bytes:
         with self.run.open_journal() or BytesIO() as file:

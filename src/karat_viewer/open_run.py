@@ -36,7 +36,9 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 class OpenRun:
     """A run being viewed. Safe to use from several threads."""
 
-    def __init__(self, run: RunFolder, pool: ThreadPoolExecutor, *, going_on: Callable[[], bool]) -> None:
+    def __init__(
+        self, run: RunFolder, pool: ThreadPoolExecutor, *, going_on: Callable[[], bool]
+    ) -> None:
         self.run, self.name = run, run.path.name
         self._pool, self._going_on = pool, going_on
         self.index = LiveIndex(run)
@@ -48,7 +50,9 @@ class OpenRun:
         self._labels: tuple[str, Labels] | None = None
 
     def stamp(self) -> str:
-        """A stamp that changes whenever a page may: with the journal, the samples, the labels or the status."""
+        """A stamp that changes whenever a page may: with the journal, the samples, the labels or
+        the status.
+        """
         return f"{self._state()}-{file_state(labels_path(self.run))}"
 
     def _state(self) -> str:
@@ -72,7 +76,9 @@ class OpenRun:
         return self.index.progress()
 
     def look_ahead(self) -> None:
-        """Starts building the index for the next page, unless the run is running and needs the machine."""
+        """Starts building the index for the next page, unless the run is running and needs the
+        machine.
+        """
         if not self.going() and not self.index.progress().finished:
             self._catch_up()
 
@@ -84,7 +90,10 @@ class OpenRun:
 
     @contextmanager
     def page(self) -> Iterator[Page]:
-        """One state of the index, up to date. Raises NotYet while it is built, BadRun if there are no samples."""
+        """One state of the index, up to date.
+
+        Raises NotYet while it is built, BadRun if there are no samples.
+        """
         if not (self.run.path / "samples.jsonl").is_file():
             raise BadRun(str(self.run.path), "samples.jsonl is missing")
         progress = self.fresh()
@@ -98,14 +107,18 @@ class OpenRun:
             raise NotYet("index") from error
 
     def summary(self) -> Summary:
-        """Every number of the run. Raises NotYet while it is being computed, KaratError if that is impossible.
+        """Every number of the run. Raises NotYet while it is being computed, KaratError if that is
+        impossible.
 
-        For a running run it may be somewhat out of date, because computing must not slow the run down.
+        For a running run it may be somewhat out of date, because computing must not slow the run
+        down.
         """
         stamp = self._state()
         with self._guard:
             last = self._sum
-            if last is None or (last.stamp != stamp and last.job.done() and not (self.going() and last.fresh())):
+            if last is None or (
+                last.stamp != stamp and last.job.done() and not (self.going() and last.fresh())
+            ):
                 self._sum = _Sum(stamp, self._pool, self.run, before=last)
             job = self._sum or last
         assert job is not None
@@ -141,7 +154,9 @@ def held(run: RunFolder) -> bool:
 class _Sum:
     """A summary that is being computed, or is ready."""
 
-    def __init__(self, stamp: str, pool: ThreadPoolExecutor, run: RunFolder, *, before: _Sum | None) -> None:
+    def __init__(
+        self, stamp: str, pool: ThreadPoolExecutor, run: RunFolder, *, before: _Sum | None
+    ) -> None:
         self.stamp = stamp
         self.before: Summary | None = None  # what to show meanwhile
         if before is not None:
@@ -157,5 +172,7 @@ class _Sum:
         return summary
 
     def fresh(self) -> bool:
-        """Whether, for a large run, a new one now would mean spending over a tenth of the time on summaries."""
+        """Whether, for a large run, a new one now would mean spending over a tenth of the time on
+        summaries.
+        """
         return self._large and time.monotonic() - self._ended < 10 * self._took

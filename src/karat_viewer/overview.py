@@ -36,7 +36,11 @@ def runs_page(site: Site, request: Request) -> Response:
     if sort == "oldest":
         cards.reverse()
     elif sort:
-        cards.sort(key=lambda card: (card.name.lower(), card.created) if sort == "name" else (card.status, card.name))
+        cards.sort(
+            key=lambda card: (
+                (card.name.lower(), card.created) if sort == "name" else (card.status, card.name)
+            )
+        )
     page, most = whole_asked(request, "page", most=1000), max(1, -(-len(cards) // _PAGE))
     shown = cards[page * _PAGE : (page + 1) * _PAGE]
     return site.page(
@@ -115,7 +119,11 @@ def history_page(site: Site, request: Request) -> Response:
 
 def kind_page(site: Site, request: Request, opened: OpenRun) -> Response:
     """A page that only runs of this kind have."""
-    summary, group, name = opened.summary(), request.path_params["group"], request.path_params["name"]
+    summary, group, name = (
+        opened.summary(),
+        request.path_params["group"],
+        request.path_params["name"],
+    )
     shown = kinds.of(summary.kind).views().page(summary, opened.name, group, name)
     if shown is None:
         return site.problem(request, 404, "No such page", "The run has no page with this name.")
@@ -140,7 +148,12 @@ def state(request: Request, opened: OpenRun) -> Response:
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
     progress = opened.index.progress()
-    content = {"stamp": stamp, "going": opened.going(), "done": progress.done, "total": progress.total}
+    content = {
+        "stamp": stamp,
+        "going": opened.going(),
+        "done": progress.done,
+        "total": progress.total,
+    }
     return JSONResponse(content, headers=headers)
 
 
@@ -154,10 +167,18 @@ def _doors(opened: OpenRun, summary: Summary) -> list[tuple[str, str, str]]:
     failed = summary.total.ledger.failed
     doors = [(f"All {unit}s", listed(), formats.count(summary.samples))]
     doors += [("Worst first", listed(sort="worst"), "")] if summary.metrics else []
-    doors += [("Largest gaps", listed(sort="gap"), "")] if summary.metrics and len(summary.conditions) > 1 else []
-    doors += [("Failures", listed(failure="any"), formats.plural(failed, "trial"))] if failed else []
+    doors += (
+        [("Largest gaps", listed(sort="gap"), "")]
+        if summary.metrics and len(summary.conditions) > 1
+        else []
+    )
+    doors += (
+        [("Failures", listed(failure="any"), formats.plural(failed, "trial"))] if failed else []
+    )
     several = len(summary.conditions) > 1 and summary.metrics
     doors += [("Compare conditions", address("compare", run=opened.name), "")] if several else []
-    doors += [("History", address("history", run=opened.name), "over runs")] if summary.metrics else []
+    doors += (
+        [("History", address("history", run=opened.name), "over runs")] if summary.metrics else []
+    )
     doors += [("Reviews", address("runs", opened.name, "reviews"), "")]
     return doors

@@ -1,4 +1,6 @@
-"""Queries of a run's index for pages: filter, sort, count and search its questions, one page at a time."""
+"""Queries of a run's index for pages: filter, sort, count and search its questions, one page at a
+time.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ class TooSlow(KaratError):
     """A search that takes too long on a large run."""
 
     def __init__(self) -> None:
-        super().__init__("this search takes too long on a run of this size: use a rarer word, or `karat query`")
+        super().__init__(
+            "this search takes too long on a run of this size: use a rarer word, or `karat query`"
+        )
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +65,8 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     failure: str = ""  # kind; "any"
     claims: bool = False  # only those with unverified claims
     text: str = ""
-    choices: tuple[tuple[str, str], ...] = ()  # filters of this kind of dataset: parameter and value
+    # filters of this kind of dataset: parameter and value
+    choices: tuple[tuple[str, str], ...] = ()
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,7 +127,9 @@ _answer = msgspec.json.Decoder(_AnswerLine).decode
 
 
 class _Means:
-    """Means of one metric: over repetitions per question and condition, then over conditions per question."""
+    """Means of one metric: over repetitions per question and condition, then over conditions per
+    question.
+    """
 
     def __init__(self, grid: Grid) -> None:
         units = [units_of_grid(grid, column) for column in range(grid.values.shape[1])]
@@ -137,7 +144,9 @@ class _Means:
         self.spread, _ = question_means(self.sd**2)
 
     def order(self, sort: Sort, *, lower: bool) -> Ints:
-        """The questions that have a score, in order; ties in the dataset's order, or its reverse."""
+        """The questions that have a score, in order; ties in the dataset's order, or its
+        reverse.
+        """
         rows = np.arange(len(self.low))
         if sort in ("worst", "best"):
             key = self.low if (sort == "worst") != lower else -self.high
@@ -157,12 +166,18 @@ class Questions:
         self.views = kind_named(index.run.info.kind).views()
         self._sample_places = sample_places
         self.shown = index.shown({})  # scorer → scoring
-        self.scores = {name: index.scores[name, scoring] for name, scoring in self.shown.items()
-                       if (name, scoring) in index.scores}  # fmt: skip
-        measured = grids(index, list(index.scorers.values()), {name: self.shown[name] for name in self.scores})
+        self.scores = {
+            name: index.scores[name, scoring]
+            for name, scoring in self.shown.items()
+            if (name, scoring) in index.scores
+        }
+        measured = grids(
+            index, list(index.scorers.values()), {name: self.shown[name] for name in self.scores}
+        )
         self.columns: tuple[MetricInfo, ...] = tuple(grid.info for grid in measured)
         self._grids = {grid.info.key: grid for grid in measured}
-        self.values = {key: grid.values for key, grid in self._grids.items()}  # samples × conditions × repetitions
+        # samples × conditions × repetitions
+        self.values = {key: grid.values for key, grid in self._grids.items()}
         self.conditions, self.ids = tuple(index.conditions), tuple(index.samples)
         self._means: dict[str, _Means] = {}
         self._ordered: dict[Filter, Ints] = {}
@@ -170,7 +185,10 @@ class Questions:
 
     def column(self, key: str) -> MetricInfo | None:
         """The metric with this key, or else the first."""
-        return next((column for column in self.columns if column.key == key), self.columns[0] if self.columns else None)
+        return next(
+            (column for column in self.columns if column.key == key),
+            self.columns[0] if self.columns else None,
+        )
 
     def means(self, column: MetricInfo) -> _Means:
         if column.key not in self._means:
@@ -220,9 +238,15 @@ class Questions:
             failures = sum(cell in self.failures for cell in range(first, first + repetitions))
             if answers or failures:
                 at = row, condition
-                mean, sd = (math.nan, math.nan) if means is None else (float(means.mean[at]), float(means.sd[at]))
+                mean, sd = (
+                    (math.nan, math.nan)
+                    if means is None
+                    else (float(means.mean[at]), float(means.sd[at]))
+                )
                 n = 0 if means is None else int(means.n[at])
-                yield Cell(condition=condition, mean=mean, sd=sd, n=n, answers=answers, failures=failures)
+                yield Cell(
+                    condition=condition, mean=mean, sd=sd, n=n, answers=answers, failures=failures
+                )
 
     def sample_bytes(self, row: int) -> bytes:
         """The sample's line. Raises BadRun if it no longer exists."""
@@ -238,7 +262,9 @@ class Questions:
     @cached_property
     def choices(self) -> Choices:
         """The choices for filters of this run; long lists are cut."""
-        pairs = sorted({pair for rows in self.scores.values() for pair in rows.labels})[:_MOST_CHOICES]
+        pairs = sorted({pair for rows in self.scores.values() for pair in rows.labels})[
+            :_MOST_CHOICES
+        ]
         kinds = sorted({self._groups[code].kind for _, code in self.failures.values()})
         return Choices(
             conditions=self.conditions,
@@ -258,13 +284,17 @@ class Questions:
 
     @cached_property
     def failures(self) -> dict[int, tuple[int, int]]:
-        """Cell → where its last failure starts, and its group's code; without failures that a retry fixed."""
+        """Cell → where its last failure starts, and its group's code; without failures that a retry
+        fixed.
+        """
         index = self.index
         last = {cell: (at, code) for at, cell, code in index.failures if cell >= 0}
         failures = {cell: failure for cell, failure in last.items() if not index.answered[cell]}
         later: dict[int, dict[str, int]] = {}  # for answered trials: scorer → its last row
         unscored = {code for code, group in self._groups.items() if group.stage == "score"}
-        suspects = {cell for cell, (_, code) in last.items() if cell not in failures and code in unscored}
+        suspects = {
+            cell for cell, (_, code) in last.items() if cell not in failures and code in unscored
+        }
         for scorer, rows in self.scores.items() if suspects else ():
             for cell, at in zip(rows.cells, rows.at, strict=True):
                 if cell in suspects:
@@ -272,7 +302,9 @@ class Questions:
         for cell in suspects:
             at, code = last[cell]
             failed, rows_at = self._groups[code].scorer, later.get(cell, {})
-            newest = max(rows_at.values(), default=-1) if failed is None else rows_at.get(failed, -1)
+            newest = (
+                max(rows_at.values(), default=-1) if failed is None else rows_at.get(failed, -1)
+            )
             if newest < at:
                 failures[cell] = last[cell]
         return failures
@@ -286,10 +318,18 @@ class Questions:
             mean = self.means(column).mean
             inside: Flags = (mean >= low) & (mean <= high)
             under_any: Flags = np.logical_or.reduce(inside, axis=1)
-            yield under_any if condition is None else inside[:, condition] if condition >= 0 else self._none()
+            yield (
+                under_any
+                if condition is None
+                else inside[:, condition]
+                if condition >= 0
+                else self._none()
+            )
         if wanted.failure:
             kinds = ((cell, self._groups[code].kind) for cell, (_, code) in self.failures.items())
-            yield self._having((cell for cell, kind in kinds if wanted.failure in ("any", kind)), condition)
+            yield self._having(
+                (cell for cell, kind in kinds if wanted.failure in ("any", kind)), condition
+            )
         name, equals, value = wanted.label.partition("=")
         if equals:
             cells = (
@@ -310,9 +350,11 @@ class Questions:
             yield self.search(wanted.text, wanted.condition)
 
     def search(self, text: str, condition: str) -> Flags:
-        """The questions that contain all words, or have an answer that does under the condition (empty: any).
+        """The questions that contain all words, or have an answer that does under the condition
+        (empty: any).
 
-        The result is cached. Needs no lock: it reads files, and parts of the index that never change. Raises TooSlow.
+        The result is cached. Needs no lock: it reads files, and parts of the index that never
+        change. Raises TooSlow.
         """
         words = tuple(re.findall(r"[^\W_]+", text[:200].lower())[:10])
         if (words, condition) not in self._found:
@@ -337,27 +379,43 @@ class Questions:
         return flags
 
     def _search(self, words: Sequence[str], condition: int | None) -> Iterator[int]:
-        """Rows of questions whose text, or one answer, contains all words; the last may be the start of a word."""
+        """Rows of questions whose text, or one answer, contains all words; the last may be the
+        start of a word.
+        """
         patterns = [re.compile(rf"(?<![^\W_]){word}(?![^\W_])") for word in words[:-1]]
         patterns.append(re.compile(rf"(?<![^\W_]){words[-1]}"))
         rare = max(words, key=len)
         rare = rare if rare.isascii() else ""  # JSON can spell other characters in several ways
         index, end = self.index, time.thread_time() + _SECONDS
-        for _, sample in self._lines_with(rare, index.run.open_file("samples.jsonl"), b"{", _sample, end):
-            texts = [sample.id, *(text for turn in sample.turns for text in (turn.question, turn.golden) if text)]
+        for _, sample in self._lines_with(
+            rare, index.run.open_file("samples.jsonl"), b"{", _sample, end
+        ):
+            texts = [
+                sample.id,
+                *(text for turn in sample.turns for text in (turn.question, turn.golden) if text),
+            ]
             texts += self.views.searched_texts(sample)
             if sample.id in index.samples and _holds(texts, patterns):
                 yield index.samples[sample.id]
-        for at, answer in self._lines_with(rare, index.run.open_journal(), b'{"event":"answer"', _answer, end):
+        for at, answer in self._lines_with(
+            rare, index.run.open_journal(), b'{"event":"answer"', _answer, end
+        ):
             cell = index.cell(answer.sample, answer.condition, answer.repetition)
             if cell is None or not index.answered[cell] or index.answers[cell] != at:
                 continue
             row, of, _ = index.place(cell)
-            if condition in (None, of) and _holds([reply.text for reply in answer.replies], patterns):
+            if condition in (None, of) and _holds(
+                [reply.text for reply in answer.replies], patterns
+            ):
                 yield row
 
     def _lines_with(
-        self, word: str, lines: BinaryIO | None, beginning: bytes, decode: Callable[[bytes], _Line], end: float
+        self,
+        word: str,
+        lines: BinaryIO | None,
+        beginning: bytes,
+        decode: Callable[[bytes], _Line],
+        end: float,
     ) -> Iterator[tuple[int, _Line]]:
         """Place and content of the lines of a file that contain a word. Raises TooSlow at `end`."""
         sought, partial, place = word.encode(), b"", 0
@@ -381,16 +439,20 @@ class Questions:
 class Flips:
     """The questions for which two conditions, of one run or two, differ on a metric.
 
-    Compares means over repetitions, for questions that have a number on both sides and the same id and content.
+    Compares means over repetitions, for questions that have a number on both sides and the same id
+    and content.
     """
 
-    def __init__(self, sides: tuple[Questions, Questions], conditions: tuple[str, str], *, metric: str) -> None:
+    def __init__(
+        self, sides: tuple[Questions, Questions], conditions: tuple[str, str], *, metric: str
+    ) -> None:
         self._first, second = sides
         means = [
             side.means(column).mean[:, side.index.conditions[condition]]
             for side, condition in zip(sides, conditions, strict=True)
-            for column in side.columns if column.key == metric
-        ]  # fmt: skip
+            for column in side.columns
+            if column.key == metric
+        ]
         rows = others = np.arange(len(self._first.ids))
         if second is not self._first:
             a, b = self._first.index, second.index
@@ -399,12 +461,19 @@ class Flips:
             rows, others = np.array(same, dtype=np.int64).reshape(-1, 2).T
         change = means[1][others] - means[0][rows]
         differing = np.abs(change) > NOISE
-        self._rows, self._others, self._change = rows[differing], others[differing], change[differing]
+        self._rows, self._others, self._change = (
+            rows[differing],
+            others[differing],
+            change[differing],
+        )
         self._a, self._b = means[0][self._rows], means[1][self._others]
         self.up, self.down = int((self._change > 0).sum()), int((self._change < 0).sum())
 
-    def page(self, number: int, *, order: str, lower: bool) -> Iterator[tuple[int, int, Listed, tuple[float, float]]]:
-        """Rows in both runs, question and means. `worst`: the largest losses of the second side come first.
+    def page(
+        self, number: int, *, order: str, lower: bool
+    ) -> Iterator[tuple[int, int, Listed, tuple[float, float]]]:
+        """Rows in both runs, question and means. `worst`: the largest losses of the second side
+        come first.
 
         `lower`: whether lower is better.
         """
@@ -412,7 +481,12 @@ class Flips:
         key = {"worst": gain, "best": -gain, "largest": -np.abs(gain)}[order]
         for at in np.lexsort((self._rows, key))[number * PAGE : (number + 1) * PAGE].tolist():
             row = int(self._rows[at])
-            yield row, int(self._others[at]), self._first.question(row), (float(self._a[at]), float(self._b[at]))
+            yield (
+                row,
+                int(self._others[at]),
+                self._first.question(row),
+                (float(self._a[at]), float(self._b[at])),
+            )
 
 
 def _counting_cells(rows: ScoreRows, positions: array[int]) -> list[int]:

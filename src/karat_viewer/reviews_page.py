@@ -1,4 +1,6 @@
-"""Reviews: people's judgements of answers and turns, checked and saved in the run folder; and the page of them."""
+"""Reviews: people's judgements of answers and turns, checked and saved in the run folder; and the
+page of them.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,8 @@ class _Compared(msgspec.Struct, kw_only=True):
 
     pairs: list[Pair] = []
     word_pairs: list[WordPair] = []
-    texts: dict[int, list[tuple[str, bool]]] = {}  # place of a label → its texts, and whether karat disagrees
+    # place of a label → its texts, and whether karat disagrees
+    texts: dict[int, list[tuple[str, bool]]] = {}
     places: dict[str, _Place | None] = {}  # trial → its place
     left_out: int = 0  # labels that were not compared
 
@@ -57,13 +60,21 @@ def reviews_page(site: Site, request: Request, opened: OpenRun) -> Response:
     with opened.page() as page:
         compared = _compared(newest, page)
         unit, texts = unit_of(opened, page), page.questions.views.reviews
-        rows = [_listed(at, label, compared, opened, page) for at, label in enumerate(newest[:_LISTED])]
+        rows = [
+            _listed(at, label, compared, opened, page) for at, label in enumerate(newest[:_LISTED])
+        ]
     claims = [verdict for label in newest for verdict in label.claims.values()]
     # If the kind's turns have fields, all fields together come before each single one.
-    fields = [msgspec.structs.replace(pair, what="every field", words=False)
-              for pair in compared.word_pairs if isinstance(pair.person, tuple)]  # fmt: skip
+    fields = [
+        msgspec.structs.replace(pair, what="every field", words=False)
+        for pair in compared.word_pairs
+        if isinstance(pair.person, tuple)
+    ]
     order = {"right or wrong": 0, "every field": 1}
-    in_words = sorted([*fields, *compared.word_pairs], key=lambda pair: (order.get(pair.what, 2), pair.what, pair.who))
+    in_words = sorted(
+        [*fields, *compared.word_pairs],
+        key=lambda pair: (order.get(pair.what, 2), pair.what, pair.who),
+    )
     return site.page(
         request,
         "reviews.html.j2",
@@ -90,7 +101,9 @@ def _compared(labels: Sequence[Label], page: Page) -> _Compared:
             compared.places[label.trial] = _place(label.trial, page)
         place = compared.places.get(label.trial)
         compared.texts[at] = []
-        if at >= _MOST_LABELS or (label.turn is not None and (turns >= _MOST_TURNS or page.texts.spent)):
+        if at >= _MOST_LABELS or (
+            label.turn is not None and (turns >= _MOST_TURNS or page.texts.spent)
+        ):
             compared.left_out += 1
         elif place is None:
             continue
@@ -98,12 +111,21 @@ def _compared(labels: Sequence[Label], page: Page) -> _Compared:
             compared.pairs += _pairs(label, place, page)
         else:
             turns += 1
-            scores, part = page.texts.scores_of(place.cell, label.turn), page.questions.listing.parts.get(place.row, "")
+            scores, part = (
+                page.texts.scores_of(place.cell, label.turn),
+                page.questions.listing.parts.get(place.row, ""),
+            )
             for pair in views.judgements(label, scores, part, page.right):
                 compared.texts[at].append((pair.words, pair.differs))
                 if pair.what:
                     compared.word_pairs.append(
-                        WordPair(what=pair.what, who=label.who, person=pair.person, karat=pair.karat, cluster=place.row)
+                        WordPair(
+                            what=pair.what,
+                            who=label.who,
+                            person=pair.person,
+                            karat=pair.karat,
+                            cluster=place.row,
+                        )
                     )
     return compared
 
@@ -119,7 +141,10 @@ def _place(trial: str, page: Page) -> _Place | None:
         row=row,
         id=questions.ids[row],
         condition=questions.conditions[condition],
-        values={key: float(values[row, condition, repetition]) for key, values in questions.values.items()},
+        values={
+            key: float(values[row, condition, repetition])
+            for key, values in questions.values.items()
+        },
     )
 
 
@@ -128,18 +153,31 @@ def _pairs(label: Label, place: _Place, page: Page) -> Iterator[Pair]:
     for column in page.questions.columns:
         theirs = label.scores.get(column.key)
         judged = place.values[column.key]
-        if theirs is not None and not math.isnan(judged) and max(abs(theirs), abs(judged)) < _LARGEST:
+        if (
+            theirs is not None
+            and not math.isnan(judged)
+            and max(abs(theirs), abs(judged)) < _LARGEST
+        ):
             yield Pair(column=column, who=label.who, person=theirs, judge=judged, cluster=place.row)
 
 
-def _listed(at: int, label: Label, compared: _Compared, opened: OpenRun, page: Page) -> dict[str, object]:
+def _listed(
+    at: int, label: Label, compared: _Compared, opened: OpenRun, page: Page
+) -> dict[str, object]:
     place, path = compared.places.get(label.trial), None
-    texts = [*compared.texts[at], *((f"{key} {formats.brief(value)}", False) for key, value in label.scores.items())]
+    texts = [
+        *compared.texts[at],
+        *((f"{key} {formats.brief(value)}", False) for key, value in label.scores.items()),
+    ]
     texts += [(formats.plural(len(label.claims), "claim"), False)] if label.claims else []
     if place is not None:
         turn, views = label.turn, page.questions.views
-        query, fragment = ({}, "") if turn is None else views.place_of(page.texts.sample(place.row), turn)
-        path = address("runs", opened.name, "samples", place.row + 1, **query) + (f"#{fragment}" if fragment else "")
+        query, fragment = (
+            ({}, "") if turn is None else views.place_of(page.texts.sample(place.row), turn)
+        )
+        path = address("runs", opened.name, "samples", place.row + 1, **query) + (
+            f"#{fragment}" if fragment else ""
+        )
     return {
         "label": label,
         "turn": None if label.turn is None else label.turn + 1,
@@ -162,7 +200,8 @@ class Review(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     trial: str
     who: str
-    turn: int | None = None  # from 0; None: the whole answer, which does not take the last three fields
+    # from 0; None: the whole answer, which does not take the last three fields
+    turn: int | None = None
     scores: dict[str, float] = {}
     claims: dict[str, str] = {}  # place of a claim, as digits → confirmed, rejected
     note: str = ""
@@ -184,7 +223,9 @@ def save(opened: OpenRun, body: bytes) -> Response:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return JSONResponse({"problem": f"not a review: {error}"}, status_code=422)
     except ValueError as error:
-        return JSONResponse({"problem": formats.excerpt(formats.clean(str(error)), 300)}, status_code=422)
+        return JSONResponse(
+            {"problem": formats.excerpt(formats.clean(str(error)), 300)}, status_code=422
+        )
     except BadRun as error:
         return JSONResponse({"problem": str(error)}, status_code=409)
     return JSONResponse({"saved": label.at, "stamp": opened.stamp()}, status_code=201)
@@ -197,7 +238,9 @@ def _label(review: Review, trial: TrialRecord, page: Page) -> Label:
         raise ValueError("enter your name, in at most 60 characters")
     if len(review.note) > LONGEST_NOTE:
         raise ValueError(f"a note has at most {formats.count(LONGEST_NOTE)} characters")
-    label = _of_turn(review, trial, page) if review.turn is not None else _of_whole(review, trial, page)
+    label = (
+        _of_turn(review, trial, page) if review.turn is not None else _of_whole(review, trial, page)
+    )
     at, note = datetime.now(UTC).isoformat(timespec="seconds"), formats.clean(review.note).strip()
     return msgspec.structs.replace(label, at=at, who=who, note=note)
 
@@ -223,9 +266,15 @@ def _of_turn(review: Review, trial: TrialRecord, page: Page) -> Label:
         raise ValueError("scores and claims belong to a whole answer, not to a turn")
     if not 0 <= turn < min(len(sample.turns), len(replies)) or replies[turn].absent:
         raise ValueError("the trial has no such turn, or no reply to it")
-    if review.verdict and (review.verdict not in get_args(Judged) or not is_judged(sample, turn, trial)):
-        raise ValueError(f"a verdict is one of {', '.join(get_args(Judged))}, and the turn needs a golden answer")
-    if review.diagnosis and (review.diagnosis not in page.questions.views.diagnoses or review.verdict != "wrong"):
+    if review.verdict and (
+        review.verdict not in get_args(Judged) or not is_judged(sample, turn, trial)
+    ):
+        raise ValueError(
+            f"a verdict is one of {', '.join(get_args(Judged))}, and the turn needs a golden answer"
+        )
+    if review.diagnosis and (
+        review.diagnosis not in page.questions.views.diagnoses or review.verdict != "wrong"
+    ):
         raise ValueError("a diagnosis must be one of karat's, and the turn must be wrong")
     readings = {place: (reading.value, reading.kind) for place, reading in review.readings.items()}
     answers, unread = page.questions.views.check_readings(sample, turn, trial.scores, readings)
@@ -250,5 +299,9 @@ def _check_score(key: str, value: float, columns: dict[str, MetricInfo]) -> None
     low = -math.inf if column.low is None else column.low
     high = math.inf if column.high is None else column.high
     if (steps and value not in steps) or not math.isfinite(value) or not low <= value <= high:
-        wanted = ", ".join(step for step, _ in names) or formats.interval(column.low, column.high) or "a number"
+        wanted = (
+            ", ".join(step for step, _ in names)
+            or formats.interval(column.low, column.high)
+            or "a number"
+        )
         raise ValueError(f"{key}: want {wanted}")

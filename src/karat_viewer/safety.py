@@ -21,11 +21,23 @@ MOST_PATH = 1_000
 MOST_BODY = 64 * 2**10
 """Bytes. A label is a few numbers and a note."""
 
-POLICY = "; ".join([
-    "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:", "connect-src 'self'",
-    "font-src 'none'", "object-src 'none'", "base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'",
-])  # fmt: skip
-"""Scripts only from our own files, no `eval`, nothing from elsewhere, and no framing of our pages."""
+POLICY = "; ".join(
+    [
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "font-src 'none'",
+        "object-src 'none'",
+        "base-uri 'none'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+    ]
+)
+"""Scripts only from our own files, no `eval`, nothing from elsewhere, and no framing of our
+pages.
+"""
 
 _HEADERS = [
     (b"content-security-policy", POLICY.encode()),
@@ -47,11 +59,13 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 class Door:
     """An ASGI application that wraps another and admits only authorised requests.
 
-    `token` makes the first link work, once; the browser that opened it then has the cookie. `csrf` is
-    in every page, and a write must send it back in a header.
+    `token` makes the first link work, once; the browser that opened it then has the cookie. `csrf`
+    is in every page, and a write must send it back in a header.
     """
 
-    def __init__(self, app: App, *, hosts: Iterable[str], port: int, any_address: bool = False) -> None:
+    def __init__(
+        self, app: App, *, hosts: Iterable[str], port: int, any_address: bool = False
+    ) -> None:
         """`hosts`: host names that requests may use; `any_address`: also any IP address."""
         self._app, self._port, self._any_address = app, port, any_address
         self._hosts = {host.lower() for host in hosts}
@@ -73,7 +87,12 @@ class Door:
             location = self._exchanged(scope)
             if location is not None:
                 _authenticate(scope)
-                await _answer(send, 303, "", [(b"location", location.encode()), (b"set-cookie", self._set_cookie())])
+                await _answer(
+                    send,
+                    303,
+                    "",
+                    [(b"location", location.encode()), (b"set-cookie", self._set_cookie())],
+                )
                 return
             refusal = self._unknown(scope)
         if refusal is not None:
@@ -84,13 +103,19 @@ class Door:
 
     def _refused(self, scope: Scope) -> tuple[int, str] | None:
         """What is wrong with a request, regardless of its sender; None if nothing is."""
-        if len(scope.get("query_string", b"")) > MOST_QUERY or len(scope.get("raw_path") or b"") > MOST_PATH:
+        if (
+            len(scope.get("query_string", b"")) > MOST_QUERY
+            or len(scope.get("raw_path") or b"") > MOST_PATH
+        ):
             return 414, "The address is too long."
         if scope["method"] not in ("GET", "HEAD", "POST"):
             return 405, "Only GET, HEAD and POST are allowed."
         hosts = _header(scope, b"host")
         if len(hosts) != 1 or not self._is_ours(hosts[0]):
-            return 421, "This server has another host name. Open the address that `karat view` printed."
+            return (
+                421,
+                "This server has another host name. Open the address that `karat view` printed.",
+            )
         origins = _header(scope, b"origin")
         if any(origin != f"http://{hosts[0]}" for origin in origins):
             return 403, "Other sites may not send requests to this server."
@@ -100,7 +125,9 @@ class Door:
         if scope["method"] == "POST" and any(site != "same-origin" for site in sites):
             return 403, "Other sites may not write here."
         length = _header(scope, b"content-length")
-        if length and (not length[0].isdecimal() or len(length[0]) > 12 or int(length[0]) > MOST_BODY):
+        if length and (
+            not length[0].isdecimal() or len(length[0]) > 12 or int(length[0]) > MOST_BODY
+        ):
             return 413, "The request is too large."
         return None
 
@@ -132,23 +159,30 @@ class Door:
         return f"{self.cookie}={self._session}; HttpOnly; SameSite=Strict; Path=/".encode()
 
     def _unknown(self, scope: Scope) -> tuple[int, str] | None:
-        """Why the sender is not admitted; None if the cookie and, for writes, the header are right."""
+        """Why the sender is not admitted; None if the cookie and, for writes, the header are
+        right.
+        """
         cookies = [
             value.strip()
             for header in _header(scope, b"cookie")
             for name, _, value in (pair.partition("=") for pair in header.split(";"))
             if name.strip() == self.cookie
         ]
-        if not any(hmac.compare_digest(value.encode(), self._session.encode()) for value in cookies):
+        if not any(
+            hmac.compare_digest(value.encode(), self._session.encode()) for value in cookies
+        ):
             return 403, (
-                "This browser has no access. Open the address that `karat view` printed; it works once. "
-                "If it has been used already, start `karat view` again."
+                "This browser has no access. Open the address that `karat view` printed; it works "
+                "once. If it has been used already, start `karat view` again."
             )
         _authenticate(scope)
         if scope["method"] == "POST":
             given = _header(scope, b"x-karat-csrf")
             if len(given) != 1 or not hmac.compare_digest(given[0].encode(), self.csrf.encode()):
-                return 403, "The page is from an earlier `karat view`, or not one of ours. Reload it."
+                return (
+                    403,
+                    "The page is from an earlier `karat view`, or not one of ours. Reload it.",
+                )
         return None
 
 
@@ -156,7 +190,10 @@ def hosts_of(host: str) -> set[str]:
     """The host names a browser may use for a server that listens at an address."""
     if is_loopback(host):
         return {"127.0.0.1", "localhost", "[::1]"}
-    names = {socket.gethostname(), socket.getfqdn()} if host in ("0.0.0.0", "::", "") else {host, f"[{host}]"}  # noqa: S104 - recognised, not listened at
+    if host in ("0.0.0.0", "::", ""):  # noqa: S104 - recognised, not listened at
+        names = {socket.gethostname(), socket.getfqdn()}
+    else:
+        names = {host, f"[{host}]"}
     return {"127.0.0.1", "localhost", "[::1]", *names}
 
 
@@ -219,9 +256,14 @@ def _limited(receive: Receive) -> Receive:
     return receiving
 
 
-async def _answer(send: Send, status: int, text: str, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
+async def _answer(
+    send: Send, status: int, text: str, headers: Iterable[tuple[bytes, bytes]] = ()
+) -> None:
     body = text.encode()
-    basic = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]
+    basic = [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-length", str(len(body)).encode()),
+    ]
     sending = _guarded(send)
     await sending({"type": "http.response.start", "status": status, "headers": [*basic, *headers]})
     await sending({"type": "http.response.body", "body": body})

@@ -26,7 +26,10 @@ _VIEWS = (("rendered", "Rendered"), ("plain", "Plain"), ("diff", "Difference to 
 
 
 def unit_of(opened: OpenRun, page: Page | None = None) -> str:
-    """The word for one sample. Some kinds need the index to distinguish participants from groups."""
+    """The word for one sample.
+
+    Some kinds need the index to distinguish participants from groups.
+    """
     kind = kinds.of(opened.run.info.kind)
     if kind.by_session:
         return (page.questions.listing.unit if page is not None else "") or "session"
@@ -78,7 +81,9 @@ def sample_page(site: Site, request: Request, opened: OpenRun) -> Response:
     with opened.page() as page:
         questions = page.questions
         if not 0 < n <= len(questions.index.samples):
-            return site.problem(request, 404, "No such question", "The run has no question with this number.")
+            return site.problem(
+                request, 404, "No such question", "The run has no question with this number."
+            )
         sample = page.texts.sample(n - 1)
         trials, total = page.texts.trials(n - 1, first=first)
         reviews = Reviews(labels=opened.labels(), reviewer=site.reviewer)
@@ -123,13 +128,16 @@ def sample_page(site: Site, request: Request, opened: OpenRun) -> Response:
     if own is None:
         return site.page(request, "sample.html.j2", **content)
     template, more = own
-    return site.page(request, f"kind/{template}", folder=questions.views.templates, **{**content, **more})
+    return site.page(
+        request, f"kind/{template}", folder=questions.views.templates, **{**content, **more}
+    )
 
 
 def _grouped(
     trials: Sequence[TrialRecord], views: Sequence[dict[str, object]], reviews: Reviews
 ) -> list[dict[str, object]]:
-    """Groups a condition's trials with the same texts and scores: the first, and the others folded below it.
+    """Groups a condition's trials with the same texts and scores: the first, and the others folded
+    below it.
 
     A trial that failed or was reviewed is shown on its own.
     """
@@ -137,9 +145,14 @@ def _grouped(
     for trial, view in zip(trials, views, strict=True):
         alone = trial.answer is None or trial.failure is not None or reviews.labels.of(trial.id)
         texts = tuple(reply.text for reply in trial.replies)
-        groups.setdefault(trial.n if alone else (trial.condition, texts, repr(trial.values)), []).append(view)
+        groups.setdefault(
+            trial.n if alone else (trial.condition, texts, repr(trial.values)), []
+        ).append(view)
     of = Counter(view["condition"] for view in views)
-    return [{"trial": first, "same": same, "of": of[first["condition"]]} for first, *same in groups.values()]
+    return [
+        {"trial": first, "same": same, "of": of[first["condition"]]}
+        for first, *same in groups.values()
+    ]
 
 
 def _of(opened: OpenRun, page: Page | None = None) -> dict[str, Any]:
@@ -173,7 +186,9 @@ def text_page(site: Site, request: Request, opened: OpenRun) -> Response:
         trial = page.texts.trial(request.path_params["trial"])
     turn, replies = int(request.path_params["turn"]), () if trial is None else trial.replies
     if turn >= len(replies):
-        return site.problem(request, 404, "No such text", "The run has no answer for this trial and turn.")
+        return site.problem(
+            request, 404, "No such text", "The run has no answer for this trial and turn."
+        )
     body = replies[turn].text.encode("utf-8", "replace")
     headers = {"content-disposition": f'attachment; filename="answer-{turn + 1}.txt"'}
     return PlainTextResponse(body, headers=headers)
@@ -184,7 +199,9 @@ def found_page(site: Site, request: Request, opened: OpenRun) -> Response:
     with opened.page() as page:
         row = page.questions.index.samples.get(request.query_params.get("id", ""))
     if row is None:
-        return site.problem(request, 404, "No such question", "The run has no question with this id.")
+        return site.problem(
+            request, 404, "No such question", "The run has no question with this id."
+        )
     return RedirectResponse(address("runs", opened.name, "samples", row + 1), status_code=303)
 
 
@@ -207,26 +224,38 @@ def _wanted(request: Request, page: Page) -> Filter:
 def _query(wanted: Filter) -> dict[str, Any]:
     """The filter as parameters, without defaults."""
     default = Filter()
-    given = {name: value for name, value in structs.asdict(wanted).items() if value != getattr(default, name)}
-    return {name: "1" if value is True else value for name, value in given.items() if name != "choices"} | dict(
-        wanted.choices
-    )
+    given = {
+        name: value
+        for name, value in structs.asdict(wanted).items()
+        if value != getattr(default, name)
+    }
+    return {
+        name: "1" if value is True else value for name, value in given.items() if name != "choices"
+    } | dict(wanted.choices)
 
 
 def _beside(opened: OpenRun, page: Page, wanted: Filter, at: int, view: str) -> str | None:
-    """The address of the question at a place (from 1) in the list from which the page was opened."""
+    """The address of the question at a place (from 1) in the list from which the page was
+    opened.
+    """
     rows = page.questions.rows(wanted)
     if not 0 < at <= len(rows):
         return None
     shown = None if view == "rendered" else view
-    return address("runs", opened.name, "samples", int(rows[at - 1]) + 1, view=shown, at=at, **_query(wanted))
+    return address(
+        "runs", opened.name, "samples", int(rows[at - 1]) + 1, view=shown, at=at, **_query(wanted)
+    )
 
 
 def _sorts(opened: OpenRun, page: Page) -> list[tuple[str, str]]:
     sorts = [("position", "as in the dataset")]
     if page.questions.columns:
         sorts += [("worst", "worst first")]
-        sorts += [("gap", "largest gap between conditions")] if len(page.questions.conditions) > 1 else []
+        sorts += (
+            [("gap", "largest gap between conditions")]
+            if len(page.questions.conditions) > 1
+            else []
+        )
         several = opened.run.info.plan.repetitions > 1
         sorts += [("variance", "most varied repetitions")] if several else []
         sorts += [("best", "best first")]
@@ -252,8 +281,14 @@ def _cell(cell: Cell | None, column: MetricInfo | None) -> dict[str, Any]:
         return {"text": formats.UNKNOWN, "below": "", "failed": False}
     has_spread = not math.isnan(cell.sd) and column is not None and not column.percent
     failed = f"{formats.count(cell.failures)} failed" if cell.failures else ""
-    below = (f"± {formats.number(cell.sd)}" if has_spread else "", f"n {cell.n}" if cell.n > 1 else "", failed)
-    text = _number(column, cell.mean) if column is not None else formats.plural(cell.answers, "answer")
+    below = (
+        f"± {formats.number(cell.sd)}" if has_spread else "",
+        f"n {cell.n}" if cell.n > 1 else "",
+        failed,
+    )
+    text = (
+        _number(column, cell.mean) if column is not None else formats.plural(cell.answers, "answer")
+    )
     return {"text": text, "below": ", ".join(filter(None, below)), "failed": bool(failed)}
 
 

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from karat_viewer.library import Library
 
 _GRACE_SECONDS = 2
-_COLLECTED = (50_000, 20, 20)  # collecting millions of small values without cycles took an eighth of indexing time
+# collecting millions of small values without cycles took an eighth of indexing time
+_COLLECTED = (50_000, 20, 20)
 
 
 class Listening(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +56,9 @@ def serve(
     from karat_viewer.safety import is_loopback
 
     if not is_loopback(host) and not remote:
-        raise BadOption("--host", f"{host} can be reached by other machines: add --allow-remote to allow that")
+        raise BadOption(
+            "--host", f"{host} can be reached by other machines: add --allow-remote to allow that"
+        )
     listener = _listener(host, port)
     with (
         listener,
@@ -91,13 +94,28 @@ def _server(library: Library, host: str, port: int, reviewer: str) -> tuple[uvic
     from karat_viewer.web import Site
 
     near = is_loopback(host)
-    door = Door(application(Site(library, reviewer=reviewer)), hosts=hosts_of(host), port=port, any_address=not near)
+    door = Door(
+        application(Site(library, reviewer=reviewer)),
+        hosts=hosts_of(host),
+        port=port,
+        any_address=not near,
+    )
     config = uvicorn.Config(
-        door, log_config=None, log_level="warning", access_log=False, server_header=False, lifespan="off", ws="none",
-        http=LimitedConnection, timeout_graceful_shutdown=_GRACE_SECONDS, timeout_keep_alive=15,
-    )  # fmt: skip
+        door,
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        ws="none",
+        http=LimitedConnection,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+        timeout_keep_alive=15,
+    )
     name = socket.gethostname() if host in _EVERYWHERE else host
-    return uvicorn.Server(config), f"http://{f'[{name}]' if ':' in name else name}:{port}/?token={door.token}"
+    return uvicorn.Server(
+        config
+    ), f"http://{f'[{name}]' if ':' in name else name}:{port}/?token={door.token}"
 
 
 _EVERYWHERE = {"", "0.0.0.0", "::"}  # noqa: S104 - recognised, not listened at
@@ -105,13 +123,20 @@ _EVERYWHERE = {"", "0.0.0.0", "::"}  # noqa: S104 - recognised, not listened at
 
 def _listener(host: str, port: int) -> socket.socket:
     try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        family, _, _, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
         return socket.create_server(address[:2], family=family)
     except OSError as error:
         place = f"{host} port {port}" if port else host
         option = "--port" if port else "--host"
-        # `create_server` adds the address to the text, as a Python tuple; an unknown name has no errno.
-        why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
+        # `create_server` adds the address to the text, as a Python tuple; an unknown name has no
+        # errno.
+        why = (
+            os.strerror(error.errno)
+            if error.errno and error.errno > 0
+            else error.strerror or str(error)
+        )
         raise BadOption(option, f"cannot listen at {place}: {why}") from error
 
 

@@ -2,8 +2,9 @@
 
 For a large run, a summary in the user's cache is used if there is one (`karat.analysis.cached`).
 
-`python -m karat_viewer.summing RUN [RUN CONDITION CONDITION]` writes one as JSON to standard output. The separate
-process keeps pages responsive, and gives back the memory that a million scores need.
+`python -m karat_viewer.summing RUN [RUN CONDITION CONDITION]` writes one as JSON to standard
+output. The separate process keeps pages responsive, and gives back the memory that a million scores
+need.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ def summed(run: RunFolder) -> Summary:
     return cached_summary(run) or _apart(Summary, run.path) if is_large(run) else summarize(run)
 
 
-def compared(a: RunFolder, b: RunFolder, condition_a: str | None, condition_b: str | None) -> Comparison:
+def compared(
+    a: RunFolder, b: RunFolder, condition_a: str | None, condition_b: str | None
+) -> Comparison:
     """Like `karat.analysis.compare_runs`."""
     if not (is_large(a) or is_large(b)):
         return compare(a, b, condition_a=condition_a, condition_b=condition_b)
@@ -38,11 +41,18 @@ def compared(a: RunFolder, b: RunFolder, condition_a: str | None, condition_b: s
 
 
 def _apart(kind: type[_Result], *arguments: str | Path) -> _Result:
-    command = [sys.executable, "-m", "karat_viewer.summing", *(str(argument) for argument in arguments)]
+    command = [
+        sys.executable,
+        "-m",
+        "karat_viewer.summing",
+        *(str(argument) for argument in arguments),
+    ]
     process = subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)
     if process.returncode:
         stderr = process.stderr.decode("utf-8", "replace")[-2000:].strip()
-        raise (OperatorError if process.returncode == OperatorError.exit_code else KaratError)(stderr or "it was ended")
+        raise (OperatorError if process.returncode == OperatorError.exit_code else KaratError)(
+            stderr or "it was ended"
+        )
     return from_json(process.stdout, kind)
 
 

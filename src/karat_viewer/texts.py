@@ -56,10 +56,17 @@ class Texts:
         return self.sample(self._index.place(trial)[0])
 
     def trials(self, row: int, *, first: int = 0) -> tuple[list[TrialRecord], int]:
-        """The trials of a question by repetition, starting at `first`; and how many there are. Raises Moved."""
+        """The trials of a question by repetition, starting at `first`; and how many there are.
+
+        Raises Moved.
+        """
         index, failures = self._index, self._questions.failures
         step = len(index.conditions) * index.repetitions
-        cells = [cell for cell in range(row * step, (row + 1) * step) if index.answered[cell] or cell in failures]
+        cells = [
+            cell
+            for cell in range(row * step, (row + 1) * step)
+            if index.answered[cell] or cell in failures
+        ]
         cells.sort(key=lambda cell: index.place(cell)[:0:-1])
         trials: list[TrialRecord] = []
         for cell in cells[first : first + _MOST_TRIALS]:
@@ -75,7 +82,11 @@ class Texts:
 
     def scores_of(self, trial: int, turn: int | None = None) -> tuple[Score, ...]:
         """The scores of a trial, by its cell, or of one turn. Raises Moved."""
-        places = [at for rows in self._questions.scores.values() for at in rows.places_of(trial)[:_MOST_ROWS]]
+        places = [
+            at
+            for rows in self._questions.scores.values()
+            for at in rows.places_of(trial)[:_MOST_ROWS]
+        ]
         scores = (self._line(at, Score) for at in places if not self.spent)
         return tuple(score for score in scores if score is not None and turn in (None, score.turn))
 
@@ -92,7 +103,9 @@ class Texts:
         events = [self._line(at, _ReplyEvent) for at in replies]
         attempts = [self._line(at, Attempt) for at in index.attempts_of(cell)[:20]]
         dollars, tokens = (None, None) if answer is None else _spent(answer.replies)
-        trial = answer or failure or (self._line(index.answers[cell], AnswerLine) if answered else None)
+        trial = (
+            answer or failure or (self._line(index.answers[cell], AnswerLine) if answered else None)
+        )
         if trial is None:
             raise Moved
         return TrialRecord(

@@ -1,4 +1,6 @@
-"""One trial for its page: formatted values, texts, and people's labels next to the judge's scores."""
+"""One trial for its page: formatted values, texts, and people's labels next to the judge's
+scores.
+"""
 
 from __future__ import annotations
 
@@ -42,12 +44,18 @@ def trial_view(trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
     """The template's data for one trial."""
     labels = page.reviews.labels.of(trial.id)
     name = page.conditions[trial.condition] if 0 <= trial.condition < len(page.conditions) else "?"
-    own = next((label for label in labels if label.who == page.reviews.reviewer and label.turn is None), None)
+    own = next(
+        (label for label in labels if label.who == page.reviews.reviewer and label.turn is None),
+        None,
+    )
     replies = trial.replies
     people = [label for label in labels if label.scores and label.turn is None][-_MOST_PEOPLE:]
     scores = []
     for column in page.columns:  # on which the judge, another scorer or a person gave a number
-        value, given = trial.values.get(column.key, math.nan), [label.scores.get(column.key) for label in people]
+        value, given = (
+            trial.values.get(column.key, math.nan),
+            [label.scores.get(column.key) for label in people],
+        )
         if not math.isnan(value) or any(score is not None for score in given):
             by_people = [written(column, score) for score in given]
             scores.append({"key": column.key, "value": written(column, value), "people": by_people})
@@ -55,7 +63,9 @@ def trial_view(trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
         {
             "index": at,
             "text": text,
-            "verdicts": [(label.who, label.claims[text]) for label in labels if text in label.claims][-_MOST_PEOPLE:],
+            "verdicts": [
+                (label.who, label.claims[text]) for label in labels if text in label.claims
+            ][-_MOST_PEOPLE:],
             "own": own.claims.get(text, "") if own is not None else "",
         }
         for at, text in enumerate(claims_of(trial.scores))
@@ -79,9 +89,13 @@ def trial_view(trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
         "besides": _besides(trial),
         "workspace": _workspace(trial, page.folder),
         "spent": _spent(trial),
-        "attempts": [{"what": f"{error.kind} ({error.cls})", "message": error.message} for error in trial.attempts],
+        "attempts": [
+            {"what": f"{error.kind} ({error.cls})", "message": error.message}
+            for error in trial.attempts
+        ],
         "notes": [label for label in labels if label.note][-_MOST_NOTES:],
-        # A conversation's number is a mean over its turns, which a person would not give as one score.
+        # A conversation's number is a mean over its turns, which a person would not give as one
+        # score.
         "ask": [] if page.by_turn else [_question(column, own) for column in page.columns][:20],
         "own_note": own.note if own is not None else "",
     }
@@ -118,7 +132,9 @@ def _question(column: MetricInfo, own: Label | None) -> dict[str, Any]:
     return {
         "key": column.key,
         "steps": steps,
-        "own": "" if value is None else formats.raw(int(value) if steps or value == int(value) else value),
+        "own": ""
+        if value is None
+        else formats.raw(int(value) if steps or value == int(value) else value),
     }
 
 
@@ -126,7 +142,11 @@ def _failure(trial: TrialRecord) -> dict[str, str] | None:
     failure = trial.failure
     if failure is None:
         return None
-    where = f"{failure.scorer or 'a scorer'} failed" if failure.stage == "score" else f"{failure.cls} fault"
+    where = (
+        f"{failure.scorer or 'a scorer'} failed"
+        if failure.stage == "score"
+        else f"{failure.cls} fault"
+    )
     return {"what": failure.kind.replace("_", " "), "where": where, "message": failure.message}
 
 
@@ -140,7 +160,9 @@ def _reply(reply: Reply, turn: int, trial: TrialRecord, page: TrialContext) -> d
         "length": len(reply.text),
         "diff": diff,
         "uncompared": uncompared,
-        "whole": address("runs", page.run, "text", trial.id, turn) if len(reply.text) > _SHOWN else None,
+        "whole": address("runs", page.run, "text", trial.id, turn)
+        if len(reply.text) > _SHOWN
+        else None,
         "calls": _calls(reply.tool_calls),
         "reasoning": reply.reasoning,
     }
@@ -157,7 +179,9 @@ def _calls(calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
             "result": call.result,
             "error": call.error,
             "took": "" if call.milliseconds is None else formats.duration(call.milliseconds / 1000),
-            "reach": None if not longest or call.milliseconds is None else round(100 * call.milliseconds / longest, 1),
+            "reach": None
+            if not longest or call.milliseconds is None
+            else round(100 * call.milliseconds / longest, 1),
         }
         for call in calls[:_MOST_CALLS]
     ]
@@ -169,7 +193,10 @@ def _elicited(question: Elicited) -> str:
 
 
 def _reasons(scores: Sequence[Score]) -> list[tuple[str, str]]:
-    several = len({score.judge for score in scores}) > 1, len({score.repeat for score in scores}) > 1
+    several = (
+        len({score.judge for score in scores}) > 1,
+        len({score.repeat for score in scores}) > 1,
+    )
     reasons = []
     for score in scores:
         by = [score.judge or "judge"] if several[0] else []
@@ -181,20 +208,32 @@ def _reasons(scores: Sequence[Score]) -> list[tuple[str, str]]:
 
 
 def _besides(trial: TrialRecord) -> str:
-    """Data that the tool behind an imported run recorded for the trial and its scores, as JSON; may be empty."""
+    """Data that the tool behind an imported run recorded for the trial and its scores, as JSON; may
+    be empty.
+    """
     if trial.answer is None or not trial.answer.detail:
         return ""
-    details = {"answer": trial.answer.detail, **{score.scorer: score.detail for score in trial.scores if score.detail}}
+    details = {
+        "answer": trial.answer.detail,
+        **{score.scorer: score.detail for score in trial.scores if score.detail},
+    }
     return json.dumps(details, ensure_ascii=False, indent=1)
 
 
 def _workspace(trial: TrialRecord, run: Path) -> dict[str, str] | None:
-    """What the trial changed in its workspace, in words and as a diff; None if it had no workspace."""
+    """What the trial changed in its workspace, in words and as a diff; None if it had no
+    workspace.
+    """
     changes = trial.answer.workspace if trial.answer is not None else None
     if changes is None:
         return None
-    parts = [f"{formats.plural(changes.changed, 'file')} changed", f"{formats.count(changes.removed)} removed"]
-    parts += [] if changes.complete else [f"not everything was saved: {'; '.join(changes.left_out)}"]
+    parts = [
+        f"{formats.plural(changes.changed, 'file')} changed",
+        f"{formats.count(changes.removed)} removed",
+    ]
+    parts += (
+        [] if changes.complete else [f"not everything was saved: {'; '.join(changes.left_out)}"]
+    )
     try:
         diff = read_stored(run, changes.file)[1]
     except (OSError, ValueError) as error:

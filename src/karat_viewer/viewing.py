@@ -41,8 +41,9 @@ def view(run: str | None, results: Path, viewing: Viewing, output: Output) -> No
     def ready(where: Listening) -> None:
         if viewing.allow_remote:
             output.complain(
-                "warning: other machines can reach these pages. Whoever opens the address reads every prompt, answer "
-                "and review, and can add reviews; all of it travels unencrypted. Prefer an SSH tunnel to 127.0.0.1."
+                "warning: other machines can reach these pages. Whoever opens the address reads "
+                "every prompt, answer and review, and can add reviews; all of it travels "
+                "unencrypted. Prefer an SSH tunnel to 127.0.0.1."
             )
         output.say("Open this address; it works once. Ctrl-C ends the viewer.")
         # Printed last: a program that waits for this line has then read the others.

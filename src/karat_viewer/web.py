@@ -38,9 +38,18 @@ class Site:
         self._environments: dict[Path | None, Environment] = {}
 
     def page(
-        self, request: Request, template: str, *, status: int = 200, folder: Path | None = None, **content: Any
+        self,
+        request: Request,
+        template: str,
+        *,
+        status: int = 200,
+        folder: Path | None = None,
+        **content: Any,
     ) -> Response:
-        """A page. `content`: data for its template. `folder`: a kind's own templates, named `kind/…`."""
+        """A page.
+
+        `content`: data for its template. `folder`: a kind's own templates, named `kind/…`.
+        """
         if folder not in self._environments:
             more = {} if folder is None else {"kind": folder}
             templates = self._environments[folder] = environment(view=_HERE / "templates", **more)
@@ -76,7 +85,9 @@ class Site:
         )
 
 
-def asked(request: Request, name: str, *, among: Mapping[str, Any] | tuple[str, ...] | None = None) -> str:
+def asked(
+    request: Request, name: str, *, among: Mapping[str, Any] | tuple[str, ...] | None = None
+) -> str:
     """A parameter as text; empty if it is missing, too long, or not in `among`."""
     value = request.query_params.get(name, "")
     if len(value) > _LONGEST_PARAMETER or (among is not None and value not in among):
@@ -127,5 +138,7 @@ def assets() -> dict[str, Asset]:
         body = text.encode()
         mark = hashlib.sha256(body).hexdigest()[:16]
         if body:
-            by_name[name] = Asset(name=name, type=types[name.rpartition(".")[2]], body=body, mark=mark)
+            by_name[name] = Asset(
+                name=name, type=types[name.rpartition(".")[2]], body=body, mark=mark
+            )
     return by_name

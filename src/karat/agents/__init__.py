@@ -1,31 +1,34 @@
 """What an agent is. One file per plug-in, with the plug-in's name.
 
-A session belongs to one trial, or to one participant of it (`Turn.seat`). It is opened, asked its turns in order, and
-closed, also when the trial is cancelled. Sessions of one agent may be open concurrently; those of one trial are asked
-one after another. `ask` returns a Reply or raises a TrialFault (errors.py), which states whose fault it was and whether
-another attempt could help; any other exception is a crash of the agent.
+A session belongs to one trial, or to one participant of it (`Turn.seat`). It is opened, asked its
+turns in order, and closed, also when the trial is cancelled. Sessions of one agent may be open
+concurrently; those of one trial are asked one after another. `ask` returns a Reply or raises a
+TrialFault (errors.py), which states whose fault it was and whether another attempt could help; any
+other exception is a crash of the agent.
 
 An agent that holds something for the whole run (a client, threads) may have `aclose`,
 which is called once, at its end.
 
-An agent without sessions implements only `ask` (`SimpleAgent`); `as_agent` does the rest. If it needs the repetition,
-it takes the keyword `trial`; if it needs the turn, the keyword `number` (from 0), because the history of a sample whose
-turns are asked separately is empty.
+An agent without sessions implements only `ask` (`SimpleAgent`); `as_agent` does the rest. If it
+needs the repetition, it takes the keyword `trial`; if it needs the turn, the keyword `number` (from
+0), because the history of a sample whose turns are asked separately is empty.
 
-A session may have `restore(history)`, plain or async, called once before its first `ask` with the questions and answers
-of an earlier attempt. A conversation that was interrupted then resumes at its first missing turn; without `restore` it
-starts again. An agent without sessions gets its history anyway. `Turn.question` is the text to send; a sample's
-`materials` belong before the first question of each session.
+A session may have `restore(history)`, plain or async, called once before its first `ask` with the
+questions and answers of an earlier attempt. A conversation that was interrupted then resumes at its
+first missing turn; without `restore` it starts again. An agent without sessions gets its history
+anyway. `Turn.question` is the text to send; a sample's `materials` belong before the first question
+of each session.
 
-The class attribute `context` lists the parts of a condition's context that the agent supports: any of `skills`,
-`plugins`, `instructions`, `workspace` and `tools`. A condition that sets one that is not listed is rejected when the
-experiment file is read. An agent that supports workspaces has the keyword `workspace` in `session` or `ask`. If it
-starts its processes with `workspace.command(…)`, it has the class attribute `enters_workspace = True`: it then gets an
-overlay mount instead of a copy. `check_context(key, value)`, a function of the class, may raise ValueError for a
-folder, file or tool that the agent cannot be given.
+The class attribute `context` lists the parts of a condition's context that the agent supports: any
+of `skills`, `plugins`, `instructions`, `workspace` and `tools`. A condition that sets one that is
+not listed is rejected when the experiment file is read. An agent that supports workspaces has the
+keyword `workspace` in `session` or `ask`. If it starts its processes with `workspace.command(…)`,
+it has the class attribute `enters_workspace = True`: it then gets an overlay mount instead of a
+copy. `check_context(key, value)`, a function of the class, may raise ValueError for a folder, file
+or tool that the agent cannot be given.
 
-`karat run --rehearse` keeps an agent from asking a real model by the options `base_url` and `api_key_env`; an agent
-that asks no model has the class attribute `offline = True`.
+`karat run --rehearse` keeps an agent from asking a real model by the options `base_url` and
+`api_key_env`; an agent that asks no model has the class attribute `offline = True`.
 """
 
 from __future__ import annotations
@@ -75,35 +78,41 @@ class Resumable(Protocol):
 class Agent(Protocol):
     """Anything that can be asked, session by session."""
 
-    def session(self, condition: Condition, sample: Sample) -> AbstractAsyncContextManager[Session]: ...
+    def session(
+        self, condition: Condition, sample: Sample
+    ) -> AbstractAsyncContextManager[Session]: ...
 
 
 @runtime_checkable
 class SimpleAgent(Protocol):
     """Anything that answers one turn, given the turns and replies before it."""
 
-    async def ask(self, condition: Condition, sample: Sample, turn: Turn, history: History) -> Reply: ...
+    async def ask(
+        self, condition: Condition, sample: Sample, turn: Turn, history: History
+    ) -> Reply: ...
 
 
 class TrialAgent(Protocol):
     """The form in which trials call an agent.
 
-    All optional: `source`, where its answers come from, if made elsewhere; kept in
-    `run.json`, with what `source_notes(samples, conditions=…, repetitions=…)`, formerly `told`, returns
-    (`faults`: a sentence that every report shows). `unpriced`, the models whose price is not known: with one of them a
-    budget in dollars is refused. `versions`, of programs by name, kept in `run.json`; a run resumes only with the same
-    ones. `takes`, which parts of a condition reach the agent (`system_prompt`, `mcp_servers`,
-    `condition` for its name); None: not known. `shown`: the agent's name in messages. `allow_golden`:
-    whether samples and turns keep their golden answers; else `without_golden` removes them.
-    `columns`: further columns of the dataset that it uses; if a value there changes, a run is not resumed.
-    `check_sample(condition, sample)`: raises if the sample cannot be asked; `karat check` and the report count such
-    samples. `changes`: sentences that are shown at the end of the run. `unread`: keys of its replies that karat does
-    not know, named at the end of the run. `never_made`, where its answers were made elsewhere: whether a trial is
-    none of theirs, so that it is not missing. `bounds_replies`: it refuses replies longer
-    than its own limit. `reports_tool_calls`: its replies name every tool call, those of MCP servers with the
-    server; without it, no reported call means it is not known whether any was made. `measures_calls`: its calls are
-    what is measured, so a failed one is a result and no fault of the measurement. `aclose()`, awaited at the
-    end of the run.
+    All optional: `source`, where its answers come from, if made elsewhere; kept in `run.json`, with
+    what `source_notes(samples, conditions=…, repetitions=…)`, formerly `told`, returns (`faults`: a
+    sentence that every report shows). `unpriced`, the models whose price is not known: with one of
+    them a budget in dollars is refused. `versions`, of programs by name, kept in `run.json`; a run
+    resumes only with the same ones. `takes`, which parts of a condition reach the agent
+    (`system_prompt`, `mcp_servers`, `condition` for its name); None: not known. `shown`: the
+    agent's name in messages. `allow_golden`: whether samples and turns keep their golden answers;
+    else `without_golden` removes them.
+    `columns`: further columns of the dataset that it uses; if a value there changes, a run is not
+    resumed. `check_sample(condition, sample)`: raises if the sample cannot be asked; `karat check`
+    and the report count such samples. `changes`: sentences that are shown at the end of the run.
+    `unread`: keys of its replies that karat does not know, named at the end of the run.
+    `never_made`, where its answers were made elsewhere: whether a trial is none of theirs, so that
+    it is not missing. `bounds_replies`: it refuses replies longer than its own limit.
+    `reports_tool_calls`: its replies name every tool call, those of MCP servers with the server;
+    without it, no reported call means it is not known whether any was made. `measures_calls`: its
+    calls are what is measured, so a failed one is a result and no fault of the measurement.
+    `aclose()`, awaited at the end of the run.
     """
 
     def session(
@@ -119,12 +128,16 @@ class TrialAgent(Protocol):
 
 
 class AgentSetting(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent's constructor gets in addition to its options, if it has a parameter `setting`."""
+    """What an agent's constructor gets in addition to its options, if it has a parameter
+    `setting`.
+    """
 
     folder: Path  # the experiment's: relative paths start here
     toolbox: Toolbox  # the MCP servers of the run
-    redact: Callable[[str], str] = str  # masks secrets: for texts that are cut before they reach the journal
-    env: Mapping[str, str] | None = None  # the environment that the experiment was read with; None: the process's
+    # masks secrets: for texts that are cut before they reach the journal
+    redact: Callable[[str], str] = str
+    # the environment that the experiment was read with; None: the process's
+    env: Mapping[str, str] | None = None
     prices: Mapping[str, Price] = {}  # the experiment file's, by model
 
 
@@ -160,7 +173,9 @@ class _Adapter:
         self.changes: Sequence[str] = getattr(agent, "changes", ())
         self.unread: Collection[str] = getattr(agent, "unread", ())
         self.never_made: Callable[[Trial], bool] | None = getattr(agent, "never_made", None)
-        self.check_sample: Callable[[Condition, Sample], object] | None = getattr(agent, "check_sample", None)
+        self.check_sample: Callable[[Condition, Sample], object] | None = getattr(
+            agent, "check_sample", None
+        )
         self._agent = agent
 
     async def aclose(self) -> None:
@@ -173,7 +188,8 @@ def without_golden(sample: Sample, kind: type[Kind]) -> Sample:
     """The sample without golden answers, and without what its dataset kind derives from them."""
     detailed = kind.turns_say_what_is_asked
     turns = tuple(
-        msgspec.structs.replace(turn, golden=None, detail=turn.detail if detailed else {}) for turn in sample.turns
+        msgspec.structs.replace(turn, golden=None, detail=turn.detail if detailed else {})
+        for turn in sample.turns
     )
     return msgspec.structs.replace(sample, turns=turns)
 
@@ -198,7 +214,9 @@ class _WithSessions(_Adapter):
     ) -> AbstractAsyncContextManager[Session]:
         known = {"trial": trial, "first": first, "workspace": workspace}
         extra = {name: known[name] for name in self._extra}
-        opened: AbstractAsyncContextManager[Session] = self._open(trial.condition, trial.sample, **extra)
+        opened: AbstractAsyncContextManager[Session] = self._open(
+            trial.condition, trial.sample, **extra
+        )
         return opened
 
 
@@ -216,7 +234,9 @@ class _WithoutSessions(_Adapter):
 class _History:
     """A session as a context manager: there is nothing to close."""
 
-    def __init__(self, ask: Any, trial: Trial, first: int, workspace: Workspace | None, extra: Sequence[str]) -> None:
+    def __init__(
+        self, ask: Any, trial: Trial, first: int, workspace: Workspace | None, extra: Sequence[str]
+    ) -> None:
         self._ask = ask
         self._trial = trial
         self._workspace = workspace
@@ -261,4 +281,6 @@ def _check_call(method: Any, positional: Sequence[str], named: Sequence[str]) ->
     except TypeError as error:
         name = getattr(method, "__qualname__", method.__name__)
         wanted = f"want {method.__name__}({', '.join(positional)})"
-        raise BadPlugin(f"{name}{signature}", f"cannot be called by karat: {error}; {wanted}") from error
+        raise BadPlugin(
+            f"{name}{signature}", f"cannot be called by karat: {error}; {wanted}"
+        ) from error

@@ -1,7 +1,7 @@
 """What a program, a function or an agent framework returned, as a Reply.
 
-Results of pydantic-ai, LangChain, LangGraph and the OpenAI Agents SDK are recognized by their attributes; no framework
-is imported. A name is read from an attribute or a key.
+Results of pydantic-ai, LangChain, LangGraph and the OpenAI Agents SDK are recognized by their
+attributes; no framework is imported. A name is read from an attribute or a key.
 """
 
 from __future__ import annotations
@@ -23,17 +23,19 @@ from karat.records import JsonObject, Reply, ToolCall, Usage, absurd_dollars, pl
 
 TEXT_KEYS = ("text", "answer", "output", "response")
 _WANTED = (
-    "a text, a number, a mapping with `text`, or, from a Python function, a karat.Reply or the result of "
-    "pydantic-ai, LangChain, LangGraph or the OpenAI Agents SDK"
+    "a text, a number, a mapping with `text`, or, from a Python function, a karat.Reply or the "
+    "result of pydantic-ai, LangChain, LangGraph or the OpenAI Agents SDK"
 )
 
 
 def reply_from(value: object, unread: set[str] | None = None) -> Reply:
-    """A text, a number, a Reply, or a mapping with `text` (or `answer`, `output`, `response`) and Reply's other fields.
+    """A text, a number, a Reply, or a mapping with `text` (or `answer`, `output`, `response`) and
+    Reply's other fields.
 
-    `usage` may have the shape of any provider that `_usage` knows; `cost` is another name of `dollars`. The names of
-    further keys are added to `unread`, and those of a usage or cost that cannot be right: it is unknown. Raises
-    AgentFault("bad_reply"): anything else is not an answer, including None.
+    `usage` may have the shape of any provider that `_usage` knows; `cost` is another name of
+    `dollars`. The names of further keys are added to `unread`, and those of a usage or cost that
+    cannot be right: it is unknown. Raises AgentFault("bad_reply"): anything else is not an answer,
+    including None.
     """
     if isinstance(value, Reply):
         return value
@@ -41,12 +43,17 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
     if text is not None:
         return Reply(text=text)
     if not isinstance(value, dict):
-        raise AgentFault("bad_reply", f"the agent returned a {type(value).__name__}, want {_WANTED}")
+        raise AgentFault(
+            "bad_reply", f"the agent returned a {type(value).__name__}, want {_WANTED}"
+        )
     fields = {name: value[name] for name in Reply.__struct_fields__ if name in value}
     if "text" not in fields:
         key = next((key for key in TEXT_KEYS if _written(value.get(key)) is not None), None)
         if key is None:
-            raise AgentFault("bad_reply", f"the object has no 'text' (keys: {', '.join(map(str, value)) or 'none'})")
+            raise AgentFault(
+                "bad_reply",
+                f"the object has no 'text' (keys: {', '.join(map(str, value)) or 'none'})",
+            )
         fields["text"] = value[key]
     for name in _TEXTS & fields.keys():
         written = _written(fields[name])
@@ -56,7 +63,9 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
     counted = fields.pop("usage", None)
     usage = usage_from(counted)
     if unread is not None:
-        unread.update(str(key) for key in value.keys() - {*Reply.__struct_fields__, *TEXT_KEYS, *_COST_KEYS})
+        unread.update(
+            str(key) for key in value.keys() - {*Reply.__struct_fields__, *TEXT_KEYS, *_COST_KEYS}
+        )
         unread.update(f"usage.{name}" for name in unread_counts(counted))
         if usage is None and isinstance(counted, Sequence):
             unread.add("usage")
@@ -85,9 +94,12 @@ def _dollars(cost: object) -> float | None:
 
 
 def _written(value: object) -> str | None:
-    """A text as a plain `str`, or a number as its text; None for anything else, also for true and false."""
+    """A text as a plain `str`, or a number as its text; None for anything else, also for true and
+    false.
+    """
     if isinstance(value, str):
-        return str.__str__(value)  # a subclass, such as smolagents' AgentText, may print itself in another way
+        # a subclass, such as smolagents' AgentText, may print itself in another way
+        return str.__str__(value)
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
         return None
     return str(value)
@@ -111,9 +123,13 @@ _TEXT_BLOCKS = ("text", "output_text", "input_text")
 def empty_answer(stop_reason: str | None) -> TrialFault:
     """Why a model gave no text, from the provider's reason."""
     if was_cut(stop_reason):
-        return LimitReached("max_tokens", "the model ran out of tokens before it answered (max_tokens)")
+        return LimitReached(
+            "max_tokens", "the model ran out of tokens before it answered (max_tokens)"
+        )
     if stop_reason in ("content_filter", "refusal"):
-        return AgentFault("content_filter", "the provider's filter stopped the answer, or the model refused")
+        return AgentFault(
+            "content_filter", "the provider's filter stopped the answer, or the model refused"
+        )
     return AgentFault("empty_answer", "the model ended its turn without an answer", retriable=True)
 
 
@@ -131,7 +147,10 @@ def framework_reply(result: object) -> Reply | None:
         return reply
     if isinstance(caught.error, AgentFault):
         raise caught.error
-    message = f"the agent returned a {type(result).__name__} that cannot be read: {described(caught.error)}"
+    message = (
+        f"the agent returned a {type(result).__name__} that cannot be read: "
+        f"{described(caught.error)}"
+    )
     raise AgentFault("bad_reply", message) from caught.error
 
 
@@ -139,7 +158,9 @@ def _reply(result: object) -> Reply | None:
     if isinstance(result, Mapping):
         messages = _get(result, "messages")
         text = next((result[key] for key in TEXT_KEYS if isinstance(result.get(key), str)), None)
-        if not _are_messages(messages) or (text is not None and all(isinstance(item, Mapping) for item in messages)):
+        if not _are_messages(messages) or (
+            text is not None and all(isinstance(item, Mapping) for item in messages)
+        ):
             return None  # a mapping of Reply's fields
         structured = _get(result, "structured_response")
         return _from_messages(messages, text=text if structured is None else _answer(structured))
@@ -151,16 +172,24 @@ def _reply(result: object) -> Reply | None:
         return _from_openai(result)
     if callable(_get(result, "new_messages")) and hasattr(result, "output"):
         return _from_pydantic_ai(result)
-    return _from_messages([result]) if _role(result) == _MODEL and hasattr(result, "content") else None
+    return (
+        _from_messages([result]) if _role(result) == _MODEL and hasattr(result, "content") else None
+    )
 
 
 def _from_pydantic_ai(result: Any) -> Reply:
     if type(result.output).__name__ == "DeferredToolRequests":
-        raise AgentFault("bad_reply", "the run did not finish: it waits for the results of deferred tool calls")
+        raise AgentFault(
+            "bad_reply", "the run did not finish: it waits for the results of deferred tool calls"
+        )
     calls = _Calls()
     output_tool = _get(result, "_output_tool_name")
-    for part in (part for message in _items(result.new_messages()) for part in _items(_get(message, "parts"))):
-        kind, name, call_id = (_get(part, key) for key in ("part_kind", "tool_name", "tool_call_id"))
+    for part in (
+        part for message in _items(result.new_messages()) for part in _items(_get(message, "parts"))
+    ):
+        kind, name, call_id = (
+            _get(part, key) for key in ("part_kind", "tool_name", "tool_call_id")
+        )
         if name is None or name == output_tool:  # the output tool carries the answer
             continue
         if kind in ("tool-call", "builtin-tool-call"):
@@ -168,7 +197,8 @@ def _from_pydantic_ai(result: Any) -> Reply:
         elif kind in ("tool-return", "builtin-tool-return", "retry-prompt"):
             failed = kind == "retry-prompt" or _get(part, "outcome") not in (None, "success")
             calls.returned(call_id, _text(_get(part, "content")), failed=failed)
-    usage = result.usage if hasattr(result.usage, "input_tokens") else result.usage()  # a method in version 1
+    # a method in version 1
+    usage = result.usage if hasattr(result.usage, "input_tokens") else result.usage()
     tokens = None if _get(usage, "unmeasured_requests") else usage_of(usage)
     return Reply(text=_answer(result.output), tool_calls=calls.joined(), usage=tokens)
 
@@ -186,25 +216,37 @@ def _from_openai(result: Any) -> Reply:
             name = _get(raw, "name") or _get(raw, "type")  # a hosted tool has only a type
             calls.called(call_id, name, _get(raw, "arguments"), server=server)
             if error is not None or output is not None:  # a hosted MCP call holds its result
-                calls.returned(call_id, output if error is None else error, failed=error is not None)
+                calls.returned(
+                    call_id, output if error is None else error, failed=error is not None
+                )
         elif kind == "tool_call_output_item":
             calls.returned(call_id, _text(_get(item, "output")) if output is None else output)
     total = _usage([_get(_get(result, "context_wrapper"), "usage")])
-    usage = total or _usage([_get(response, "usage") for response in _items(_get(result, "raw_responses"))])
+    usage = total or _usage(
+        [_get(response, "usage") for response in _items(_get(result, "raw_responses"))]
+    )
     return Reply(text=_answer(result.final_output), tool_calls=calls.joined(), usage=usage)
 
 
 def _from_messages(messages: Sequence[object], *, text: str | None = None) -> Reply:
-    """The content of LangChain's messages after the user's last one. `text` replaces the text of the last message."""
+    """The content of LangChain's messages after the user's last one.
+
+    `text` replaces the text of the last message.
+    """
     known = [(_role(message), message) for message in _items(messages)]
     start = max((place for place, (role, _) in enumerate(known) if role == "user"), default=-1) + 1
     turn = [(role, message) for role, message in known[start:] if role in (_MODEL, _TOOL)]
     if text is None:
         if not any(role == _MODEL for role, _ in turn):
-            raise AgentFault("bad_reply", "no message of the model follows the last message of the user")
-        role, last = turn[-1]  # a tool's message is the answer where its result is returned directly
+            raise AgentFault(
+                "bad_reply", "no message of the model follows the last message of the user"
+            )
+        # a tool's message is the answer where its result is returned directly
+        role, last = turn[-1]
         if role == _MODEL and _get(last, "tool_calls"):
-            raise AgentFault("bad_reply", "the last message asks for a tool: the run did not finish")
+            raise AgentFault(
+                "bad_reply", "the last message asks for a tool: the run did not finish"
+            )
         content = _get(last, "content")
         text = _blocks(content)
         if not text and content != "":
@@ -230,9 +272,13 @@ class _Calls:
         self._calls: list[tuple[object, ToolCall]] = []
         self._results: dict[object, tuple[str, bool]] = {}
 
-    def called(self, call_id: object, name: object, arguments: object, *, server: object = None) -> None:
+    def called(
+        self, call_id: object, name: object, arguments: object, *, server: object = None
+    ) -> None:
         server = server if isinstance(server, str) else None
-        self._calls.append((call_id, ToolCall(tool=str(name), server=server, input=_arguments(arguments))))
+        self._calls.append(
+            (call_id, ToolCall(tool=str(name), server=server, input=_arguments(arguments)))
+        )
 
     def returned(self, call_id: object, content: object, *, failed: bool = False) -> None:
         if call_id is not None:
@@ -248,9 +294,15 @@ class _Calls:
 
 
 def _usage(counts: Sequence[object]) -> Usage | None:
-    """The sum over all responses; None if one was not counted, or if all counts are 0: frameworks start at 0."""
+    """The sum over all responses; None if one was not counted, or if all counts are 0: frameworks
+    start at 0.
+    """
     usages = [usage_from(count) for count in counts]
-    counted = [usage for usage in usages if usage is not None and None not in (usage.input_tokens, usage.output_tokens)]
+    counted = [
+        usage
+        for usage in usages
+        if usage is not None and None not in (usage.input_tokens, usage.output_tokens)
+    ]
     if len(counted) < len(usages):
         return None
     whole = functools.reduce(total, counted, None)
@@ -260,14 +312,20 @@ def _usage(counts: Sequence[object]) -> Usage | None:
 def _answer(output: object) -> str:
     """Text unchanged, anything else as JSON. Raises if it is None or has no JSON form."""
     if output is None:
-        raise AgentFault("bad_reply", "the run has no output: it was interrupted, or did not finish")
+        raise AgentFault(
+            "bad_reply", "the run has no output: it was interrupted, or did not finish"
+        )
     return output if isinstance(output, str) else _JSON.dump_json(output).decode()
 
 
 def _text(content: object) -> str:
     if content is None:
         return ""
-    return content if isinstance(content, str) else _JSON.dump_json(content, fallback=_unknown).decode()
+    return (
+        content
+        if isinstance(content, str)
+        else _JSON.dump_json(content, fallback=_unknown).decode()
+    )
 
 
 def _unknown(value: object) -> str:
@@ -287,7 +345,10 @@ def _blocks(content: object) -> str:
 
 
 def _arguments(arguments: object) -> JsonObject:
-    """The arguments of a tool call: a mapping or its JSON text. Anything else is kept as `arguments`."""
+    """The arguments of a tool call: a mapping or its JSON text.
+
+    Anything else is kept as `arguments`.
+    """
     if arguments is None or arguments == "":
         return {}
     try:
@@ -298,7 +359,11 @@ def _arguments(arguments: object) -> JsonObject:
 
 
 def _are_messages(value: object) -> TypeGuard[Sequence[object]]:
-    return isinstance(value, (list, tuple)) and len(value) > 0 and all(_role(message) for message in value)
+    return (
+        isinstance(value, (list, tuple))
+        and len(value) > 0
+        and all(_role(message) for message in value)
+    )
 
 
 def _role(message: object) -> str | None:
@@ -310,7 +375,10 @@ def _items(values: object) -> Sequence[Any]:
     if not isinstance(values, (list, tuple)):
         return ()
     if len(values) > MOST_ITEMS:
-        raise AgentFault("bad_reply", f"the result holds a list of {len(values)} items, want at most {MOST_ITEMS}")
+        raise AgentFault(
+            "bad_reply",
+            f"the result holds a list of {len(values)} items, want at most {MOST_ITEMS}",
+        )
     return values
 
 

@@ -35,15 +35,20 @@ _BLOCK = 4096  # bytes; most answers fit
 class Columns(msgspec.Struct, frozen=True, kw_only=True):
     """The names of the columns."""
 
-    id: tuple[str, ...]  # one: the sample's id; several: what rows of one sample agree in; none: the row's number
+    # one: the sample's id; several: what rows of one sample agree in; none: the row's number
+    id: tuple[str, ...]
     answers: tuple[str, ...]  # several: each is a condition; none: not checked
     condition: tuple[str, ...]
     repetition: str
-    of_karat: bool = False  # a run's journal: repetitions count from 0, and only the first answer of a trial counts
+    # a run's journal: repetitions count from 0, and only the first answer of a trial counts
+    of_karat: bool = False
 
 
 class _Keys:
-    """Keys of rows, in the order of the file. First `add` every row, then ask for its key with `of`."""
+    """Keys of rows, in the order of the file.
+
+    First `add` every row, then ask for its key with `of`.
+    """
 
     def __init__(self, columns: Columns, unit: str) -> None:
         self._columns = columns
@@ -65,18 +70,22 @@ class _Keys:
             self._numbers.add(sample, condition_of(row, self._columns.condition), value)
 
     def of(self, row: AnswerRow, number: int, place: int) -> Key | None:
-        """None: the row is identical to an earlier one. Raises ValueError that names the fault of the row.
+        """None: the row is identical to an earlier one. Raises ValueError that names the fault of
+        the row.
 
         `place`: the row's number in messages.
         """
         columns = self._columns
         for name in columns.answers:
             if name not in row:
-                raise ValueError(f"has no '{name}' (set answer_key to one of: {some_of([*row], most=12)})")
+                raise ValueError(
+                    f"has no '{name}' (set answer_key to one of: {some_of([*row], most=12)})"
+                )
         for name in columns.id:
             if name not in row:
                 raise ValueError(
-                    f"has no '{name}' (set id_key to one of: {some_of([*row], most=12)}; or null to count rows)"
+                    f"has no '{name}' (set id_key to one of: {some_of([*row], most=12)}; or "
+                    f"null to count rows)"
                 )
         sample = self._sample(row, number)
         condition = condition_of(row, columns.condition)
@@ -109,10 +118,12 @@ class _Keys:
         return str(self._samples.setdefault(key_of(row, columns), len(self._samples)))
 
     def index(
-        self, rows: Callable[[], Iterable[tuple[int, At, AnswerRow]]],
+        self,
+        rows: Callable[[], Iterable[tuple[int, At, AnswerRow]]],
         put: Callable[[Key, At], AnswerRow | None],
-    ) -> list[Fault]:  # fmt: skip
-        """Gives each row's place in the file to `put`, which returns the row that already has the key.
+    ) -> list[Fault]:
+        """Gives each row's place in the file to `put`, which returns the row that already has the
+        key.
 
         Returns the faults. `rows`: number in messages, place in the file and content of each.
         """
@@ -128,7 +139,8 @@ class _Keys:
                     assert key is not None
                     sample, condition, repetition = key
                     raise ValueError(
-                        f"a second answer for sample '{sample}', condition {condition!r}, repetition {repetition}"
+                        f"a second answer for sample '{sample}', condition {condition!r}, "
+                        f"repetition {repetition}"
                     )
             except ValueError as error:
                 faults.append(Fault(place=f"{self.unit} {line}", message=str(error)))
@@ -138,8 +150,11 @@ class _Keys:
 class OffsetRows:
     """Rows of a JSONL file, found by an open-addressing table of offsets and read one by one."""
 
-    def __init__(self, path: Path, columns: Columns, *, run: RunFolder | None = None, skip: bool = False) -> None:
-        """`run`: the file is its journal, of which only the answers are read. `skip`: leave unreadable rows out.
+    def __init__(
+        self, path: Path, columns: Columns, *, run: RunFolder | None = None, skip: bool = False
+    ) -> None:
+        """`run`: the file is its journal, of which only the answers are read. `skip`: leave
+        unreadable rows out.
 
         Raises BadDataset with all faults.
         """
@@ -149,7 +164,9 @@ class OffsetRows:
         try:
             self._file = self.open()
         except OSError as error:
-            raise BadDataset(path, [Fault(place="file", message=f"cannot be read: {error.strerror}")]) from error
+            raise BadDataset(
+                path, [Fault(place="file", message=f"cannot be read: {error.strerror}")]
+            ) from error
         weakref.finalize(self, self._file.close)
         lines = sum(1 for _ in self._lines()) + 1
         # At most 4/5 full, so that a search ends soon.
@@ -158,12 +175,18 @@ class OffsetRows:
         self._hashes = array("q", bytes(8 * (self._mask + 1)))
         self.keys = _Keys(columns, "line")
         faults = self.keys.index(self._rows, self._put)
-        faults += [Fault(place=f"line {place}", message=wrong) for place, _, _, wrong in self._read() if wrong]
+        faults += [
+            Fault(place=f"line {place}", message=wrong)
+            for place, _, _, wrong in self._read()
+            if wrong
+        ]
         self.left_out = left_out(path, faults, skip=skip, unit="line", setting="agent.skip")
 
     def open(self) -> BufferedReader | BytesIO:
         """The file; for a run, the lines of its journal."""
-        return open_regular(self.path) if self._run is None else self._run.open_journal() or BytesIO()
+        return (
+            open_regular(self.path) if self._run is None else self._run.open_journal() or BytesIO()
+        )
 
     def get(self, key: Key) -> AnswerRow | None:
         """The row, read from the file; None if there is none."""
@@ -172,8 +195,14 @@ class OffsetRows:
         while offset := self._offsets[at]:
             if self._hashes[at] == code:
                 line = self._line(offset - 1)
-                if self._run and (fault := checksum_fault(line, required=self._run.has_checksums)) is not None:
-                    raise AgentFault("bad_record", f"{self.path} was damaged at byte {offset - 1}: {fault}")
+                if (
+                    self._run
+                    and (fault := checksum_fault(line, required=self._run.has_checksums))
+                    is not None
+                ):
+                    raise AgentFault(
+                        "bad_record", f"{self.path} was damaged at byte {offset - 1}: {fault}"
+                    )
                 row: JsonObject = self._decode(line)
                 return row
             at = (at + 1) & self._mask
@@ -205,7 +234,8 @@ class OffsetRows:
         at = code & self._mask
         while self._offsets[at]:
             if self._hashes[at] == code:
-                return self.get(key) if self._run is None else None  # in a journal, the first answer counts
+                # in a journal, the first answer counts
+                return self.get(key) if self._run is None else None
             at = (at + 1) & self._mask
         self._offsets[at] = start + 1
         self._hashes[at] = code
@@ -218,7 +248,11 @@ class OffsetRows:
         start = 0
         with open_regular(self.path) as file:
             for line in file:
-                yield (start + 3, line[3:]) if start == 0 and line.startswith(b"\xef\xbb\xbf") else (start, line)
+                yield (
+                    (start + 3, line[3:])
+                    if start == 0 and line.startswith(b"\xef\xbb\xbf")
+                    else (start, line)
+                )
                 start += len(line)
 
     def _line(self, start: int) -> bytes:
@@ -242,7 +276,9 @@ class TableRows:
         table = read_rows(path)
         self.keys = _Keys(columns, table.unit)
         faults = self.keys.index(lambda: ((line, row, row) for line, row in table.rows), self._put)
-        self.left_out = left_out(path, [*table.faults, *faults], skip=skip, unit=table.unit, setting="agent.skip")
+        self.left_out = left_out(
+            path, [*table.faults, *faults], skip=skip, unit=table.unit, setting="agent.skip"
+        )
 
     def __iter__(self) -> Iterator[AnswerRow]:
         return iter(self._rows.values())

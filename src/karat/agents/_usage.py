@@ -1,7 +1,9 @@
-"""Token counts as OpenAI, Anthropic, Google, Bedrock, Ollama, LangChain and karat name them, as a Usage.
+"""Token counts as OpenAI, Anthropic, Google, Bedrock, Ollama, LangChain and karat name them, as a
+Usage.
 
-All of them count what was sent and what came back; they differ in whether the input includes cached tokens (Anthropic's
-and Bedrock's does not) and whether the output includes reasoning (Google's does not). A Usage includes both.
+All of them count what was sent and what came back; they differ in whether the input includes cached
+tokens (Anthropic's and Bedrock's does not) and whether the output includes reasoning (Google's does
+not). A Usage includes both.
 """
 
 from __future__ import annotations
@@ -15,64 +17,130 @@ from karat.records import MOST_TOKENS, JsonObject, Usage
 
 _COUNTS = {
     "input_tokens": (
-        "input_tokens", "prompt_tokens", "prompt_token_count", "input_token_count", "prompt_eval_count", "input",
+        "input_tokens",
+        "prompt_tokens",
+        "prompt_token_count",
+        "input_token_count",
+        "prompt_eval_count",
+        "input",
     ),
     "output_tokens": (
-        "output_tokens", "completion_tokens", "candidates_token_count", "response_token_count", "output_token_count",
-        "eval_count", "output",
+        "output_tokens",
+        "completion_tokens",
+        "candidates_token_count",
+        "response_token_count",
+        "output_token_count",
+        "eval_count",
+        "output",
     ),
     "cache_read_tokens": (
-        "cache_read_tokens", "cache_read_input_tokens", "cached_tokens", "cached_content_token_count",
-        "cached_input_tokens", "cached_read_tokens", "prompt_cache_hit_tokens", "cache_read",
+        "cache_read_tokens",
+        "cache_read_input_tokens",
+        "cached_tokens",
+        "cached_content_token_count",
+        "cached_input_tokens",
+        "cached_read_tokens",
+        "prompt_cache_hit_tokens",
+        "cache_read",
     ),
     "cache_write_tokens": (
-        "cache_write_tokens", "cache_creation_input_tokens", "cache_write_input_tokens", "cached_write_tokens",
-        "cache_creation_tokens", "cache_creation",
+        "cache_write_tokens",
+        "cache_creation_input_tokens",
+        "cache_write_input_tokens",
+        "cached_write_tokens",
+        "cache_creation_tokens",
+        "cache_creation",
     ),
     "reasoning_tokens": (
-        "reasoning_tokens", "thoughts_token_count", "thinking_tokens", "reasoning_output_tokens", "reasoning",
+        "reasoning_tokens",
+        "thoughts_token_count",
+        "thinking_tokens",
+        "reasoning_output_tokens",
+        "reasoning",
     ),
-}  # fmt: skip
+}
 """Field of a Usage → the names that it has elsewhere."""
 
 _DETAILS = (
-    "prompt_tokens_details", "input_tokens_details", "input_token_details",
-    "completion_tokens_details", "output_tokens_details", "output_token_details",
-)  # fmt: skip
+    "prompt_tokens_details",
+    "input_tokens_details",
+    "input_token_details",
+    "completion_tokens_details",
+    "output_tokens_details",
+    "output_token_details",
+)
 """Mappings inside that split the input or the output."""
 
-_TOOL_INPUT = "tool_use_prompt_token_count"  # Google's: tokens of tools' results, which its input leaves out
-_NOT_COUNTED = frozenset({
-    "total_tokens", "total_token_count", "total_duration", "load_duration", "prompt_eval_duration", "eval_duration",
-    "requests", "tool_calls", "details", "cost", "is_byok", "cost_details", "queue_time", "prompt_time",
-    "completion_time", "total_time", "service_tier", "server_tool_use", "traffic_type", "inference_geo",
-    "prompt_cache_miss_tokens", "input_audio_tokens", "output_audio_tokens", "cache_audio_read_tokens",
-    "candidates_tokens_details", "cache_tokens_details", "tool_use_prompt_tokens_details", "iterations",
-})  # fmt: skip
+# Google's: tokens of tools' results, which its input leaves out
+_TOOL_INPUT = "tool_use_prompt_token_count"
+_NOT_COUNTED = frozenset(
+    {
+        "total_tokens",
+        "total_token_count",
+        "total_duration",
+        "load_duration",
+        "prompt_eval_duration",
+        "eval_duration",
+        "requests",
+        "tool_calls",
+        "details",
+        "cost",
+        "is_byok",
+        "cost_details",
+        "queue_time",
+        "prompt_time",
+        "completion_time",
+        "total_time",
+        "service_tier",
+        "server_tool_use",
+        "traffic_type",
+        "inference_geo",
+        "prompt_cache_miss_tokens",
+        "input_audio_tokens",
+        "output_audio_tokens",
+        "cache_audio_read_tokens",
+        "candidates_tokens_details",
+        "cache_tokens_details",
+        "tool_use_prompt_tokens_details",
+        "iterations",
+    }
+)
 """Known, and not part of a Usage: they repeat other counts, or count something else."""
 
-_APART = frozenset({"cache_read_input_tokens", "cache_creation_input_tokens", "cache_write_input_tokens"})
+_APART = frozenset(
+    {"cache_read_input_tokens", "cache_creation_input_tokens", "cache_write_input_tokens"}
+)
 """Anthropic's and Bedrock's names: beside `input_tokens` these tokens are not part of the input."""
 
 
 def usage_from(reported: object) -> Usage | None:
-    """The tokens in a mapping or an object of any known shape; None: it reports neither input nor output.
+    """The tokens in a mapping or an object of any known shape; None: it reports neither input nor
+    output.
 
     A count that is not a whole number is unknown.
 
     >>> anthropic = {"input_tokens": 100, "cache_read_input_tokens": 900, "output_tokens": 30}
-    >>> usage_from(anthropic).input_tokens, usage_from({"promptTokenCount": 7, "thoughtsTokenCount": 2}).output_tokens
+    >>> (
+    ...     usage_from(anthropic).input_tokens,
+    ...     usage_from({"promptTokenCount": 7, "thoughtsTokenCount": 2}).output_tokens,
+    ... )
     (1000, 2)
     """
     found = counts_of(reported)
     counts = {field: _first(found, names) for field, names in _COUNTS.items()}
-    if counts["input_tokens"] is None and counts["output_tokens"] is None and "thoughts_token_count" not in found:
+    if (
+        counts["input_tokens"] is None
+        and counts["output_tokens"] is None
+        and "thoughts_token_count" not in found
+    ):
         return None
     if "input_tokens" in found and _APART & found.keys():
         cached = (counts["cache_read_tokens"] or 0) + (counts["cache_write_tokens"] or 0)
         counts["input_tokens"] = _sum(counts["input_tokens"], cached)
     counts["input_tokens"] = _sum(counts["input_tokens"], whole(found.get(_TOOL_INPUT)))
-    counts["output_tokens"] = _sum(counts["output_tokens"], whole(found.get("thoughts_token_count")))
+    counts["output_tokens"] = _sum(
+        counts["output_tokens"], whole(found.get("thoughts_token_count"))
+    )
     return Usage(**counts)
 
 
@@ -96,7 +164,9 @@ def unread_counts(reported: object) -> list[str]:
     return [
         name
         for name, value in found.items()
-        if name not in _NOT_COUNTED and name != _TOOL_INPUT and (name not in known or whole(value) is None)
+        if name not in _NOT_COUNTED
+        and name != _TOOL_INPUT
+        and (name not in known or whole(value) is None)
     ]
 
 
@@ -118,7 +188,12 @@ def whole(value: object) -> int | None:
 def _items(reported: object) -> Iterator[tuple[str, Any]]:
     if isinstance(reported, Mapping):
         for key, value in reported.items():
-            yield "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in str(key)), value
+            yield (
+                "".join(
+                    f"_{letter.lower()}" if letter.isupper() else letter for letter in str(key)
+                ),
+                value,
+            )
         return
     for name in (*(name for names in _COUNTS.values() for name in names), *_DETAILS, _TOOL_INPUT):
         value = getattr(reported, name, None)

@@ -1,8 +1,10 @@
-"""Ends the programs that karat would leave behind when it is killed without warning (kill −9, out of memory).
+"""Ends the programs that karat would leave behind when it is killed without warning (kill −9, out
+of memory).
 
-A small process reads from a pipe which process groups start and end. When the pipe closes, because karat has ended in
-any way, it kills the remaining groups. This works wherever there are pipes, and costs each start a write of five
-bytes. Run as a program (by its path, standard library only) this file is that process.
+A small process reads from a pipe which process groups start and end. When the pipe closes, because
+karat has ended in any way, it kills the remaining groups. This works wherever there are pipes, and
+costs each start a write of five bytes. Run as a program (by its path, standard library only) this
+file is that process.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ _PATIENCE_SECONDS = 2.0
 
 
 class Watchdog:
-    """`watch(pid)` and `release(pid)` of process groups; the process starts with the first group."""
+    """`watch(pid)` and `release(pid)` of process groups; the process starts with the first
+    group.
+    """
 
     def __init__(self) -> None:
         self._pipe: int | None = None
@@ -33,7 +37,12 @@ class Watchdog:
             command = [sys.executable, "-I", "-S", __file__]
             nothing = subprocess.DEVNULL
             process = subprocess.Popen(
-                command, stdin=reading, stdout=nothing, stderr=nothing, cwd="/", start_new_session=True
+                command,
+                stdin=reading,
+                stdout=nothing,
+                stderr=nothing,
+                cwd="/",
+                start_new_session=True,
             )
             os.close(reading)
             os.set_blocking(self._pipe, False)  # a stopped watchdog must not block the run

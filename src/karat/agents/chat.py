@@ -61,13 +61,18 @@ class Chat:
         model: Name = Field(description="provider:model, e.g. openai:gpt-4.1")
         base_url: Address | None = None  # of a service with the provider's protocol
         api_key_env: VariableName | None = None  # the variable that holds the API key
-        temperature: Number | None = Field(default=None, ge=0, le=2)  # null: the provider's default, as below
-        top_p: Number | None = Field(default=None, gt=0, le=1)  # nucleus sampling: the probability mass drawn from
+        # null: the provider's default, as below
+        temperature: Number | None = Field(default=None, ge=0, le=2)
+        # nucleus sampling: the probability mass drawn from
+        top_p: Number | None = Field(default=None, gt=0, le=1)
         max_tokens: Count | None = Field(default=None, ge=1)  # of one response of the model
         seed: Count | None = None  # if the provider supports it; every repetition sends the same
-        thinking: bool | Literal["minimal", "low", "medium", "high", "xhigh", "max"] | None = None  # how hard it thinks
-        max_turns: Count | None = Field(default=50, ge=1)  # responses of the model to one question; null: no limit
-        images: bool = True  # send the images that tools return; false: only describe them, for models without vision
+        # how hard it thinks
+        thinking: bool | Literal["minimal", "low", "medium", "high", "xhigh", "max"] | None = None
+        # responses of the model to one question; null: no limit
+        max_turns: Count | None = Field(default=50, ge=1)
+        # send the images that tools return; false: only describe them, for models without vision
+        images: bool = True
         headers: dict[str, Text] = {}  # sent with each request
         extra_body: dict[str, object] = {}  # added to each request's body, unchanged
 
@@ -166,14 +171,23 @@ class _ChatSession:
                 if name is None:
                     continue
                 key = f"karat{number:04}"  # nine letters and digits: Mistral takes no other
-                messages.append(ModelResponse(parts=[ToolCallPart(tool_name=name, args=call.input, tool_call_id=key)]))
+                messages.append(
+                    ModelResponse(
+                        parts=[ToolCallPart(tool_name=name, args=call.input, tool_call_id=key)]
+                    )
+                )
                 messages.append(ModelRequest(parts=[_tool_return(call, name=name, key=key)]))
-            messages.append(ModelResponse(parts=[TextPart(content=reply.text)], model_name=reply.model))
+            messages.append(
+                ModelResponse(parts=[TextPart(content=reply.text)], model_name=reply.model)
+            )
             self._messages += messages
             calls += len(reply.tool_calls)
 
     async def ask(self, turn: Turn) -> Reply:
-        """The model's answer, after as many tool calls as it makes. Raises TrialFault, with the reply so far."""
+        """The model's answer, after as many tool calls as it makes.
+
+        Raises TrialFault, with the reply so far.
+        """
         with metered() as meter:
             progress = _Progress()
             try:
@@ -198,7 +212,9 @@ class _ChatSession:
                     return reply
                 raise empty_answer(response.finish_reason)
             self._messages.append(ModelRequest(parts=await self._call(wanted, progress)))
-        message = f"the model wanted more than {self._max_turns} responses for one question (max_turns)"
+        message = (
+            f"the model wanted more than {self._max_turns} responses for one question (max_turns)"
+        )
         raise LimitReached("max_turns", message)
 
     def _question(self, turn: Turn) -> ModelMessage:
@@ -207,7 +223,9 @@ class _ChatSession:
         first = not self._messages
         system = self._system_prompt
         before = [SystemPromptPart(content=system)] if system and first else []
-        return ModelRequest(parts=[*before, UserPromptPart(content=prompt(self._sample, turn, first=first))])
+        return ModelRequest(
+            parts=[*before, UserPromptPart(content=prompt(self._sample, turn, first=first))]
+        )
 
     async def _request(self) -> ModelResponse:
         from pydantic_ai.exceptions import AgentRunError
@@ -217,7 +235,9 @@ class _ChatSession:
         except (AgentRunError, OSError) as error:
             raise fault_of(error) from error
 
-    async def _call(self, wanted: Sequence[ToolCallPart], progress: _Progress) -> list[ToolReturnPart]:
+    async def _call(
+        self, wanted: Sequence[ToolCallPart], progress: _Progress
+    ) -> list[ToolReturnPart]:
         """Runs all calls of one response at once; their results, in the order requested."""
         if len(wanted) == 1:
             return [await self._call_one(wanted[0], progress)]
@@ -235,7 +255,10 @@ class _ChatSession:
         tool = self._named.get(part.tool_name)
         if tool is None:
             known = ", ".join(self._named) or "none"
-            call = ToolCall(tool=part.tool_name, error=f"there is no tool '{part.tool_name}' (there are: {known})")
+            call = ToolCall(
+                tool=part.tool_name,
+                error=f"there is no tool '{part.tool_name}' (there are: {known})",
+            )
         else:
             try:
                 arguments = part.args_as_dict(raise_if_invalid=True)
@@ -244,25 +267,36 @@ class _ChatSession:
                 call = ToolCall(tool=tool.name, error=message)  # no server: it never reached one
             else:
                 try:
-                    call, images = await self._tools.call_with_images(tool.server, tool.name, arguments)
+                    call, images = await self._tools.call_with_images(
+                        tool.server, tool.name, arguments
+                    )
                 except TrialFault as fault:
                     progress.calls[place] = ToolCall(
                         tool=tool.name, server=tool.server, input=arguments, error=fault.message
                     )
                     raise
         progress.calls[place] = call
-        return _tool_return(call, name=part.tool_name, key=part.tool_call_id, images=images if self._images else ())
+        return _tool_return(
+            call, name=part.tool_name, key=part.tool_call_id, images=images if self._images else ()
+        )
 
 
 def _tool_return(call: ToolCall, *, name: str, key: str, images: Images = ()) -> ToolReturnPart:
-    """What the model reads of a call. `images`: media type and bytes of those sent with its text."""
+    """What the model reads of a call.
+
+    `images`: media type and bytes of those sent with its text.
+    """
     from pydantic_ai.messages import BinaryContent, ToolReturnPart
 
     if call.error is not None:
-        return ToolReturnPart(tool_name=name, content=call.error, tool_call_id=key, outcome="failed")
+        return ToolReturnPart(
+            tool_name=name, content=call.error, tool_call_id=key, outcome="failed"
+        )
     text = call.result or ""
     pictures = [BinaryContent(data, media_type=media_type) for media_type, data in images]
-    return ToolReturnPart(tool_name=name, content=[text, *pictures] if pictures else text, tool_call_id=key)
+    return ToolReturnPart(
+        tool_name=name, content=[text, *pictures] if pictures else text, tool_call_id=key
+    )
 
 
 class _Progress:
@@ -270,7 +304,8 @@ class _Progress:
 
     def __init__(self) -> None:
         self.responses: list[ModelResponse] = []
-        self.calls: list[ToolCall | None] = []  # in the order the model requested them; None: not finished
+        # in the order the model requested them; None: not finished
+        self.calls: list[ToolCall | None] = []
         self._started = monotonic()
 
     def reply(self, meter: Meter, *, whole: bool = False) -> Reply:
@@ -299,9 +334,15 @@ def _parameters(named: Mapping[str, Tool]) -> ModelRequestParameters:
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.tools import ToolDefinition
 
-    # Not strict: providers would rewrite the schema that the server gives, which is part of what is measured.
+    # Not strict: providers would rewrite the schema that the server gives, which is part of what is
+    # measured.
     tools = [
-        ToolDefinition(name=name, description=tool.description, parameters_json_schema=tool.input_schema, strict=False)
+        ToolDefinition(
+            name=name,
+            description=tool.description,
+            parameters_json_schema=tool.input_schema,
+            strict=False,
+        )
         for name, tool in named.items()
     ]
     return ModelRequestParameters(function_tools=tools)
@@ -312,9 +353,11 @@ _NOT_ALLOWED = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def named_tools(tools: Sequence[Tool]) -> dict[str, Tool]:
-    """Each tool under a unique name, in order: its plain name, or `server__tool` where two servers share it.
+    """Each tool under a unique name, in order: its plain name, or `server__tool` where two servers
+    share it.
 
-    Characters that providers refuse become `_`; a name that is too long is cut and ends in its hash.
+    Characters that providers refuse become `_`; a name that is too long is cut and ends in its
+    hash.
     """
     shared = Counter(_allowed(tool.name) for tool in tools)
     named: dict[str, Tool] = {}

@@ -33,11 +33,12 @@ _REST_SECONDS = 0.5
 class Command:
     """Starts a program for every turn, in its own process group, and ends the group with the turn.
 
-    On standard input: `question`, `system_prompt`, `history`, `mcp_servers`, `sample`, `condition`, `repetition`,
-    `turn` and `seed`, as one JSON object. On standard output: the answer, as plain text or as a JSON object with
-    `text` and, where known, `tool_calls`, `usage`, `dollars`, `model`. The program sees only PATH, HOME, LANG and
-    `env`. It starts in the experiment's folder, or in its condition's workspace (then `workspace` is the path, and
-    the program or its first argument may still name a file in the experiment's folder).
+    On standard input: `question`, `system_prompt`, `history`, `mcp_servers`, `sample`, `condition`,
+    `repetition`, `turn` and `seed`, as one JSON object. On standard output: the answer, as plain
+    text or as a JSON object with `text` and, where known, `tool_calls`, `usage`, `dollars`,
+    `model`. The program sees only PATH, HOME, LANG and `env`. It starts in the experiment's folder,
+    or in its condition's workspace (then `workspace` is the path, and the program or its first
+    argument may still name a file in the experiment's folder).
     """
 
     class Options(BaseModel):
@@ -46,8 +47,12 @@ class Command:
         command: Annotated[list[str], AsWords] = Field(
             min_length=1, description="program and arguments; one text is split as a shell would"
         )
-        env: dict[str, str] = Field(default_factory=dict, description="its environment besides PATH, HOME and LANG")
-        max_output_bytes: int = Field(default=10_000_000, ge=1, description="more on standard output ends the attempt")
+        env: dict[str, str] = Field(
+            default_factory=dict, description="its environment besides PATH, HOME and LANG"
+        )
+        max_output_bytes: int = Field(
+            default=10_000_000, ge=1, description="more on standard output ends the attempt"
+        )
 
     indifferent = ("max_output_bytes",)
     bounds_replies = True
@@ -86,19 +91,29 @@ class Command:
         workspace: Workspace | None,
     ) -> Reply:
         question, past = prompt_and_history(sample, turn, history)
-        task = trial_values(condition, sample, trial, number, folder=self._folder, toolbox=self._toolbox)
+        task = trial_values(
+            condition, sample, trial, number, folder=self._folder, toolbox=self._toolbox
+        )
         del task["materials"], task["metadata"]
         if workspace is not None:
             task["workspace"] = str(workspace.path)
-        output = (await self._run(self._encode({"question": question, "history": past, **task}), workspace)).strip()
+        output = (
+            await self._run(
+                self._encode({"question": question, "history": past, **task}), workspace
+            )
+        ).strip()
         if not output:
-            raise AgentFault("empty_output", "the program ended well but printed nothing", retriable=True)
+            raise AgentFault(
+                "empty_output", "the program ended well but printed nothing", retriable=True
+            )
         if output.startswith("{"):
             try:
                 return reply_from(msgspec.json.decode(output), self.unread)
             except (msgspec.DecodeError, UnicodeEncodeError) as error:
                 raise AgentFault(
-                    "bad_json", f"standard output begins with '{{' but is not JSON: {error}", retriable=True
+                    "bad_json",
+                    f"standard output begins with '{{' but is not JSON: {error}",
+                    retriable=True,
                 ) from error
         return Reply(text=output)
 
@@ -106,7 +121,10 @@ class Command:
         done = asyncio.Event()
         command = self._command
         if workspace is not None:
-            named = [str(self._folder / part) if (self._folder / part).is_file() else part for part in command[:2]]
+            named = [
+                str(self._folder / part) if (self._folder / part).is_file() else part
+                for part in command[:2]
+            ]
             command = workspace.command([*named, *command[2:]])
         try:
             transport, output = await asyncio.get_running_loop().subprocess_exec(
@@ -121,7 +139,9 @@ class Command:
             )
         except OSError as error:
             hint = "" if shutil.which(self._command[0]) else " (it is not on PATH)"
-            raise AgentFault("no_program", f"cannot start {self._command[0]!r}: {error.strerror}{hint}") from error
+            raise AgentFault(
+                "no_program", f"cannot start {self._command[0]!r}: {error.strerror}{hint}"
+            ) from error
         group = transport.get_pid()
         try:
             self._watchdog.watch(group)
@@ -140,7 +160,9 @@ class Command:
 
     def _result(self, output: _ProcessOutput, code: int | None) -> str:
         if output.too_long:
-            raise LimitReached("output_too_long", f"more than {self._limit} bytes on standard output")
+            raise LimitReached(
+                "output_too_long", f"more than {self._limit} bytes on standard output"
+            )
         if code == 0:
             return output.out.decode("utf-8", "replace")
         how = f"ended with exit code {code}"

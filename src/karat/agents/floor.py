@@ -27,21 +27,36 @@ _ACTING = re.compile(
     r"(?i:add|append|checkout|commit|copy|create|delete|drop|echo|edit|insert|move|publish|put|remove|rename|reset|"
     r"save|send|set|simulate|start|stop|store|submit|toggle|trigger|update|upload|write)"
 )
-_QUERY_NAMES = ("query", "q", "question", "search", "search_query", "keywords", "terms", "text", "input", "prompt")
+_QUERY_NAMES = (
+    "query",
+    "q",
+    "question",
+    "search",
+    "search_query",
+    "keywords",
+    "terms",
+    "text",
+    "input",
+    "prompt",
+)
 _LIMIT_NAMES = ("limit", "k", "top_k", "n", "count", "max_results", "num_results")
 _TOOLS_SHOWN = 3  # in the message that none is suitable
 _TEXT_KEYS = ("text", "content", "snippet", "answer", "body", "description")
 _ONE_SENTENCE = re.compile(r"\b(?:one|a single|single)[- ]sentence\b", re.IGNORECASE)
-_SHORT = re.compile(r"\b(?:terse|tersely|short|shortly|brief|briefly|concise|concisely)\b", re.IGNORECASE)
+_SHORT = re.compile(
+    r"\b(?:terse|tersely|short|shortly|brief|briefly|concise|concisely)\b", re.IGNORECASE
+)
 
 
 class Floor:
-    """Searches with the condition's first search tool and gives the first result. Also `type: floor`.
+    """Searches with the condition's first search tool and gives the first result. Also `type:
+    floor`.
 
-    Without such a tool, it gives what the kind of dataset can look up in the sample's own document. It computes
-    nothing, so it shows what reading alone is worth. Where a kind has random replies, it answers at random, all
-    answers equally likely, in the requested form: the score by chance. The same trial always gets the same answer.
-    If it finds nothing, it answers that it does not know. It is free.
+    Without such a tool, it gives what the kind of dataset can look up in the sample's own document.
+    It computes nothing, so it shows what reading alone is worth. Where a kind has random replies,
+    it answers at random, all answers equally likely, in the requested form: the score by chance.
+    The same trial always gets the same answer. If it finds nothing, it answers that it does not
+    know. It is free.
     """
 
     listed_as = "search-baseline"
@@ -51,9 +66,11 @@ class Floor:
 
         model_config = ConfigDict(extra="forbid")
 
-        obey_length: bool = True  # whether a system prompt that asks for brevity shortens the answer
-        """Whether a system prompt that asks for one sentence, or for a short answer, is obeyed: the first result
-        is cut to its first sentence or paragraph."""
+        # whether a system prompt that asks for brevity shortens the answer
+        obey_length: bool = True
+        """Whether a system prompt that asks for one sentence, or for a short answer, is obeyed: the
+        first result is cut to its first sentence or paragraph.
+        """
 
     offline = True
     reports_tool_calls = True
@@ -97,7 +114,9 @@ class _RandomAnswers:
     async def ask(self, turn: Turn) -> Reply:
         number = self._turns[self._asked]
         self._asked += 1
-        text = of_sample(self._sample).random_reply(self._sample, number, random.Random(f"{self._seed}/{number}"))
+        text = of_sample(self._sample).random_reply(
+            self._sample, number, random.Random(f"{self._seed}/{number}")
+        )
         return Reply(text=text, dollars=0.0, model="floor")
 
 
@@ -116,14 +135,18 @@ class _Session:
         return Reply(text=text, tool_calls=self._tools.calls[before:], dollars=0.0, model="floor")
 
     async def _search(self, turn: Turn) -> str:
-        """The first result of the first search tool; without one, what the kind finds in the sample itself."""
+        """The first result of the first search tool; without one, what the kind finds in the sample
+        itself.
+        """
         question = turn.question
         search = _search_tool(self._tools.tools)
         if search is None:
             found = of_sample(self._sample).look_up(self._sample, turn)
             return found or unsuitable(self._tools.tools) or NO_TOOL
         tool, arguments = search
-        call = await self._tools.call(tool.server, tool.name, {**arguments, _query_name(tool): question})
+        call = await self._tools.call(
+            tool.server, tool.name, {**arguments, _query_name(tool): question}
+        )
         result = _first_result(call.result or "")
         return _cut(result, self._length) if result else NOTHING_FOUND
 
@@ -137,7 +160,14 @@ def _search_tool(tools: tuple[Tool, ...]) -> tuple[Tool, JsonObject] | None:
     for says_so in (_words, lambda tool: _WORD.findall(tool.description), lambda _: ["search"]):
         for tool in usable:
             if any(_SEARCH_WORDS.match(word) for word in says_so(tool)):
-                limit = next((name for name in _LIMIT_NAMES if _type_of(tool, name) in ("integer", "number")), None)
+                limit = next(
+                    (
+                        name
+                        for name in _LIMIT_NAMES
+                        if _type_of(tool, name) in ("integer", "number")
+                    ),
+                    None,
+                )
                 return tool, {limit: 1} if limit else {}
     return None
 
@@ -154,7 +184,10 @@ def unsuitable(tools: Sequence[Tool]) -> str | None:
         shown.append(f"{tool.name} {'does more than search' if _acts(tool) else obstacle}")
     more = len(searching or tools) - len(shown)
     listed = "; ".join(shown) + (f"; {more} more" if more else "")
-    return f"I do not know: I know nothing by myself, and no tool here searches with a question alone ({listed})."
+    return (
+        f"I do not know: I know nothing by myself, and no tool here searches with a question "
+        f"alone ({listed})."
+    )
 
 
 def _words(tool: Tool) -> list[str]:
@@ -183,13 +216,21 @@ def _type_of(tool: Tool, name: str) -> str | None:
     described = (tool.input_schema.get("properties") or {}).get(name)
     if not isinstance(described, dict):
         return None
-    types = [choice.get("type") for choice in (described, *(described.get("anyOf") or ())) if isinstance(choice, dict)]
-    kinds = [kind for listed in types for kind in (listed if isinstance(listed, list) else [listed])]
+    types = [
+        choice.get("type")
+        for choice in (described, *(described.get("anyOf") or ()))
+        if isinstance(choice, dict)
+    ]
+    kinds = [
+        kind for listed in types for kind in (listed if isinstance(listed, list) else [listed])
+    ]
     return next((kind for kind in kinds if isinstance(kind, str) and kind != "null"), None)
 
 
 def _first_result(text: str) -> str:
-    """The first of several results if the text is JSON; else the text, as only one result was requested."""
+    """The first of several results if the text is JSON; else the text, as only one result was
+    requested.
+    """
     try:
         value = json.loads(text)
     except ValueError:
@@ -199,12 +240,17 @@ def _first_result(text: str) -> str:
     if isinstance(value, list):
         value = value[0] if value else ""
     if isinstance(value, dict):
-        value = next((value[key] for key in _TEXT_KEYS if isinstance(value.get(key), str)), json.dumps(value))
+        value = next(
+            (value[key] for key in _TEXT_KEYS if isinstance(value.get(key), str)), json.dumps(value)
+        )
     return value.strip() if isinstance(value, str) else str(value)
 
 
 def _cut(text: str, length: str) -> str:
-    """The first paragraph that is not a heading, or its first sentence. A short text is unchanged."""
+    """The first paragraph that is not a heading, or its first sentence.
+
+    A short text is unchanged.
+    """
     if length == "full":
         return text
     paragraphs = [part.strip() for part in re.split(r"\n\s*\n", text)]

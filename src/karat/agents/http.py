@@ -29,7 +29,11 @@ _FIELDS = {
     *("question", "system_prompt", "history", "materials", "sample", "metadata", "mcp_servers"),
     *("condition", "repetition", "turn", "seed"),
 }
-_BODY = {"question": "{{ question }}", "system_prompt": "{{ system_prompt }}", "history": "{{ history }}"}
+_BODY = {
+    "question": "{{ question }}",
+    "system_prompt": "{{ system_prompt }}",
+    "history": "{{ history }}",
+}
 _EXPRESSIONS = ("answer", "usage", "dollars", "tool_calls", "model")
 _SHOWN = 500  # characters of an answer that cannot be used
 _CONNECT_SECONDS = 20.0
@@ -39,35 +43,45 @@ class Http:
     """A service that answers over HTTP.
 
     `body` and `query` are templates over `question`, `system_prompt`, `history`, `materials`,
-    `sample`, `metadata`, `condition`, `repetition`, `turn`, `seed` and `mcp_servers`; a
-    variable alone in a value keeps its type. `answer` and similar options are JMESPath expressions over
-    the response. Redirects are not followed, so headers go nowhere else.
+    `sample`, `metadata`, `condition`, `repetition`, `turn`, `seed` and `mcp_servers`; a variable
+    alone in a value keeps its type. `answer` and similar options are JMESPath expressions over the
+    response. Redirects are not followed, so headers go nowhere else.
     """
 
     class Options(BaseModel):
-        """Without `answer`, the response is taken as a `command` agent's output: text, or an object with `text`."""
+        """Without `answer`, the response is taken as a `command` agent's output: text, or an object
+        with `text`.
+        """
 
         model_config = Strictly
 
-        url: Address = Field(description="where the question is sent, e.g. http://localhost:8000/ask")
+        url: Address = Field(
+            description="where the question is sent, e.g. http://localhost:8000/ask"
+        )
         method: Literal["GET", "POST", "PUT", "PATCH"] = "POST"  # GET sends no body
         headers: dict[str, Text] = {}  # sent with each request
         query: dict[str, Text] = {}  # parameters of the address
         body: Any = None  # null: question, system_prompt and history, as one object; none for GET
         answer: Name | None = None  # JMESPath: the text
-        usage: Name | None = None  # JMESPath: an object with input_tokens (or prompt_tokens), output_tokens, …
+        # JMESPath: an object with input_tokens (or prompt_tokens), output_tokens, …
+        usage: Name | None = None
         dollars: Name | Number | None = None  # JMESPath, or what each request costs
-        tool_calls: Name | None = None  # JMESPath: a list of objects with tool (or name), server, input, result, error
+        # JMESPath: a list of objects with tool (or name), server, input, result, error
+        tool_calls: Name | None = None
         model: Name | None = None  # JMESPath: the model that answered
-        timeout_seconds: Seconds | None = None  # of one request; null: only the attempt's limit applies
-        max_response_bytes: Count = Field(default=10_000_000, ge=1)  # a longer response ends the attempt
+        # of one request; null: only the attempt's limit applies
+        timeout_seconds: Seconds | None = None
+        # a longer response ends the attempt
+        max_response_bytes: Count = Field(default=10_000_000, ge=1)
 
         @field_validator("body", "query")
         @classmethod
         def _names_are_known(cls, template: object) -> object:
             for name in _names(template):
                 if name.partition(".")[0] not in _FIELDS:
-                    raise ValueError(f"there is no value called '{name}'{did_you_mean(name, _FIELDS)}")
+                    raise ValueError(
+                        f"there is no value called '{name}'{did_you_mean(name, _FIELDS)}"
+                    )
             return template
 
         @field_validator(*_EXPRESSIONS)
@@ -76,7 +90,12 @@ class Http:
             try:
                 _compiled(expression)
             except ValueError as error:
-                words = str(error).splitlines()[0].removeprefix("Invalid jmespath expression: ").rstrip(":")
+                words = (
+                    str(error)
+                    .splitlines()[0]
+                    .removeprefix("Invalid jmespath expression: ")
+                    .rstrip(":")
+                )
                 raise ValueError(f"is not a JMESPath expression: {words}") from None
             except ImportError:
                 pass  # reported when the agent is created
@@ -121,8 +140,12 @@ class Http:
         number: int,
     ) -> Reply:
         """The service's response."""
-        question, past = prompt_and_history(sample, turn, history, remembers=self._remembers, bare=self._bare)
-        values = trial_values(condition, sample, trial, number, folder=self._folder, toolbox=self._toolbox)
+        question, past = prompt_and_history(
+            sample, turn, history, remembers=self._remembers, bare=self._bare
+        )
+        values = trial_values(
+            condition, sample, trial, number, folder=self._folder, toolbox=self._toolbox
+        )
         values |= {"question": question, "history": past}
         pace = limiter("http", self._options.url)
         async with pace.slot():
@@ -134,7 +157,9 @@ class Http:
                     pace.refused(fault.retry_after)
                 raise
             pace.success()
-        return msgspec.structs.replace(self._read(text), milliseconds=round((monotonic() - started) * 1000, 3))
+        return msgspec.structs.replace(
+            self._read(text), milliseconds=round((monotonic() - started) * 1000, 3)
+        )
 
     async def _send(self, values: JsonObject) -> str:
         import httpx2
@@ -145,19 +170,28 @@ class Http:
         body = fill_body(self._body, values, place="agent.body") if self._body is not None else None
         content = json.dumps(body).encode() if body is not None else None
         kind = {"content-type": "application/json"} if content is not None else {}
-        query = {key: fill(text, values, place=f"agent.query.{key}") for key, text in options.query.items()}
+        query = {
+            key: fill(text, values, place=f"agent.query.{key}")
+            for key, text in options.query.items()
+        }
         timeout = httpx2.Timeout(options.timeout_seconds, connect=_CONNECT_SECONDS)
         try:
             async with self._client.stream(
-                options.method, options.url, params=query or None, headers={**kind, **options.headers},
-                content=content, timeout=timeout,
-            ) as response:  # fmt: skip
+                options.method,
+                options.url,
+                params=query or None,
+                headers={**kind, **options.headers},
+                content=content,
+                timeout=timeout,
+            ) as response:
                 return await self._received(response)
         except httpx2.TimeoutException as error:
             message = f"the service gave nothing in time ({type(error).__name__}; timeout_seconds)"
             raise LimitReached("timeout", message) from error
         except httpx2.TransportError as error:
-            raise InfrastructureFault("network", f"{type(error).__name__}: {error}", retriable=True) from error
+            raise InfrastructureFault(
+                "network", f"{type(error).__name__}: {error}", retriable=True
+            ) from error
 
     async def _received(self, response: httpx2.Response) -> str:
         parts = []
@@ -167,14 +201,23 @@ class Http:
             size += len(part)
             if size > self._options.max_response_bytes:
                 limit = self._options.max_response_bytes
-                raise LimitReached("output_too_long", f"more than {limit} bytes in the response (max_response_bytes)")
+                raise LimitReached(
+                    "output_too_long",
+                    f"more than {limit} bytes in the response (max_response_bytes)",
+                )
         text = b"".join(parts).decode(response.encoding or "utf-8", "replace")
         if response.status_code >= 400:
-            message = f"HTTP {response.status_code}: {self._redact(text)[:_SHOWN].strip() or response.reason_phrase}"
+            message = (
+                f"HTTP {response.status_code}: "
+                f"{self._redact(text)[:_SHOWN].strip() or response.reason_phrase}"
+            )
             raise from_status(response.status_code, message, wait=retry_after(response.headers))
         if response.status_code >= 300:
             where = response.headers.get("location", "elsewhere")
-            message = f"HTTP {response.status_code}: redirects to {where}, which is not followed; give that as url"
+            message = (
+                f"HTTP {response.status_code}: redirects to {where}, which is not followed; give "
+                f"that as url"
+            )
             raise InfrastructureFault("redirect", message)
         return text
 
@@ -182,13 +225,17 @@ class Http:
         try:
             response = json.loads(text)
         except ValueError as error:
-            if any(self._find.values()) or text.lstrip().startswith("{"):  # not plain text, but a truncated object
+            # not plain text, but a truncated object
+            if any(self._find.values()) or text.lstrip().startswith("{"):
                 message = f"the response is not JSON ({error}): {self._redact(text)[:_SHOWN]}"
                 raise AgentFault("bad_json", message, retriable=True) from error
             response = text
         if self._find["answer"] is None and isinstance(response, (bool, int, float)):
-            response = text.strip()  # a body such as 42, 1.50 or true is the answer as it is written
-        values = {name: find.search(response) for name, find in self._find.items() if find is not None}
+            # a body such as 42, 1.50 or true is the answer as it is written
+            response = text.strip()
+        values = {
+            name: find.search(response) for name, find in self._find.items() if find is not None
+        }
         reply = self._answered(values.get("answer"), response)
         dollars = values.get("dollars", self._options.dollars)
         counted = values.get("usage")
@@ -199,25 +246,37 @@ class Http:
             "tool_calls": _tool_calls(values.get("tool_calls")),
             "model": values.get("model"),
         }
-        return msgspec.structs.replace(reply, **{key: value for key, value in known.items() if value is not None})
+        return msgspec.structs.replace(
+            reply, **{key: value for key, value in known.items() if value is not None}
+        )
 
     def _answered(self, answer: object, response: object) -> Reply:
         if self._find["answer"] is None:
             reply = reply_from(response, self.unread)
             if reply.text.strip():
                 return reply
-            raise AgentFault("empty_output", "the service answered with an empty text", retriable=True)
+            raise AgentFault(
+                "empty_output", "the service answered with an empty text", retriable=True
+            )
         if answer is None or answer == "":
             shown = self._redact(json.dumps(response, ensure_ascii=False))[:_SHOWN]
             message = f"`answer` ({self._options.answer}) finds nothing in the response: {shown}"
             raise AgentFault("no_answer", message, retriable=True)
-        return Reply(text=answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False))
+        return Reply(
+            text=answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+        )
 
 
 def _names(template: object) -> list[str]:
     if isinstance(template, str):
         return list(names(template))
-    inner = template.values() if isinstance(template, Mapping) else template if isinstance(template, list) else ()
+    inner = (
+        template.values()
+        if isinstance(template, Mapping)
+        else template
+        if isinstance(template, list)
+        else ()
+    )
     return [name for part in inner for name in _names(part)]
 
 
@@ -239,7 +298,13 @@ def _tool_calls(reported: object) -> tuple[ToolCall, ...] | None:
             given = call.get("input", call.get("arguments"))
             server = call.get("server")
             took = call.get("milliseconds")
-            arguments = dict(given) if isinstance(given, Mapping) else {} if given is None else {"value": given}
+            arguments = (
+                dict(given)
+                if isinstance(given, Mapping)
+                else {}
+                if given is None
+                else {"value": given}
+            )
             calls.append(
                 ToolCall(
                     tool=str(call.get("tool", call.get("name", ""))),
@@ -254,4 +319,6 @@ def _tool_calls(reported: object) -> tuple[ToolCall, ...] | None:
 
 
 def _text(value: object) -> str | None:
-    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return (
+        value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    )

@@ -22,23 +22,28 @@ __all__ = ["Python"]
 
 
 class Python:
-    """A function such as `answer(question, system_prompt)`, sync or async, or an object with `session` or `ask`.
+    """A function such as `answer(question, system_prompt)`, sync or async, or an object with
+    `session` or `ask`.
 
-    Arguments are bound by name: `question`, `system_prompt`, `mcp_servers`, `history`, `messages`, `materials`,
-    `metadata`, `sample`, `sample_id`, `condition`, `repetition`, `turn`, `seed`, `workspace` (a path), and usual
-    other names. The function may return a text, a mapping, a `karat.Reply`, or the result of pydantic-ai,
-    LangChain, LangGraph or the OpenAI Agents SDK. A sync function runs on its own thread; a timeout abandons it.
+    Arguments are bound by name: `question`, `system_prompt`, `mcp_servers`, `history`, `messages`,
+    `materials`, `metadata`, `sample`, `sample_id`, `condition`, `repetition`, `turn`, `seed`,
+    `workspace` (a path), and usual other names. The function may return a text, a mapping, a
+    `karat.Reply`, or the result of pydantic-ai, LangChain, LangGraph or the OpenAI Agents SDK. A
+    sync function runs on its own thread; a timeout abandons it.
     """
 
     class Options(BaseModel):
         model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
         target: Any = Field(
-            description="module:name of a function, a class or an object; from Python, the thing itself"
+            description=(
+                "module:name of a function, a class or an object; from Python, the thing itself"
+            )
         )
 
         allow_golden: bool = Field(
-            default=False, description="whether `sample` holds golden answers; every report then states it"
+            default=False,
+            description="whether `sample` holds golden answers; every report then states it",
         )
 
         @field_validator("target")
@@ -48,8 +53,14 @@ class Python:
                 module, colon, name = target.partition(":")
                 if not (colon and module and name):
                     raise ValueError('want "module:function"')
-            elif not callable(target) and not hasattr(target, "session") and not hasattr(target, "ask"):
-                raise ValueError('want "module:function", a function, or an object with `session` or `ask`')
+            elif (
+                not callable(target)
+                and not hasattr(target, "session")
+                and not hasattr(target, "ask")
+            ):
+                raise ValueError(
+                    'want "module:function", a function, or an object with `session` or `ask`'
+                )
             return target
 
     connects_itself = True  # to its MCP servers: recorded or replayed, through karat's proxy
@@ -64,7 +75,9 @@ class Python:
         if not hasattr(target, "session") and _asks_by_name(target):
             target = target.ask
         if not (hasattr(target, "session") or hasattr(target, "ask") or callable(target)):
-            raise BadPlugin(str(options.target), "want a function, or an object with `session` or `ask`")
+            raise BadPlugin(
+                str(options.target), "want a function, or an object with `session` or `ask`"
+            )
         if not (hasattr(target, "session") or hasattr(target, "ask")):
             target = _Function(target, setting)
         self.takes: Collection[str] | None = getattr(target, "takes", None)
@@ -75,7 +88,12 @@ class Python:
         self._agent = as_agent(target)
 
     def session(
-        self, condition: Condition, sample: Sample, trial: Trial, first: int, workspace: Workspace | None
+        self,
+        condition: Condition,
+        sample: Sample,
+        trial: Trial,
+        first: int,
+        workspace: Workspace | None,
     ) -> AbstractAsyncContextManager[Session]:
         return self._agent.session(trial, first, workspace)
 
@@ -99,7 +117,9 @@ class _Function:
         self._waits = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
         self._shared_clients = _SharedClients(waits=self._waits)
         if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
-            raise BadPlugin(self.shown, "it yields its answer in pieces; return the whole text instead")
+            raise BadPlugin(
+                self.shown, "it yields its answer in pieces; return the whole text instead"
+            )
 
     def aclose(self) -> None:
         self._threads.close()
@@ -115,20 +135,35 @@ class _Function:
         workspace: Workspace | None,
     ) -> Reply:
         if self._binding.takes <= _PLAIN and sample.materials is None:
-            known: JsonObject = {"question": turn.question, "system_prompt": condition.system_prompt}
+            known: JsonObject = {
+                "question": turn.question,
+                "system_prompt": condition.system_prompt,
+            }
         else:
             # Every value that a function may ask for, by its documented name.
             takes = self._binding.takes
             remembers = bool(takes & {"history", "chat_history", "messages"})
-            question, past = prompt_and_history(sample, turn, history, remembers=remembers, bare="materials" in takes)
+            question, past = prompt_and_history(
+                sample, turn, history, remembers=remembers, bare="materials" in takes
+            )
             chat: list[dict[str, str]] = []
             for earlier in past:
-                chat += [_message("user", earlier["question"]), _message("assistant", earlier["answer"])]
+                chat += [
+                    _message("user", earlier["question"]),
+                    _message("assistant", earlier["answer"]),
+                ]
             opening = condition.system_prompt if "system_prompt" not in takes else None
             messages = [*([_message("system", opening)] if opening else []), *chat]
             messages += [_message("user", question)] if "question" not in takes else []
-            known = trial_values(condition, sample, trial, number, folder=self._folder, toolbox=self._toolbox)
-            known |= {"question": question, "history": past, "chat_history": chat, "messages": messages}
+            known = trial_values(
+                condition, sample, trial, number, folder=self._folder, toolbox=self._toolbox
+            )
+            known |= {
+                "question": question,
+                "history": past,
+                "chat_history": chat,
+                "messages": messages,
+            }
             known |= {"sample": sample, "sample_id": sample.id}
             known["workspace"] = None if workspace is None else workspace.path
         positional, keywords = self._binding.arguments(known)
@@ -151,10 +186,16 @@ _PLAIN = frozenset(("question", "system_prompt"))
 
 _SHARED = (
     *("event loop is closed", "attached to a different loop", "bound to a different event loop"),
-    *("event loop is already running", "called from a running event loop", "no current event loop in thread"),
+    *(
+        "event loop is already running",
+        "called from a running event loop",
+        "no current event loop in thread",
+    ),
     "can only be used in that same thread",
 )
-"""What asyncio and sqlite3 say of an object that is used outside the event loop or thread it was made for."""
+"""What asyncio and sqlite3 say of an object that is used outside the event loop or thread it was
+made for.
+"""
 
 _LONGEST_CHAIN = 10  # causes
 
@@ -166,19 +207,25 @@ class _SharedClients:
         self._advice = (
             "create the client inside the function, and `await` the client's async method"
             if waits
-            else "each call of a plain function runs on one of several threads: create the client inside the function, "
-            "or make the function `async def`"
+            else "each call of a plain function runs on one of several threads: create the client "
+            "inside the function, or make the function `async def`"
         )
 
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> None:
         if not isinstance(error, Exception) or isinstance(error, TrialFault):
             return
         cause: BaseException = error
         for _ in range(_LONGEST_CHAIN):  # clients wrap it in their own error
-            message = described(cause) if type(cause).__name__ in ("RuntimeError", "ProgrammingError") else ""
+            message = (
+                described(cause)
+                if type(cause).__name__ in ("RuntimeError", "ProgrammingError")
+                else ""
+            )
             if any(words in message.lower() for words in _SHARED):
                 raise AgentFault("crash", f"{message} ({self._advice})", retriable=True) from error
             cause = cause.__cause__ or cause.__context__ or error
@@ -191,7 +238,15 @@ def _message(role: str, content: str) -> dict[str, str]:
 # Names are compared in lower case and without underscores: userQuery is user_query.
 _NAMES: dict[str, tuple[str, ...]] = {
     "question": (
-        *("question", "query", "prompt", "user_query", "user_question", "user_prompt", "user_input"),
+        *(
+            "question",
+            "query",
+            "prompt",
+            "user_query",
+            "user_question",
+            "user_prompt",
+            "user_input",
+        ),
         *("user_message", "input", "input_text", "message", "text", "task", "q"),
     ),
     "system_prompt": (
@@ -201,7 +256,13 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "mcp_servers": ("mcp_servers", "tools", "servers", "mcp", "mcp_config"),
     "history": ("history", "past_turns", "previous_turns"),
     "chat_history": (
-        *("chat_history", "message_history", "conversation_history", "past_messages", "previous_messages"),
+        *(
+            "chat_history",
+            "message_history",
+            "conversation_history",
+            "past_messages",
+            "previous_messages",
+        ),
     ),
     "messages": ("messages", "chat_messages"),
     "materials": ("materials", "document"),
@@ -214,7 +275,9 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "seed": ("seed", "random_seed"),
     "workspace": ("workspace",),
 }
-"""Value → the names under which a function may ask for it; the first is the one that the documentation uses."""
+"""Value → the names under which a function may ask for it; the first is the one that the
+documentation uses.
+"""
 
 _SHOWN = 4  # names of one value that a message lists
 _KEYWORDS = ("system_prompt", "mcp_servers", "history")
@@ -226,16 +289,23 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 class _Binding:
     """A function's parameters, each with the value that it gets. Made by `_bind`."""
 
-    def __init__(self, signature: inspect.Signature, values: Mapping[str, str], *, question_last: bool) -> None:
+    def __init__(
+        self, signature: inspect.Signature, values: Mapping[str, str], *, question_last: bool
+    ) -> None:
         self._parameters = list(signature.parameters.values())
         self._values = dict(values)  # parameter → value
         self._question_last = question_last  # *args gets the question
         spare = any(parameter.kind is parameter.VAR_KEYWORD for parameter in self._parameters)
         self._keywords = tuple(name for name in _KEYWORDS if spare and name not in values.values())
-        self.takes = frozenset([*values.values(), *self._keywords, *(["question"] if question_last else [])])
+        self.takes = frozenset(
+            [*values.values(), *self._keywords, *(["question"] if question_last else [])]
+        )
 
     def arguments(self, known: JsonObject) -> tuple[list[object], JsonObject]:
-        """The positional and keyword arguments of one call. A default is kept if the condition gives no value."""
+        """The positional and keyword arguments of one call.
+
+        A default is kept if the condition gives no value.
+        """
         positional: list[object] = []
         keywords: JsonObject = {}
         for parameter in self._parameters:
@@ -263,15 +333,23 @@ def _bind(function: Callable[..., object]) -> _Binding:
     try:
         signature = inspect.signature(function)
     except (ValueError, TypeError) as error:
-        raise BadPlugin(shown, "its parameters cannot be seen; wrap it in a plain function") from error
+        raise BadPlugin(
+            shown, "its parameters cannot be seen; wrap it in a plain function"
+        ) from error
     parameters = [
         parameter
         for parameter in signature.parameters.values()
         if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
     ]
     kinds = {parameter.kind for parameter in signature.parameters.values()}
-    if not parameters and kinds == {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}:
-        raise BadPlugin(shown, "its parameters are hidden by a decorator; put functools.wraps on the inner function")
+    if not parameters and kinds == {
+        inspect.Parameter.VAR_POSITIONAL,
+        inspect.Parameter.VAR_KEYWORD,
+    }:
+        raise BadPlugin(
+            shown,
+            "its parameters are hidden by a decorator; put functools.wraps on the inner function",
+        )
     values, faults = _by_name(parameters)
     question_last = False
     if "question" not in values.values():
@@ -287,20 +365,27 @@ def _bind(function: Callable[..., object]) -> _Binding:
         for parameter in parameters
         if parameter.name not in values and parameter.default is parameter.empty
     ]
-    faults += [_unknown(name) for name in unbound if not any(f"'{name}'" in fault for fault in faults)]
+    faults += [
+        _unknown(name) for name in unbound if not any(f"'{name}'" in fault for fault in faults)
+    ]
     if faults:
         rows = []
         for value, names in _NAMES.items():
             others = [name for name in names if name != value][:_SHOWN]
             rows.append(f"{value} ({', '.join(others)})" if others else value)
         raise BadPlugin(
-            shown, "\n  ".join(["its arguments cannot be bound", *faults, f"It may name: {', '.join(rows)}."])
+            shown,
+            "\n  ".join(
+                ["its arguments cannot be bound", *faults, f"It may name: {', '.join(rows)}."]
+            ),
         )
     return _Binding(signature, values, question_last=question_last)
 
 
 def _asks_by_name(agent: object) -> bool:
-    """Whether its `ask` names its arguments as a function does, instead of following an agent's protocol."""
+    """Whether its `ask` names its arguments as a function does, instead of following an agent's
+    protocol.
+    """
     ask = getattr(agent, "ask", None)
     if not callable(ask):
         return False
@@ -326,7 +411,9 @@ def _written(function: Callable[..., object]) -> str:
 
 
 def _by_name(parameters: Iterable[inspect.Parameter]) -> tuple[dict[str, str], list[str]]:
-    """Parameter → value for every parameter whose name is known, and which of them contradict each other."""
+    """Parameter → value for every parameter whose name is known, and which of them contradict each
+    other.
+    """
     claims: dict[str, list[inspect.Parameter]] = {}
     either: list[inspect.Parameter] = []
     for parameter in parameters:
@@ -336,7 +423,11 @@ def _by_name(parameters: Iterable[inspect.Parameter]) -> tuple[dict[str, str], l
         elif meant:
             either.append(parameter)
     for parameter in either:  # `prompt` is the question, or the system prompt next to a question
-        value = "system_prompt" if "question" in claims and "system_prompt" not in claims else "question"
+        value = (
+            "system_prompt"
+            if "question" in claims and "system_prompt" not in claims
+            else "question"
+        )
         claims.setdefault(value, []).append(parameter)
     values: dict[str, str] = {}
     faults = []
@@ -350,8 +441,12 @@ def _by_name(parameters: Iterable[inspect.Parameter]) -> tuple[dict[str, str], l
     return values, faults
 
 
-def _first_free(parameters: Iterable[inspect.Parameter], values: Mapping[str, str]) -> inspect.Parameter | None:
-    """The parameter for the question if none has such a name: required, or the function's very first."""
+def _first_free(
+    parameters: Iterable[inspect.Parameter], values: Mapping[str, str]
+) -> inspect.Parameter | None:
+    """The parameter for the question if none has such a name: required, or the function's very
+    first.
+    """
     positional = [parameter for parameter in parameters if parameter.kind in _POSITIONAL]
     free = [parameter for parameter in positional if parameter.name not in values]
     required = [parameter for parameter in free if parameter.default is parameter.empty]
@@ -362,7 +457,10 @@ def _first_free(parameters: Iterable[inspect.Parameter], values: Mapping[str, st
 
 def _unknown(name: str) -> str:
     known = [known for names in _NAMES.values() for known in names]
-    return f"no value is called '{name}'{did_you_mean(name, known, listing=False)}; rename it or give it a default"
+    return (
+        f"no value is called '{name}'{did_you_mean(name, known, listing=False)}; rename it or "
+        f"give it a default"
+    )
 
 
 def _normalized(name: str) -> str:

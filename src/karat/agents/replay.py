@@ -31,32 +31,45 @@ class _Options(BaseModel):
     path: str = Field(description="a file of answers, or the folder of a karat run")
     id_key: str | list[str] | None = Field(
         default="id",
-        description="column with the sample's id; several: rows that agree in all of them are one sample, and samples "
-        "are numbered from 0; null: the row's number from 0",
+        description="column with the sample's id; several: rows that agree in all of them are one "
+        "sample, and samples are numbered from 0; null: the row's number from 0",
     )
     answer_key: str | list[str] = Field(
         default="answer",
         min_length=1,
-        description="column with the text of the answer; several: each is a condition, named after its column",
+        description=(
+            "column with the text of the answer; several: each is a condition, named after its "
+            "column"
+        ),
     )
     condition_key: str | list[str] | None = Field(
         default="condition",
-        description="column with the condition, or several that name it together; rows without it serve all; null: "
-        "there is none",
+        description="column with the condition, or several that name it together; rows without it "
+        "serve all; null: there is none",
     )
     repetition_key: str = Field(
         default="repetition",
-        description="column with the repetition: its different values are numbered; without it rows count up",
+        description=(
+            "column with the repetition: its different values are numbered; without it rows count "
+            "up"
+        ),
     )
-    skip: Literal["unreadable"] | None = Field(default=None, description="leave unreadable rows out, and count them")
+    skip: Literal["unreadable"] | None = Field(
+        default=None, description="leave unreadable rows out, and count them"
+    )
     reuse: bool = Field(default=False, description="one recorded answer serves every repetition")
-    latency_seconds: float = Field(default=0.0, ge=0.0, description="wait before each answer, to rehearse a slow agent")
+    latency_seconds: float = Field(
+        default=0.0, ge=0.0, description="wait before each answer, to rehearse a slow agent"
+    )
 
 
 def _options() -> type[_Options]:
     """With a key for each dataset kind whose recorded answers have their own file format."""
     columns: dict[str, Any] = {
-        kind.answer_file.option: (kind.recorded_columns() | None, Field(default=None, description=description))
+        kind.answer_file.option: (
+            kind.recorded_columns() | None,
+            Field(default=None, description=description),
+        )
         for kind in installed().values()
         if kind.answer_file is not None and (description := inspect.getdoc(kind.recorded_columns()))
     }
@@ -66,20 +79,21 @@ def _options() -> type[_Options]:
 class Replay:
     """Answers from a file (JSONL, CSV, JSON, Parquet) or from another karat run.
 
-    Repetition r of a sample gets its r-th recorded answer; what was not recorded stays missing, unless `reuse` lets
-    one answer serve every repetition.
+    Repetition r of a sample gets its r-th recorded answer; what was not recorded stays missing,
+    unless `reuse` lets one answer serve every repetition.
 
     With `turns` the file has one row per turn. A turn without a row then has an empty answer:
     it is wrong, and its conversation continues.
 
-    With `participants` it has a row for each task or round of a human study's participants. A task or round without
-    a row is not answered; a participant without rows is missing.
+    With `participants` it has a row for each task or round of a human study's participants. A task
+    or round without a row is not answered; a participant without rows is missing.
     """
 
     Options = _options()
 
     offline = True
-    context = ("skills", "plugins", "instructions", "workspace", "tools")  # the answers may have been made with any
+    # the answers may have been made with any
+    context = ("skills", "plugins", "instructions", "workspace", "tools")
     indifferent = ("latency_seconds", "path")  # the answers themselves matter, not their location
     columns: Mapping[str, tuple[str, ...]] = {  # option → what a column of such a file can hold
         kind.answer_file.option: tuple(kind.recorded_columns().model_fields)
@@ -95,13 +109,19 @@ class Replay:
             beside = setting.folder / path
             path = beside if beside.exists() else path
         for kind in installed().values():
-            columns = getattr(options, kind.answer_file.option) if kind.answer_file is not None else None
+            columns = (
+                getattr(options, kind.answer_file.option) if kind.answer_file is not None else None
+            )
             if columns is not None:
                 self._recorded = kind.recorded(path, columns)
                 return
         if (path / "run.json").exists():
             named = Columns(
-                id=("sample",), answers=(), condition=("condition",), repetition="repetition", of_karat=True
+                id=("sample",),
+                answers=(),
+                condition=("condition",),
+                repetition="repetition",
+                of_karat=True,
             )
             run = RunFolder.open(path)
             self._rows: OffsetRows | TableRows = OffsetRows(run.journal, named, run=run)
@@ -138,24 +158,32 @@ class Replay:
         asked = 1 if self._options.reuse else repetitions
         return self._recorded.census(samples, conditions=conditions, repetitions=asked)
 
-    def source_notes(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> dict[str, str]:
+    def source_notes(
+        self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int
+    ) -> dict[str, str]:
         """What `run.json` keeps of the file in addition to `source`."""
         if self._recorded is None:
-            sentences = [text for text in (self._rows.left_out, self._rows.keys.copies.sentence()) if text]
+            sentences = [
+                text for text in (self._rows.left_out, self._rows.keys.copies.sentence()) if text
+            ]
             return {"faults": f"the file of answers: {'; '.join(sentences)}"} if sentences else {}
         asked = 1 if self._options.reuse else repetitions
         return self._recorded.notes(samples, conditions=conditions, repetitions=asked)
 
     @property
     def never_made(self) -> Callable[[Trial], bool] | None:
-        """Whether a trial is a further repetition of a question that was answered less often than others.
+        """Whether a trial is a further repetition of a question that was answered less often than
+        others.
 
-        None: all were answered equally often, or rows number their repetitions and so say which there should be.
+        None: all were answered equally often, or rows number their repetitions and so say which
+        there should be.
         """
         if self._recorded is not None or self._options.reuse or not self._rows.keys.uneven:
             return None
         known = range(1, self.repetitions)
-        return lambda trial: trial.repetition in known and self._row(trial, trial.repetition) is None
+        return lambda trial: (
+            trial.repetition in known and self._row(trial, trial.repetition) is None
+        )
 
     async def ask(
         self,
@@ -186,7 +214,8 @@ class Replay:
             replies: list[Any] = row["replies"]
             if turn >= len(replies):
                 raise AgentFault(
-                    "not_recorded", f"{self._rows.path.name} holds {len(replies)} turns, asked for {turn + 1}"
+                    "not_recorded",
+                    f"{self._rows.path.name} holds {len(replies)} turns, asked for {turn + 1}",
                 )
             return msgspec.convert(replies[turn], Reply)
         columns = _names(self._options.answer_key)
@@ -208,7 +237,9 @@ _COSTS = {"dollars": 1.0, "cost_usd": 1.0, "cost": 1.0}
 
 
 def _recorded(row: AnswerRow, columns: Mapping[str, float]) -> float | None:
-    """The first of these columns that holds a number of at least 0, times its unit; None if none does."""
+    """The first of these columns that holds a number of at least 0, times its unit; None if none
+    does.
+    """
     for name, unit in columns.items():
         try:
             value = float(row[name]) * unit
@@ -235,7 +266,9 @@ def _columns(options: _Options) -> Columns:
 
 
 def _refuse_unnamed_conditions(rows: OffsetRows | TableRows, options: _Options) -> None:
-    """Raises BadDataset if rows of one sample name different models, say, in a column that no option names."""
+    """Raises BadDataset if rows of one sample name different models, say, in a column that no
+    option names.
+    """
     ids = _names(options.id_key)
     used = (*ids, *_names(options.answer_key), options.repetition_key)
     columns = condition_columns(rows, lambda row: key_of(row, ids), used=used)
@@ -243,7 +276,8 @@ def _refuse_unnamed_conditions(rows: OffsetRows | TableRows, options: _Options) 
         return
     named = ", ".join(columns)
     message = (
-        f"rows differ in '{named}': set `agent.condition_key: {named if len(columns) == 1 else f'[{named}]'}` and name "
-        "the conditions after its values, or set `agent.condition_key: null` if the rows are repetitions"
+        f"rows differ in '{named}': set `agent.condition_key: "
+        f"{named if len(columns) == 1 else f'[{named}]'}` and name the conditions after its "
+        f"values, or set `agent.condition_key: null` if the rows are repetitions"
     )
     raise BadDataset(rows.path, [Fault(place="agent.condition_key", message=message)])

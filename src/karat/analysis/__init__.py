@@ -73,7 +73,8 @@ __all__ = [
 ]
 
 __getattr__, __dir__ = lazy(
-    __name__, {"comparison": "Comparison", "compare_runs": "compare", "details": "TrialRecord trials"}
+    __name__,
+    {"comparison": "Comparison", "compare_runs": "compare", "details": "TrialRecord trials"},
 )
 
 
@@ -90,10 +91,11 @@ def summarize(
     """Every number of a run, finished or not.
 
     `scorings`: scorer → scoring digest (or its beginning) to show instead of the newest.
-    `allow_code`: human studies may run their own code, their `reducer`, from its original folder; "changed": even
-    if it has changed since the run was made.
-    `pairs`: "baseline" compares each condition with `baseline` (default: the experiment's `baseline`, else its
-    first condition) and with the best on the metric, "all" compares every pair; p-values are adjusted over all shown.
+    `allow_code`: human studies may run their own code, their `reducer`, from its original folder;
+    "changed": even if it has changed since the run was made.
+    `pairs`: "baseline" compares each condition with `baseline` (default: the experiment's
+    `baseline`, else its first condition) and with the best on the metric, "all" compares every
+    pair; p-values are adjusted over all shown.
     `right`: for conversations, the match that makes a turn right; None: the run's own.
     The journal is streamed; memory grows by a few bytes per planned trial
     and by about twenty per score. Raises BadRun for a damaged run, BadOption for a
@@ -102,8 +104,12 @@ def summarize(
     if not 0 < level < 1:
         raise BadOption("level", f"must lie between 0 and 1, got {level}")
     with trusted(run):
-        compared = _Asked(_baseline(run, baseline), pairs == "all", *kind_of(run.info.kind).right_rule(run, right))
-        return _with_problems(run, _with_repeats(_summary(run, scorings or {}, level, compared, allow_code)))
+        compared = _Asked(
+            _baseline(run, baseline), pairs == "all", *kind_of(run.info.kind).right_rule(run, right)
+        )
+        return _with_problems(
+            run, _with_repeats(_summary(run, scorings or {}, level, compared, allow_code))
+        )
 
 
 class _Asked(NamedTuple):
@@ -116,13 +122,16 @@ class _Asked(NamedTuple):
 
 
 def _with_repeats(summary: Summary) -> Summary:
-    """The summary, with the chance that a repeat gives the same verdict added to each difference."""
+    """The summary, with the chance that a repeat gives the same verdict added to each
+    difference.
+    """
     if not summary.differences:
         return summary
     from karat.analysis.planning import would_repeat
     from karat.analysis.units import units_of
 
-    side = cache(partial(units_of, summary))  # with every pair, a condition is compared with all others
+    # with every pair, a condition is compared with all others
+    side = cache(partial(units_of, summary))
     differences = []
     for pair in summary.differences:
         units = side(pair.a, pair.metric), side(pair.b, pair.metric)
@@ -132,18 +141,32 @@ def _with_repeats(summary: Summary) -> Summary:
 
 
 def _with_problems(run: RunFolder, summary: Summary) -> Summary:
-    """The summary, headed by the conditions whose MCP servers were not used: it says nothing about their effect."""
-    unknown = {use.condition for use in summary.contexts if use.kind == "server" and use.used is None}
+    """The summary, headed by the conditions whose MCP servers were not used: it says nothing about
+    their effect.
+    """
+    unknown = {
+        use.condition for use in summary.contexts if use.kind == "server" and use.used is None
+    }
     info = run.widened_info()
-    problems = server_problems(summary.accounts, info.condition_servers, unknown, measures_calls=info.measures_calls)
+    problems = server_problems(
+        summary.accounts, info.condition_servers, unknown, measures_calls=info.measures_calls
+    )
     offered = [use for use in summary.contexts if not (info.measures_calls and use.only_failed)]
-    summary = structs.replace(summary, warnings=(*use_warnings(offered, problems), *summary.warnings))
+    summary = structs.replace(
+        summary, warnings=(*use_warnings(offered, problems), *summary.warnings)
+    )
     if not problems:
         return summary
     names, words = {problem.condition for problem in problems}, server_warnings(problems)
     differences = tuple(unmeasured(difference, names) for difference in summary.differences)
-    gates = "`require_mcp_tool_use` and `require_mcp_tool_success` of the condition make such answers failures"
-    advice = [f" (see Failures); {gates}" if problem.answers or problem.calls else "" for problem in problems]
+    gates = (
+        "`require_mcp_tool_use` and `require_mcp_tool_success` of the condition make such answers "
+        "failures"
+    )
+    advice = [
+        f" (see Failures); {gates}" if problem.answers or problem.calls else ""
+        for problem in problems
+    ]
     finding = summary.headline
     if differences != summary.differences:
         finding = main_finding(differences, summary.metrics, unit=kind_of(summary.kind).unit)
@@ -160,23 +183,40 @@ def _baseline(run: RunFolder, name: str | None) -> str:
     """The condition that the others are compared with."""
     conditions, choice = plan_of(run).conditions, run.info.experiment.get("baseline")
     if name is not None and name not in conditions:
-        raise BadOption("baseline", f"run {run.info.run} has no condition '{name}'{did_you_mean(name, conditions)}")
+        raise BadOption(
+            "baseline",
+            f"run {run.info.run} has no condition '{name}'{did_you_mean(name, conditions)}",
+        )
     wanted = name if name is not None else choice.value if choice is not None else None
-    return wanted if wanted in conditions else conditions[0]  # a partial run may lack the one in the file
+    # a partial run may lack the one in the file
+    return wanted if wanted in conditions else conditions[0]
 
 
-def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _Asked, code: AllowCode) -> Summary:
+def _summary(
+    run: RunFolder, scorings: Mapping[str, str], level: float, asked: _Asked, code: AllowCode
+) -> Summary:
     # The status is read first, so that a run that ends meanwhile counts as running.
     status, info, index, scorers = run.status(), run.info, read_index(run), run.scorers()
     shown = index.shown(scorings)
     rows, total = accounts(index, ended := outcome(index, shown))
     failures = failure_kinds(index, ended)
-    first = [*_server_warnings(run, rows, failures), *_warnings(run, index, status, total, ended.waiting)]
+    first = [
+        *_server_warnings(run, rows, failures),
+        *_warnings(run, index, status, total, ended.waiting),
+    ]
     stopping = stopping_of(index, level=level)
     given = AnalysisInput(
-        run=run, index=index, scorers=scorers, shown=shown, ended=ended, accounts=rows, level=level, allow_code=code,
-        rule=asked.right, baseline=None if asked.every else asked.baseline,
-    )  # fmt: skip
+        run=run,
+        index=index,
+        scorers=scorers,
+        shown=shown,
+        ended=ended,
+        accounts=rows,
+        level=level,
+        allow_code=code,
+        rule=asked.right,
+        baseline=None if asked.every else asked.baseline,
+    )
     figures = _Figures()
     if shown:
         figures = _figures(given, asked, stopping)
@@ -184,8 +224,14 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
     compared = figures.compared if kind.compared else ()
     contexts, tools, confusions = _use(run, index, scorers, shown, compared, level)
     return Summary(
-        format=formats.OUTPUT_FORMAT, run=info.run, name=info.name, version=info.version, created=info.created,
-        kind=info.kind, status=status, level=level,
+        format=formats.OUTPUT_FORMAT,
+        run=info.run,
+        name=info.name,
+        version=info.version,
+        created=info.created,
+        kind=info.kind,
+        status=status,
+        level=level,
         headline=nothing_scored(total, failures, status) or head or figures.headline(total, kind),
         conditions=tuple(index.conditions),
         samples=len(index.samples),
@@ -216,14 +262,17 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
             *(text for part in parts.values() for text in part.notices()),
         ),
         parts=parts,
-    )  # fmt: skip
+    )
 
 
 def _undiscerning(index: RunIndex, shown: Mapping[str, str]) -> Iterator[str]:
-    """Judges that gave one value to everything: they may not tell a right answer from a wrong one."""
+    """Judges that gave one value to everything: they may not tell a right answer from a wrong
+    one.
+    """
     for name, scoring in shown.items():
         scorer, rows = index.scorers.get(scoring), index.scores.get((name, scoring))
-        if rows is None or scorer is None or not scorer.provenance:  # a damaged journal may not name its scorer
+        # a damaged journal may not name its scorer
+        if rows is None or scorer is None or not scorer.provenance:
             continue
         import numpy as np
 
@@ -233,8 +282,14 @@ def _undiscerning(index: RunIndex, shown: Mapping[str, str]) -> Iterator[str]:
             scored = values[:, codes == code]
             given = scored[~np.isnan(scored)]
             if scored.shape[1] >= _ENOUGH_TO_DIFFER and np.unique(given).size == 1:
-                what = f"{formats.brief(given[0])} in all {formats.plural(scored.shape[1], 'judgement')}"
-                yield f"{judge} gave {what}: alike answers, or it cannot rate them (see `karat label`)"
+                what = (
+                    f"{formats.brief(given[0])} in all "
+                    f"{formats.plural(scored.shape[1], 'judgement')}"
+                )
+                yield (
+                    f"{judge} gave {what}: alike answers, or it cannot rate them (see `karat "
+                    f"label`)"
+                )
 
 
 _ENOUGH_TO_DIFFER = 10
@@ -245,9 +300,13 @@ _Use = tuple[tuple[ContextUse, ...], tuple[ToolUse, ...], tuple[ToolConfusion, .
 
 
 def _use(
-    run: RunFolder, index: RunIndex, scorers: Iterable[ScorerInfo], shown: Mapping[str, str],
-    grids: Sequence[Grid], level: float,
-) -> _Use:  # fmt: skip
+    run: RunFolder,
+    index: RunIndex,
+    scorers: Iterable[ScorerInfo],
+    shown: Mapping[str, str],
+    grids: Sequence[Grid],
+    level: float,
+) -> _Use:
     info = run.widened_info()
     if not shown and not any(info.condition_servers.values()) and not info.condition_offers:
         return (), (), ()
@@ -264,7 +323,10 @@ def _part(given: AnalysisInput, asked: _Asked) -> tuple[dict[str, Part], str, li
     kind = given.run.info.kind
     if not kind_of(kind).is_installed:
         missing = f"the kind of dataset '{clean(kind)}' is not installed"
-        fallback = "a report shows ledger, cost and scores as means over samples, and nothing that only the kind knows"
+        fallback = (
+            "a report shows ledger, cost and scores as means over samples, and nothing that only "
+            "the kind knows"
+        )
         return {}, f"Not analysed: {missing}", [f"{missing}: {fallback}"]
     part = kind_of(kind).analyse(given)
     if part is None:
@@ -290,7 +352,9 @@ class _Figures(NamedTuple):
         keys = {info.key for info in self.metrics if info.compared is not False}
         results = [result for result in self.results if result.metric in keys]
         warnings = loss_warnings(results, self.differences, bounds=kind.loss_bounds)
-        return [*unnumbered(results, total.ledger.scored), *warnings] if kind.loss_bounds else warnings
+        return (
+            [*unnumbered(results, total.ledger.scored), *warnings] if kind.loss_bounds else warnings
+        )
 
     def headline(self, total: Account, kind: KindAnalysis) -> str:
         shown = self.results, self.differences, self.metrics
@@ -317,11 +381,22 @@ def _figures(given: AnalysisInput, asked: _Asked, stopping: Stopping | None) -> 
     first = conditions.index(asked.baseline)
     losses, clusters = losses_of(index, given.ended), clusters_of(index.clusters)
     units = [
-        {name: units_of_grid(grid, column, losses, clusters) for column, name in enumerate(conditions)}
+        {
+            name: units_of_grid(grid, column, losses, clusters)
+            for column, name in enumerate(conditions)
+        }
         for grid in all_grids
     ]
     apart = tuple(
-        differences(all_grids, conditions, units, level=level, baseline=first, every=asked.every, stopping=stopping)
+        differences(
+            all_grids,
+            conditions,
+            units,
+            level=level,
+            baseline=first,
+            every=asked.every,
+            stopping=stopping,
+        )
     )
     columns = tuple(column for sides in units for column in columns_of(sides, index.repetitions))
     compared = [grid for grid in all_grids if grid.info.compared is not False]
@@ -332,7 +407,8 @@ def _figures(given: AnalysisInput, asked: _Asked, stopping: Stopping | None) -> 
             result
             for grid, sides in zip(all_grids, units, strict=True)
             for result in results(grid, sides, retried, level=level)
-            if result.n_answers or grid.info.compared is not False  # the baseline has no position bias to measure
+            # the baseline has no position bias to measure
+            if result.n_answers or grid.info.compared is not False
         ),
         differences=apart,
         lowest=lowest(index, all_grids[0], conditions),
@@ -353,7 +429,9 @@ def _family(differences: Sequence[Difference], asked: _Asked, *, possible: int) 
     )
 
 
-def _table(index: RunIndex, columns: tuple[SampleColumn, ...], weights: list[float] | None) -> SampleTable:
+def _table(
+    index: RunIndex, columns: tuple[SampleColumn, ...], weights: list[float] | None
+) -> SampleTable:
     return SampleTable(
         ids=list(index.samples),
         positions=index.positions.tolist(),
@@ -364,8 +442,12 @@ def _table(index: RunIndex, columns: tuple[SampleColumn, ...], weights: list[flo
     )
 
 
-def _server_warnings(run: RunFolder, accounts: Mapping[str, Account], failures: Sequence[FailureKind]) -> Iterator[str]:
-    """The servers that did not answer, unless the failures mention them, or a later part ran without them."""
+def _server_warnings(
+    run: RunFolder, accounts: Mapping[str, Account], failures: Sequence[FailureKind]
+) -> Iterator[str]:
+    """The servers that did not answer, unless the failures mention them, or a later part ran
+    without them.
+    """
     from karat.formats import clean
 
     info = run.widened_info()
@@ -374,7 +456,9 @@ def _server_warnings(run: RunFolder, accounts: Mapping[str, Account], failures: 
     yield from map(clean, server_news(info.servers, run.server_events()))
     examples = [failure.example for failure in failures if failure.trials]
     for server in info.servers:
-        if not server.fault or any(text == server.fault or f"'{server.name}'" in text for text in examples):
+        if not server.fault or any(
+            text == server.fault or f"'{server.name}'" in text for text in examples
+        ):
             continue
         users = [name for name, servers in info.condition_servers.items() if server.name in servers]
         ledgers = [accounts[name].ledger for name in users if name in accounts]
@@ -383,18 +467,24 @@ def _server_warnings(run: RunFolder, accounts: Mapping[str, Account], failures: 
 
 
 def _unannounced(index: RunIndex, scorers: Iterable[ScorerInfo]) -> Iterator[str]:
-    """Metrics that a scorer returned without announcing them, which karat allowed in 2026 (format 1)."""
+    """Metrics that a scorer returned without announcing them, which karat allowed in 2026 (format
+    1).
+    """
     from karat.formats import clean
 
     for info in scorers:
-        rows, known = index.scores.get((info.name, info.scoring)), [metric.name for metric in info.metrics]
+        rows, known = (
+            index.scores.get((info.name, info.scoring)),
+            [metric.name for metric in info.metrics],
+        )
         nothing = info.metrics == (Metric(name=info.name),)  # it announces none
         if rows is None or nothing or index.newest.get(info.name) != info.scoring:
             continue
         if others := sorted(set(rows.values) - set(known)):
             yield clean(
-                f"scorer '{info.name}' announces {', '.join(known)} but gave {', '.join(others)}, of which karat does "
-                "not know which way is better: higher is taken as better; correct the scorer and score the run again"
+                f"scorer '{info.name}' announces {', '.join(known)} but gave {', '.join(others)}, "
+                f"of which karat does not know which way is better: higher is taken as better; "
+                f"correct the scorer and score the run again"
             )
 
 
@@ -405,8 +495,13 @@ def _made_up(run: RunFolder) -> list[str]:
     caveats = [REHEARSED] if run.info.rehearsed else []
     if (replay := run.info.experiment.get("mcp.replay")) is not None:
         where = clean(str(replay.value))
-        caveats.append(f"MCP servers were not asked: their answers and latencies come from the recording '{where}'")
-    caveats += [clean(run.info.source[key]) for key in ("notes", "faults") if run.info.source.get(key)]
+        caveats.append(
+            f"MCP servers were not asked: their answers and latencies come from the recording "
+            f"'{where}'"
+        )
+    caveats += [
+        clean(run.info.source[key]) for key in ("notes", "faults") if run.info.source.get(key)
+    ]
     return caveats
 
 
@@ -416,43 +511,74 @@ def _incomplete(run: RunFolder) -> list[str]:
     return [f"Not the whole run: {missing}"] if missing else []
 
 
-def _warnings(run: RunFolder, index: RunIndex, status: str, total: Account, waiting: int) -> list[str]:
+def _warnings(
+    run: RunFolder, index: RunIndex, status: str, total: Account, waiting: int
+) -> list[str]:
     from karat.formats import plural
 
     warnings = [*_unannounced(index, run.scorers()), *_made_up(run)]
     left = f"{plural(total.ledger.not_run, 'trial')} not run"
     if run.info.shard is not None:
         left += ", those of other shards included"
-    unscored = sum(tally.answered for tally in index.tallies) - total.ledger.scored - total.ledger.judge - waiting
+    unscored = (
+        sum(tally.answered for tally in index.tallies)
+        - total.ledger.scored
+        - total.ledger.judge
+        - waiting
+    )
     unasked = total.ledger.not_run - unscored - waiting
     if status != "done" and total.ledger.not_run:
-        warnings.append(f"the run is not complete (status: {status}; {left}): the numbers will change")
+        warnings.append(
+            f"the run is not complete (status: {status}; {left}): the numbers will change"
+        )
     elif total.ledger.not_run:
         selection = "not run, because the last part was a selection"
         why = "without a result in the imported files" if run.info.imported else selection
         if run.info.shard is not None:
-            why = f"not in this run, which is shard {run.info.shard} (`karat runs merge` puts shards together)"
+            why = (
+                f"not in this run, which is shard {run.info.shard} (`karat runs merge` puts "
+                f"shards together)"
+            )
         parts = [f"{plural(unasked, 'trial')} {why}"] if unasked else []
-        parts += [f"{plural(unscored, 'answer')} not scored, because the scoring was stopped"] if unscored else []
+        parts += (
+            [f"{plural(unscored, 'answer')} not scored, because the scoring was stopped"]
+            if unscored
+            else []
+        )
         other = "because the answer to compare with is missing"
         parts += [f"{plural(waiting, 'answer')} not compared, {other}"] if waiting else []
         warnings.append(f"{'; '.join(parts)}: the numbers will change")
     elif status != "done" and "incomplete" not in run.info.source:
-        warnings.append(f"every trial was run, but the run did not end by itself (status: {status})")
+        warnings.append(
+            f"every trial was run, but the run did not end by itself (status: {status})"
+        )
     if index.duplicates:
-        warnings.append(f"{plural(index.duplicates, 'answer')} came after the one that counts: left out")
+        warnings.append(
+            f"{plural(index.duplicates, 'answer')} came after the one that counts: left out"
+        )
     if index.outside_plan:
-        warnings.append(f"{plural(index.outside_plan, 'event')} of trials outside the plan: left out")
+        warnings.append(
+            f"{plural(index.outside_plan, 'event')} of trials outside the plan: left out"
+        )
     if index.foreign_lines:
-        warnings.append(f"{plural(index.foreign_lines, 'line')} of the journal not as karat writes them: left out")
+        warnings.append(
+            f"{plural(index.foreign_lines, 'line')} of the journal not as karat writes them: "
+            f"left out"
+        )
     if endless := sum(rows.too_large for rows in index.scores.values()):
-        warnings.append(f"{plural(endless, 'score')} too large to be added up (beyond 1e100): left out")
+        warnings.append(
+            f"{plural(endless, 'score')} too large to be added up (beyond 1e100): left out"
+        )
     if index.orphan_scores:
-        warnings.append(f"{plural(index.orphan_scores, 'score')} of trials without an answer: left out")
+        warnings.append(
+            f"{plural(index.orphan_scores, 'score')} of trials without an answer: left out"
+        )
     return warnings
 
 
-def _provenance(run: RunFolder, scorers: tuple[ScorerInfo, ...], shown: Mapping[str, str]) -> Provenance:
+def _provenance(
+    run: RunFolder, scorers: tuple[ScorerInfo, ...], shown: Mapping[str, str]
+) -> Provenance:
     info = run.widened_info()
     used = [scorer for scorer in scorers if shown.get(scorer.name) == scorer.scoring]
     judge = next((scorer for scorer in used if not scorer.offline), None)
@@ -473,7 +599,11 @@ def _provenance(run: RunFolder, scorers: tuple[ScorerInfo, ...], shown: Mapping[
         rubric_digest=rubric.rubric_digest if rubric is not None else None,
         settings={key: choice.value for key, choice in info.experiment.items()},
         judges={
-            scorer.name: {"rubric": scorer.rubric, "rubric_digest": scorer.rubric_digest, **scorer.provenance}
+            scorer.name: {
+                "rubric": scorer.rubric,
+                "rubric_digest": scorer.rubric_digest,
+                **scorer.provenance,
+            }
             for scorer in used
             if scorer.provenance
         },

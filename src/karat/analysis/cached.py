@@ -37,7 +37,9 @@ def cached_summary(run: RunFolder, *, at_least: int = LARGE) -> Summary | None:
     return _decoded(CacheFile(run, _NAME, at_least=at_least))
 
 
-def summarize_cached(run: RunFolder, *, at_least: int = LARGE, **options: Unpack[SummaryOptions]) -> Summary:
+def summarize_cached(
+    run: RunFolder, *, at_least: int = LARGE, **options: Unpack[SummaryOptions]
+) -> Summary:
     """Like `summarize`, but caches the summary of an ended run whose journal has `at_least` bytes.
 
     Only the default summary is cached: with an option that changes numbers, it is computed again.

@@ -39,8 +39,8 @@ from karat.stats.labels import Target
 
 _SHOWN = 10  # disagreements, at most
 _REMEDY = (
-    "draw some with `karat label RUN --sample 50 --out sheet.csv`, have them scored, and give the sheet to "
-    "`karat label RUN sheet.csv`"
+    "draw some with `karat label RUN --sample 50 --out sheet.csv`, have them scored, and give the "
+    "sheet to `karat label RUN sheet.csv`"
 )
 
 
@@ -52,30 +52,44 @@ def metrics_for_people(summary: Summary, names: Sequence[str] = ()) -> list[Metr
     kind = kind_of(summary.kind)
     if kind.by_turn or not kind.compared:
         raise BadOption(
-            "label --sample", f"answers to a {summary.kind} dataset are reviewed turn by turn: use `karat view`"
+            "label --sample",
+            f"answers to a {summary.kind} dataset are reviewed turn by turn: use `karat view`",
         )
     if not summary.metrics:
         raise BadOption(
-            "label --sample", f"run {summary.run} has no scores: score it first, `karat score RUN --judge MODEL`"
+            "label --sample",
+            f"run {summary.run} has no scores: score it first, `karat score RUN --judge MODEL`",
         )
     if names:
         return [metric_of(summary, name) for name in dict.fromkeys(names)]
     return [info for info in summary.metrics if info.scorer == summary.metrics[0].scorer]
 
 
-def draw_answers(run: RunFolder, summary: Summary, size: int, *, metric: MetricInfo, seed: int) -> Draw:
-    """Draws answers in proportion to the strata of condition and judge's score. The same seed gives the same draw.
+def draw_answers(
+    run: RunFolder, summary: Summary, size: int, *, metric: MetricInfo, seed: int
+) -> Draw:
+    """Draws answers in proportion to the strata of condition and judge's score. The same seed gives
+    the same draw.
 
     Raises BadOption if no answer has a score.
     """
-    rows = [(trial.answer.trial, trial.condition, value) for trial in trials(run, summary)
-            if trial.answer is not None and len(trial.sample.turns) == 1 and (value := trial.value(metric)) is not None
-            ]  # fmt: skip
+    rows = [
+        (trial.answer.trial, trial.condition, value)
+        for trial in trials(run, summary)
+        if trial.answer is not None
+        and len(trial.sample.turns) == 1
+        and (value := trial.value(metric)) is not None
+    ]
     if not rows:
         raise BadOption(
-            "label --sample", f"no answer of run {summary.run} to a single question has a score on '{metric.key}'"
+            "label --sample",
+            f"no answer of run {summary.run} to a single question has a score on '{metric.key}'",
         )
-    names, conditions, scores = [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]
+    names, conditions, scores = (
+        [row[0] for row in rows],
+        [row[1] for row in rows],
+        [row[2] for row in rows],
+    )
     draw = draw_for_labels(scores, conditions, size, rng=np.random.default_rng(seed))
     members: list[list[int]] = [[] for _ in draw.sizes]
     for row, stratum in enumerate(draw.strata):
@@ -130,15 +144,22 @@ def calibrated(
     target: Target = "questions",
     half_width: float | None = None,
 ) -> Calibrated:
-    """The judge compared with the people who scored drawn answers, and means and differences corrected by them.
+    """The judge compared with the people who scored drawn answers, and means and differences
+    corrected by them.
 
-    `draw`: one of the run's draws; default: the newest with a score. `half_width`: also give the number of labels
-    for an interval of ±`half_width`. Raises BadOption if the run has no labels of drawn answers.
+    `draw`: one of the run's draws; default: the newest with a score. `half_width`: also give the
+    number of labels for an interval of ±`half_width`. Raises BadOption if the run has no labels of
+    drawn answers.
     """
     kept = read_calibrations(run)
     chosen = _draw(kept, draw, summary.run)
     scores = kept.scores[chosen.id]
-    given = {metric for by_person in scores.values() for labels in by_person.values() for metric in labels}
+    given = {
+        metric
+        for by_person in scores.values()
+        for labels in by_person.values()
+        for metric in labels
+    }
     infos = [info for info in summary.metrics if info.key in given]
     rows, besides = _rows(run, summary, chosen, infos, scores)
     corrected: list[Corrected] = []
@@ -178,24 +199,40 @@ def with_corrected(run: RunFolder, summary: Summary) -> Summary:
     The verdicts on differences that people's labels correct are those of the corrected ones.
     """
     people = calibrated(run, summary)
-    rows = {(row.metric, row.condition, row.against): row for row in people.corrected if row.against is not None}
+    rows = {
+        (row.metric, row.condition, row.against): row
+        for row in people.corrected
+        if row.against is not None
+    }
     infos = {info.key: info for info in summary.metrics}
     differences = []
     for pair in summary.differences:
         row = rows.get((pair.metric, pair.b, pair.a)) or rows.get((pair.metric, pair.a, pair.b))
         differences.append(pair if row is None else _as_people_would(pair, row, infos[pair.metric]))
-    changed = [pair for before, pair in zip(summary.differences, differences, strict=True) if pair is not before]
+    changed = [
+        pair
+        for before, pair in zip(summary.differences, differences, strict=True)
+        if pair is not before
+    ]
     headline = _headline(changed[0]) if changed else summary.headline
-    return msgspec.structs.replace(summary, calibrated=people, differences=tuple(differences), headline=headline)
+    return msgspec.structs.replace(
+        summary, calibrated=people, differences=tuple(differences), headline=headline
+    )
 
 
 def _headline(pair: Difference) -> str:
-    found = f"{pair.verdict} between {pair.b} and {pair.a}" if pair.verdict == NO_DIFFERENCE else pair.verdict
+    found = (
+        f"{pair.verdict} between {pair.b} and {pair.a}"
+        if pair.verdict == NO_DIFFERENCE
+        else pair.verdict
+    )
     return f"{found} on {pair.metric}, as people would score"
 
 
 def _as_people_would(pair: Difference, row: Corrected, info: MetricInfo) -> Difference:
-    """The comparison with the verdict of the corrected difference: shown if its interval excludes 0."""
+    """The comparison with the verdict of the corrected difference: shown if its interval excludes
+    0.
+    """
     low, high, value = row.people.low, row.people.high, row.people.value or 0.0
     shown = low is not None and high is not None and (low > 0 or high < 0)
     value = value if row.condition == pair.b else -value
@@ -212,7 +249,9 @@ def _as_people_would(pair: Difference, row: Corrected, info: MetricInfo) -> Diff
 def _draw(kept: Calibrations, name: str | None, run: str) -> Draw:
     if name is not None and name not in kept.draws:
         raise BadOption("--draw", f"run {run} has no draw '{name}'{did_you_mean(name, kept.draws)}")
-    usable = [draw for draw in kept.draws.values() if kept.scores.get(draw.id) and name in (None, draw.id)]
+    usable = [
+        draw for draw in kept.draws.values() if kept.scores.get(draw.id) and name in (None, draw.id)
+    ]
     if not usable:
         raise BadOption("labels", f"run {run} has no labels of drawn answers: {_REMEDY}")
     return usable[-1]
@@ -225,7 +264,8 @@ def _rows(
     strata = {trial: at for at, stratum in enumerate(draw.strata) for trial in stratum.trials}
     names = sorted({who for by_person in scores.values() for who in by_person})
     rows = _Rows(
-        judge={info.key: [] for info in infos}, people={info.key: {who: [] for who in names} for info in infos}
+        judge={info.key: [] for info in infos},
+        people={info.key: {who: [] for who in names} for info in infos},
     )
     besides = 0
     for record in trials(run, summary):
@@ -252,51 +292,81 @@ def _people(rows: _Rows, info: MetricInfo) -> np.ndarray:
     by_person = np.array(list(rows.people[info.key].values()))
     seen = np.isfinite(by_person)
     count = seen.sum(axis=0)
-    return np.where(count > 0, np.where(seen, by_person, 0.0).sum(axis=0) / np.maximum(count, 1), math.nan)
+    return np.where(
+        count > 0, np.where(seen, by_person, 0.0).sum(axis=0) / np.maximum(count, 1), math.nan
+    )
 
 
 def _notes(
-    rows: _Rows, corrected: Sequence[Corrected], unlabelled: int, besides: int, unknown: Sequence[str]
+    rows: _Rows,
+    corrected: Sequence[Corrected],
+    unlabelled: int,
+    besides: int,
+    unknown: Sequence[str],
 ) -> Iterable[str]:
     if unlabelled:
         yield (
-            f"{formats.plural(unlabelled, 'drawn answer')} without a label: taken as left out at random within their "
-            "stratum"
+            f"{formats.plural(unlabelled, 'drawn answer')} without a label: taken as left out at "
+            f"random within their stratum"
         )
     if besides:
-        yield f"{formats.plural(besides, 'answer')} scored after the draw: not in the corrected numbers"
+        yield (
+            f"{formats.plural(besides, 'answer')} scored after the draw: not in the corrected "
+            f"numbers"
+        )
     if unknown:
         yield f"labels on {', '.join(unknown)} are left out: the run shows no such metric"
     asked: dict[str, set[str]] = {}
     for condition, sample in zip(rows.conditions, rows.samples, strict=True):
         asked.setdefault(condition, set()).add(sample)
-    for a, b in dict.fromkeys((pair.against, pair.condition) for pair in corrected if pair.against is not None):
+    for a, b in dict.fromkeys(
+        (pair.against, pair.condition) for pair in corrected if pair.against is not None
+    ):
         if apart := asked[a] ^ asked[b]:
-            yield f"{b} − {a}: {formats.plural(len(apart), 'question')} scored under one of the two only, and counted"
+            yield (
+                f"{b} − {a}: {formats.plural(len(apart), 'question')} scored under one of the two "
+                f"only, and counted"
+            )
 
 
 def _corrected(
-    rows: _Rows, info: MetricInfo, b: str, a: str | None, target: Target, level: float, half_width: float | None
+    rows: _Rows,
+    info: MetricInfo,
+    b: str,
+    a: str | None,
+    target: Target,
+    level: float,
+    half_width: float | None,
 ) -> Corrected:
     mine = [row for row, name in enumerate(rows.conditions) if name in (a, b)]
-    strata, samples, groups = ([column[row] for row in mine] for column in (rows.strata, rows.samples, rows.conditions))
+    strata, samples, groups = (
+        [column[row] for row in mine] for column in (rows.strata, rows.samples, rows.conditions)
+    )
     people, judge = _people(rows, info)[mine], np.array(rows.judge[info.key])[mine]
 
     def found(values: np.ndarray, target: Target) -> Interval:
         if a is None:
             return stratified_mean(values, strata, samples, target=target, level=level)
-        return stratified_difference(values, strata, samples, groups=groups, a=a, b=b, target=target, level=level)
+        return stratified_difference(
+            values, strata, samples, groups=groups, a=a, b=b, target=target, level=level
+        )
 
     estimate, labelled, needed = found(people, target), int(np.isfinite(people).sum()), None
     if half_width is not None:
-        now, drawing = ((interval.high - interval.low) / 2 for interval in (estimate, found(people, "answers")))
+        now, drawing = (
+            (interval.high - interval.low) / 2 for interval in (estimate, found(people, "answers"))
+        )
         if drawing > 0:
             floor = math.sqrt(max(now**2 - drawing**2, 0.0)) if target == "questions" else 0.0
-            needed = labels_needed(half_width, labelled=labelled, answers=len(mine), drawing=drawing, floor=floor)
+            needed = labels_needed(
+                half_width, labelled=labelled, answers=len(mine), drawing=drawing, floor=floor
+            )
         elif now <= half_width:  # an interval that does not come from the draw
             needed = labelled
     if estimate.reason is not None and "stratum" in estimate.reason:
-        estimate = replace(estimate, reason="a stratum has fewer than two labels: label more rows of the sheet")
+        estimate = replace(
+            estimate, reason="a stratum has fewer than two labels: label more rows of the sheet"
+        )
     ends = (info.low, info.high) if a is None else (None, None)
     return Corrected(
         metric=info.key,
@@ -324,9 +394,13 @@ def _agreement(rows: _Rows, info: MetricInfo, level: float) -> MetricAgreement:
     kind: Literal["ordinal", "interval"] = "ordinal" if steps else "interval"
 
     def alpha(raters: Sequence[Sequence[float]]) -> Estimate:
-        return estimated(krippendorff_alpha(*raters, clusters=samples, level=kind, confidence=level), -1, 1)
+        return estimated(
+            krippendorff_alpha(*raters, clusters=samples, level=kind, confidence=level), -1, 1
+        )
 
-    kappa = ac2 = Interval(value=math.nan, level=level, n=0, method="", reason="the metric has no steps")
+    kappa = ac2 = Interval(
+        value=math.nan, level=level, n=0, method="", reason="the metric has no steps"
+    )
     if steps:
         kappa = cohen_kappa(scores, labels, samples, categories=steps, level=level)
         ac2 = gwet_ac(scores, labels, clusters=samples, categories=steps, level=level)

@@ -53,8 +53,14 @@ def compare(  # noqa: PLR0913 -- two runs, a condition of each, and the options 
     condition each are compared whatever its name. Raises BadOption if there is
     nothing to compare, and what `summarize` raises.
     """
-    pairs = _conditions(a, b, condition_a, condition_b)  # fails early, before anything large is read
-    asked: dict[str, Any] = {"scorings": scorings, "level": level, "allow_code": allow_code, "right": right}
+    # fails early, before anything large is read
+    pairs = _conditions(a, b, condition_a, condition_b)
+    asked: dict[str, Any] = {
+        "scorings": scorings,
+        "level": level,
+        "allow_code": allow_code,
+        "right": right,
+    }
     first = summarize(a, **asked)
     if (rule := _rule(first)) is not None and b.info.kind == a.info.kind:
         asked["right"] = rule  # one rule for both
@@ -63,16 +69,25 @@ def compare(  # noqa: PLR0913 -- two runs, a condition of each, and the options 
     sides = (_side(first, labels[0], condition_a), _side(second, labels[1], condition_b))
     comparison = None
     if first.parts.keys() & second.parts.keys():
-        comparison = kind_of(first.kind).compare((a, b), (first, second), pairs, sides, allow_code=allow_code)
+        comparison = kind_of(first.kind).compare(
+            (a, b), (first, second), pairs, sides, allow_code=allow_code
+        )
     if comparison is None:
         comparison = _compared(first, second, pairs, sides, level=level)
-    comparison = _with_problems(structs.replace(comparison, conditions=tuple(pairs)), _problems(first, second, pairs))
+    comparison = _with_problems(
+        structs.replace(comparison, conditions=tuple(pairs)), _problems(first, second, pairs)
+    )
     gaps = dict.fromkeys([*a.gap_notices(), *b.gap_notices()])
     return structs.replace(comparison, headline=". ".join([*gaps, comparison.headline]))
 
 
 def _compared(
-    first: Summary, second: Summary, pairs: Sequence[tuple[str, str]], sides: tuple[Side, Side], *, level: float
+    first: Summary,
+    second: Summary,
+    pairs: Sequence[tuple[str, str]],
+    sides: tuple[Side, Side],
+    *,
+    level: float,
 ) -> Comparison:
     metrics = _metrics(first, second)
     alike, changed = _shared(first, second)
@@ -94,7 +109,13 @@ def _compared(
         only_b=second.samples - alike - changed,
         changed=changed,
         warnings=tuple(
-            _warnings(first, second, metrics, (changed, any(contest.reweighted for contest in contests)), pairings)
+            _warnings(
+                first,
+                second,
+                metrics,
+                (changed, any(contest.reweighted for contest in contests)),
+                pairings,
+            )
         ),
     )
 
@@ -118,42 +139,76 @@ def _with_problems(comparison: Comparison, problems: tuple[ServerProblem, ...]) 
     )
 
 
-def _conditions(a: RunFolder, b: RunFolder, first: str | None, second: str | None) -> list[tuple[str, str]]:
-    """Which conditions are compared: the ones named, else those of the same name, else the only one of each run."""
+def _conditions(
+    a: RunFolder, b: RunFolder, first: str | None, second: str | None
+) -> list[tuple[str, str]]:
+    """Which conditions are compared: the ones named, else those of the same name, else the only one
+    of each run.
+    """
     ours, theirs = plan_of(a).conditions, plan_of(b).conditions
     same_run = a.path == b.path or a.info.run == b.info.run
     for run, name, known in ((a, first, ours), (b, second, theirs)):
         if name is not None and name not in known:
-            raise BadOption("condition", f"run {run.info.run} has no condition '{name}'{did_you_mean(name, known)}")
+            raise BadOption(
+                "condition",
+                f"run {run.info.run} has no condition '{name}'{did_you_mean(name, known)}",
+            )
     if first is None and second is None and not same_run:
         same = [(name, name) for name in ours if name in theirs]
         if same:
             return same
-    left = first or (second if second in ours and not same_run else ours[0] if len(ours) == 1 else None)
-    right = second or (first if first in theirs and not same_run else theirs[0] if len(theirs) == 1 else None)
+    left = first or (
+        second if second in ours and not same_run else ours[0] if len(ours) == 1 else None
+    )
+    right = second or (
+        first if first in theirs and not same_run else theirs[0] if len(theirs) == 1 else None
+    )
     if left is None or right is None:
         both = f"{', '.join(ours)} | {', '.join(theirs)}"
-        why = "the runs have no condition in common; " if first is None and second is None and not same_run else ""
-        raise BadOption("condition", f"{why}say which conditions to compare, as RUN:CONDITION (known: {both})")
+        why = (
+            "the runs have no condition in common; "
+            if first is None and second is None and not same_run
+            else ""
+        )
+        raise BadOption(
+            "condition", f"{why}say which conditions to compare, as RUN:CONDITION (known: {both})"
+        )
     if same_run and left == right:
         raise BadOption("condition", f"'{left}' of run {a.info.run} cannot be compared with itself")
     return [(left, right)]
 
 
 def _metrics(a: Summary, b: Summary) -> list[MetricInfo]:
-    """The metrics of both; if they differ in meaning, no direction is better and no share is in percent."""
+    """The metrics of both; if they differ in meaning, no direction is better and no share is in
+    percent.
+    """
     theirs = {metric.key: metric for metric in b.metrics}
-    shared = [metric for metric in a.metrics if metric.key in theirs and metric.compared is not False]
+    shared = [
+        metric for metric in a.metrics if metric.key in theirs and metric.compared is not False
+    ]
     if not shared:
-        listed = " | ".join(", ".join(metric.key for metric in summary.metrics) or "none" for summary in (a, b))
-        raise BadOption("runs", f"the two share no metric (they have: {listed}); score both alike with `karat score`")
+        listed = " | ".join(
+            ", ".join(metric.key for metric in summary.metrics) or "none" for summary in (a, b)
+        )
+        raise BadOption(
+            "runs",
+            f"the two share no metric (they have: {listed}); score both alike with `karat score`",
+        )
     return [
-        metric if _scale(metric) == _scale(theirs[metric.key]) else structs.replace(metric, **_NO_SCALE)
+        metric
+        if _scale(metric) == _scale(theirs[metric.key])
+        else structs.replace(metric, **_NO_SCALE)
         for metric in shared
     ]
 
 
-_NO_SCALE: dict[str, Any] = {"direction": "none", "kind": "number", "low": None, "high": None, "threshold": None}
+_NO_SCALE: dict[str, Any] = {
+    "direction": "none",
+    "kind": "number",
+    "low": None,
+    "high": None,
+    "threshold": None,
+}
 
 
 def _scale(metric: MetricInfo) -> tuple[Any, ...]:
@@ -188,21 +243,30 @@ class _Contest(NamedTuple):
 
 
 def _contests(
-    a: Summary, b: Summary, pairs: Sequence[tuple[str, str]], metrics: Sequence[MetricInfo], *, level: float
+    a: Summary,
+    b: Summary,
+    pairs: Sequence[tuple[str, str]],
+    metrics: Sequence[MetricInfo],
+    *,
+    level: float,
 ) -> list[_Contest]:
     contests = []
     for metric in metrics:
         for left, right in pairs:
             sides = shared([units_of(a, left, metric.key), units_of(b, right, metric.key)])
             weights, reweighted = _weights(sides[0].weights, sides[1].weights)
-            ours, theirs = (structs.replace(side.with_weights(weights), metric=metric) for side in sides)
+            ours, theirs = (
+                structs.replace(side.with_weights(weights), metric=metric) for side in sides
+            )
             found = compared_units(ours, theirs, level=level)
             contests.append(_Contest(metric, left, right, found, reweighted, _tested(a, metric)))
     return contests
 
 
 def _weights(first: Floats, second: Floats) -> tuple[Floats, bool]:
-    """The weight of each shared question, the same on both sides, and whether the runs' own weights differed."""
+    """The weight of each shared question, the same on both sides, and whether the runs' own weights
+    differed.
+    """
     like = bool(np.allclose(first * second.sum(), second * first.sum(), rtol=1e-9, atol=0.0))
     return (first if like else np.ones(first.size)), not like
 
@@ -214,7 +278,9 @@ def _pairings(a: Summary, b: Summary, contests: Sequence[_Contest]) -> list[Pair
     pairings = []
     for at, (contest, p) in enumerate(zip(contests, adjust(tested).tolist(), strict=True)):
         found, sides = contest.found, ((a, contest.left), (b, contest.right))
-        effect = difference(labels[contest.left, contest.right], found, p, holds=holds(found, tested, at))
+        effect = difference(
+            labels[contest.left, contest.right], found, p, holds=holds(found, tested, at)
+        )
         if contest.tested:
             effect = structs.replace(effect, again=would_repeat(effect, (found.a, found.b), sides))
         effect = unmeasured(effect, unused)
@@ -224,7 +290,9 @@ def _pairings(a: Summary, b: Summary, contests: Sequence[_Contest]) -> list[Pair
     return pairings
 
 
-def _problems(a: Summary, b: Summary, pairs: Sequence[tuple[str, str]]) -> tuple[ServerProblem, ...]:
+def _problems(
+    a: Summary, b: Summary, pairs: Sequence[tuple[str, str]]
+) -> tuple[ServerProblem, ...]:
     """Labels of the compared conditions; with the run if two have the same name."""
     problems = [
         structs.replace(problem, condition=labels[side])
@@ -237,15 +305,21 @@ def _problems(a: Summary, b: Summary, pairs: Sequence[tuple[str, str]]) -> tuple
 
 
 def _tested(summary: Summary, metric: MetricInfo) -> bool:
-    """Whether a metric is tested; most of those of `numeric` measure the same answers again in another way."""
+    """Whether a metric is tested; most of those of `numeric` measure the same answers again in
+    another way.
+    """
     return all(part.is_tested(metric) for part in summary.parts.values())
 
 
-def _unlike(a: Summary, b: Summary, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, str]]:
+def _unlike(
+    a: Summary, b: Summary, pairs: Sequence[tuple[str, str]]
+) -> dict[tuple[str, str], tuple[str, str]]:
     """Labels that distinguish two conditions of the same name."""
     runs = _files(a, b) or (a.run, b.run)
     return {
-        (left, right): (left, right) if left != right else (f"{left} ({runs[0]})", f"{right} ({runs[1]})")
+        (left, right): (left, right)
+        if left != right
+        else (f"{left} ({runs[0]})", f"{right} ({runs[1]})")
         for left, right in pairs
     }
 
@@ -268,7 +342,9 @@ def _pairing(effect: Difference, found: Compared) -> Pairing:
 
 
 def _flips(found: Compared, change: Floats, gain: Floats) -> tuple[Flip, ...]:
-    """The questions that moved most: first those in the direction of the mean, then those against it."""
+    """The questions that moved most: first those in the direction of the mean, then those against
+    it.
+    """
     a, b = found.a, found.b
     forward = gain if gain.sum() >= 0 else -gain
     order = np.lexsort((np.arange(len(gain)), -np.abs(forward))).tolist()
@@ -276,7 +352,12 @@ def _flips(found: Compared, change: Floats, gain: Floats) -> tuple[Flip, ...]:
     against = [row for row in order if forward[row] < -NOISE]
     n_against = min(len(against), max(FLIPS // 3, FLIPS - len(along)))
     return tuple(
-        Flip(sample=a.keys[row][0], a=float(a.means[row]), b=float(b.means[row]), difference=float(change[row]))
+        Flip(
+            sample=a.keys[row][0],
+            a=float(a.means[row]),
+            b=float(b.means[row]),
+            difference=float(change[row]),
+        )
         for row in [*along[: FLIPS - n_against], *against[:n_against]]
     )
 
@@ -288,7 +369,8 @@ def _labels(a: Summary, b: Summary, first: str | None, second: str | None) -> tu
     if a.name == b.name:
         names = _files(a, b) or (f"{a.name} {a.run}", f"{b.name} {b.run}")
     left, right = (
-        f"{name}:{condition}" if condition else name for name, condition in zip(names, (first, second), strict=True)
+        f"{name}:{condition}" if condition else name
+        for name, condition in zip(names, (first, second), strict=True)
     )
     return left, right
 
@@ -296,18 +378,29 @@ def _labels(a: Summary, b: Summary, first: str | None, second: str | None) -> tu
 def _files(a: Summary, b: Summary) -> tuple[str, str] | None:
     """The files that two imported runs were read from; None if these do not tell them apart."""
     sources = a.provenance.source, b.provenance.source
-    if not all("format" in source for source in sources):  # answers that karat replayed: the runs have names
+    # answers that karat replayed: the runs have names
+    if not all("format" in source for source in sources):
         return None
     first, second = (source.get("file") for source in sources)
     return None if first is None or second is None or first == second else (first, second)
 
 
 def _side(summary: Summary, label: str, condition: str | None) -> Side:
-    return Side(label=label, run=summary.run, name=summary.name, condition=condition, sha256=summary.provenance.sha256)
+    return Side(
+        label=label,
+        run=summary.run,
+        name=summary.name,
+        condition=condition,
+        sha256=summary.provenance.sha256,
+    )
 
 
 def _warnings(
-    a: Summary, b: Summary, metrics: Sequence[MetricInfo], unlike: tuple[int, bool], pairings: Sequence[Pairing]
+    a: Summary,
+    b: Summary,
+    metrics: Sequence[MetricInfo],
+    unlike: tuple[int, bool],
+    pairings: Sequence[Pairing],
 ) -> list[str]:
     changed, drawn_otherwise = unlike
     unit = _unit(a)
@@ -316,11 +409,14 @@ def _warnings(
         text = formats.plural(changed, f"{unit} has", f"{unit}s have")
         caveats.append(f"{text} the same id but another content in the two runs: left out")
     if drawn_otherwise:
-        caveats.append("the two runs drew their samples with other weights: what both have is compared without weights")
+        caveats.append(
+            "the two runs drew their samples with other weights: what both have is compared "
+            "without weights"
+        )
     ours, theirs = ({metric.key: metric for metric in summary.metrics} for summary in (a, b))
     caveats += [
-        f"{key} is {_meaning(ours[key])} in run {a.run}, and {_meaning(theirs[key])} in run {b.run}: "
-        "no side is called better on it"
+        f"{key} is {_meaning(ours[key])} in run {a.run}, and {_meaning(theirs[key])} in run "
+        f"{b.run}: no side is called better on it"
         for key in (metric.key for metric in metrics)
         if _scale(ours[key]) != _scale(theirs[key])
     ]
@@ -336,8 +432,8 @@ def _warnings(
         stopping = (a if summary == a.run else b).stopping
         if stopping is not UNSET and stopping.out:
             caveats.append(
-                f"run {summary} ended early, once it was decided: intervals and p-values here do not allow for that; "
-                "`karat report` shows those that do"
+                f"run {summary} ended early, once it was decided: intervals and p-values here do "
+                f"not allow for that; `karat report` shows those that do"
             )
     alike: dict[tuple[str, str, int], list[str]] = {}
     for pair in (pairing.difference for pairing in pairings):
@@ -346,10 +442,17 @@ def _warnings(
     for (left, right, count), lost_on in alike.items():
         lost = formats.plural(count, unit)
         on = lost_on[0] if len(lost_on) == 1 else f"{len(lost_on)} metrics"
-        caveats.append(f"{right} against {left} on {on}: {lost} scored on one side only; the compared parts may differ")
+        caveats.append(
+            f"{right} against {left} on {on}: {lost} scored on one side only; the compared "
+            f"parts may differ"
+        )
     return list(dict.fromkeys(caveats))
 
 
 def _meaning(metric: MetricInfo) -> str:
-    better = {"higher": "better when higher", "lower": "better when lower", "none": "better in no direction"}
+    better = {
+        "higher": "better when higher",
+        "lower": "better when lower",
+        "none": "better in no direction",
+    }
     return f"{'a share' if metric.percent else 'a number'}, {better[metric.direction]}"

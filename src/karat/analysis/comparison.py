@@ -41,7 +41,8 @@ class Pairing(msgspec.Struct, frozen=True, kw_only=True):
     better: int  # questions on which b is better (higher, if no direction is better)
     worse: int
     equal: int
-    flips: tuple[Flip, ...]  # those on which the better side gains most first, then the largest losses
+    # those on which the better side gains most first, then the largest losses
+    flips: tuple[Flip, ...]
 
 
 class Comparison(PartHolder, frozen=True, kw_only=True):
@@ -59,8 +60,10 @@ class Comparison(PartHolder, frozen=True, kw_only=True):
     changed: int  # questions with the same id but different content: left out
     warnings: tuple[str, ...]
     unit: str = "question"  # the paired unit: question, conversation or participant
-    conditions: tuple[tuple[str, str], ...] = ()  # pairs: a condition of the first, one of the second
-    server_problems: tuple[ServerProblem, ...] = ()  # sides whose MCP calls failed, or that made none
+    # pairs: a condition of the first, one of the second
+    conditions: tuple[tuple[str, str], ...] = ()
+    # sides whose MCP calls failed, or that made none
+    server_problems: tuple[ServerProblem, ...] = ()
     pairs: int | None = None  # of conditions, in the run that both sides are of; None: two runs
     right: str | None = None  # for conversations: the match that makes a turn right
 
@@ -86,7 +89,9 @@ class Comparison(PartHolder, frozen=True, kw_only=True):
 
     def to_builtins(self) -> dict[str, Any]:
         """As `--json` prints it: null for kinds whose runs are compared differently."""
-        return builtins_of(self, absent=(name for name, kind in installed().items() if len(kind.parts) > 1))
+        return builtins_of(
+            self, absent=(name for name, kind in installed().items() if len(kind.parts) > 1)
+        )
 
     def table(self) -> list[dict[str, Any]]:
         """One row per pairing, raw numbers."""
@@ -102,7 +107,8 @@ class Comparison(PartHolder, frozen=True, kw_only=True):
         return _text(self)
 
     def _repr_html_(self) -> str:
-        html: str = plugins.load("karat.document.render.notebook:comparison_html")(self)  # it imports this module
+        # it imports this module
+        html: str = plugins.load("karat.document.render.notebook:comparison_html")(self)
         return html
 
 
@@ -136,9 +142,15 @@ def _row(pairing: Pairing) -> dict[str, Any]:
 
 def _text(result: Comparison) -> str:
     """Plain text, for `print` and for a terminal."""
-    lines = [result.headline, "", f"{result.a.label} → {result.b.label}; differences are the second minus the first"]
+    lines = [
+        result.headline,
+        "",
+        f"{result.a.label} → {result.b.label}; differences are the second minus the first",
+    ]
     if result.conditions and result.a.condition is None and result.b.condition is None:
-        named = (name if name == other else f"{name} with {other}" for name, other in result.conditions)
+        named = (
+            name if name == other else f"{name} with {other}" for name, other in result.conditions
+        )
         lines.append(f"conditions compared: {', '.join(named)}")
     lines += [] if result.right is None else [f"right: {result.right}, or the same yes or no"]
     for pairing in result.pairings:
@@ -162,7 +174,8 @@ def _chances(again: Repeat, unit: str) -> str:
     more = "" if same is None else f", {formats.chance(same)} with the same {unit}s"
     null = "; where nothing differs at all, 2 %" if again.shown else ""
     return (
-        f"{formats.chance(again.new_questions)} of runs with new {unit}s{more}, if effects of this size are usual{null}"
+        f"{formats.chance(again.new_questions)} of runs with new {unit}s{more}, if effects of "
+        f"this size are usual{null}"
     )
 
 
@@ -170,7 +183,9 @@ def _pairing_lines(pairing: Pairing, result: Comparison) -> list[str]:
     difference, unit, percent = pairing.difference, result.unit, result.percent(pairing)
     by = signed_estimate(difference.estimate, percent=percent)
     means = (measured(mean, percent=percent) for mean in (pairing.mean_a, pairing.mean_b))
-    sides = ", ".join(f"{name} {mean}" for name, mean in zip((difference.a, difference.b), means, strict=True))
+    sides = ", ".join(
+        f"{name} {mean}" for name, mean in zip((difference.a, difference.b), means, strict=True)
+    )
     offline = " (offline)" if difference.offline else ""
     adjusted = result.p_label.removeprefix("p")
     tested = f"{over_units(difference, unit)}, p {formats.p_value(difference.p_adjusted)}{adjusted}"
@@ -187,6 +202,7 @@ def _pairing_lines(pairing: Pairing, result: Comparison) -> list[str]:
     for flip in pairing.flips:
         label = formats.excerpt(flip.sample, 24)
         lines.append(
-            f"    {label:24} {formats.number(flip.a)} → {formats.number(flip.b)} ({formats.signed(flip.difference)})"
+            f"    {label:24} {formats.number(flip.a)} → {formats.number(flip.b)} "
+            f"({formats.signed(flip.difference)})"
         )
     return lines

@@ -25,7 +25,8 @@ class TrialRecord(msgspec.Struct, frozen=True, kw_only=True):
     answer: Answer | None
     scores: tuple[Score, ...]  # of the shown scorings; by scorer, turn, judge, repeat
     failure: Failure | None  # the last one, if there is no answer or a score is missing
-    heard: tuple[Reply, ...] = ()  # for a conversation without an answer: the turns answered before it failed
+    # for a conversation without an answer: the turns answered before it failed
+    heard: tuple[Reply, ...] = ()
 
     @property
     def replies(self) -> tuple[Reply, ...]:
@@ -33,8 +34,14 @@ class TrialRecord(msgspec.Struct, frozen=True, kw_only=True):
         return self.heard if self.answer is None else self.answer.replies
 
     def value(self, metric: MetricInfo) -> float | None:
-        """The trial's number: mean over repeats of each judge, then over judges, then over turns."""
-        rows = [row for row in self.scores if (row.scorer, row.scoring) == (metric.scorer, metric.scoring)]
+        """The trial's number: mean over repeats of each judge, then over judges, then over
+        turns.
+        """
+        rows = [
+            row
+            for row in self.scores
+            if (row.scorer, row.scoring) == (metric.scorer, metric.scoring)
+        ]
         return trial_value((row.turn, row.judge, row.values.get(metric.name)) for row in rows)
 
 
@@ -84,14 +91,24 @@ class _Texts:
         cell = self._index.cell(sample.id, condition, repetition)
         if cell is None:
             return TrialRecord(
-                sample=sample, condition=condition, repetition=repetition, answer=None, scores=(), failure=None
+                sample=sample,
+                condition=condition,
+                repetition=repetition,
+                answer=None,
+                scores=(),
+                failure=None,
             )
         answered = bool(self._index.answered[cell])
         answer = _answer(self._line(self._index.answers[cell])) if answered else None
-        if answer is not None and self._index.recorded:  # older versions recorded the time it took to read the file
+        # older versions recorded the time it took to read the file
+        if answer is not None and self._index.recorded:
             seconds = recorded_seconds(reply.milliseconds for reply in answer.replies)
             answer = msgspec.structs.replace(answer, seconds=seconds)
-        scores = tuple(_score(self._line(at)) for rows in self._rows for at in rows.places_of(cell)) if answered else ()
+        scores = (
+            tuple(_score(self._line(at)) for rows in self._rows for at in rows.places_of(cell))
+            if answered
+            else ()
+        )
         failure = _failure(self._line(self._failed[cell])) if cell in self._failed else None
         if answered and failure is not None and (failure.stage != "score" or scores):
             failure = None

@@ -1,4 +1,7 @@
-"""Grids → results per condition and differences between conditions. The statistics themselves are `karat.stats`."""
+"""Grids → results per condition and differences between conditions.
+
+The statistics themselves are `karat.stats`.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,29 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from karat.analysis.grids import Grid, TurnSums
-from karat.analysis.model import Difference, Group, JudgeMean, MetricInfo, Reliability, Result, Stopping
+from karat.analysis.model import (
+    Difference,
+    Group,
+    JudgeMean,
+    MetricInfo,
+    Reliability,
+    Result,
+    Stopping,
+)
 from karat.analysis.numbers import Estimate, Quantity
 from karat.analysis.stopping import adjusted_by, look_of
 from karat.analysis.units import Compared, Units, filled, mean, question_means
 from karat.analysis.units import difference as compared
-from karat.analysis.verdicts import ALPHA, NO_DIFFERENCE, NO_VERDICT, NOT_TESTED, UNLIKE, ahead, verdict, winner
+from karat.analysis.verdicts import (
+    ALPHA,
+    NO_DIFFERENCE,
+    NO_VERDICT,
+    NOT_TESTED,
+    UNLIKE,
+    ahead,
+    verdict,
+    winner,
+)
 from karat.stats import adjust, between_sd, pooled_sd, proportion_interval
 from karat.stats.ratios import Sums
 from karat.stats.results import Interval, PairedDifference
@@ -32,21 +52,30 @@ def known(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def results(grid: Grid, units: Mapping[str, Units], retried: Flags, *, level: float) -> list[Result]:
-    """One result per condition. `units`: by condition. `retried`: samples × conditions × repetitions."""
+def results(
+    grid: Grid, units: Mapping[str, Units], retried: Flags, *, level: float
+) -> list[Result]:
+    """One result per condition.
+
+    `units`: by condition. `retried`: samples × conditions × repetitions.
+    """
     return [
         _result(grid, index, (name, side), retried[:, index, :], level=level)
         for index, (name, side) in enumerate(units.items())
     ]
 
 
-def _result(grid: Grid, index: int, subject: tuple[str, Units], retried: Flags, *, level: float) -> Result:
+def _result(
+    grid: Grid, index: int, subject: tuple[str, Units], retried: Flags, *, level: float
+) -> Result:
     condition, units = subject
     info, values = grid.info, grid.values[:, index, :]
     there = ~np.isnan(values)
     flat, questions = values[there], np.nonzero(there)[0]
     asked = units.planned > 0  # the others were never asked because the comparison was decided
-    worst, best = _bounds(units) if grid.turns is None else _turn_bounds(info, grid.turns, index, there)
+    worst, best = (
+        _bounds(units) if grid.turns is None else _turn_bounds(info, grid.turns, index, there)
+    )
     found = mean(units, level=level)
     return Result(
         condition=condition,
@@ -56,7 +85,9 @@ def _result(grid: Grid, index: int, subject: tuple[str, Units], retried: Flags, 
         between_sd=_quantity(between_sd(flat, questions, level=level)),
         judge_sd=_judge_sd(grid, index),
         top_share=_top_share(info, flat),
-        distribution=_distribution(info, flat) if units.sums is None else _turn_counts(info, units.sums),
+        distribution=_distribution(info, flat)
+        if units.sums is None
+        else _turn_counts(info, units.sums),
         reliability=_reliability(info, values[asked], there[asked], level=level),
         n_questions=int(np.count_nonzero(units.answers)),
         n_answers=int(flat.size),
@@ -65,7 +96,9 @@ def _result(grid: Grid, index: int, subject: tuple[str, Units], retried: Flags, 
         best=best,
         first_attempt=_group(values[there & ~retried]),
         retried=_group(values[there & retried]),
-        by_judge=tuple(_judge_mean(name, part[:, index, :]) for name, part in grid.by_judge.items()),
+        by_judge=tuple(
+            _judge_mean(name, part[:, index, :]) for name, part in grid.by_judge.items()
+        ),
         offline=info.offline,
         clusters=None if units.clusters is None else len(set(units.clusters[units.there].tolist())),
         design_effect=None if units.clusters is None else known(found.design_effect),
@@ -80,10 +113,14 @@ def _turn_counts(info: MetricInfo, sums: Sums) -> dict[str, int] | None:
     return {"0": int(sums.counts.sum()) - right, "1": right}
 
 
-def _turn_bounds(info: MetricInfo, turns: TurnSums, index: int, there: Flags) -> tuple[Quantity, Quantity]:
-    """Like `_bounds`, over all declared turns. `there`: trials with numbers; in the others all turns are missing.
+def _turn_bounds(
+    info: MetricInfo, turns: TurnSums, index: int, there: Flags
+) -> tuple[Quantity, Quantity]:
+    """Like `_bounds`, over all declared turns. `there`: trials with numbers; in the others all
+    turns are missing.
 
-    A turn without a number in a trial that has some (no golden program, say) is not missing: it cannot have one.
+    A turn without a number in a trial that has some (no golden program, say) is not missing: it
+    cannot have one.
     """
 
     def added(part: Floats, where: Flags) -> float:
@@ -103,14 +140,22 @@ def _turn_bounds(info: MetricInfo, turns: TurnSums, index: int, there: Flags) ->
     return worst, best
 
 
-def estimated(interval: Interval | PairedDifference, least: float | None, most: float | None) -> Estimate:
-    """The estimate with its interval cut to the range `least` to `most`, which a t interval ignores.
+def estimated(
+    interval: Interval | PairedDifference, least: float | None, most: float | None
+) -> Estimate:
+    """The estimate with its interval cut to the range `least` to `most`, which a t interval
+    ignores.
 
-    Numbers below rounding are 0. One question has no interval: nothing shows how much questions vary.
+    Numbers below rounding are 0. One question has no interval: nothing shows how much questions
+    vary.
     """
     value, low, high = (known(number) for number in (interval.value, interval.low, interval.high))
-    span = max((abs(end) for end in (least, most, value, low, high) if end is not None), default=0.0)
-    value, low, high = (0.0 if end is not None and abs(end) <= _NOISE * span else end for end in (value, low, high))
+    span = max(
+        (abs(end) for end in (least, most, value, low, high) if end is not None), default=0.0
+    )
+    value, low, high = (
+        0.0 if end is not None and abs(end) <= _NOISE * span else end for end in (value, low, high)
+    )
     inside_low = max(low, least) if low is not None and least is not None else low
     inside_high = min(high, most) if high is not None and most is not None else high
     cut = (inside_low, inside_high) != (low, high)
@@ -155,7 +200,9 @@ def _distribution(info: MetricInfo, flat: Floats) -> dict[str, int] | None:
     if info.kind == "number":
         return None
     steps = np.floor(flat + 0.5).astype(np.int64)
-    counts = dict(zip(*(part.tolist() for part in np.unique(steps, return_counts=True)), strict=True))
+    counts = dict(
+        zip(*(part.tolist() for part in np.unique(steps, return_counts=True)), strict=True)
+    )
     if info.low is None or info.high is None or info.high - info.low > 100:
         return {str(step): count for step, count in counts.items()}
     scale = range(int(info.low), int(info.high) + 1)
@@ -167,26 +214,48 @@ def _reliability(info: MetricInfo, values: Floats, there: Flags, *, level: float
     complete = there.all(axis=1)
     threshold, incomplete = info.threshold, int(values.shape[0] - complete.sum())
     if threshold is None or not complete.any():
-        reason = "the metric has no threshold" if threshold is None else "no question has a score in every repetition"
+        reason = (
+            "the metric has no threshold"
+            if threshold is None
+            else "no question has a score in every repetition"
+        )
         return Reliability(
-            value=None, low=None, high=None, k=k, threshold=threshold, questions=int(complete.sum()),
-            incomplete=incomplete, level=level, method="wilson", reason=reason,
-        )  # fmt: skip
+            value=None,
+            low=None,
+            high=None,
+            k=k,
+            threshold=threshold,
+            questions=int(complete.sum()),
+            incomplete=incomplete,
+            level=level,
+            method="wilson",
+            reason=reason,
+        )
     slack = 1e-9  # a mean over judges may miss the threshold only by rounding
-    reached = values <= threshold + slack if info.direction == "lower" else values >= threshold - slack
+    reached = (
+        values <= threshold + slack if info.direction == "lower" else values >= threshold - slack
+    )
     alone = int(complete.sum()) == 1
     wins = int(reached[complete].all(axis=1).sum())
     interval = proportion_interval(wins, int(complete.sum()), level=level)
     return Reliability(
-        value=interval.value, low=None if alone else interval.low, high=None if alone else interval.high,
-        k=k, threshold=threshold, questions=interval.n,
-        incomplete=incomplete, level=level, method=interval.method,
+        value=interval.value,
+        low=None if alone else interval.low,
+        high=None if alone else interval.high,
+        k=k,
+        threshold=threshold,
+        questions=interval.n,
+        incomplete=incomplete,
+        level=level,
+        method=interval.method,
         reason="one question: its spread cannot be known" if alone else None,
-    )  # fmt: skip
+    )
 
 
 def _bounds(units: Units) -> tuple[Quantity, Quantity]:
-    """The mean if every planned trial without a number had the worst, or the best, value of the scale."""
+    """The mean if every planned trial without a number had the worst, or the best, value of the
+    scale.
+    """
 
     def bound(end: float | None) -> Quantity:
         if not units.means.size:
@@ -211,17 +280,26 @@ def _group(flat: Floats) -> Group:
 def _judge_mean(name: str, values: Floats) -> JudgeMean:
     means, counts = question_means(values)
     means = means[counts > 0]
-    return JudgeMean(judge=name, mean=float(means.mean()) if means.size else None, answers=int(counts.sum()))
+    return JudgeMean(
+        judge=name, mean=float(means.mean()) if means.size else None, answers=int(counts.sum())
+    )
 
 
 def differences(
-    grids: Sequence[Grid], conditions: Sequence[str], units: Sequence[Mapping[str, Units]], *, level: float,
-    baseline: int = 0, every: bool = False, stopping: Stopping | None = None,
-) -> list[Difference]:  # fmt: skip
+    grids: Sequence[Grid],
+    conditions: Sequence[str],
+    units: Sequence[Mapping[str, Units]],
+    *,
+    level: float,
+    baseline: int = 0,
+    every: bool = False,
+    stopping: Stopping | None = None,
+) -> list[Difference]:
     """Comparisons of conditions on every metric; p-values adjusted (Holm) over all returned.
 
-    `units`: of each grid, by condition. Each condition is compared with the one at `baseline`, and with the best on
-    the metric; with `every` every pair. `stopping`: the looks at comparisons that were examined before the end.
+    `units`: of each grid, by condition. Each condition is compared with the one at `baseline`, and
+    with the best on the metric; with `every` every pair. `stopping`: the looks at comparisons that
+    were examined before the end.
     """
     raw: list[tuple[Grid, str, str, Compared]] = []
     for grid, sides in zip(grids, units, strict=True):
@@ -239,11 +317,16 @@ def differences(
     for at, ((grid, a, b, found), p, look) in enumerate(zip(raw, adjusted, looks, strict=True)):
         effect = difference((a, b), found, p, holds=holds(found, tested, at))
         shown.append((grid, adjusted_by(look, effect, stopping)))
-    return [effect if grid.is_tested else structs.replace(effect, verdict=NOT_TESTED) for grid, effect in shown]
+    return [
+        effect if grid.is_tested else structs.replace(effect, verdict=NOT_TESTED)
+        for grid, effect in shown
+    ]
 
 
 def _pairs(sides: Mapping[str, Units], baseline: str, *, every: bool) -> list[tuple[str, str]]:
-    """Which conditions are compared: the baseline is always first in a pair, otherwise the order is the file's."""
+    """Which conditions are compared: the baseline is always first in a pair, otherwise the order is
+    the file's.
+    """
     order = [baseline, *(name for name in sides if name != baseline)]
     best = baseline if every else _best(sides)
     return [pair for pair in combinations(order, 2) if every or baseline in pair or best in pair]
@@ -255,7 +338,11 @@ def _best(sides: Mapping[str, Units]) -> str | None:
     direction = next(iter(sides.values())).metric.direction
     if direction == "none" or not means:
         return None
-    return max(means, key=means.__getitem__) if direction == "higher" else min(means, key=means.__getitem__)
+    return (
+        max(means, key=means.__getitem__)
+        if direction == "higher"
+        else min(means, key=means.__getitem__)
+    )
 
 
 def tested_p(found: Compared) -> float:
@@ -269,7 +356,8 @@ def holds(found: Compared, tested: Sequence[float], at: int, *, alpha: float = A
     `tested`: the p-values that are adjusted together; that of this comparison is at `at`.
     """
     worst = found.worst
-    if worst is None or not tested[at] <= alpha:  # not ahead; adjusting again would take as long as all comparisons
+    # not ahead; adjusting again would take as long as all comparisons
+    if worst is None or not tested[at] <= alpha:
         return True
     others = [*tested]
     others[at] = worst.p
@@ -277,7 +365,10 @@ def holds(found: Compared, tested: Sequence[float], at: int, *, alpha: float = A
 
 
 def difference(names: tuple[str, str], found: Compared, p: float, *, holds: bool) -> Difference:
-    """One comparison, with the verdict its numbers allow. `p`: adjusted. `holds`: also with its losses counted."""
+    """One comparison, with the verdict its numbers allow.
+
+    `p`: adjusted. `holds`: also with its losses counted.
+    """
     info, test, gone = found.a.metric, found.test, found.lost
     value, p_adjusted = known(test.value), known(p)
     span = info.high - info.low if info.low is not None and info.high is not None else None

@@ -10,14 +10,17 @@ from karat.analysis.numbers import from_fields
 from karat.index import FailureLine, RunIndex
 
 _GAP = "answered, but the journal holds neither a score nor a failure; `karat score` asks again"
-_GAP_IN_FILES = "answered, but the imported files hold no score and say not why; `karat score` can score it"
+_GAP_IN_FILES = (
+    "answered, but the imported files hold no score and say not why; `karat score` can score it"
+)
 
 
 def failure_kinds(index: RunIndex, outcome: Outcome) -> tuple[FailureKind, ...]:
-    """The most frequent first; failures that a later part repaired without a failed attempt are left out.
+    """The most frequent first; failures that a later part repaired without a failed attempt are
+    left out.
 
-    The example is the newest message among the failures that ended a trial, or, if there is none, the newest of
-    all.
+    The example is the newest message among the failures that ended a trial, or, if there is none,
+    the newest of all.
     """
     messages = _messages(index, outcome)
     groups = [
@@ -35,7 +38,9 @@ def failure_kinds(index: RunIndex, outcome: Outcome) -> tuple[FailureKind, ...]:
     if gap and JUDGE_GAP not in index.groups:
         cls, stage, kind = JUDGE_GAP.cls, JUDGE_GAP.stage, JUDGE_GAP.kind
         message = _GAP_IN_FILES if index.run.info.imported else _GAP
-        groups.append(FailureKind(cls=cls, stage=stage, kind=kind, trials=gap, attempts=0, example=message))
+        groups.append(
+            FailureKind(cls=cls, stage=stage, kind=kind, trials=gap, attempts=0, example=message)
+        )
     failed_calls = [] if index.run.info.measures_calls else call_failures(index)
     groups.sort(key=lambda kind: (kind.cls, kind.kind, kind.error or "", kind.scorer or ""))
     groups.sort(key=lambda kind: (kind.trials, kind.attempts), reverse=True)
@@ -46,4 +51,7 @@ def _messages(index: RunIndex, outcome: Outcome) -> dict[int, str]:
     """Code of a group → the newest message among its failures that ended a trial."""
     newest = {code: at for at, cell, code in index.failures if outcome.codes.get(cell) == code}
     decode = msgspec.json.Decoder(FailureLine).decode
-    return {code: decode(line).message for code, line in zip(newest, index.lines(newest.values()), strict=True)}
+    return {
+        code: decode(line).message
+        for code, line in zip(newest, index.lines(newest.values()), strict=True)
+    }

@@ -1,4 +1,6 @@
-"""Numbers of a metric formatted for people: shares in percent, their differences in points, others unchanged."""
+"""Numbers of a metric formatted for people: shares in percent, their differences in points, others
+unchanged.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def measured(value: float | None, *, percent: bool = False) -> str:
 
 def estimated(estimate: Estimate, *, percent: bool = False) -> str:
     """A mean with its interval."""
-    return f"{measured(estimate.value, percent=percent)} {interval_of(estimate, percent=percent)}".rstrip()
+    return (
+        f"{measured(estimate.value, percent=percent)} {interval_of(estimate, percent=percent)}"
+    ).rstrip()
 
 
 def interval_of(estimate: Estimate, *, percent: bool = False) -> str:
@@ -32,7 +36,10 @@ def interval_of(estimate: Estimate, *, percent: bool = False) -> str:
     if estimate.low is None or estimate.high is None:
         return ""
     mark = formats.POINT if is_point(estimate) else ""
-    return f"[{measured(estimate.low, percent=percent)}, {measured(estimate.high, percent=percent)}]{mark}"
+    return (
+        f"[{measured(estimate.low, percent=percent)}, "
+        f"{measured(estimate.high, percent=percent)}]{mark}"
+    )
 
 
 def share_estimate(value: float | None, low: float | None, high: float | None) -> str:
@@ -43,20 +50,35 @@ def share_estimate(value: float | None, low: float | None, high: float | None) -
     """
     if low is None or high is None:
         return formats.share(value)
-    return f"{formats.share(value)} [{formats.share(low)}, {formats.share(high)}]{formats.POINT if low == high else ''}"
+    return (
+        f"{formats.share(value)} [{formats.share(low)}, "
+        f"{formats.share(high)}]{formats.POINT if low == high else ''}"
+    )
 
 
 def between(
-    value: float | None, low: float | None, high: float | None, *, percent: bool = False, plain: bool = False
+    value: float | None,
+    low: float | None,
+    high: float | None,
+    *,
+    percent: bool = False,
+    plain: bool = False,
 ) -> tuple[str, str]:
-    """A difference and its interval ("" if there is none), with signs unless `plain`; for shares in points.
+    """A difference and its interval ("" if there is none), with signs unless `plain`; for shares in
+    points.
 
-    >>> between(0.05, -0.01, 0.11, percent=True), between(-0.5, None, None), between(0.5, 0.4, 0.6, plain=True)
+    >>> (
+    ...     between(0.05, -0.01, 0.11, percent=True),
+    ...     between(-0.5, None, None),
+    ...     between(0.5, 0.4, 0.6, plain=True),
+    ... )
     (('+5.0', '[−1.0, +11.0]'), ('−0.50', ''), ('0.50', '[0.40, 0.60]'))
     """
     digits, scale = (1, 100) if percent else (2, 1)
     ends = [None if end is None else scale * end for end in (value, low, high)]
-    number, span = (formats.number, formats.interval) if plain else (formats.signed, formats.signed_interval)
+    number, span = (
+        (formats.number, formats.interval) if plain else (formats.signed, formats.signed_interval)
+    )
     return number(ends[0], digits=digits), span(ends[1], ends[2], digits=digits)
 
 

@@ -16,7 +16,14 @@ from karat.analysis.thresholds import Threshold, resolve
 from karat.analysis.units import Units, units_of
 from karat.analysis.verdicts import server_warnings
 from karat.errors import BadOption
-from karat.stats import OneSided, adjust, clustered_mean, corrected_bounds, one_sided_bounds, too_few_clusters
+from karat.stats import (
+    OneSided,
+    adjust,
+    clustered_mean,
+    corrected_bounds,
+    one_sided_bounds,
+    too_few_clusters,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -37,14 +44,18 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     value: float | None  # for a drop: how much better the run is than the baseline
     low: float | None
     high: float | None
-    p_failed: float | None  # one-sided, of "the threshold is kept", after Holm's adjustment; None: not tested
+    # one-sided, of "the threshold is kept", after Holm's adjustment; None: not tested
+    p_failed: float | None
     questions: int
-    missing: int  # planned trials without the number; they count as worst for `low` and best for `high`
+    # planned trials without the number; they count as worst for `low` and best for `high`
+    missing: int
     method: str  # "known": a total, without an error
     percent: bool = False
-    needed: int | None = None  # undecided: questions that would decide 80 % of runs, if the value were the true one
+    # undecided: questions that would decide 80 % of runs, if the value were the true one
+    needed: int | None = None
     reason: str | None = None
-    corrected: bool | msgspec.UnsetType = msgspec.UNSET  # False: correction was requested, but people gave no labels
+    # False: correction was requested, but people gave no labels
+    corrected: bool | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def note(self) -> str:
@@ -53,7 +64,10 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Gate(msgspec.Struct, frozen=True, kw_only=True):
-    """All thresholds of a run. `passed` requires all to pass; one failure is enough for `failed`."""
+    """All thresholds of a run.
+
+    `passed` requires all to pass; one failure is enough for `failed`.
+    """
 
     run: str
     name: str
@@ -74,30 +88,45 @@ def gate(
 ) -> Gate:
     """Decides each threshold under each condition it is for.
 
-    Passed: the lower 95 % bound meets a `min` (the upper one a `max`). Failed: the other bound misses it, after
-    Holm's adjustment over all thresholds. A run passes if every threshold does, which needs no adjustment: an
-    intersection-union test. Missing trials count as the worst value for one bound and as the best for the other.
+    Passed: the lower 95 % bound meets a `min` (the upper one a `max`). Failed: the other bound
+    misses it, after Holm's adjustment over all thresholds. A run passes if every threshold does,
+    which needs no adjustment: an intersection-union test. Missing trials count as the worst value
+    for one bound and as the best for the other.
 
-    Raises BadOption for names that the run does not have, and for a `max_drop` without `baseline`; with `no_baseline`,
-    the reason why there is none, it is undecided. `unchanged`: conditions whose every answer equals the baseline's; the
-    agent is the same, so a drop of at most the threshold is no matter of chance and passes, however few questions.
+    Raises BadOption for names that the run does not have, and for a `max_drop` without `baseline`;
+    with `no_baseline`, the reason why there is none, it is undecided. `unchanged`: conditions whose
+    every answer equals the baseline's; the agent is the same, so a drop of at most the threshold is
+    no matter of chance and passes, however few questions.
 
     Berger (1982), Technometrics 24:295.
     """
     if not thresholds:
-        raise BadOption("gate", "no threshold: name some with --min, --max or --max-drop, or under `gate:` in the file")
+        raise BadOption(
+            "gate",
+            "no threshold: name some with --min, --max or --max-drop, or under `gate:` in the file",
+        )
     against = baseline or no_baseline
-    checks = [check for threshold in thresholds for check in _checks(summary, threshold, against, unchanged)]
+    checks = [
+        check
+        for threshold in thresholds
+        for check in _checks(summary, threshold, against, unchanged)
+    ]
     adjusted = adjust([check.p_failed for check in checks]).tolist()
     decided = []
     for check, p in zip(checks, adjusted, strict=True):
         unsure = check.verdict == "failed" and p > 1 - LEVEL  # NaN: a total, which is known
         verdict: Verdict = "undecided" if unsure else check.verdict
-        reason = check.reason or ("failed by itself, but not among so many thresholds" if unsure else None)
+        reason = check.reason or (
+            "failed by itself, but not among so many thresholds" if unsure else None
+        )
         p_failed = None if math.isnan(p) else p
-        decided.append(msgspec.structs.replace(check, verdict=verdict, p_failed=p_failed, reason=reason))
+        decided.append(
+            msgspec.structs.replace(check, verdict=verdict, p_failed=p_failed, reason=reason)
+        )
     verdicts = {check.verdict for check in decided}
-    worst: Verdict = "failed" if "failed" in verdicts else "undecided" if "undecided" in verdicts else "passed"
+    worst: Verdict = (
+        "failed" if "failed" in verdicts else "undecided" if "undecided" in verdicts else "passed"
+    )
     return Gate(
         run=summary.run,
         name=summary.name,
@@ -117,15 +146,24 @@ def _unchanged(check: Check) -> Check:
     """The drop of an agent whose every answer is the baseline's."""
     if check.missing or check.value is None or check.value < -check.threshold.value:
         return check
-    reason = "; ".join(filter(None, ["unchanged: every answer is the baseline's, byte by byte", check.reason]))
-    return msgspec.structs.replace(check, verdict="passed", p_failed=None, needed=None, reason=reason)
+    reason = "; ".join(
+        filter(None, ["unchanged: every answer is the baseline's, byte by byte", check.reason])
+    )
+    return msgspec.structs.replace(
+        check, verdict="passed", p_failed=None, needed=None, reason=reason
+    )
 
 
 def _not_corrected(checks: Sequence[Check]) -> Iterator[str]:
     """Thresholds that `--corrected` does not apply to."""
-    names = [f"{check.metric} under {check.condition}" for check in checks if check.corrected is False]
+    names = [
+        f"{check.metric} under {check.condition}" for check in checks if check.corrected is False
+    ]
     if names:
-        yield f"NOT corrected: {', '.join(names)}: no labels by people, so the scorer's own scores decide"
+        yield (
+            f"NOT corrected: {', '.join(names)}: no labels by people, so the scorer's own scores "
+            f"decide"
+        )
 
 
 def _off_the_scale(summary: Summary, thresholds: Sequence[Threshold]) -> Iterator[str]:
@@ -135,9 +173,15 @@ def _off_the_scale(summary: Summary, thresholds: Sequence[Threshold]) -> Iterato
         info = infos.get(resolve(threshold.name, summary.conditions, infos)[1])
         if info is None or info.low is None or info.high is None:
             continue
-        low, high = (0.0, info.high - info.low) if threshold.bound == "max_drop" else (info.low, info.high)
+        low, high = (
+            (0.0, info.high - info.low) if threshold.bound == "max_drop" else (info.low, info.high)
+        )
         if not low <= threshold.value <= high:
-            share = f" ({threshold.value / 100:g}, or {threshold.value:g}%, is a share)" if info.percent else ""
+            share = (
+                f" ({threshold.value / 100:g}, or {threshold.value:g}%, is a share)"
+                if info.percent
+                else ""
+            )
             yield f"{threshold}: outside of what it can be, {low:g} to {high:g}{share}"
 
 
@@ -146,13 +190,19 @@ def _corrections(summary: Summary) -> tuple[str, ...]:
     if people is msgspec.UNSET:
         return ()
     return (
-        f"corrected: means as people would score, from {people.labelled} labels by {', '.join(people.by)}",
+        (
+            f"corrected: means as people would score, from {people.labelled} labels by "
+            f"{', '.join(people.by)}"
+        ),
         *people.notes,
     )
 
 
 def _checks(
-    summary: Summary, threshold: Threshold, baseline: Summary | str | None, unchanged: Collection[str]
+    summary: Summary,
+    threshold: Threshold,
+    baseline: Summary | str | None,
+    unchanged: Collection[str],
 ) -> list[Check]:
     infos = {info.key: info for info in summary.metrics}
     condition, metric = resolve(threshold.name, summary.conditions, infos)
@@ -161,16 +211,25 @@ def _checks(
         return [_total(summary, threshold, condition, metric)]
     chosen = summary.conditions if condition is None else (condition,)
     if threshold.bound == "max_drop" and summary.calibrated is not msgspec.UNSET:
-        raise BadOption("--corrected", "applies to --min and --max: the baseline has its own labels")
+        raise BadOption(
+            "--corrected", "applies to --min and --max: the baseline has its own labels"
+        )
     if threshold.bound != "max_drop":
         return [_level(summary, threshold, info, name) for name in chosen]
     if baseline is None:
-        raise BadOption("--max-drop", "needs a run to compare with: --baseline RUN, or `gate.baseline` in the file")
+        raise BadOption(
+            "--max-drop",
+            "needs a run to compare with: --baseline RUN, or `gate.baseline` in the file",
+        )
     if info.direction == "none":
-        raise BadOption("--max-drop", f"'{metric}' is better in no direction: set a --min or a --max")
+        raise BadOption(
+            "--max-drop", f"'{metric}' is better in no direction: set a --min or a --max"
+        )
     drops = [_drop(summary, threshold, info, name, baseline) for name in chosen]
     usable = set(unchanged) - {problem.condition for problem in summary.server_problems}
-    alike = isinstance(baseline, Summary) and info.scoring in {metric.scoring for metric in baseline.metrics}
+    alike = isinstance(baseline, Summary) and info.scoring in {
+        metric.scoring for metric in baseline.metrics
+    }
     return [_unchanged(drop) if alike and drop.condition in usable else drop for drop in drops]
 
 
@@ -182,10 +241,14 @@ def _total(summary: Summary, threshold: Threshold, condition: str | None, metric
     ledger, cost = account.ledger, account.cost
     unknown, value, reason = 0, None, "nothing was planned"
     if metric == "failed":
-        wanted = ledger.planned - ledger.decided  # a run that stopped because it was decided misses no trials
+        # a run that stopped because it was decided misses no trials
+        wanted = ledger.planned - ledger.decided
         value = (wanted - ledger.scored) / wanted if wanted else None
     else:
-        value, unknown = cost.agent.known + cost.judge.known, cost.agent.unknown + cost.judge.unknown
+        value, unknown = (
+            cost.agent.known + cost.judge.known,
+            cost.agent.unknown + cost.judge.unknown,
+        )
         reason = f"{unknown} calls have no known price"
     verdict: Verdict = "undecided"
     if value is not None:
@@ -194,22 +257,34 @@ def _total(summary: Summary, threshold: Threshold, condition: str | None, metric
         # Unknown prices can only raise the sum.
         verdict = "undecided" if unknown and not above else "passed" if kept else "failed"
     return Check(
-        threshold=threshold, metric=metric, condition=condition, verdict=verdict, value=value, low=value,
-        high=None if unknown else value, p_failed=None, questions=summary.samples, missing=0, method="known",
-        percent=metric == "failed", reason=reason if value is None or unknown else None,
-    )  # fmt: skip
+        threshold=threshold,
+        metric=metric,
+        condition=condition,
+        verdict=verdict,
+        value=value,
+        low=value,
+        high=None if unknown else value,
+        p_failed=None,
+        questions=summary.samples,
+        missing=0,
+        method="known",
+        percent=metric == "failed",
+        reason=reason if value is None or unknown else None,
+    )
 
 
 class _Means(msgspec.Struct, frozen=True, kw_only=True):
     """Each question's mean under one condition, one entry per question."""
 
-    rows: Floats  # columns: over the existing answers, the least possible, the most possible; NaN: not known
+    # columns: over the existing answers, the least possible, the most possible; NaN: not known
+    rows: Floats
     weights: Floats  # the weight of a question in the mean
     units: Units
 
 
 def _means(units: Units) -> _Means:
-    units = units.only(units.planned > 0)  # the others were not run because it was decided: not missing
+    # the others were not run because it was decided: not missing
+    units = units.only(units.planned > 0)
     info, value, n = units.metric, units.means, units.answers.astype(np.float64)
     k, missing = units.planned, units.missing
     ends = [np.nan if end is None else end for end in (info.low, info.high)]
@@ -218,9 +293,14 @@ def _means(units: Units) -> _Means:
         # Some rates of conversations count a failed trial as wrong; in the best case it is right.
         sums[1] = np.minimum(np.where(n > 0, value * k, 0.0), n * ends[1])
     least, most = (
-        np.where(missing > 0, (there + missing * end) / k, value) for there, end in zip(sums, ends, strict=True)
+        np.where(missing > 0, (there + missing * end) / k, value)
+        for there, end in zip(sums, ends, strict=True)
     )
-    return _Means(rows=np.column_stack([value, least, most]), weights=units.lengths * units.weights, units=units)
+    return _Means(
+        rows=np.column_stack([value, least, most]),
+        weights=units.lengths * units.weights,
+        units=units,
+    )
 
 
 def _spread(values: Floats, weights: Floats) -> Floats:
@@ -247,24 +327,48 @@ def _level(summary: Summary, threshold: Threshold, info: MetricInfo, condition: 
     means = _means(units_of(summary, condition, info.key))
     seen = np.isfinite(means.rows[:, 0])
     first = _spread(means.rows[seen, 0], means.weights[seen])
-    rows = _Rows(first, [_spread(means.rows[:, side], means.weights) for side in (1, 2)], means.units.clusters)
+    rows = _Rows(
+        first,
+        [_spread(means.rows[:, side], means.weights) for side in (1, 2)],
+        means.units.clusters,
+    )
     missing, ends = int(means.units.missing.sum()), (info.low, info.high)
     if summary.calibrated is msgspec.UNSET:
         return _decided(summary, threshold, info, condition, rows, missing, ends)
     every = summary.calibrated.corrected
-    alike = [entry for entry in every if (entry.metric, entry.condition, entry.against) == (info.key, condition, None)]
+    alike = [
+        entry
+        for entry in every
+        if (entry.metric, entry.condition, entry.against) == (info.key, condition, None)
+    ]
     if not alike or info.low is None or info.high is None:
         check = _decided(summary, threshold, info, condition, rows, missing, ends)
-        reason = "not corrected: people did not score it" if not alike else "not corrected: the metric has no range"
+        reason = (
+            "not corrected: people did not score it"
+            if not alike
+            else "not corrected: the metric has no range"
+        )
         reason = "; ".join(filter(None, [reason, check.reason]))
         return msgspec.structs.replace(check, reason=reason, corrected=False)
     [people], share = alike, missing / max(summary.samples * summary.repetitions, 1)
-    check = _decided(summary, threshold, info, condition, rows, missing, ends, people=(people, share))
-    hint = "more labels, or more questions, would decide it" if check.verdict == "undecided" else None
-    return msgspec.structs.replace(check, value=people.people.value, needed=None, reason=check.reason or hint)
+    check = _decided(
+        summary, threshold, info, condition, rows, missing, ends, people=(people, share)
+    )
+    hint = (
+        "more labels, or more questions, would decide it" if check.verdict == "undecided" else None
+    )
+    return msgspec.structs.replace(
+        check, value=people.people.value, needed=None, reason=check.reason or hint
+    )
 
 
-def _drop(summary: Summary, threshold: Threshold, info: MetricInfo, condition: str, baseline: Summary | str) -> Check:
+def _drop(
+    summary: Summary,
+    threshold: Threshold,
+    info: MetricInfo,
+    condition: str,
+    baseline: Summary | str,
+) -> Check:
     """How much better the run is, over the questions that both runs have, by id and content."""
     if isinstance(baseline, str):
         nothing = _Rows(np.empty(0), [np.empty(0)] * 2, None)
@@ -276,14 +380,19 @@ def _drop(summary: Summary, threshold: Threshold, info: MetricInfo, condition: s
     new, old = (_means(units_of(run, condition, info.key)) for run in (summary, baseline))
     ours, keys = new.units.keys, old.units.keys
     place = {key: at for at, key in enumerate(keys)}
-    pairs = np.array([(at, place[key]) for at, key in enumerate(ours) if key in place], dtype=int).reshape(-1, 2)
+    pairs = np.array(
+        [(at, place[key]) for at, key in enumerate(ours) if key in place], dtype=int
+    ).reshape(-1, 2)
     here, there = pairs.T
     both, weights = (new.rows[here], old.rows[there]), (new.weights[here], old.weights[there])
     seen = np.isfinite(both[0][:, 0]) & np.isfinite(both[1][:, 0])
     sides = [
         _spread(both[0][seen, 0], weights[0][seen]) - _spread(both[1][seen, 0], weights[1][seen]),
         # The new run's least minus the old run's most, and the reverse.
-        *(_spread(both[0][:, a], weights[0]) - _spread(both[1][:, b], weights[1]) for a, b in ((1, 2), (2, 1))),
+        *(
+            _spread(both[0][:, a], weights[0]) - _spread(both[1][:, b], weights[1])
+            for a, b in ((1, 2), (2, 1))
+        ),
     ]
     first, *ends = sides if info.direction == "higher" else [-sides[0], -sides[2], -sides[1]]
     rows = _Rows(first, ends, new.units.only(here).clusters)
@@ -292,20 +401,34 @@ def _drop(summary: Summary, threshold: Threshold, info: MetricInfo, condition: s
     scale = (None, None) if width is None else (-width, width)
     check = _decided(summary, threshold, info, condition, rows, missing, scale)
     other = len(ours) + len(keys) - 2 * len(pairs)
-    reason = f"questions that one of the two runs does not have are left out: {other}" if other else None
+    reason = (
+        f"questions that one of the two runs does not have are left out: {other}" if other else None
+    )
     if theirs.scoring != info.scoring:
-        reason = f"the baseline was scored differently: score both alike with `karat score` ({info.scorer})"
+        reason = (
+            f"the baseline was scored differently: score both alike with `karat score` "
+            f"({info.scorer})"
+        )
         check = msgspec.structs.replace(check, verdict="undecided", p_failed=None, needed=None)
-    return msgspec.structs.replace(check, reason="; ".join(filter(None, [reason, check.reason])) or None)
+    return msgspec.structs.replace(
+        check, reason="; ".join(filter(None, [reason, check.reason])) or None
+    )
 
 
 def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds it
-    summary: Summary, threshold: Threshold, info: MetricInfo, condition: str, rows: _Rows, missing: int,
-    ends: tuple[float | None, float | None], people: tuple[Corrected, float] | None = None,
-) -> Check:  # fmt: skip
+    summary: Summary,
+    threshold: Threshold,
+    info: MetricInfo,
+    condition: str,
+    rows: _Rows,
+    missing: int,
+    ends: tuple[float | None, float | None],
+    people: tuple[Corrected, float] | None = None,
+) -> Check:
     """One threshold under one condition.
 
-    `people`: decide on the mean people would give; includes the share of planned trials that are missing.
+    `people`: decide on the mean people would give; includes the share of planned trials that are
+    missing.
     """
     limit = -threshold.value if threshold.bound == "max_drop" else threshold.value
     sides = rows.sides
@@ -329,15 +452,22 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
     if verdict == "undecided" and missing and reason is None:
         reason = "trials are missing: `karat run FILE --resume RUN --retry-failed` asks them again"
         if summary.accounts[condition].ledger.decided:
-            reason = "the run stopped when its comparisons were decided (`execution.stop`): a gate needs every question"
+            reason = (
+                "the run stopped when its comparisons were decided (`execution.stop`): a gate "
+                "needs every question"
+            )
     seen = rows.seen
     value = float(seen.mean()) if seen.size else math.nan
     needed = None
     if verdict == "undecided" and seen.size > 1 and not missing:
         needed = _needed(value - limit, float(seen.std(ddof=1)))
         if needed is not None and rows.clusters is not None:
-            needed, reason = None, reason or "questions of more clusters would decide it, if the value stays"
-        elif needed is not None and needed <= seen.size:  # all values are equal, or the rule needs more than the test
+            needed, reason = (
+                None,
+                reason or "questions of more clusters would decide it, if the value stays",
+            )
+        elif needed is not None and needed <= seen.size:
+            # all values are equal, or the rule needs more than the test
             needed = bounds.needed(limit, above=above)
     return Check(
         threshold=threshold,
@@ -347,7 +477,9 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
         value=_known(value),
         low=_known(low),
         high=_known(high),
-        p_failed=bounds.p_missed(limit, above=above) if known[0 if above else 1] and seen.size else None,
+        p_failed=bounds.p_missed(limit, above=above)
+        if known[0 if above else 1] and seen.size
+        else None,
         questions=seen.size,
         missing=missing,
         method=intervals[0].method,
@@ -388,16 +520,24 @@ class _Bounds(msgspec.Struct, frozen=True, kw_only=True):
             side = np.where((side > scale[1]) & (side <= scale[1] + slack), scale[1], side)
             # Conversations with a larger weight exceed the scale.
             scale = min(scale[0], float(side.min())), max(scale[1], float(side.max()))
-        return one_sided_bounds(side, sources=self.clusters, scale=scale, skewed=self.skewed, level=level)
+        return one_sided_bounds(
+            side, sources=self.clusters, scale=scale, skewed=self.skewed, level=level
+        )
 
     def needed(self, limit: float, *, above: bool) -> int | None:
-        """The fewest questions that decide, if values keep the shares that they have, to 2 %; None: no number does."""
+        """The fewest questions that decide, if values keep the shares that they have, to 2 %; None:
+        no number does.
+        """
         if self.people is not None:
             return None
 
         def decides(n: int) -> bool:
             low, high = (self._one(np.resize(side, n), LEVEL) for side in self.sides)
-            return high.high <= limit or low.low > limit if above else low.low >= limit or high.high < limit
+            return (
+                high.high <= limit or low.low > limit
+                if above
+                else low.low >= limit or high.high < limit
+            )
 
         least = most = max(side.size for side in self.sides)
         while not decides(most):
@@ -425,14 +565,21 @@ class _Bounds(msgspec.Struct, frozen=True, kw_only=True):
         return most
 
 
-def _corrected(people: Corrected, missing: float, scale: tuple[float, float], level: float) -> OneSided:
+def _corrected(
+    people: Corrected, missing: float, scale: tuple[float, float], level: float
+) -> OneSided:
     estimate = people.people
     value, se = (math.nan if number is None else number for number in (estimate.value, estimate.se))
-    bounds = corrected_bounds(value, se, people.df or math.nan, labels=people.labelled, scale=scale, level=level)
-    low, high = (
-        (1 - missing) * end + missing * worst for end, worst in zip((bounds.low, bounds.high), scale, strict=True)
+    bounds = corrected_bounds(
+        value, se, people.df or math.nan, labels=people.labelled, scale=scale, level=level
     )
-    return msgspec.structs.replace(bounds, low=low, high=high, reason=estimate.reason or bounds.reason)
+    low, high = (
+        (1 - missing) * end + missing * worst
+        for end, worst in zip((bounds.low, bounds.high), scale, strict=True)
+    )
+    return msgspec.structs.replace(
+        bounds, low=low, high=high, reason=estimate.reason or bounds.reason
+    )
 
 
 def _known(number: float) -> float | None:
@@ -440,9 +587,11 @@ def _known(number: float) -> float | None:
 
 
 def _needed(margin: float, sd: float) -> int | None:
-    """Questions whose one-sided test decides 80 % of runs, if the observed margin were the true one; None: no number.
+    """Questions whose one-sided test decides 80 % of runs, if the observed margin were the true
+    one; None: no number.
 
-    Guenther (1981), Am. Stat. 35:243: the normal formula, plus half the square of its 95 % point for Student's t.
+    Guenther (1981), Am. Stat. 35:243: the normal formula, plus half the square of its 95 % point
+    for Student's t.
     """
     if abs(margin) <= _ROUNDING:
         return None

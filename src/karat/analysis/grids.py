@@ -1,7 +1,7 @@
 """Score rows → one number per trial and metric, as an array samples × conditions × repetitions.
 
-Order of averaging: repeats of a judge on one turn, then judges, then turns. The last row of
-(trial, turn, judge, repeat) counts. NaN if there is no number. If a kind's rates are over turns, the
+Order of averaging: repeats of a judge on one turn, then judges, then turns. The last row of (trial,
+turn, judge, repeat) counts. NaN if there is no number. If a kind's rates are over turns, the
 sums over turns are kept too: its rates are over all turns, not over the means of samples.
 """
 
@@ -32,11 +32,14 @@ class Grid:
 
     info: MetricInfo
     values: Floats  # samples × conditions × repetitions
-    judge_variance: tuple[Floats, Ints]  # between repeats of a judge: variance of each group, and its cell
-    by_judge: dict[str, Floats]  # judge → samples × conditions × repetitions, when there are several
+    # between repeats of a judge: variance of each group, and its cell
+    judge_variance: tuple[Floats, Ints]
+    # judge → samples × conditions × repetitions, when there are several
+    by_judge: dict[str, Floats]
     turns: TurnSums | None = None  # if the run's rates are over turns
     is_tested: bool = True  # False: it measures what an earlier metric tests in another way
-    not_needed: Flags | None = None  # shaped like `values`: trials not run because it was decided; None: none
+    # shaped like `values`: trials not run because it was decided; None: none
+    not_needed: Flags | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +64,24 @@ class Counting:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """The turns of a run: how many each sample has, its weight, and the trials without an answer."""
+    """The turns of a run: how many each sample has, its weight, and the trials without an
+    answer.
+    """
 
     turns: Ints
     weights: Floats
     failed: NDArray[np.bool_]  # by cell
-    scorings: dict[tuple[str, str], Counting]  # by scorer and scoring; without one every turn counts
+    # by scorer and scoring; without one every turn counts
+    scorings: dict[tuple[str, str], Counting]
 
 
-def declared(run: RunFolder, index: RunIndex, scorers: Iterable[ScorerInfo], *, rule: str) -> Declared | None:
-    """None for a run whose samples are scored as a whole. `rule`: the match that makes a turn right."""
+def declared(
+    run: RunFolder, index: RunIndex, scorers: Iterable[ScorerInfo], *, rule: str
+) -> Declared | None:
+    """None for a run whose samples are scored as a whole.
+
+    `rule`: the match that makes a turn right.
+    """
     kind = kind_of(run.info.kind)
     if not kind.by_turn:
         return None
@@ -81,7 +92,9 @@ def declared(run: RunFolder, index: RunIndex, scorers: Iterable[ScorerInfo], *, 
         rules = kind.turn_scoring(scorer, rule)
         if rules is not None:
             nothing = [np.zeros(0, dtype=bool)] * size
-            scorings[scorer.name, scorer.scoring] = Counting(rules, nothing, np.zeros(size, dtype=np.int64))
+            scorings[scorer.name, scorer.scoring] = Counting(
+                rules, nothing, np.zeros(size, dtype=np.int64)
+            )
     for sample in run.samples():
         row = index.samples[sample.id]
         turns[row], weights[row] = len(sample.turns), sample.weight
@@ -105,7 +118,10 @@ def grids(
     shown: Mapping[str, str],
     by_turn: Declared | None = None,
 ) -> list[Grid]:
-    """Every metric of every shown scoring, in the order of the scorers. `by_turn`: if rates are over turns."""
+    """Every metric of every shown scoring, in the order of the scorers.
+
+    `by_turn`: if rates are over turns.
+    """
     described = {(scorer.name, scorer.scoring): scorer for scorer in scorers}
     metrics: list[tuple[str, str, Metric, ScoreRows | None, bool]] = []
     for name, scoring in shown.items():
@@ -117,7 +133,9 @@ def grids(
     all_grids: list[Grid] = []
     decided = index.not_needed()
     shape = (len(index.samples), len(index.conditions), index.repetitions)
-    not_needed = None if decided is None else np.frombuffer(decided, dtype=np.uint8).reshape(shape) > 0
+    not_needed = (
+        None if decided is None else np.frombuffer(decided, dtype=np.uint8).reshape(shape) > 0
+    )
     for scorer, scoring, metric, rows, offline in metrics:
         key = metric.name if names.count(metric.name) == 1 else f"{scorer}.{metric.name}"
         info = described.get((scorer, scoring))
@@ -125,10 +143,16 @@ def grids(
         if rows is not None and id(rows) not in layouts:
             layouts[id(rows)] = Layout(rows, counting.rules if counting is not None else None)
         layout = layouts[id(rows)] if rows is not None else None
-        grid = replace(_grid(index, _described(metric, key, scorer, scoring, offline), layout), not_needed=not_needed)
-        if info is not None and info.compared_with is not None:  # its repeats differ in the order shown, not by noise
+        grid = replace(
+            _grid(index, _described(metric, key, scorer, scoring, offline), layout),
+            not_needed=not_needed,
+        )
+        # its repeats differ in the order shown, not by noise
+        if info is not None and info.compared_with is not None:
             once = msgspec.structs.replace(grid.info, repeats=1)
-            grid = replace(grid, info=once, judge_variance=(np.empty(0), np.empty(0, dtype=np.int64)))
+            grid = replace(
+                grid, info=once, judge_variance=(np.empty(0), np.empty(0, dtype=np.int64))
+            )
         if by_turn is not None:
             sums = _turn_sums(layout, metric.name, grid.values.shape, by_turn, counting)
             grid = replace(grid, turns=sums)
@@ -139,7 +163,10 @@ def grids(
             tested = counting.rules.tested({} if rows is None else columns_of(rows))
             grid = replace(grid, is_tested=metric.name in tested)
             if metric.name == tested[0]:
-                place = next((at for at, other in enumerate(all_grids) if other.info.scorer == scorer), len(all_grids))
+                place = next(
+                    (at for at, other in enumerate(all_grids) if other.info.scorer == scorer),
+                    len(all_grids),
+                )
                 all_grids.insert(place, grid)
                 continue
         all_grids.append(grid)
@@ -158,8 +185,14 @@ def _metrics(info: ScorerInfo | None, rows: ScoreRows | None) -> Iterable[Metric
 
 
 def _as_share(metric: Metric, rows: ScoreRows) -> Metric:
-    """Marks a metric with only true and false values as a share, even if its scorer did not announce it so."""
-    if metric.kind != "number" or metric.name in rows.numbers or np.isnan(rows.values[metric.name]).all():
+    """Marks a metric with only true and false values as a share, even if its scorer did not
+    announce it so.
+    """
+    if (
+        metric.kind != "number"
+        or metric.name in rows.numbers
+        or np.isnan(rows.values[metric.name]).all()
+    ):
         return metric
     return msgspec.structs.replace(metric, low=0.0, high=1.0, kind="share")
 
@@ -183,7 +216,10 @@ def _described(metric: Metric, key: str, scorer: str, scoring: str, offline: boo
 
 
 def _threshold(metric: Metric, low: float | None, high: float | None) -> float | None:
-    """The least reliable value: right (share), or one step below the best (ordinal). Other metrics have none."""
+    """The least reliable value: right (share), or one step below the best (ordinal).
+
+    Other metrics have none.
+    """
     if metric.kind == "number" or metric.direction == "none":
         return None
     step = 1.0 if metric.kind == "ordinal" else 0.0
@@ -220,7 +256,8 @@ def _grid(index: RunIndex, info: MetricInfo, layout: Layout | None) -> Grid:
     values = layout.values(info.name)
     cells, turns, judges = layout.cells, layout.turns, layout.judges
     starts, judge_variance = _starts(cells, turns, judges), nothing
-    if len(starts) < len(cells):  # else each value is a group of its own, in a large run nearly always
+    # else each value is a group of its own, in a large run nearly always
+    if len(starts) < len(cells):
         means, counts = _mean(values, starts)
         noisy = counts > 1
         judge_variance = (_variance(values, means, counts, starts)[noisy], cells[starts][noisy])
@@ -235,7 +272,11 @@ def _grid(index: RunIndex, info: MetricInfo, layout: Layout | None) -> Grid:
 
 
 def _turn_sums(
-    layout: Layout | None, metric: str, shape: tuple[int, ...], by_turn: Declared, counting: Counting | None
+    layout: Layout | None,
+    metric: str,
+    shape: tuple[int, ...],
+    by_turn: Declared,
+    counting: Counting | None,
 ) -> TurnSums:
     """`counting`: None if every turn counts."""
     size = len(by_turn.failed)
@@ -245,7 +286,8 @@ def _turn_sums(
         cells, turns, means = cells[kept], turns[kept], means[kept]
     counts = np.bincount(cells, minlength=size).astype(np.float64)
     totals, squares = (
-        np.bincount(cells, weights=part, minlength=size).astype(np.float64) for part in (means, means**2)
+        np.bincount(cells, weights=part, minlength=size).astype(np.float64)
+        for part in (means, means**2)
     )
     per_answer = bool(turns.size) and bool((turns < 0).all())  # a number for the whole answer
     sizes = by_turn.turns if counting is None else counting.sizes
@@ -290,7 +332,11 @@ def _with_judges(info: MetricInfo, layout: Layout) -> MetricInfo:
 
 
 def _by_judge(
-    layout: Layout, shape: tuple[int, int, int], cells: Ints, judges: NDArray[np.int32], means: Floats
+    layout: Layout,
+    shape: tuple[int, int, int],
+    cells: Ints,
+    judges: NDArray[np.int32],
+    means: Floats,
 ) -> dict[str, Floats]:
     if len(layout.judge_names) < 2:
         return {}
@@ -333,5 +379,7 @@ def _variance(values: Floats, means: Floats, counts: Ints, starts: Ints) -> Floa
     spread = np.repeat(means, np.diff(np.append(starts, len(values))))
     squares = np.where(np.isnan(values), 0.0, (values - spread) ** 2)
     sums = np.add.reduceat(squares, starts)
-    variance: Floats = np.divide(sums, counts - 1, out=np.full(len(starts), np.nan), where=counts > 1)
+    variance: Floats = np.divide(
+        sums, counts - 1, out=np.full(len(starts), np.nan), where=counts > 1
+    )
     return variance

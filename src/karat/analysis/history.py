@@ -45,21 +45,34 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def history(
-    summaries: Iterable[Summary], *, name: str | None = None, metric: str | None = None, condition: str | None = None
+    summaries: Iterable[Summary],
+    *,
+    name: str | None = None,
+    metric: str | None = None,
+    condition: str | None = None,
 ) -> History:
-    """Follows each condition of an experiment on one metric, by default the first of the newest run.
+    """Follows each condition of an experiment on one metric, by default the first of the newest
+    run.
 
-    Runs over the same dataset, by content, and with the newest's name (or `name`); others are counted and
-    left out. Raises BadOption if no run is left, and for names that the newest does not have.
+    Runs over the same dataset, by content, and with the newest's name (or `name`); others are
+    counted and left out. Raises BadOption if no run is left, and for names that the newest does not
+    have.
     """
     every = sorted(summaries, key=lambda summary: summary.created)
     named = [summary for summary in every if name is None or summary.name == name]
     if not named:
         known = sorted({summary.name for summary in every})
         hint = did_you_mean(name, known) if name is not None else ""
-        raise BadOption("compare --history", f"no run of '{name}'{hint}" if name is not None else "there are no runs")
+        raise BadOption(
+            "compare --history",
+            f"no run of '{name}'{hint}" if name is not None else "there are no runs",
+        )
     newest = named[-1]
-    alike = [run for run in named if run.name == newest.name and run.provenance.sha256 == newest.provenance.sha256]
+    alike = [
+        run
+        for run in named
+        if run.name == newest.name and run.provenance.sha256 == newest.provenance.sha256
+    ]
     if not newest.metrics:
         raise BadOption("compare --history", f"run {newest.run} has no scores")
     info = newest.metrics[0] if metric is None else metric_of(newest, metric)
@@ -81,14 +94,16 @@ def _series(summaries: Sequence[Summary], condition: str, info: MetricInfo) -> S
         Point(run=summary.run, created=summary.created, estimate=result.mean)
         for summary in summaries
         for result in summary.results
-        if (result.condition, result.metric) == (condition, info.key) and result.mean.value is not None
+        if (result.condition, result.metric) == (condition, info.key)
+        and result.mean.value is not None
     ]
     values, correlation = whitened([point.estimate.value or 0.0 for point in points])
     return Series(
         condition=condition,
         metric=info.key,
         points=tuple(points),
-        change=change_point(values, rng=np.random.default_rng(0)),  # each series gets its own permutations
+        # each series gets its own permutations
+        change=change_point(values, rng=np.random.default_rng(0)),
         alarm=cusum_alarm(values),
         correlation=None if np.isnan(correlation) else correlation,
         percent=info.percent,

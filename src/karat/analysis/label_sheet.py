@@ -1,4 +1,6 @@
-"""The sheet where people score drawn answers: a CSV file without conditions and without the judge's scores."""
+"""The sheet where people score drawn answers: a CSV file without conditions and without the judge's
+scores.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,9 @@ _LONGEST = 32_000  # characters that fit in a spreadsheet cell
 
 _DECIMAL = re.compile(r"^\s*(-?\d+),(\d+)\s*$")
 _NO_ID = (
-    "no column 'id', so it is not known how likely each answer was to be drawn, and corrected means would be biased: "
-    "draw answers with `karat label RUN --sample 50 --out sheet.csv`, and keep that column"
+    "no column 'id', so it is not known how likely each answer was to be drawn, and corrected "
+    "means would be biased: draw answers with `karat label RUN --sample 50 --out sheet.csv`, and "
+    "keep that column"
 )
 
 
@@ -34,8 +37,16 @@ def scale_of(info: MetricInfo) -> str:
     """A description of the valid values of a metric's cell."""
     steps = steps_of(info)
     if not steps:
-        return "a number" if info.low is None or info.high is None else f"a number from {info.low:g} to {info.high:g}"
-    return "0 (no) or 1 (yes)" if info.percent else f"a whole number from {steps[0]:g} to {steps[-1]:g}"
+        return (
+            "a number"
+            if info.low is None or info.high is None
+            else f"a number from {info.low:g} to {info.high:g}"
+        )
+    return (
+        "0 (no) or 1 (yes)"
+        if info.percent
+        else f"a whole number from {steps[0]:g} to {steps[-1]:g}"
+    )
 
 
 def write_sheet(run: RunFolder, summary: Summary, draw: Draw, metrics: Sequence[MetricInfo]) -> str:
@@ -45,7 +56,11 @@ def write_sheet(run: RunFolder, summary: Summary, draw: Draw, metrics: Sequence[
     """
     wanted = set(draw.drawn)
     texts = {
-        record.answer.trial: (record.sample.turns[0].question, record.sample.turns[0].golden or "", record.answer.text)
+        record.answer.trial: (
+            record.sample.turns[0].question,
+            record.sample.turns[0].golden or "",
+            record.answer.text,
+        )
         for record in trials(run, summary)
         if record.answer is not None and record.answer.trial in wanted
     }
@@ -55,11 +70,14 @@ def write_sheet(run: RunFolder, summary: Summary, draw: Draw, metrics: Sequence[
     for at, trial in enumerate(draw.drawn, start=1):
         cells = (formats.csv_cell(_cut(text)) for text in texts[trial])
         writer.writerow([f"{draw.id}-{at}", *cells, *("" for _ in metrics)])
-    return "\ufeff" + out.getvalue()  # without the mark, spreadsheets assume the machine's old encoding
+    # without the mark, spreadsheets assume the machine's old encoding
+    return "\ufeff" + out.getvalue()
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} [… cut here; `karat view` shows all]"
+    return (
+        text if len(text) <= _LONGEST else f"{text[:_LONGEST]} [… cut here; `karat view` shows all]"
+    )
 
 
 def read_sheet(
@@ -67,8 +85,8 @@ def read_sheet(
 ) -> tuple[list[PersonScores], list[str]]:
     """The scores of a filled sheet, and what was left out of it. Empty cells are not scores.
 
-    Accepts commas, semicolons or tabs between cells, and a decimal comma if it is not the separator. Raises BadLabels
-    with every fault and its line.
+    Accepts commas, semicolons or tabs between cells, and a decimal comma if it is not the
+    separator. Raises BadLabels with every fault and its line.
     """
     rows = _rows(path)
     line, head = next(rows, (1, []))
@@ -78,7 +96,9 @@ def read_sheet(
         faults.append(Fault(place=place, message=message, line=line))
 
     known = {
-        f"{draw.id}-{at}": (draw.id, trial) for draw in kept.draws.values() for at, trial in enumerate(draw.drawn, 1)
+        f"{draw.id}-{at}": (draw.id, trial)
+        for draw in kept.draws.values()
+        for at, trial in enumerate(draw.drawn, 1)
     }
     columns = [info for info in metrics if info.key in names]
     if "id" not in names:
@@ -87,7 +107,9 @@ def read_sheet(
     for name in {name for name in names if name and names.count(name) > 1}:
         fault(repr(name), "the column appears twice")
     if not columns:
-        fault("columns", f"none is named after a metric ({', '.join(info.key for info in metrics)})")
+        fault(
+            "columns", f"none is named after a metric ({', '.join(info.key for info in metrics)})"
+        )
     scores, seen, now = [], dict[str, int](), datetime.now(UTC).isoformat(timespec="seconds")
     for line, row in rows:
         cells = {name: cell.strip() for name, cell in zip(names, row, strict=False)}
@@ -95,8 +117,13 @@ def read_sheet(
         if not any(cells.values()):
             continue
         if name not in known:
-            listed = ", ".join(f"{draw.id}-1 to {draw.id}-{len(draw.drawn)}" for draw in kept.draws.values())
-            fault(name or "row", f"no answer of this run was drawn as '{name}' (drawn: {listed or 'none'})")
+            listed = ", ".join(
+                f"{draw.id}-1 to {draw.id}-{len(draw.drawn)}" for draw in kept.draws.values()
+            )
+            fault(
+                name or "row",
+                f"no answer of this run was drawn as '{name}' (drawn: {listed or 'none'})",
+            )
             continue
         if name in seen:
             fault(name, f"is in line {seen[name]} too; keep one of them")
@@ -105,7 +132,10 @@ def read_sheet(
             if cell := cells.get(info.key, ""):
                 read[info.key] = _score(cell, info)
                 if math.isnan(read[info.key]):
-                    fault(name, f"{info.key}: want {scale_of(info)}, got '{formats.excerpt(cell, 40)}'")
+                    fault(
+                        name,
+                        f"{info.key}: want {scale_of(info)}, got '{formats.excerpt(cell, 40)}'",
+                    )
         if read:
             draw, trial = known[name]
             scores.append(PersonScores(at=now, who=who, draw=draw, trial=trial, scores=read))
@@ -115,7 +145,10 @@ def read_sheet(
         raise BadLabels(str(path), faults)
     keys = [info.key for info in metrics]
     others = [name for name in names if name and name not in ("id", *_TEXTS, *keys)]
-    return scores, [f"column '{name}' left out: no metric has that name{did_you_mean(name, keys)}" for name in others]
+    return scores, [
+        f"column '{name}' left out: no metric has that name{did_you_mean(name, keys)}"
+        for name in others
+    ]
 
 
 def _score(cell: str, info: MetricInfo) -> float:
@@ -125,18 +158,26 @@ def _score(cell: str, info: MetricInfo) -> float:
     except ValueError:
         return math.nan
     steps = steps_of(info)
-    low, high = (-1e100 if info.low is None else info.low), (1e100 if info.high is None else info.high)
+    low, high = (
+        (-1e100 if info.low is None else info.low),
+        (1e100 if info.high is None else info.high),
+    )
     return value if low <= value <= high and (not steps or value in steps) else math.nan
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Line number where the row begins, and cells. Raises BadOption, and BadLabels if it is not a table of text."""
+    """Line number where the row begins, and cells.
+
+    Raises BadOption, and BadLabels if it is not a table of text.
+    """
     try:
         with open_regular(path, at_most=_MOST_BYTES) as file:
             text = file.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        fault = Fault(place="text", message="is not UTF-8: save the sheet as “CSV UTF-8”", line=line)
+        fault = Fault(
+            place="text", message="is not UTF-8: save the sheet as “CSV UTF-8”", line=line
+        )
         raise BadLabels(str(path), [fault]) from error
     except (OSError, ValueError) as error:
         raise BadOption("LABELS", f"cannot read {path}: {unreadable(error)}") from error
@@ -148,8 +189,12 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         for row in reader:
             width = width or len(row)
             if len(row) > width:
-                raise csv.Error(f"{len(row)} cells under {width} columns: put what has commas in quotes")
+                raise csv.Error(
+                    f"{len(row)} cells under {width} columns: put what has commas in quotes"
+                )
             yield start, row if delimiter == "," else [_DECIMAL.sub(r"\1.\2", cell) for cell in row]
             start = reader.line_num + 1
     except csv.Error as error:
-        raise BadLabels(str(path), [Fault(place="table", message=str(error), line=start)]) from error
+        raise BadLabels(
+            str(path), [Fault(place="table", message=str(error), line=start)]
+        ) from error

@@ -30,7 +30,10 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Leaderboard(msgspec.Struct, frozen=True, kw_only=True):
-    """Conditions, the best first. Only questions with the same content that every entry has a score for count."""
+    """Conditions, the best first.
+
+    Only questions with the same content that every entry has a score for count.
+    """
 
     metric: str
     percent: bool
@@ -48,10 +51,10 @@ def leaderboard(
 ) -> Leaderboard:
     """Ranks conditions of several runs on one metric, by default the first that all have.
 
-    `sides`: summaries, each with a condition (None: all of them). Every pair is compared by a paired t
-    test over the questions that all share; p-values are adjusted by Holm's method over all pairs. Entries get letters
-    by Piepho's insert-and-absorb method: two entries share a letter if and only if no difference between them is
-    shown. Raises BadOption if there is nothing to rank.
+    `sides`: summaries, each with a condition (None: all of them). Every pair is compared by a
+    paired t test over the questions that all share; p-values are adjusted by Holm's method over all
+    pairs. Entries get letters by Piepho's insert-and-absorb method: two entries share a letter if
+    and only if no difference between them is shown. Raises BadOption if there is nothing to rank.
 
     Piepho (2004), Journal of Computational and Graphical Statistics 13:456.
     """
@@ -105,7 +108,8 @@ def leaderboard(
 
 
 def letters(count: int, apart: set[tuple[int, int]]) -> list[str]:
-    """Letters for entries 0 to count - 1: two share one exactly if their pair (lower first) is not in `apart`.
+    """Letters for entries 0 to count - 1: two share one exactly if their pair (lower first) is not
+    in `apart`.
 
     >>> letters(3, {(0, 2)})
     ['a', 'ab', 'b']
@@ -118,7 +122,10 @@ def letters(count: int, apart: set[tuple[int, int]]) -> list[str]:
         columns = [
             column
             for at, column in enumerate(columns)
-            if not any(column < other or (column == other and at > before) for before, other in enumerate(columns))
+            if not any(
+                column < other or (column == other and at > before)
+                for before, other in enumerate(columns)
+            )
         ]
     columns.sort(key=sorted)
     named = [chr(ord("a") + at % 26) + str(at // 26 or "") for at in range(len(columns))]
@@ -128,30 +135,42 @@ def letters(count: int, apart: set[tuple[int, int]]) -> list[str]:
 
 def _metric(summaries: Sequence[Summary], metric: str | None) -> MetricInfo:
     shared = [
-        info for info in summaries[0].metrics if all(info.key in {m.key for m in run.metrics} for run in summaries)
+        info
+        for info in summaries[0].metrics
+        if all(info.key in {m.key for m in run.metrics} for run in summaries)
     ]
     if not shared:
         raise BadOption("compare", "the runs share no metric; score them alike with `karat score`")
     names = [info.key for info in shared]
     if metric is not None and metric not in names:
-        raise BadOption("--metric", f"not every run has a metric '{metric}'{did_you_mean(metric, names)}")
+        raise BadOption(
+            "--metric", f"not every run has a metric '{metric}'{did_you_mean(metric, names)}"
+        )
     return shared[0 if metric is None else names.index(metric)]
 
 
 def _shared(sides: Sequence[tuple[Summary, str]], info: MetricInfo) -> tuple[list[Units], int]:
-    """The questions that every side has a score for, with the same content, and the total number of questions."""
+    """The questions that every side has a score for, with the same content, and the total number of
+    questions.
+    """
     for summary, _ in sides:
         if summary.table_of_samples is None:
             raise BadOption("compare", f"run {summary.run} has no scores; `karat score` makes some")
         if summary.table_of_samples.weights is not None:
-            raise BadOption("compare", f"run {summary.run} is over conversations, which are compared two at a time")
+            raise BadOption(
+                "compare",
+                f"run {summary.run} is over conversations, which are compared two at a time",
+            )
     every = [units_of(summary, name, info.key) for summary, name in sides]
     units = shared(every)
     if not units[0].keys:
         raise BadOption("compare", "no question, by id and content, is in every run")
     there = np.logical_and.reduce([side.there for side in units])
     if not there.any():
-        raise BadOption("compare", f"no question has a score on {info.key} under every condition; name fewer of them")
+        raise BadOption(
+            "compare",
+            f"no question has a score on {info.key} under every condition; name fewer of them",
+        )
     total = len({name for side in every for name, _ in side.keys})
     return [side.only(there) for side in units], total
 
@@ -167,7 +186,14 @@ def _warnings(summaries: Sequence[Summary], info: MetricInfo) -> list[str]:
         for summary in summaries
         if summary.stopping is not msgspec.UNSET and summary.stopping.out
     ]
-    scorings = {metric.scoring for summary in summaries for metric in summary.metrics if metric.key == info.key}
+    scorings = {
+        metric.scoring
+        for summary in summaries
+        for metric in summary.metrics
+        if metric.key == info.key
+    }
     if len(scorings) > 1:
-        warnings.append(f"{info.key} was scored differently in some runs: score them alike with `karat score`")
+        warnings.append(
+            f"{info.key} was scored differently in some runs: score them alike with `karat score`"
+        )
     return list(dict.fromkeys(warnings))

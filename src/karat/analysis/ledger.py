@@ -1,4 +1,7 @@
-"""How every planned trial ended, and what it cost: the ledger and the bill. No statistics, no numpy."""
+"""How every planned trial ended, and what it cost: the ledger and the bill.
+
+No statistics, no numpy.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,10 @@ from karat.index import Calls, FailureGroup, RunIndex, Tally
 from karat.records import LedgerClass
 
 CHARACTERS_A_TOKEN = 4
-"""The usual rule of thumb for English. No provider reports what a single result cost, and tokenisers differ."""
+"""The usual rule of thumb for English.
+
+No provider reports what a single result cost, and tokenisers differ.
+"""
 
 _CLASSES: tuple[str, ...] = (*get_args(LedgerClass), "decided")
 _FEW = 50_000  # values that Python sorts in 30 ms
@@ -40,9 +46,11 @@ class Outcome:
         self.counts = [dict.fromkeys(_CLASSES, 0) for _ in range(conditions)]
         self.groups: dict[FailureGroup, int] = {}
         self.codes: dict[int, int] = {}  # cell → code of the failure that ended it
-        self.classes: dict[int, str] = {}  # cell → class; absent: scored if answered, else not run, or `decided`
+        # cell → class; absent: scored if answered, else not run, or `decided`
+        self.classes: dict[int, str] = {}
         self.waiting = 0  # answers without a score because the answer to compare with is missing
-        self.decided: bytearray | None = None  # 1: the cell was not run because it was decided; None: none
+        # 1: the cell was not run because it was decided; None: none
+        self.decided: bytearray | None = None
 
     def end(self, condition: int, cell: int, cls: str, group: FailureGroup | None = None) -> None:
         # A class from a newer karat is still a trial that ended without a score.
@@ -55,8 +63,8 @@ class Outcome:
 def outcome(index: RunIndex, shown: Mapping[str, str]) -> Outcome:
     """The ledger's counts, from the journal's rows alone.
 
-    `shown`: scorer → the scoring that counts: a trial without a row of it is not scored. If the part
-    that made the scoring completed, a missing score is the judge's fault; else it is pending.
+    `shown`: scorer → the scoring that counts: a trial without a row of it is not scored. If the
+    part that made the scoring completed, a missing score is the judge's fault; else it is pending.
     """
     result = Outcome(len(index.conditions))
     by_code = {count.code: group for group, count in index.groups.items()}
@@ -95,13 +103,23 @@ def outcome(index: RunIndex, shown: Mapping[str, str]) -> Outcome:
 
 
 def _unscored(index: RunIndex, shown: Mapping[str, str]) -> dict[int, str]:
-    """Answered trials without a score, and the first scorer (one with a failure, if any) that gave none.
+    """Answered trials without a score, and the first scorer (one with a failure, if any) that gave
+    none.
 
     Other tools choose scorers per sample, so in an imported run the score of one scorer is enough.
     """
     missing: dict[int, str] = {}
-    imported = {scorer.scoring for scorer in index.run.info.scorers} if index.run.info.imported else frozenset()
-    scored = {cell for (_, scoring), rows in index.scores.items() if scoring in imported for cell in rows.cells}
+    imported = (
+        {scorer.scoring for scorer in index.run.info.scorers}
+        if index.run.info.imported
+        else frozenset()
+    )
+    scored = {
+        cell
+        for (_, scoring), rows in index.scores.items()
+        if scoring in imported
+        for cell in rows.cells
+    }
     for scorer, scoring in shown.items():
         lacking = bytearray(index.answered)
         if scoring in imported:
@@ -115,7 +133,10 @@ def _unscored(index: RunIndex, shown: Mapping[str, str]) -> dict[int, str]:
                 lacking[cell] = 1
         cell = lacking.find(1)
         while cell >= 0:
-            if cell not in missing or _score_failure(index, cell, missing[cell], shown[missing[cell]]) is None:
+            if (
+                cell not in missing
+                or _score_failure(index, cell, missing[cell], shown[missing[cell]]) is None
+            ):
                 missing[cell] = scorer
             cell = lacking.find(1, cell + 1)
     return missing
@@ -139,19 +160,27 @@ def accounts(index: RunIndex, outcome: Outcome) -> tuple[dict[str, Account], Acc
     tallies = [*index.tallies, index.unassigned]
     total = _account(tallies, outcome.counts, index.retried.count(1))
     abandoned = index.unassigned.failed_attempts + index.unassigned.unfinished_attempts
-    return by_condition, structs.replace(total, attempts=structs.replace(total.attempts, of_trials_not_run=abandoned))
+    return by_condition, structs.replace(
+        total, attempts=structs.replace(total.attempts, of_trials_not_run=abandoned)
+    )
 
 
-def _account(tallies: Sequence[Tally], counts: Sequence[Mapping[str, int]], retried: int) -> Account:
+def _account(
+    tallies: Sequence[Tally], counts: Sequence[Mapping[str, int]], retried: int
+) -> Account:
     ended = {cls: sum(count[cls] for count in counts) for cls in _CLASSES}
     seconds = ordered(tally.seconds for tally in tallies)
     failed = sum(tally.failed_attempts for tally in tallies)
     return Account(
         ledger=Ledger(planned=sum(ended.values()), **ended),
         cost=Cost(
-            agent=Money(known=_sum(tally.dollars for tally in tallies), unknown=sum(t.unknown for t in tallies)),
+            agent=Money(
+                known=_sum(tally.dollars for tally in tallies),
+                unknown=sum(t.unknown for t in tallies),
+            ),
             judge=Money(
-                known=_sum(tally.judge_dollars for tally in tallies), unknown=sum(t.judge_unknown for t in tallies)
+                known=_sum(tally.judge_dollars for tally in tallies),
+                unknown=sum(t.judge_unknown for t in tallies),
             ),
         ),
         tokens=_tokens(tallies),
@@ -174,7 +203,8 @@ def _account(tallies: Sequence[Tally], counts: Sequence[Mapping[str, int]], retr
 
 
 def ledger_rows(accounts: Mapping[str, Account], total: Account) -> list[dict[str, Any]]:
-    """The ledger as flat rows: one per condition, and a last one for the whole run, with condition None.
+    """The ledger as flat rows: one per condition, and a last one for the whole run, with condition
+    None.
 
     Only the last one has the attempts of trials that have not ended.
     """
@@ -183,7 +213,9 @@ def ledger_rows(accounts: Mapping[str, Account], total: Account) -> list[dict[st
         {
             "condition": name,
             **structs.asdict(account.ledger),
-            "attempts": account.attempts.answered + account.attempts.failed + account.attempts.unfinished,
+            "attempts": account.attempts.answered
+            + account.attempts.failed
+            + account.attempts.unfinished,
             "answered_attempts": account.attempts.answered,
             "failed_attempts": account.attempts.failed,
             "unfinished_attempts": account.attempts.unfinished,
@@ -201,35 +233,44 @@ def server_problems(
     *,
     measures_calls: bool = False,
 ) -> tuple[ServerProblem, ...]:
-    """Conditions whose answers do not show what their MCP servers do: no call was made, or half of them failed.
+    """Conditions whose answers do not show what their MCP servers do: no call was made, or half of
+    them failed.
 
-    `servers`: condition → the names of its servers. `unknown`: the conditions for which it is not known whether calls
-    were made. Without an answer, a call or an infrastructure fault, nothing is reported yet. `measures_calls`: a failed
-    call is a result, perhaps the expected one.
+    `servers`: condition → the names of its servers. `unknown`: the conditions for which it is not
+    known whether calls were made. Without an answer, a call or an infrastructure fault, nothing is
+    reported yet. `measures_calls`: a failed call is a result, perhaps the expected one.
     """
     problems = []
     for condition, account in accounts.items():
-        calls, errors = (sum(getattr(use, part) for use in account.servers) for part in ("calls", "errors"))
+        calls, errors = (
+            sum(getattr(use, part) for use in account.servers) for part in ("calls", "errors")
+        )
         if measures_calls and calls:
             continue
         started = account.latency.n or calls or account.ledger.infrastructure
         if servers.get(condition) and started and 2 * errors >= calls:
             answers = account.latency.n
             seen = bool(condition not in unknown or calls or not answers)
-            problem = ServerProblem(condition=condition, answers=answers, calls=calls, errors=errors, reported=seen)
+            problem = ServerProblem(
+                condition=condition, answers=answers, calls=calls, errors=errors, reported=seen
+            )
             problems.append(problem)
     return tuple(problems)
 
 
 def call_failures(index: RunIndex) -> list[FailureKind]:
-    """Failed MCP calls by server and message, the most frequent first; the trials continued after them."""
+    """Failed MCP calls by server and message, the most frequent first; the trials continued after
+    them.
+    """
     totals: dict[str, Calls] = {}
     for tally in (*index.tallies, index.unassigned):
         for server, calls in tally.servers.items():
             for message, count in calls.messages.values():
                 totals.setdefault(server, Calls()).count_error(message, count)
     kinds = [
-        FailureKind(cls="mcp", stage="call", kind=server, trials=0, attempts=0, calls=count, example=message)
+        FailureKind(
+            cls="mcp", stage="call", kind=server, trials=0, attempts=0, calls=count, example=message
+        )
         for server, calls in totals.items()
         for message, count in calls.messages.values()
     ]
@@ -290,7 +331,8 @@ def ordered(parts: Iterable[array[float]]) -> array[float]:
 
 
 def quantile(ordered: Sequence[float] | array[float], q: float) -> float | None:
-    """The q-quantile of ordered values: for q = 0.5 the median, else the smallest value that a share q does not exceed.
+    """The q-quantile of ordered values: for q = 0.5 the median, else the smallest value that a
+    share q does not exceed.
 
     >>> quantile([1.0, 2.0, 3.0, 4.0], 0.5), quantile([1.0, 2.0, 3.0, 4.0], 0.95), quantile([], 0.5)
     (2.5, 4.0, None)

@@ -34,7 +34,9 @@ _score = msgspec.json.Decoder(Score).decode
 
 def lowest(index: RunIndex, grid: Grid, conditions: Sequence[str]) -> tuple[LowSample, ...]:
     """The questions with the lowest mean over conditions on this metric, without perfect ones."""
-    means = np.column_stack([question_means(grid.values[:, column, :])[0] for column in range(len(conditions))])
+    means = np.column_stack(
+        [question_means(grid.values[:, column, :])[0] for column in range(len(conditions))]
+    )
     overall, _ = question_means(means)
     chosen = _chosen(grid, overall)
     if not chosen:
@@ -109,9 +111,14 @@ def _cell(
         return LowCell(condition=condition, mean=None, sd=None, n=0)
     badness = np.where(there, values if grid.info.direction == "lower" else -values, -np.inf)
     worst = places[int(np.argmax(badness))]
-    reasons = [text for score in scores.get(worst, ()) if (text := score.reasons.get(grid.info.name))]
+    reasons = [
+        text for score in scores.get(worst, ()) if (text := score.reasons.get(grid.info.name))
+    ]
     claims = dict.fromkeys(
-        formats.excerpt(claim, _LONGEST) for cell in places for score in scores.get(cell, ()) for claim in score.claims
+        formats.excerpt(claim, _LONGEST)
+        for cell in places
+        for score in scores.get(cell, ())
+        for claim in score.claims
     )
     answer = next(map(_answer, index.lines([index.answers[worst]])))
     return LowCell(

@@ -50,7 +50,10 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tokens(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens of agent and judge together. None: not reported. `unknown`: calls that did not report them."""
+    """Tokens of agent and judge together.
+
+    None: not reported. `unknown`: calls that did not report them.
+    """
 
     input: int | None
     output: int | None
@@ -80,7 +83,8 @@ class ServerUse(msgspec.Struct, frozen=True, kw_only=True):
     trials: int  # answers with at least one call
     median_ms: float | None
     p95_ms: float | None
-    result_tokens_estimate: int = 0  # estimated tokens of its results, each read once: characters / 4
+    # estimated tokens of its results, each read once: characters / 4
+    result_tokens_estimate: int = 0
 
 
 class Attempts(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,7 +127,8 @@ class MetricInfo(msgspec.Struct, frozen=True, kw_only=True):
     repeats: int = 1  # the maximum number of times a judge scored one answer
     threshold: float | None = None  # the minimum for an answer to count as reliable
     description: str = ""
-    compared: bool | msgspec.UnsetType = msgspec.UNSET  # False: about the scoring itself, conditions are not compared
+    # False: about the scoring itself, conditions are not compared
+    compared: bool | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def percent(self) -> bool:
@@ -197,8 +202,10 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     retried: Group  # answers that took several attempts; shows whether retries change the result
     by_judge: tuple[JudgeMean, ...] = ()
     offline: bool = False
-    clusters: int | None = None  # of its questions; None: they are independent, or nothing is declared
-    design_effect: float | None = None  # the variance of the mean, relative to that of independent questions
+    # of its questions; None: they are independent, or nothing is declared
+    clusters: int | None = None
+    # the variance of the mean, relative to that of independent questions
+    design_effect: float | None = None
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -210,12 +217,15 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Repeat(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the verdict of a comparison would come out the same again; see `karat.stats.same_verdict`."""
+    """Whether the verdict of a comparison would come out the same again; see
+    `karat.stats.same_verdict`.
+    """
 
     shown: bool  # the verdict: a difference is shown, after adjusting for multiple comparisons
     new_questions: float | None
     same_questions: float | None  # None: each question was answered once
-    settle: tuple[Step, ...] = ()  # for 80 % power if the difference is as large as it looks, the cheapest first
+    # for 80 % power if the difference is as large as it looks, the cheapest first
+    settle: tuple[Step, ...] = ()
     reason: str | None = None  # why one is None
 
 
@@ -238,21 +248,27 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     offline: bool = False
     reason: str | None = None  # why there is no p-value
     again: Repeat | None = None
-    least: float | None = None  # if every missing value were the lowest under b and the highest under a; None: no range
+    # if every missing value were the lowest under b and the highest under a; None: no range
+    least: float | None = None
     most: float | None = None  # … the reverse
     loss_a: float = 0.0  # share of a's planned trials that have no value because of a failure
     loss_b: float = 0.0
-    clusters: int | None = None  # of the compared questions; None: they are independent, or nothing is declared
+    # of the compared questions; None: they are independent, or nothing is declared
+    clusters: int | None = None
     df: float | None = None  # of the t test
-    design_effect: float | None = None  # the variance, relative to that of independent questions; None: no clusters
+    # the variance, relative to that of independent questions; None: no clusters
+    design_effect: float | None = None
 
 
 class StopLook(msgspec.Struct, frozen=True, kw_only=True):
-    """One comparison of a run that may stop early, as of the look that decided it, or else as of now."""
+    """One comparison of a run that may stop early, as of the look that decided it, or else as of
+    now.
+    """
 
     a: str
     b: str
-    verdict: Literal["better", "worse", "higher", "lower", "equivalent", "futile"] | None  # of b; None: not decided
+    # of b; None: not decided
+    verdict: Literal["better", "worse", "higher", "lower", "equivalent", "futile"] | None
     questions: int  # the first so many of the order, at this look
     n: int  # questions among them that were answered under both
     estimate: Estimate  # b - a; the interval is valid at all looks at once
@@ -308,7 +324,8 @@ class LowSample(msgspec.Struct, frozen=True, kw_only=True):
 class Family(msgspec.Struct, frozen=True, kw_only=True):
     """Which comparisons of conditions are shown; Holm's adjustment is over their p-values."""
 
-    pairs: Literal["baseline", "all"]  # baseline: each condition against the baseline, and against the best
+    # baseline: each condition against the baseline, and against the best
+    pairs: Literal["baseline", "all"]
     baseline: str
     tests: int  # p-values adjusted together
     left_out: int  # comparisons of two conditions on a metric, not shown
@@ -324,15 +341,19 @@ class FailureKind(msgspec.Struct, frozen=True, kw_only=True):
     scorer: str | None = None  # of the stage "score"; None: not known
     trials: int  # that ended this way
     attempts: int  # that failed this way, whether or not a later one succeeded
-    calls: int | None = None  # failed MCP calls (`kind`: the server); the trials continued. None: no such failure
-    example: str  # the newest message of a trial's final failure; if all were followed by a success, the newest of all
+    # failed MCP calls (`kind`: the server); the trials continued. None: no such failure
+    calls: int | None = None
+    # the newest message of a trial's final failure; if all were followed by a success, the newest
+    # of all
+    example: str
 
 
 class ServerProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A condition with MCP servers whose answers do not show what the servers do.
 
-    No call was made (`calls` is 0), or half of the calls or more failed. If there are no answers (`answers` is 0), its
-    trials ended with infrastructure faults, such as a server that could not be started.
+    No call was made (`calls` is 0), or half of the calls or more failed. If there are no answers
+    (`answers` is 0), its trials ended with infrastructure faults, such as a server that could not
+    be started.
     """
 
     condition: str
@@ -343,7 +364,10 @@ class ServerProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class ScoreByUse(msgspec.Struct, frozen=True, kw_only=True):
-    """One metric over the answers that used something, and over those that did not. `Estimate.n` counts questions."""
+    """One metric over the answers that used something, and over those that did not.
+
+    `Estimate.n` counts questions.
+    """
 
     metric: str  # MetricInfo.key
     used: Estimate
@@ -355,7 +379,8 @@ class ScoreByUse(msgspec.Struct, frozen=True, kw_only=True):
 class ContextUse(msgspec.Struct, frozen=True, kw_only=True):
     """Something that a condition offers, and how many answers used it (with a successful call).
 
-    None: not known, because no answer reports a call and the agent does not claim to report every call.
+    None: not known, because no answer reports a call and the agent does not claim to report every
+    call.
     """
 
     condition: str
@@ -404,8 +429,10 @@ class SampleColumn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     n: list[int]
     turns: list[float] | None = None  # over conversations: the number of turns of each mean
     not_needed: list[int] | None = None  # repetitions not run because it was decided; None: none
-    lost: dict[str, list[int]] = {}  # repetitions without a value, by the class of the failure that ended them
-    ends: tuple[float, float] | None = None  # the least and the greatest value, for a metric without a range
+    # repetitions without a value, by the class of the failure that ended them
+    lost: dict[str, list[int]] = {}
+    # the least and the greatest value, for a metric without a range
+    ends: tuple[float, float] | None = None
 
 
 class SampleTable(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -416,7 +443,8 @@ class SampleTable(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     digests: list[str]
     columns: tuple[SampleColumn, ...]
     weights: list[float] | None = None  # over conversations: how many each represents
-    clusters: list[str | None] | None = None  # what each question shares with others; None: nothing is declared
+    # what each question shares with others; None: nothing is declared
+    clusters: list[str | None] | None = None
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
@@ -441,7 +469,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     source: dict[str, str]
     settings: dict[str, Any]  # dotted key → value, as resolved
-    judges: dict[str, dict[str, Any]] = {}  # scorer → its models, parameters, digests of rubric and prompt, prices
+    # scorer → its models, parameters, digests of rubric and prompt, prices
+    judges: dict[str, dict[str, Any]] = {}
 
 
 class Summary(PartHolder, frozen=True, kw_only=True):
@@ -471,7 +500,8 @@ class Summary(PartHolder, frozen=True, kw_only=True):
     provenance: Provenance
     table_of_samples: SampleTable | None = None  # None: nothing was scored
     family: Family | None = None  # None: fewer than two conditions, or nothing was scored
-    server_problems: tuple[ServerProblem, ...] = ()  # conditions whose MCP calls failed, or that made none
+    # conditions whose MCP calls failed, or that made none
+    server_problems: tuple[ServerProblem, ...] = ()
     panel: tuple[JudgePair, ...] = ()  # every pair of panel judges, metric by metric
     calibrated: Calibrated | msgspec.UnsetType = msgspec.UNSET  # by people's labels, if requested
     stopping: Stopping | msgspec.UnsetType = msgspec.UNSET  # unset: every question is asked
@@ -490,10 +520,15 @@ class Summary(PartHolder, frozen=True, kw_only=True):
 
         Raises BadOption for a condition or a metric that the run does not have.
         """
-        swapped = " (the condition comes first, then the metric)" if metric in self.conditions else ""
+        swapped = (
+            " (the condition comes first, then the metric)" if metric in self.conditions else ""
+        )
         check_condition(self, condition, hint=swapped)
         metric_of(self, metric, option="metric")
-        return next((row for row in self.results if row.condition == condition and row.metric == metric), None)
+        return next(
+            (row for row in self.results if row.condition == condition and row.metric == metric),
+            None,
+        )
 
     def table(self) -> list[dict[str, Any]]:
         """One row per condition and metric, raw numbers."""
@@ -513,11 +548,14 @@ class Summary(PartHolder, frozen=True, kw_only=True):
         return text(self)
 
     def _repr_html_(self) -> str:
-        html: str = plugins.load("karat.document.render.notebook:summary_html")(self)  # it imports this module
+        # it imports this module
+        html: str = plugins.load("karat.document.render.notebook:summary_html")(self)
         return html
 
 
-def check_condition(summary: Summary, name: str, *, option: str = "condition", hint: str = "") -> None:
+def check_condition(
+    summary: Summary, name: str, *, option: str = "condition", hint: str = ""
+) -> None:
     """Raises BadOption for a condition that the run does not have."""
     if name not in summary.conditions:
         hint = hint or did_you_mean(name, summary.conditions)
@@ -528,5 +566,7 @@ def metric_of(summary: Summary, name: str, *, option: str = "--metric") -> Metri
     """The metric with this key. Raises BadOption if the run has none."""
     metrics = {info.key: info for info in summary.metrics}
     if name not in metrics:
-        raise BadOption(option, f"run {summary.run} has no metric '{name}'{did_you_mean(name, list(metrics))}")
+        raise BadOption(
+            option, f"run {summary.run} has no metric '{name}'{did_you_mean(name, list(metrics))}"
+        )
     return metrics[name]

@@ -26,10 +26,11 @@ def mean(values: Iterable[float | None]) -> float | None:
 
 
 def from_fields(kind: type[Result], /, *sources: object, **own: Any) -> Result:
-    """A result of this `kind`: its fields are copied by name from the first source that has them, or given in `own`.
+    """A result of this `kind`: its fields are copied by name from the first source that has them,
+    or given in `own`.
 
-    A number that is not finite becomes None, as unknown numbers are None in a summary. Raises TypeError for a field
-    without a default that nothing gives.
+    A number that is not finite becomes None, as unknown numbers are None in a summary. Raises
+    TypeError for a field without a default that nothing gives.
 
     >>> from_fields(Quantity, Quantity(value=math.nan, reason="nobody answered"))
     Quantity(value=None, reason='nobody answered')
@@ -50,7 +51,10 @@ class Quantity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
-    """A number with its uncertainty. `n` counts questions (conversations), the independent units."""
+    """A number with its uncertainty.
+
+    `n` counts questions (conversations), the independent units.
+    """
 
     value: float | None
     low: float | None

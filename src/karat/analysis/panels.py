@@ -28,12 +28,16 @@ def steps_of(info: MetricInfo) -> list[float]:
 
 
 def nearest_steps(values: np.ndarray, steps: Sequence[float]) -> list[float]:
-    """Each value rounded to the nearest step (halfway: to the upper one); unchanged without steps."""
+    """Each value rounded to the nearest step (halfway: to the upper one); unchanged without
+    steps.
+    """
     rounded = np.clip(np.floor(values + 0.5), steps[0], steps[-1]) + 0.0 if steps else values
     return [float(value) for value in rounded]
 
 
-def _ac2(first: np.ndarray, second: np.ndarray, questions: list[int], steps: Sequence[float]) -> Estimate:
+def _ac2(
+    first: np.ndarray, second: np.ndarray, questions: list[int], steps: Sequence[float]
+) -> Estimate:
     from karat.stats import gwet_ac
 
     judges = (nearest_steps(scores, steps) for scores in (first, second))
@@ -61,7 +65,9 @@ def judge_pairs(grids: Sequence[Grid]) -> list[JudgePair]:
                     exact=float(np.mean(apart == 0)) if n else None,
                     within_one=float(np.mean(apart <= 1)) if n else None,
                     answers=n,
-                    ac2=_ac2(first[both], second[both], questions, steps) if steps else msgspec.UNSET,
+                    ac2=_ac2(first[both], second[both], questions, steps)
+                    if steps
+                    else msgspec.UNSET,
                 )
             )
     return pairs

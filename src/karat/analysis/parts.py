@@ -40,7 +40,10 @@ class ConditionScore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """What a kind adds to the summary of a run, or to the comparison of two. Each kind has its own subclasses."""
+    """What a kind adds to the summary of a run, or to the comparison of two.
+
+    Each kind has its own subclasses.
+    """
 
     @property
     def rule(self) -> str | None:
@@ -48,12 +51,16 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
     def is_tested(self, metric: MetricInfo) -> bool:
-        """Whether differences on a metric are tested; False if it only measures what an earlier metric tests."""
+        """Whether differences on a metric are tested; False if it only measures what an earlier
+        metric tests.
+        """
         del metric
         return True
 
     def headline(self) -> str:
-        """The answer in one sentence, with its uncertainty; empty: the headline of the score comparisons."""
+        """The answer in one sentence, with its uncertainty; empty: the headline of the score
+        comparisons.
+        """
         return ""
 
     def warning_lines(self) -> Sequence[str]:
@@ -74,7 +81,9 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
         return iter(())
 
     def tables(self) -> Mapping[str, tuple[tuple[str, ...], Iterable[Mapping[str, Any]]]]:
-        """Name → columns and rows of raw numbers, for exports; with `leads`, `--to csv` writes the first."""
+        """Name → columns and rows of raw numbers, for exports; with `leads`, `--to csv` writes the
+        first.
+        """
         return {}
 
     def show(self, tree: dict[str, Any]) -> None:
@@ -111,24 +120,35 @@ class AnalysisInput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TurnScoring(Protocol):
-    """How the rows of one scorer become numbers of turns. `columns`: metric → the number of each row; NaN: none."""
+    """How the rows of one scorer become numbers of turns.
+
+    `columns`: metric → the number of each row; NaN: none.
+    """
 
     @property
     def rates(self) -> Collection[str]:
-        """Metrics over all turns that count: in a trial without an answer each of these turns is wrong."""
+        """Metrics over all turns that count: in a trial without an answer each of these turns is
+        wrong.
+        """
 
     def counts(self, turn: Turn) -> bool:
         """Whether a turn counts in the scorer's metrics."""
 
     def tested(self, columns: Mapping[str, Floats]) -> tuple[str, ...]:
-        """The metrics on which conditions are tested, at least one; the first is shown before all others."""
+        """The metrics on which conditions are tested, at least one; the first is shown before all
+        others.
+        """
 
     def values(self, metric: str, columns: Mapping[str, Floats]) -> Floats:
-        """The number of each row for a metric, which may depend on the match that makes a turn right."""
+        """The number of each row for a metric, which may depend on the match that makes a turn
+        right.
+        """
 
 
 class KindAnalysis(Protocol):
-    """The part of a kind that analysis uses; `karat.kinds.Kind` is complete and documents each member."""
+    """The part of a kind that analysis uses; `karat.kinds.Kind` is complete and documents each
+    member.
+    """
 
     is_installed: bool
     unit: str
@@ -172,7 +192,9 @@ _Holder = TypeVar("_Holder", bound="PartHolder")
 
 
 class PartHolder(msgspec.Struct, frozen=True, kw_only=True):
-    """A summary or comparison with the parts of its kind; `summary.study` is the part of the kind `study`, or None."""
+    """A summary or comparison with the parts of its kind; `summary.study` is the part of the kind
+    `study`, or None.
+    """
 
     parts: dict[str, Part] = {}
 
@@ -187,19 +209,26 @@ class PartHolder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def builtins_of(value: PartHolder, *, absent: Iterable[str] = ()) -> dict[str, Any]:
-    """The JSON form: each part under the name of its kind, null for those in `absent` without one."""
+    """The JSON form: each part under the name of its kind, null for those in `absent` without
+    one.
+    """
     tree: dict[str, Any] = msgspec.to_builtins(value)
     parts: dict[str, Any] = tree.pop("parts")
     return {**tree, **dict.fromkeys(absent), **parts}
 
 
 def from_json(data: bytes, wanted: type[_Holder]) -> _Holder:
-    """Decodes the output of `msgspec.json.encode`, with each part in its own class. Raises msgspec.DecodeError.
+    """Decodes the output of `msgspec.json.encode`, with each part in its own class. Raises
+    msgspec.DecodeError.
 
     Parts of a kind that is not installed are left out.
     """
     tree = msgspec.json.decode(data, type=dict[str, Any])
     raw = tree.pop("parts", {})
     at = 0 if "results" in tree else 1
-    parts = {name: msgspec.convert(part, kind_of(name).parts[at]) for name, part in raw.items() if kind_of(name).parts}
+    parts = {
+        name: msgspec.convert(part, kind_of(name).parts[at])
+        for name, part in raw.items()
+        if kind_of(name).parts
+    }
     return msgspec.structs.replace(msgspec.convert(tree, wanted), parts=parts)

@@ -10,7 +10,9 @@ from karat.analysis.numbers import Estimate
 
 
 class Corrected(msgspec.Struct, frozen=True, kw_only=True):
-    """The mean that people would give to all answers of `condition`; minus that of `against`, if given."""
+    """The mean that people would give to all answers of `condition`; minus that of `against`, if
+    given.
+    """
 
     metric: str
     condition: str
@@ -21,12 +23,15 @@ class Corrected(msgspec.Struct, frozen=True, kw_only=True):
     bias: Estimate  # judge minus people, from the labelled answers
     labelled: int  # answers with a person's score
     answers: int
-    labels_needed: int | None = None  # for the wanted half width; None: not requested, or not reachable with labels
+    # for the wanted half width; None: not requested, or not reachable with labels
+    labels_needed: int | None = None
     percent: bool = False
 
 
 class MetricAgreement(msgspec.Struct, frozen=True, kw_only=True):
-    """The agreement of judge and people on the answers that both scored; means of several at the nearest step."""
+    """The agreement of judge and people on the answers that both scored; means of several at the
+    nearest step.
+    """
 
     metric: str
     labelled: int
@@ -35,7 +40,8 @@ class MetricAgreement(msgspec.Struct, frozen=True, kw_only=True):
     kappa: Estimate  # Cohen's, quadratic weights
     ac2: Estimate  # Gwet's, quadratic weights
     alpha: Estimate  # Krippendorff's, ordinal (without steps: interval)
-    people_alpha: Estimate | None  # of people among themselves; None: fewer than two scored the same answer
+    # of people among themselves; None: fewer than two scored the same answer
+    people_alpha: Estimate | None
     steps: tuple[float, ...]
     confusion: tuple[tuple[int, ...], ...]  # row: the people's step, column: the judge's
 

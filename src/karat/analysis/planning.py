@@ -1,4 +1,6 @@
-"""Planning the next run: the variance of a difference, how repeatable it is, and what a larger run would show."""
+"""Planning the next run: the variance of a difference, how repeatable it is, and what a larger run
+would show.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,27 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from karat.analysis.model import Difference, MetricInfo, Money, Repeat, Step, Summary, check_condition, metric_of
+from karat.analysis.model import (
+    Difference,
+    MetricInfo,
+    Money,
+    Repeat,
+    Step,
+    Summary,
+    check_condition,
+    metric_of,
+)
 from karat.analysis.stopping import REPEATED
 from karat.analysis.units import Units, by_cluster, shared, units_of
 from karat.analysis.verdicts import NO_VERDICT, ONLY_AHEAD
 from karat.errors import BadOption
-from karat.stats import minimum_detectable_effect, power_ttest, questions_needed, same_verdict, special
+from karat.stats import (
+    minimum_detectable_effect,
+    power_ttest,
+    questions_needed,
+    same_verdict,
+    special,
+)
 from karat.sums import exact_sum
 
 Sides = tuple[tuple[Summary, str], tuple[Summary, str]]  # the run and the condition of each side
@@ -23,10 +40,14 @@ REPETITIONS = (1, 2, 3, 5, 8)
 
 
 class Pilot(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known about a comparison in advance. Variances in squared points of the metric, prices in dollars."""
+    """What is known about a comparison in advance.
+
+    Variances in squared points of the metric, prices in dollars.
+    """
 
     between: float  # variance over questions of the true differences
-    within: tuple[float, float] = (0.0, 0.0)  # variance of repeated answers to one question, of each condition
+    # variance of repeated answers to one question, of each condition
+    within: tuple[float, float] = (0.0, 0.0)
     judge: float = 0.0  # variance between scores of one answer; 0: not known
     cost_answer: float | None = None  # of one answer of one condition; None: no price known
     cost_score: float | None = None  # of judging it once
@@ -57,12 +78,15 @@ class Design(msgspec.Struct, frozen=True, kw_only=True):
     power: float | None  # for the given difference; None: none given
     cost: float | None
     seconds: float | None  # answers one at a time
-    undecided: float  # chance that a gate stays undecided although the mean meets its threshold by MARGIN sd
+    # chance that a gate stays undecided although the mean meets its threshold by MARGIN sd
+    undecided: float
     cheapest: bool = False  # among those that reach the power
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What experiments of several sizes would show about a difference between two conditions on one metric."""
+    """What experiments of several sizes would show about a difference between two conditions on one
+    metric.
+    """
 
     delta: float | None
     power: float
@@ -73,15 +97,21 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pilot_of(summary: Summary, difference: Difference) -> Pilot:
-    """A pilot for one of a run's comparisons. `between` is NaN if unknown; `reason` explains why."""
-    units = shared([units_of(summary, name, difference.metric) for name in (difference.a, difference.b)])
+    """A pilot for one of a run's comparisons.
+
+    `between` is NaN if unknown; `reason` explains why.
+    """
+    units = shared(
+        [units_of(summary, name, difference.metric) for name in (difference.a, difference.b)]
+    )
     return _pilot((units[0], units[1]), ((summary, difference.a), (summary, difference.b)))
 
 
 def _pilot(pair: tuple[Units, Units], sides: Sides) -> Pilot:
     """The pilot for a comparison of two sides. `sides`: where their prices and latencies come from.
 
-    Where questions come in clusters, what can be drawn anew is a cluster, so its sizes count clusters.
+    Where questions come in clusters, what can be drawn anew is a cluster, so its sizes count
+    clusters.
     """
     metric, clustered = pair[0].metric.key, pair[0].clusters is not None
     if clustered:
@@ -90,7 +120,8 @@ def _pilot(pair: tuple[Units, Units], sides: Sides) -> Pilot:
         np.stack([getattr(units, part) for units in pair]) for part in ("means", "answers", "sds")
     )
     both = np.isfinite(means).all(axis=0)
-    counts, spreads = np.maximum(counts[:, both], 1), deviations[:, both] ** 2  # count 0: the conversation never began
+    # count 0: the conversation never began
+    counts, spreads = np.maximum(counts[:, both], 1), deviations[:, both] ** 2
     spare = np.where(np.isfinite(spreads), counts - 1, 0.0)
     questions = int(both.sum())
     total = float(np.var(means[1, both] - means[0, both], ddof=1)) if questions > 1 else math.nan
@@ -103,14 +134,25 @@ def _pilot(pair: tuple[Units, Units], sides: Sides) -> Pilot:
     elif questions > 1:
         reason = "each question was answered once: what repetitions would change is not known"
     if clustered:
-        reason = reason if questions < 2 else "sizes count clusters of questions, each with as many as in this run"
+        reason = (
+            reason
+            if questions < 2
+            else "sizes count clusters of questions, each with as many as in this run"
+        )
     if total == 0 and not sum(within):
         total, reason = math.nan, "every question has the same difference"
-    results = [result for summary, name in sides if (result := summary.result(name, metric)) is not None]
+    results = [
+        result for summary, name in sides if (result := summary.result(name, metric)) is not None
+    ]
     accounts = [summary.accounts[name] for summary, name in sides]
     answers = sum(result.n_answers for result in results)
     repeats, judges = next(
-        ((info.repeats, max(len(info.judges), 1)) for info in sides[0][0].metrics if info.key == metric), (1, 1)
+        (
+            (info.repeats, max(len(info.judges), 1))
+            for info in sides[0][0].metrics
+            if info.key == metric
+        ),
+        (1, 1),
     )
     seconds = [account.latency.median for account in accounts if account.latency.median is not None]
     return Pilot(
@@ -136,20 +178,37 @@ def comparison_of(
     Raises BadOption if there is none, and for names that the run does not have.
     """
     if not summary.differences:
-        raise BadOption("run", f"run {summary.run} compares nothing: it has one condition, or no scores")
+        raise BadOption(
+            "run", f"run {summary.run} compares nothing: it has one condition, or no scores"
+        )
     if metric is not None:
         metric_of(summary, metric)
     for name in pair or ():
         check_condition(summary, name, option="--pair")
-    of_metric = [difference for difference in summary.differences if metric is None or difference.metric == metric]
-    of_pair = [difference for difference in of_metric if pair is None or {difference.a, difference.b} == set(pair)]
-    comparison = next((difference for difference in of_pair if difference.estimate.value is not None), None)
+    of_metric = [
+        difference
+        for difference in summary.differences
+        if metric is None or difference.metric == metric
+    ]
+    of_pair = [
+        difference
+        for difference in of_metric
+        if pair is None or {difference.a, difference.b} == set(pair)
+    ]
+    comparison = next(
+        (difference for difference in of_pair if difference.estimate.value is not None), None
+    )
     if of_pair and comparison is None:
         where = f" of {' and '.join(pair)}" if pair else ""
         on = f" on {metric}" if metric else ""
-        raise BadOption("run", f"no comparison{where}{on} in run {summary.run} has a question scored under both")
+        raise BadOption(
+            "run", f"no comparison{where}{on} in run {summary.run} has a question scored under both"
+        )
     if comparison is None:
-        raise BadOption("--pair", "these two conditions were not compared on that metric; `--pairs all` compares all")
+        raise BadOption(
+            "--pair",
+            "these two conditions were not compared on that metric; `--pairs all` compares all",
+        )
     return comparison, metric_of(summary, comparison.metric)
 
 
@@ -171,13 +230,20 @@ def would_repeat(difference: Difference, pair: tuple[Units, Units], sides: Sides
         return None
     pilot = _pilot(pair, sides)
     df = estimate.n - 1 if difference.df is None else difference.df
-    agent = math.nan if pilot.reason else exact_sum(pilot.within) / (pilot.repetitions * pilot.questions)
+    agent = (
+        math.nan
+        if pilot.reason
+        else exact_sum(pilot.within) / (pilot.repetitions * pilot.questions)
+    )
     level = estimate.level
-    if difference.p and difference.p_adjusted:  # the level at which this test by itself agrees with Holm's rule
+    # the level at which this test by itself agrees with Holm's rule
+    if difference.p and difference.p_adjusted:
         level = 1 - (1 - level) * min(1.0, difference.p / difference.p_adjusted)
     se = math.nan if estimate.se is None else estimate.se
     chance = same_verdict(estimate.value, se, df, agent_variance=agent, level=level)
-    new, same = (None if math.isnan(p) else p for p in (chance.new_questions, chance.same_questions))
+    new, same = (
+        None if math.isnan(p) else p for p in (chance.new_questions, chance.same_questions)
+    )
     return Repeat(
         shown=chance.significant,
         new_questions=new,
@@ -188,16 +254,23 @@ def would_repeat(difference: Difference, pair: tuple[Units, Units], sides: Sides
 
 
 def probable_flips(differences: Sequence[Difference]) -> tuple[float, int] | None:
-    """How many of these verdicts a repeat on new questions would change on average, and their number; None: unknown."""
-    chances = [pair.again.new_questions for pair in differences if pair.again and pair.again.new_questions is not None]
+    """How many of these verdicts a repeat on new questions would change on average, and their
+    number; None: unknown.
+    """
+    chances = [
+        pair.again.new_questions
+        for pair in differences
+        if pair.again and pair.again.new_questions is not None
+    ]
     return (exact_sum(1 - chance for chance in chances), len(chances)) if chances else None
 
 
 def _settle(pilot: Pilot, delta: float, alpha: float) -> tuple[Step, ...]:
     """Plans that would show a difference of `delta` in 80 % of runs, the cheapest first.
 
-    By the normal approximation with Guenther's correction for t, within one question of the noncentral t from about 10
-    questions on; `plan` computes the exact value, too slow for every report.
+    By the normal approximation with Guenther's correction for t, within one question of the
+    noncentral t from about 10 questions on; `plan` computes the exact value, too slow for every
+    report.
 
     Guenther (1981), The American Statistician 35:243.
     """
@@ -213,11 +286,19 @@ def _settle(pilot: Pilot, delta: float, alpha: float) -> tuple[Step, ...]:
     if questions > n:
         steps.append(Step(what=pilot.unit, more=questions - n, cost=pilot.cost(questions - n, k)))
     if within > 0 and room > 0 and (repetitions := math.ceil(within / room)) > k:
-        steps.append(Step(what="repetition", more=repetitions - k, cost=pilot.cost(n, repetitions - k)))
-    for scores in range(pilot.scores + 1, 4 * pilot.scores + 1) if pilot.judge and within > 0 else ():
+        steps.append(
+            Step(what="repetition", more=repetitions - k, cost=pilot.cost(n, repetitions - k))
+        )
+    for scores in (
+        range(pilot.scores + 1, 4 * pilot.scores + 1) if pilot.judge and within > 0 else ()
+    ):
         less = pilot.judge * (1 / pilot.scores - 1 / scores)
         if exact_sum(max(0.0, part - less) for part in pilot.within) / k <= room:
-            price = None if pilot.cost_score is None else 2 * n * k * (scores - pilot.scores) * pilot.cost_score
+            price = (
+                None
+                if pilot.cost_score is None
+                else 2 * n * k * (scores - pilot.scores) * pilot.cost_score
+            )
             steps.append(Step(what="judge repeat", more=scores - pilot.scores, cost=price))
             break
     return tuple(sorted(steps, key=lambda step: math.inf if step.cost is None else step.cost))
@@ -232,24 +313,29 @@ def plan(
     questions: Sequence[int] = (),
     repetitions: Sequence[int] = (),
 ) -> Plan:
-    """What experiments of several sizes would show, and for `delta` the fewest questions that are enough.
+    """What experiments of several sizes would show, and for `delta` the fewest questions that are
+    enough.
 
-    `questions`: sizes of the table; by default half, once, twice and four times the pilot's. `repetitions`: by default
-    1, 2, 3, 5 and 8; 1 if repeated answers did not vary; the pilot's if that is not known. Raises ValueError for
-    a power, alpha, size or difference out of range.
+    `questions`: sizes of the table; by default half, once, twice and four times the pilot's.
+    `repetitions`: by default 1, 2, 3, 5 and 8; 1 if repeated answers did not vary; the pilot's if
+    that is not known. Raises ValueError for a power, alpha, size or difference out of range.
     """
     sizes = sorted(set(questions)) or _sizes(pilot)
     times = sorted(set(repetitions)) or _repetitions(pilot)
     needed = []
     for k in times if delta is not None else ():
-        n = questions_needed(delta or 0.0, pilot.between, pilot.within, k, power=power, alpha=alpha).n
+        n = questions_needed(
+            delta or 0.0, pilot.between, pilot.within, k, power=power, alpha=alpha
+        ).n
         if n is not None:
             needed.append(_design(pilot, n, k, delta, power, alpha))
     prices = [design.cost for design in needed if design.cost is not None]
     answers = [design.questions * design.repetitions for design in needed]
     least = min(prices, default=None) if len(prices) == len(needed) else None
     chosen = [
-        msgspec.structs.replace(design, cheapest=design.cost == least if least else count == min(answers))
+        msgspec.structs.replace(
+            design, cheapest=design.cost == least if least else count == min(answers)
+        )
         for design, count in zip(needed, answers, strict=True)
     ]
     return Plan(
@@ -273,8 +359,12 @@ def _sizes(pilot: Pilot) -> list[int]:
     return [max(2, n) for n in (base // 2, base, 2 * base, 4 * base)]
 
 
-def _design(pilot: Pilot, n: int, k: int, delta: float | None, power: float, alpha: float) -> Design:
-    detectable = minimum_detectable_effect(n, pilot.between, pilot.within, k, power=power, alpha=alpha).value
+def _design(
+    pilot: Pilot, n: int, k: int, delta: float | None, power: float, alpha: float
+) -> Design:
+    detectable = minimum_detectable_effect(
+        n, pilot.between, pilot.within, k, power=power, alpha=alpha
+    ).value
     reached = None
     if delta is not None:
         spread = pilot.se(1, k)

@@ -13,25 +13,43 @@ _NAMED = 5  # tools
 
 
 def server_news(servers: Iterable[ServerInfo], events: Sequence[ServerEvent]) -> Iterator[str]:
-    """A sentence for each: tools that no client can call, changes, sessions opened again, forms declined."""
+    """A sentence for each: tools that no client can call, changes, sessions opened again, forms
+    declined.
+    """
     for server in servers:
         if server.left_out:
-            reason = f": {next(iter(server.left_out.values()))}" if len(server.left_out) == 1 else ""
-            yield f"MCP server '{server.name}' lists tools that no client can call: {_names(server.left_out)}{reason}"
+            reason = (
+                f": {next(iter(server.left_out.values()))}" if len(server.left_out) == 1 else ""
+            )
+            yield (
+                f"MCP server '{server.name}' lists tools that no client can call: "
+                f"{_names(server.left_out)}{reason}"
+            )
     changes = [event for event in events if event.what == "changed"]
     for name in dict.fromkeys(event.server for event in changes):
         yield _change(name, [event for event in changes if event.server == name])
     for name, times in Counter(event.server for event in events if event.what == "renewed").items():
         often = formats.plural(times, "time")
-        yield f"MCP server '{name}' ended its session {often}: karat opened another and repeated the request"
+        yield (
+            f"MCP server '{name}' ended its session {often}: karat opened another and repeated "
+            f"the request"
+        )
     for name, times in Counter(event.server for event in events if event.what == "unasked").items():
         often = formats.plural(times, "time")
-        why = f"over protocol {MODERN_PROTOCOL} servers send no requests: set `protocol: 2025-11-25` for this server"
+        why = (
+            f"over protocol {MODERN_PROTOCOL} servers send no requests: set `protocol: "
+            f"2025-11-25` for this server"
+        )
         yield f"MCP server '{name}' could not ask what `elicit` answers, {often}: {why}"
-    declined = Counter((event.server, event.problem) for event in events if event.what == "declined")
+    declined = Counter(
+        (event.server, event.problem) for event in events if event.what == "declined"
+    )
     for (name, problem), times in declined.most_common(_NAMED):
         often = formats.plural(times, "time")
-        yield f"MCP server '{name}': its form was declined {often}, because `elicit` does not fit it: {problem}"
+        yield (
+            f"MCP server '{name}': its form was declined {often}, because `elicit` does not fit "
+            f"it: {problem}"
+        )
 
 
 def _change(name: str, events: Sequence[ServerEvent]) -> str:
@@ -42,7 +60,10 @@ def _change(name: str, events: Sequence[ServerEvent]) -> str:
     spoken = dict.fromkeys(event.protocol for event in events if event.protocol is not None)
     parts += [f"it spoke protocol {', '.join(spoken)}"] if spoken else []
     how = f" ({'; '.join(parts)})" if parts else ""
-    return f"MCP server '{name}' changed its tools during the run{how}: answers before and after are not alike"
+    return (
+        f"MCP server '{name}' changed its tools during the run{how}: answers before and after are "
+        f"not alike"
+    )
 
 
 def _names(names: Iterable[str]) -> str:

@@ -17,9 +17,12 @@ def rows(summary: Summary) -> list[dict[str, Any]]:
     """One row per condition and metric (per condition, if nothing was scored), raw numbers."""
     if not summary.results:
         return [
-            {"condition": condition, "metric": None, **_account(summary, condition)} for condition in summary.conditions
+            {"condition": condition, "metric": None, **_account(summary, condition)}
+            for condition in summary.conditions
         ]
-    return [{**_numbers(result), **_account(summary, result.condition)} for result in summary.results]
+    return [
+        {**_numbers(result), **_account(summary, result.condition)} for result in summary.results
+    ]
 
 
 def _numbers(result: Result) -> dict[str, Any]:
@@ -62,7 +65,10 @@ def _account(summary: Summary, condition: str) -> dict[str, Any]:
 
 
 def frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> Any:
-    """Rows as a DataFrame of pandas, or of polars if only that is installed. No extra of karat includes either."""
+    """Rows as a DataFrame of pandas, or of polars if only that is installed.
+
+    No extra of karat includes either.
+    """
     names = tuple(columns or (rows[0] if rows else ()))
     values = {name: [row.get(name) for row in rows] for name in names}
     for library in ("pandas", "polars"):
@@ -71,16 +77,29 @@ def frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> Any
         except ImportError:
             continue
         # by default, polars guesses a column's type from its first rows only
-        return module.DataFrame(values) if library == "pandas" else module.DataFrame(values, infer_schema_length=None)
-    remedy = f"needs pandas or polars: {install_command('pandas')} (table() returns the same rows without them)"
+        return (
+            module.DataFrame(values)
+            if library == "pandas"
+            else module.DataFrame(values, infer_schema_length=None)
+        )
+    remedy = (
+        f"needs pandas or polars: {install_command('pandas')} (table() returns the same rows "
+        f"without them)"
+    )
     raise BadOption("to_frame", remedy)
 
 
 def text(summary: Summary) -> str:
-    """For `print`: the headline, the ledger, one line per condition and metric. `karat report` shows everything."""
+    """For `print`: the headline, the ledger, one line per condition and metric.
+
+    `karat report` shows everything.
+    """
     ledger = summary.total.ledger
     ended = f"{formats.count(ledger.scored)} scored, {formats.count(ledger.failed)} failed"
-    trials = f"{formats.plural(ledger.planned, 'trial')}: {ended}, {formats.count(ledger.not_run)} not run"
+    trials = (
+        f"{formats.plural(ledger.planned, 'trial')}: {ended}, {formats.count(ledger.not_run)} not "
+        f"run"
+    )
     trials += f", {formats.count(ledger.decided)} not run: decided" if ledger.decided else ""
     lines = [summary.headline, f"{summary.name} {summary.run} ({summary.status}), {trials}"]
     longest = max((formats.width(formats.clean(name)) for name in summary.conditions), default=0)

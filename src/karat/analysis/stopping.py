@@ -1,6 +1,7 @@
 """Early stopping: what is compared, after how many questions a run looks, and what a look decides.
 
-The runner and the report apply the same rule to the same numbers. The test itself is `karat.stats.sequential_look`.
+The runner and the report apply the same rule to the same numbers. The test itself is
+`karat.stats.sequential_look`.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ Pair = tuple[str, str]
 def in_order(clusters: Mapping[str, str | None], seed: int) -> list[list[str]]:
     """The questions in the random order of a run that may stop, those of a cluster together.
 
-    `clusters`: of each question; None: it shares nothing. Leaving some out does not move the others.
+    `clusters`: of each question; None: it shares nothing. Leaving some out does not move the
+    others.
     """
 
     def place(name: str) -> bytes:
@@ -51,11 +53,15 @@ def in_order(clusters: Mapping[str, str | None], seed: int) -> list[list[str]]:
     units: dict[object, list[str]] = {}
     for name in sorted(clusters, key=place):
         units.setdefault(clusters[name] or (name,), []).append(name)
-    return sorted(units.values(), key=lambda unit: place((len(unit) > 1 and clusters[unit[0]]) or unit[0]))
+    return sorted(
+        units.values(), key=lambda unit: place((len(unit) > 1 and clusters[unit[0]]) or unit[0])
+    )
 
 
 def questions_in_order(index: RunIndex, horizon: Horizon) -> list[list[str]]:
-    """The questions of a run in the order of its horizon, by what its looks count: clusters, or each by itself."""
+    """The questions of a run in the order of its horizon, by what its looks count: clusters, or
+    each by itself.
+    """
     clusters = index.clusters if horizon.clusters is not None else [None] * len(index.samples)
     return in_order({name: clusters[row] for name, row in index.samples.items()}, horizon.seed)
 
@@ -72,17 +78,27 @@ def order_digest(ids: Iterable[str]) -> str:
 class StoppingRule:
     """Which comparisons are decided, look by look.
 
-    Several comparisons: Holm's adjustment of each one's smallest sequential p-value so far; equivalence and futility at
-    alpha divided by their number. A condition is out once every comparison with it is decided.
+    Several comparisons: Holm's adjustment of each one's smallest sequential p-value so far;
+    equivalence and futility at alpha divided by their number. A condition is out once every
+    comparison with it is decided.
 
-    Where questions come in clusters, looks are at whole clusters, and each counts once, by the mean difference of its
-    questions, whatever its size: that mean lies on the metric's scale, as the test needs.
+    Where questions come in clusters, looks are at whole clusters, and each counts once, by the mean
+    difference of its questions, whatever its size: that mean lies on the metric's scale, as the
+    test needs.
     """
 
     def __init__(
-        self, horizon: Horizon, metric: Metric, conditions: Sequence[str], *, sizes: Sequence[int] | None = None
+        self,
+        horizon: Horizon,
+        metric: Metric,
+        conditions: Sequence[str],
+        *,
+        sizes: Sequence[int] | None = None,
     ) -> None:
-        """`sizes`: questions of each cluster, in order; None: one each. Raises ValueError without a range."""
+        """`sizes`: questions of each cluster, in order; None: one each.
+
+        Raises ValueError without a range.
+        """
         import numpy as np
 
         low, high = metric.bounds
@@ -120,8 +136,9 @@ class StoppingRule:
     def look(self, means: Floats, ended: int, *, worst: Floats | None = None) -> list[Decided]:
         """The decisions of the looks that are due, in order.
 
-        `means`: questions in order × conditions, NaN if there is no score; the first `ended` are complete. `worst`:
-        the same, with each condition's lost trials at the metric's worst value; None: nothing was lost.
+        `means`: questions in order × conditions, NaN if there is no score; the first `ended` are
+        complete. `worst`: the same, with each condition's lost trials at the metric's worst value;
+        None: nothing was lost.
         """
         decisions: list[Decided] = []
         while self.next_look <= ended and len(self.decided) < len(self.pairs):
@@ -150,15 +167,27 @@ class StoppingRule:
                 continue
             before = self.out
             self.decided[pair] = Decided(
-                a=pair[0], b=pair[1], verdict=verdict, questions=questions, clusters=self.clusters_in(questions),
-                n=self.answered(means, pair, questions), value=look.value, p=self.least[pair],
-            )  # fmt: skip
-            self.decided[pair] = structs.replace(self.decided[pair], out=tuple(sorted(self.out - before)))
+                a=pair[0],
+                b=pair[1],
+                verdict=verdict,
+                questions=questions,
+                clusters=self.clusters_in(questions),
+                n=self.answered(means, pair, questions),
+                value=look.value,
+                p=self.least[pair],
+            )
+            self.decided[pair] = structs.replace(
+                self.decided[pair], out=tuple(sorted(self.out - before))
+            )
             decisions.append(self.decided[pair])
         return decisions
 
-    def _with_losses(self, means: Floats, worst: Floats, pair: Pair, questions: int, look: SequentialLook) -> float:
-        """The p-value of a look, or the larger one with the losses of the side that is ahead at their worst."""
+    def _with_losses(
+        self, means: Floats, worst: Floats, pair: Pair, questions: int, look: SequentialLook
+    ) -> float:
+        """The p-value of a look, or the larger one with the losses of the side that is ahead at
+        their worst.
+        """
         import numpy as np
 
         leads = (look.value > 0) == (self._direction != "lower")
@@ -168,7 +197,9 @@ class StoppingRule:
         other = self._at_worst(means, worst, pair, questions, column)
         return max(look.p, other.p) if other.value * look.value > 0 else 1.0
 
-    def _at_worst(self, means: Floats, worst: Floats, pair: Pair, questions: int, column: int) -> SequentialLook:
+    def _at_worst(
+        self, means: Floats, worst: Floats, pair: Pair, questions: int, column: int
+    ) -> SequentialLook:
         """A look with the losses of one side at their worst."""
         filled = means.copy()
         filled[:, column] = worst[:, column]
@@ -189,13 +220,16 @@ class StoppingRule:
         """The smallest p-value of each comparison so far, after Holm's adjustment."""
         from karat.stats import adjust
 
-        return dict(zip(self.pairs, adjust([self.least[pair] for pair in self.pairs]).tolist(), strict=True))
+        return dict(
+            zip(self.pairs, adjust([self.least[pair] for pair in self.pairs]).tolist(), strict=True)
+        )
 
     def at(self, means: Floats, pair: Pair, questions: int, *, alpha: float) -> SequentialLook:
         """One look at a comparison, with the first `questions` of the order.
 
-        Questions without a score under one condition are left out. The horizon of the last look is the number that
-        remains: its boundary is narrower than the planned one, so earlier looks were only more cautious.
+        Questions without a score under one condition are left out. The horizon of the last look is
+        the number that remains: its boundary is narrower than the planned one, so earlier looks
+        were only more cautious.
         """
         from karat.analysis.units import subtracted
         from karat.stats import sequential_look
@@ -204,10 +238,14 @@ class StoppingRule:
         d = subtracted(a, b, self._clusters[:questions])
         last = questions >= self.horizon.questions
         return sequential_look(
-            d, horizon=max(1, d.size) if last else self._planned, scale=self._scale, alpha=alpha,
-            margin=self.horizon.margin, futility=self.horizon.futility,
+            d,
+            horizon=max(1, d.size) if last else self._planned,
+            scale=self._scale,
+            alpha=alpha,
+            margin=self.horizon.margin,
+            futility=self.horizon.futility,
             unit="question" if self.horizon.clusters is None else "cluster",
-        )  # fmt: skip
+        )
 
     def answered(self, means: Floats, pair: Pair, questions: int) -> int:
         """How many of the first `questions` have a score under both conditions."""
@@ -218,23 +256,38 @@ class StoppingRule:
 
     def clusters_in(self, questions: int) -> int | None:
         """How many clusters the first `questions` are of; None: none is declared."""
-        return None if self.horizon.clusters is None else len({*self._clusters[:questions].tolist()})
+        return (
+            None if self.horizon.clusters is None else len({*self._clusters[:questions].tolist()})
+        )
 
 
 class RunLooks:
-    """Applies the rule to a run's numbers; `decide` may be called at any time while the index follows the run."""
+    """Applies the rule to a run's numbers; `decide` may be called at any time while the index
+    follows the run.
+    """
 
     def __init__(self, index: RunIndex, horizon: Horizon) -> None:
-        """Raises ValueError if no scorer of the run has such a metric with a range, or its questions are others."""
+        """Raises ValueError if no scorer of the run has such a metric with a range, or its
+        questions are others.
+        """
         scorer = index.scorers.get(horizon.scoring)
-        metric = next((metric for metric in scorer.metrics if metric.name == horizon.metric), None) if scorer else None
+        metric = (
+            next((metric for metric in scorer.metrics if metric.name == horizon.metric), None)
+            if scorer
+            else None
+        )
         if metric is None:
             raise ValueError(f"metric: no scorer of the run has '{horizon.metric}'")
         self._index, self._horizon = index, horizon
-        self._units = [[index.samples[name] for name in unit] for unit in questions_in_order(index, horizon)]
+        self._units = [
+            [index.samples[name] for name in unit] for unit in questions_in_order(index, horizon)
+        ]
         self._rows = [row for unit in self._units for row in unit]
         sizes = [len(unit) for unit in self._units]
-        if (len(self._rows), len(sizes)) != (horizon.questions, horizon.clusters or horizon.questions):
+        if (len(self._rows), len(sizes)) != (
+            horizon.questions,
+            horizon.clusters or horizon.questions,
+        ):
             raise ValueError("questions: the run has others than it planned")
         self.rule = StoppingRule(horizon, metric, list(index.conditions), sizes=sizes)
         self.rule.restore(index.decisions)
@@ -242,7 +295,9 @@ class RunLooks:
         self._scored = bytearray(index.planned)
 
     def ended(self) -> int:
-        """How many questions, from the start of the order, have all the scores they will get; in whole clusters."""
+        """How many questions, from the start of the order, have all the scores they will get; in
+        whole clusters.
+        """
         rows = self._index.scores.get((self._horizon.scorer, self._horizon.scoring))
         if rows is not None:
             for cell in rows.cells[self._read :]:
@@ -252,9 +307,15 @@ class RunLooks:
         out, width = self.rule.out, self._index.repetitions
         columns = [column for name, column in self._index.conditions.items() if name not in out]
         for unit in self._units[self._complete :]:
-            starts = ((row * len(self._index.conditions) + column) * width for row in unit for column in columns)
+            starts = (
+                (row * len(self._index.conditions) + column) * width
+                for row in unit
+                for column in columns
+            )
             cells = (cell for start in starts for cell in range(start, start + width))
-            if not all((self._scored[cell] and cell not in partial) or self._failed(cell) for cell in cells):
+            if not all(
+                (self._scored[cell] and cell not in partial) or self._failed(cell) for cell in cells
+            ):
                 break
             self._complete += 1
             self._ended += len(unit)
@@ -262,7 +323,9 @@ class RunLooks:
 
     def _failed(self, cell: int) -> bool:
         index, scorer = self._index, self._horizon.scorer
-        return bool(index.failed[cell]) or any((cell, name) in index.score_failed for name in (scorer, None))
+        return bool(index.failed[cell]) or any(
+            (cell, name) in index.score_failed for name in (scorer, None)
+        )
 
     def means(self) -> tuple[Floats, Floats]:
         """The mean of each question, in order, under each condition; NaN if there is no score.
@@ -283,8 +346,11 @@ class RunLooks:
             return nothing, nothing
         losses = losses_of(index, outcome(index, {horizon.scorer: horizon.scoring}))
         units = [units_of_grid(grid, column, losses) for column in range(len(index.conditions))]
-        worst = [with_losses_worst(side, seen=(0.0, 0.0)) for side in units]  # the metric has a range
-        of_units, of_worst = (np.column_stack([side.means[self._rows] for side in sides]) for sides in (units, worst))
+        # the metric has a range
+        worst = [with_losses_worst(side, seen=(0.0, 0.0)) for side in units]
+        of_units, of_worst = (
+            np.column_stack([side.means[self._rows] for side in sides]) for sides in (units, worst)
+        )
         return of_units, of_worst
 
     def decide(self) -> list[Decided]:
@@ -299,7 +365,8 @@ class RunLooks:
 def stopping_of(index: RunIndex, *, level: float) -> Stopping | None:
     """The looks of a run; None for a run that asks every question.
 
-    Each interval is valid at all looks at once, at `level`. A decided comparison is shown as of its look.
+    Each interval is valid at all looks at once, at `level`. A decided comparison is shown as of its
+    look.
     """
     horizon = index.horizon
     if horizon is None:
@@ -317,15 +384,26 @@ def stopping_of(index: RunIndex, *, level: float) -> Stopping | None:
         look = rule.at(means, pair, questions, alpha=1 - level)
         stop_looks.append(
             StopLook(
-                a=pair[0], b=pair[1], verdict=None if decided is None else decided.verdict, questions=questions,
-                clusters=rule.clusters_in(questions), n=rule.answered(means, pair, questions),
-                p=rule.least[pair], p_adjusted=adjusted[pair],
+                a=pair[0],
+                b=pair[1],
+                verdict=None if decided is None else decided.verdict,
+                questions=questions,
+                clusters=rule.clusters_in(questions),
+                n=rule.answered(means, pair, questions),
+                p=rule.least[pair],
+                p_adjusted=adjusted[pair],
                 estimate=Estimate(
-                    value=_known(look.value), low=_known(look.low), high=_known(look.high), se=None, n=look.n,
-                    level=level, method=REPEATED, reason=look.reason,
+                    value=_known(look.value),
+                    low=_known(look.low),
+                    high=_known(look.high),
+                    se=None,
+                    n=look.n,
+                    level=level,
+                    method=REPEATED,
+                    reason=look.reason,
                 ),
             )
-        )  # fmt: skip
+        )
     return from_fields(
         Stopping,
         horizon,
@@ -339,29 +417,45 @@ def _known(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def look_of(stopping: Stopping | UnsetType | None, info: MetricInfo, a: str, b: str) -> StopLook | None:
+def look_of(
+    stopping: Stopping | UnsetType | None, info: MetricInfo, a: str, b: str
+) -> StopLook | None:
     """The looks at two conditions on a metric; None if there was none."""
-    if not isinstance(stopping, Stopping) or (info.name, info.scorer, info.scoring) != stopping.measured:
+    if (
+        not isinstance(stopping, Stopping)
+        or (info.name, info.scorer, info.scoring) != stopping.measured
+    ):
         return None
     return next((look for look in stopping.comparisons if {look.a, look.b} == {a, b}), None)
 
 
-def adjusted_by(look: StopLook | None, difference: Difference, stopping: Stopping | None) -> Difference:
+def adjusted_by(
+    look: StopLook | None, difference: Difference, stopping: Stopping | None
+) -> Difference:
     """A comparison with the interval and the verdict of its looks; without looks unchanged."""
     if look is None or stopping is None:
         return difference
     estimate, sign = look.estimate, 1 if look.a == difference.a else -1
     if sign < 0:
-        ends = [None if end is None else -end for end in (estimate.value, estimate.high, estimate.low)]
+        ends = [
+            None if end is None else -end for end in (estimate.value, estimate.high, estimate.low)
+        ]
         estimate = structs.replace(estimate, value=ends[0], low=ends[1], high=ends[2])
     best = {"better": look.b, "worse": look.a}.get(look.verdict or "")
     words = _words(look, stopping)
     if look.verdict is None and difference.verdict.endswith(ONLY_AHEAD):
         words = difference.verdict
     return structs.replace(
-        difference, estimate=estimate, p=look.p, p_adjusted=look.p_adjusted, n_pairs=look.n, winner=best,
-        verdict=words, reason=estimate.reason, clusters=look.clusters,
-    )  # fmt: skip
+        difference,
+        estimate=estimate,
+        p=look.p,
+        p_adjusted=look.p_adjusted,
+        n_pairs=look.n,
+        winner=best,
+        verdict=words,
+        reason=estimate.reason,
+        clusters=look.clusters,
+    )
 
 
 def _words(look: StopLook, stopping: Stopping) -> str:
@@ -373,4 +467,7 @@ def _words(look: StopLook, stopping: Stopping) -> str:
         "equivalent": f"{EQUIVALENT}{formats.brief(stopping.margin or 0.0)}",
         "futile": "given up, not decided",
     }
-    return words.get(look.verdict or "", "not decided" if look.questions >= stopping.horizon else "not decided yet")
+    return words.get(
+        look.verdict or "",
+        "not decided" if look.questions >= stopping.horizon else "not decided yet",
+    )

@@ -13,11 +13,16 @@ from karat.records import Metric
 
 Bound = Literal["min", "max", "max_drop"]
 TOTALS = ("cost_usd", "failed")
-"""Numbers of a run or condition known without error: dollars, and the share of planned trials without a score."""
+"""Numbers of a run or condition known without error: dollars, and the share of planned trials
+without a score.
+"""
 
 
 class Threshold(msgspec.Struct, frozen=True, kw_only=True):
-    """A bound that a number must meet. If `name` has no condition, each condition of the run must meet it."""
+    """A bound that a number must meet.
+
+    If `name` has no condition, each condition of the run must meet it.
+    """
 
     name: str  # [CONDITION.]METRIC
     bound: Bound
@@ -53,18 +58,24 @@ def parse_threshold(text: str, bound: Bound) -> Threshold:
 
 
 def thresholds_of(settings: Mapping[str, object]) -> list[Threshold]:
-    """The section `gate` of an experiment: its dotted keys, such as `gate.min.with-docs.completeness`, and values."""
+    """The section `gate` of an experiment: its dotted keys, such as
+    `gate.min.with-docs.completeness`, and values.
+    """
     thresholds = []
     for key, value in settings.items():
         for bound in get_args(Bound):
             prefix = f"gate.{bound}."
             if key.startswith(prefix) and isinstance(value, (int, float)):
-                thresholds.append(Threshold(name=key.removeprefix(prefix), bound=bound, value=float(value)))
+                thresholds.append(
+                    Threshold(name=key.removeprefix(prefix), bound=bound, value=float(value))
+                )
     return thresholds
 
 
 def metric_names(scorers: Iterable[tuple[str, tuple[Metric, ...]]]) -> list[str] | None:
-    """The metrics that these scorers (name, metrics) will measure; None if one of them does not announce them."""
+    """The metrics that these scorers (name, metrics) will measure; None if one of them does not
+    announce them.
+    """
     named = [(scorer, metric.name) for scorer, metrics in scorers for metric in metrics]
     if any(metrics == (Metric(name=scorer),) for scorer, metrics in scorers):
         return None
@@ -72,15 +83,22 @@ def metric_names(scorers: Iterable[tuple[str, tuple[Metric, ...]]]) -> list[str]
     return [name if names.count(name) == 1 else f"{scorer}.{name}" for scorer, name in named]
 
 
-def resolve(name: str, conditions: Collection[str], metrics: Collection[str] | None) -> tuple[str | None, str]:
-    """Condition and metric of `[CONDITION.]METRIC`; both may contain dots. Condition None: all of them.
+def resolve(
+    name: str, conditions: Collection[str], metrics: Collection[str] | None
+) -> tuple[str | None, str]:
+    """Condition and metric of `[CONDITION.]METRIC`; both may contain dots. Condition None: all of
+    them.
 
     `metrics` None: not known yet. Raises BadOption for an unknown name, and for an ambiguous one.
 
     >>> resolve("gpt-4.1.judge.clarity", ["gpt-4.1"], ["judge.clarity"])
     ('gpt-4.1', 'judge.clarity')
     """
-    split = [(label, name.removeprefix(f"{label}.")) for label in conditions if name.startswith(f"{label}.")]
+    split = [
+        (label, name.removeprefix(f"{label}."))
+        for label in conditions
+        if name.startswith(f"{label}.")
+    ]
     if metrics is None:
         return split[0] if len(split) == 1 else (None, name)
     known = [*metrics, *TOTALS]
@@ -89,15 +107,28 @@ def resolve(name: str, conditions: Collection[str], metrics: Collection[str] | N
     if len(meant) == 1:
         return meant[0]
     if meant:
-        ways = " or ".join(f"'{metric}' {f'under {label!r}' if label else 'of all'}" for label, metric in meant)
-        raise BadOption("gate", f"'{name}' can be read in several ways: {ways}; rename the condition or the scorer")
+        ways = " or ".join(
+            f"'{metric}' {f'under {label!r}' if label else 'of all'}" for label, metric in meant
+        )
+        raise BadOption(
+            "gate",
+            f"'{name}' can be read in several ways: {ways}; rename the condition or the scorer",
+        )
     if split:
         _, metric = split[0]
-        raise BadOption("gate", f"'{name}': no metric is called '{metric}'{did_you_mean(metric, known)}")
+        raise BadOption(
+            "gate", f"'{name}': no metric is called '{metric}'{did_you_mean(metric, known)}"
+        )
     head, dot, metric = name.rpartition(".")
     if dot and metric in known:
-        raise BadOption("gate", f"'{name}': no condition is called '{head}'{did_you_mean(head, conditions)}")
+        raise BadOption(
+            "gate", f"'{name}': no condition is called '{head}'{did_you_mean(head, conditions)}"
+        )
     every = [*known, *(f"{condition}.{metric}" for condition in conditions for metric in known)]
     raise BadOption(
-        "gate", f"no metric is called '{name}'{did_you_mean(name, every, listing=False)} ({', '.join(known)})"
+        "gate",
+        (
+            f"no metric is called '{name}'{did_you_mean(name, every, listing=False)} "
+            f"({', '.join(known)})"
+        ),
     )

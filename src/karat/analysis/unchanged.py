@@ -30,7 +30,8 @@ _decode = msgspec.json.Decoder(_Answer).decode
 
 
 def unchanged_conditions(run: RunFolder, baseline: RunFolder) -> frozenset[str]:
-    """The conditions under which every answer to the questions of both runs is the same in both, and none is missing.
+    """The conditions under which every answer to the questions of both runs is the same in both,
+    and none is missing.
 
     Repetitions are compared in order; their number may differ if all of them are the same text.
     """
@@ -56,7 +57,8 @@ def _answers(run: RunFolder) -> dict[str, Answers]:
         index = read_index(run)
         keys = {row: (name, index.digests[row]) for name, row in index.samples.items()}
         answers: dict[str, Answers] = {
-            name: {key: [None] * index.repetitions for key in keys.values()} for name in index.conditions
+            name: {key: [None] * index.repetitions for key in keys.values()}
+            for name in index.conditions
         }
         names = list(index.conditions)
         for cell, answer in index.answer_lines(_decode):

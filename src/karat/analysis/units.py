@@ -1,9 +1,10 @@
 """Units: the one input of every number that is compared.
 
-A row is a unit: a question, or a conversation with its turns. Report, compare, gate, plan, stop and leaderboard take
-`Units` and nothing else, so a property of the input (losses, weights, clusters) is written here once. A unit keeps the
-mean of its repetitions, how many there are and their spread, not every value: that is what a summary, its JSON and its
-cache keep, and all that means, differences and plans need.
+A row is a unit: a question, or a conversation with its turns. Report, compare, gate, plan, stop and
+leaderboard take `Units` and nothing else, so a property of the input (losses, weights, clusters) is
+written here once. A unit keeps the
+mean of its repetitions, how many there are and their spread, not every value: that is what a
+summary, its JSON and its cache keep, and all that means, differences and plans need.
 """
 
 from __future__ import annotations
@@ -22,7 +23,13 @@ from karat.analysis.ledger import Outcome
 from karat.analysis.model import MetricInfo, SampleColumn, Summary, metric_of
 from karat.clusters import codes_of
 from karat.index import RunIndex
-from karat.stats import clustered_mean, paired_difference, ratio_difference, ratio_interval, too_few_clusters
+from karat.stats import (
+    clustered_mean,
+    paired_difference,
+    ratio_difference,
+    ratio_interval,
+    too_few_clusters,
+)
 from karat.stats.intervals import t_interval
 from karat.stats.ratios import Sums
 from karat.stats.results import Interval, PairedDifference
@@ -37,7 +44,9 @@ OWN_LOSSES = frozenset({"agent", "limit"})
 """Classes of failures that may depend on the answer."""
 
 TOLERATED = 0.05
-"""The share of a condition's trials up to which losses by infrastructure and judges are taken as random."""
+"""The share of a condition's trials up to which losses by infrastructure and judges are taken as
+random.
+"""
 
 _NOISE = 1e-12  # of a difference, relative to the values: only rounding
 
@@ -48,15 +57,20 @@ class Units(Struct, frozen=True, kw_only=True):
     """One metric under one condition, a row a unit. Everything that a decision reads."""
 
     metric: MetricInfo
-    keys: Sequence[Key]  # id and digest of the content: pair units across conditions and runs; () within one run
+    # id and digest of the content: pair units across conditions and runs; () within one run
+    keys: Sequence[Key]
     means: Floats  # over repetitions or, with `sums`, over turns; NaN: there is none
     answers: Ints  # repetitions with a value
     sds: Floats  # of the repetitions, n−1; NaN for fewer than two
     planned: Ints  # repetitions that there should be
-    lost: Mapping[str, Ints]  # repetitions without a value, by the class of the failure that ended them
-    ends: tuple[float, float] | None = None  # the least and the greatest value of an answer; None: no values
-    clusters: Ints | None = None  # what makes units dependent, such as a document; None: nothing is declared
-    sums: Sums | None = None  # over the turns of each unit: its mean is a ratio; None: a unit is one value
+    # repetitions without a value, by the class of the failure that ended them
+    lost: Mapping[str, Ints]
+    # the least and the greatest value of an answer; None: no values
+    ends: tuple[float, float] | None = None
+    # what makes units dependent, such as a document; None: nothing is declared
+    clusters: Ints | None = None
+    # over the turns of each unit: its mean is a ratio; None: a unit is one value
+    sums: Sums | None = None
 
     @property
     def there(self) -> Flags:
@@ -79,18 +93,23 @@ class Units(Struct, frozen=True, kw_only=True):
     def loss(self) -> float:
         """The share of planned repetitions that were lost by a failure; NaN if none was planned."""
         planned = int(self.planned.sum())
-        return sum(int(part.sum()) for part in self.lost.values()) / planned if planned else math.nan
+        return (
+            sum(int(part.sum()) for part in self.lost.values()) / planned if planned else math.nan
+        )
 
     @property
     def counted_losses(self) -> Ints:
         """Lost repetitions that count against the condition.
 
-        Those that the agent caused do, since an answer that was not given may have been a bad one. Those that
-        infrastructure or a judge caused do once they exceed 5 % of the planned ones.
+        Those that the agent caused do, since an answer that was not given may have been a bad one.
+        Those that infrastructure or a judge caused do once they exceed 5 % of the planned ones.
         """
         nothing = np.zeros(self.means.size, dtype=np.int64)
         own, others = (
-            np.sum([nothing, *(part for cls, part in self.lost.items() if (cls in OWN_LOSSES) is own)], axis=0)
+            np.sum(
+                [nothing, *(part for cls, part in self.lost.items() if (cls in OWN_LOSSES) is own)],
+                axis=0,
+            )
             for own in (True, False)
         )
         counted: Ints = own + others if others.sum() > TOLERATED * self.planned.sum() else own
@@ -103,11 +122,16 @@ class Units(Struct, frozen=True, kw_only=True):
 
     @property
     def lengths(self) -> Floats:
-        """Turns of one repetition of each unit; where it never began, those of the others on average."""
+        """Turns of one repetition of each unit; where it never began, those of the others on
+        average.
+        """
         if self.sums is None:
             return np.ones(self.means.size)
         lengths = np.divide(
-            self.sums.counts, self.answers, out=np.full(self.means.size, np.nan), where=self.answers > 0
+            self.sums.counts,
+            self.answers,
+            out=np.full(self.means.size, np.nan),
+            where=self.answers > 0,
         )
         known = np.isfinite(lengths)
         return np.where(known, lengths, lengths[known].mean() if known.any() else 1.0)
@@ -137,7 +161,11 @@ class Units(Struct, frozen=True, kw_only=True):
 
     def with_weights(self, weights: Floats) -> Units:
         """The same units, of other weights."""
-        return self if self.sums is None else structs.replace(self, sums=replace(self.sums, weights=weights))
+        return (
+            self
+            if self.sums is None
+            else structs.replace(self, sums=replace(self.sums, weights=weights))
+        )
 
 
 class Compared(NamedTuple):
@@ -150,18 +178,29 @@ class Compared(NamedTuple):
     bounds: tuple[
         float, float
     ]  # of the difference: every missing value the lowest, or the highest, of b's; NaN: no range
-    worst: PairedDifference | None  # with the leader's own losses at the worst value; None: it lost nothing
+    # with the leader's own losses at the worst value; None: it lost nothing
+    worst: PairedDifference | None
 
     @property
     def too_few(self) -> str | None:
-        """Why there can be no verdict: the questions are of too few clusters; None: they are not."""
-        return None if self.test.clusters is None else too_few_clusters(self.test.clusters, self.test.df)
+        """Why there can be no verdict: the questions are of too few clusters; None: they are
+        not.
+        """
+        return (
+            None
+            if self.test.clusters is None
+            else too_few_clusters(self.test.clusters, self.test.df)
+        )
 
 
 def mean(units: Units, *, level: float) -> Interval:
-    """The mean of the units' means, or the rate over all turns, with the interval that every report shows."""
+    """The mean of the units' means, or the rate over all turns, with the interval that every report
+    shows.
+    """
     if units.sums is not None:
-        flags = units.metric.kind == "share" and bool(np.array_equal(units.sums.totals, units.sums.squares))
+        flags = units.metric.kind == "share" and bool(
+            np.array_equal(units.sums.totals, units.sums.squares)
+        )
         found = ratio_interval(units.sums, share=flags, sources=units.clusters, level=level)
         return replace(found.interval, design_effect=found.design_effect)
     there, answers = units.there, int(units.answers.sum())
@@ -174,7 +213,9 @@ def mean(units: Units, *, level: float) -> Interval:
 
 
 def _only_flags(units: Units) -> bool:
-    """Whether every value is 0 or 1: in [0, 1] only these have a sum that equals their sum of squares."""
+    """Whether every value is 0 or 1: in [0, 1] only these have a sum that equals their sum of
+    squares.
+    """
     if units.metric.kind != "share":
         return False
     n, means = units.answers[units.there], units.means[units.there]
@@ -183,7 +224,10 @@ def _only_flags(units: Units) -> bool:
 
 
 def difference(a: Units, b: Units, *, level: float) -> Compared:
-    """How much higher b is than a, over the units that have a mean under both. Pairs the i-th units: see `shared`."""
+    """How much higher b is than a, over the units that have a mean under both.
+
+    Pairs the i-th units: see `shared`.
+    """
     test = _tested(a, b, level=level)
     asked = ~(a.never_asked | b.never_asked)
     there_a, there_b = a.there[asked], b.there[asked]
@@ -231,14 +275,18 @@ def with_losses_worst(units: Units, *, seen: tuple[float, float]) -> Units:
 
 
 def filled(units: Units, missing: Ints, value: float) -> Units:
-    """The units with that many more repetitions of a value; over conversations, of average length."""
+    """The units with that many more repetitions of a value; over conversations, of average
+    length.
+    """
     if not missing.any():
         return units
     if math.isnan(value):
         return structs.replace(units, means=np.full(units.means.size, np.nan), sums=None)
     if units.sums is not None:
         turns = missing * units.lengths
-        sums = replace(units.sums, totals=units.sums.totals + value * turns, counts=units.sums.counts + turns)
+        sums = replace(
+            units.sums, totals=units.sums.totals + value * turns, counts=units.sums.counts + turns
+        )
         return structs.replace(units, sums=sums, means=sums.means)
     answers = units.answers + missing
     totals = np.where(units.there, units.means * units.answers, 0.0) + value * missing
@@ -247,7 +295,9 @@ def filled(units: Units, missing: Ints, value: float) -> Units:
 
 
 def _bounds(a: Units, b: Units) -> tuple[float, float]:
-    """The difference if every missing value were the lowest under b and the highest under a, and the reverse."""
+    """The difference if every missing value were the lowest under b and the highest under a, and
+    the reverse.
+    """
     asked = ~(a.never_asked | b.never_asked)
     if not asked.all():
         a, b = a.only(asked), b.only(asked)
@@ -280,7 +330,9 @@ def subtracted(a: Floats, b: Floats, clusters: Ints) -> Floats:
 
 
 def _subtracted(a: Floats, b: Floats) -> tuple[Floats, float]:
-    """B − a with rounding errors removed, and their size: thirds do not subtract exactly, so equal differences vary."""
+    """B − a with rounding errors removed, and their size: thirds do not subtract exactly, so equal
+    differences vary.
+    """
     both = ~np.isnan(a) & ~np.isnan(b)
     d = b[both] - a[both]
     if not d.size:
@@ -293,7 +345,9 @@ def _subtracted(a: Floats, b: Floats) -> tuple[Floats, float]:
 
 
 def by_cluster(a: Units, b: Units) -> tuple[Units, Units]:
-    """A unit for each cluster, whose value is the mean of its questions that have one under both."""
+    """A unit for each cluster, whose value is the mean of its questions that have one under
+    both.
+    """
     codes = b.clusters if a.clusters is None else a.clusters
     both = a.there & b.there
     if codes is None:
@@ -322,7 +376,9 @@ def shared(sides: Sequence[Units]) -> list[Units]:
         return list(sides)
     places = [{key: row for row, key in enumerate(side.keys)} for side in sides]
     common = [key for key in first if all(key in place for place in places)]
-    return [side.only([place[key] for key in common]) for side, place in zip(sides, places, strict=True)]
+    return [
+        side.only([place[key] for key in common]) for side, place in zip(sides, places, strict=True)
+    ]
 
 
 def question_means(values: Floats) -> tuple[Floats, Ints]:
@@ -338,8 +394,8 @@ def units_of_grid(
 ) -> Units:
     """The units of one metric under the condition in that column.
 
-    `losses`: class of a failure → the trials that it ended, samples × conditions × repetitions. `clusters`: of the
-    samples, see `clusters_of`.
+    `losses`: class of a failure → the trials that it ended, samples × conditions × repetitions.
+    `clusters`: of the samples, see `clusters_of`.
     """
     values = grid.values[:, column, :]
     means, n = question_means(values)
@@ -350,7 +406,8 @@ def units_of_grid(
         planned = planned - grid.not_needed[:, column, :].sum(axis=1)
     sums, lacking, there = None, np.isnan(values), values[~np.isnan(values)]
     if grid.turns is not None:
-        lacking = grid.turns.counts[:, column, :] == 0  # a rate that counts unreached turns as wrong lacks nothing
+        # a rate that counts unreached turns as wrong lacks nothing
+        lacking = grid.turns.counts[:, column, :] == 0
         parts = (grid.turns.totals, grid.turns.counts, grid.turns.squares)
         totals, counts, squares = (part[:, column, :].sum(axis=1) for part in parts)
         sums = Sums(totals=totals, counts=counts, squares=squares, weights=grid.turns.weights)
@@ -409,9 +466,14 @@ def columns_of(units: Mapping[str, Units], repetitions: int) -> Iterable[SampleC
 
 
 def _listed(values: Floats) -> list[float | None]:
-    """With None for NaN. Equal numbers share one object, as a scale has few: eight bytes each, not 32."""
-    different, places = np.unique(np.ascontiguousarray(values).view(np.int64), return_inverse=True)  # 0.0 is not -0.0
-    numbers = [None if math.isnan(value) else value for value in different.view(np.float64).tolist()]
+    """With None for NaN. Equal numbers share one object, as a scale has few: eight bytes each, not
+    32.
+    """
+    # 0.0 is not -0.0
+    different, places = np.unique(np.ascontiguousarray(values).view(np.int64), return_inverse=True)
+    numbers = [
+        None if math.isnan(value) else value for value in different.view(np.float64).tolist()
+    ]
     listed: list[float | None] = np.array(numbers, dtype=object)[places].tolist()
     return listed
 
@@ -420,7 +482,9 @@ def units_of(summary: Summary, condition: str, metric: str) -> Units:
     """The units of a summary, also of one from the cache or from JSON."""
     table = summary.table_of_samples
     assert table is not None  # a run with metrics has one
-    column = next(one for one in table.columns if (one.condition, one.metric) == (condition, metric))
+    column = next(
+        one for one in table.columns if (one.condition, one.metric) == (condition, metric)
+    )
     means = np.array(column.mean, dtype=np.float64)
     answers = np.array(column.n, dtype=np.int64)
     sums = None

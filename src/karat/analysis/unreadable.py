@@ -1,4 +1,6 @@
-"""How many answers of each condition could not be read, so that wrong numbers are not taken for wrong answers."""
+"""How many answers of each condition could not be read, so that wrong numbers are not taken for
+wrong answers.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +30,18 @@ def unreadable_counts(index: RunIndex, shown: Mapping[str, str]) -> dict[str, tu
     unreadable, scored = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
     for scoring in shown.items():
         rows = index.scores.get(scoring)
-        positions = [rows.labels[_LABEL, side] for side in _SIDES if (_LABEL, side) in rows.labels] if rows else []
+        positions = (
+            [rows.labels[_LABEL, side] for side in _SIDES if (_LABEL, side) in rows.labels]
+            if rows
+            else []
+        )
         if rows is None or not positions:
             continue
         counting = rows.counting()
         marked = np.zeros(len(rows.cells), dtype=np.bool_)
-        marked[np.concatenate([np.frombuffer(column, dtype=np.int64) for column in positions])] = True
+        marked[np.concatenate([np.frombuffer(column, dtype=np.int64) for column in positions])] = (
+            True
+        )
         cells = np.frombuffer(rows.cells, dtype=np.int64)[counting]
         conditions = cells // index.repetitions % size
         scored += np.bincount(conditions, minlength=size)
@@ -43,9 +51,13 @@ def unreadable_counts(index: RunIndex, shown: Mapping[str, str]) -> dict[str, tu
 
 
 def unreadable_notices(
-    counts: Mapping[str, tuple[int, int]], *, what: str = "as a number, and count as wrong", remedy: str = _REMEDY
+    counts: Mapping[str, tuple[int, int]],
+    *,
+    what: str = "as a number, and count as wrong",
+    remedy: str = _REMEDY,
 ) -> list[str]:
-    """One sentence about the conditions with 5 % or more unreadable answers, and `what` follows from it; else none.
+    """One sentence about the conditions with 5 % or more unreadable answers, and `what` follows
+    from it; else none.
 
     >>> unreadable_notices({"a": (3, 20), "b": (0, 20)}, remedy="ask for a number")
     ['3 of 20 answers of a could not be read as a number, and count as wrong: ask for a number']

@@ -1,7 +1,9 @@
-"""Whether answers used what their condition offers, how they score with and without it, and which tools were confused.
+"""Whether answers used what their condition offers, how they score with and without it, and which
+tools were confused.
 
-Rates are over answers, with errors clustered by question (`karat.stats.ratio_interval`): if two of three answers to a
-question used a server, two count on one side and one on the other, so the two sides together are all answers.
+Rates are over answers, with errors clustered by question (`karat.stats.ratio_interval`): if two of
+three answers to a question used a server, two count on one side and one on the other, so the two
+sides together are all answers.
 """
 
 from __future__ import annotations
@@ -36,27 +38,38 @@ _UNREPORTED = "no answer reports a call, and the agent does not say that it repo
 def offered(info: RunInfo) -> dict[str, tuple[Offered, ...]]:
     """What each condition offers whose use is visible in tool calls."""
     return {
-        name: (*(Offered("server", server) for server in info.condition_servers.get(name, ())), *parts)
+        name: (
+            *(Offered("server", server) for server in info.condition_servers.get(name, ())),
+            *parts,
+        )
         for name, parts in ((name, info.condition_offers.get(name, ())) for name in info.conditions)
     }
 
 
 def is_reported(index: RunIndex, kind: str) -> bool:
-    """Whether calls are reported: the agent says it reports all of them, or the run has some call of that kind."""
+    """Whether calls are reported: the agent says it reports all of them, or the run has some call
+    of that kind.
+    """
     seen: Iterable[CalledTool] = index.calls.codes
     if index.run.info.reports_tool_calls:
         return True
     if kind == "server":
-        return any(tool.server is not None for tool in seen) or any(tally.servers for tally in index.all_tallies)
+        return any(tool.server is not None for tool in seen) or any(
+            tally.servers for tally in index.all_tallies
+        )
     return any(tool.skill is not None for tool in seen)
 
 
 def context_uses(index: RunIndex, grids: Sequence[Grid], *, level: float) -> tuple[ContextUse, ...]:
-    """For each condition and what it offers: how many answers used it, and the scores with and without it."""
+    """For each condition and what it offers: how many answers used it, and the scores with and
+    without it.
+    """
     conditions, uses = offered(index.run.widened_info()), []
     shape = (len(index.samples), len(index.conditions), index.repetitions)
     answered = np.frombuffer(index.answered, dtype=np.uint8).reshape(shape) > 0
-    weights = next((grid.turns.weights for grid in grids if grid.turns is not None), np.ones(shape[0]))
+    weights = next(
+        (grid.turns.weights for grid in grids if grid.turns is not None), np.ones(shape[0])
+    )
     for (name, column), part in (
         (item, part) for item in index.conditions.items() for part in conditions.get(item[0], ())
     ):
@@ -65,16 +78,26 @@ def context_uses(index: RunIndex, grids: Sequence[Grid], *, level: float) -> tup
         share = _mean(there, (used, there, used), weights, share=True, level=level)
         if not known:
             reason = _UNREPORTED if there.any() else "no answers"
-            share = msgspec.structs.replace(share, value=None, low=None, high=None, se=None, reason=reason)
-        scores = (score_by_use(grid, column, (used, there & ~used), level=level) for grid in grids if known)
+            share = msgspec.structs.replace(
+                share, value=None, low=None, high=None, se=None, reason=reason
+            )
+        scores = (
+            score_by_use(grid, column, (used, there & ~used), level=level)
+            for grid in grids
+            if known
+        )
         uses.append(
             ContextUse(
-                condition=name, kind=part.kind, name=part.name, answers=int(there.sum()),
+                condition=name,
+                kind=part.kind,
+                name=part.name,
+                answers=int(there.sum()),
                 used=int(used.sum()) if known else None,
                 only_failed=int((there & (state == 1)).sum()) if known else None,
-                share=share, scores=tuple(scores),
+                share=share,
+                scores=tuple(scores),
             )
-        )  # fmt: skip
+        )
     return tuple(uses)
 
 
@@ -88,29 +111,53 @@ def _states(index: RunIndex, part: Offered) -> NDArray[np.int8]:
     return states
 
 
-def score_by_use(grid: Grid, column: int, sides: tuple[Flags, Flags], *, level: float) -> ScoreByUse:
-    """One metric under one condition. `sides`: samples × repetitions, the answers that used something, and the others.
+def score_by_use(
+    grid: Grid, column: int, sides: tuple[Flags, Flags], *, level: float
+) -> ScoreByUse:
+    """One metric under one condition. `sides`: samples × repetitions, the answers that used
+    something, and the others.
 
-    Mean: Σ w y / Σ w m over questions, with y the sum of a question's m numbers on that side, and w its weight. The
-    means of both sides, weighted by how many numbers each has, therefore give the mean of all.
+    Mean: Σ w y / Σ w m over questions, with y the sum of a question's m numbers on that side, and w
+    its weight. The means of both sides, weighted by how many numbers each has, therefore give the
+    mean of all.
     """
     info, values, turns = grid.info, np.nan_to_num(grid.values[:, column, :]), grid.turns
     parts, weights = (values, ~np.isnan(grid.values[:, column, :]), values**2), np.ones(len(values))
     if turns is not None:
-        totals, counts, squares = (part[:, column, :] for part in (turns.totals, turns.counts, turns.squares))
+        totals, counts, squares = (
+            part[:, column, :] for part in (turns.totals, turns.counts, turns.squares)
+        )
         parts, weights = (totals, counts, squares), turns.weights
     ends, share = (info.low, info.high), info.kind == "share"
-    used, unused = (_mean(side, parts, weights, share=share, level=level, ends=ends) for side in sides)
+    used, unused = (
+        _mean(side, parts, weights, share=share, level=level, ends=ends) for side in sides
+    )
     with_use, without_use = (int((side & (parts[1] > 0)).sum()) for side in sides)
-    return ScoreByUse(metric=info.key, used=used, answers_used=with_use, not_used=unused, answers_not_used=without_use)
+    return ScoreByUse(
+        metric=info.key,
+        used=used,
+        answers_used=with_use,
+        not_used=unused,
+        answers_not_used=without_use,
+    )
 
 
 def _mean(
-    side: Flags, parts: Sequence[NDArray[np.generic]], weights: Floats, *, share: bool, level: float,
+    side: Flags,
+    parts: Sequence[NDArray[np.generic]],
+    weights: Floats,
+    *,
+    share: bool,
+    level: float,
     ends: tuple[float | None, float | None] = (0.0, 1.0),
-) -> Estimate:  # fmt: skip
-    """Over the answers of one side. `parts`: for each answer the sum of its numbers, count and sum of squares."""
-    totals, counts, squares = (np.where(side, part, 0).astype(np.float64).sum(axis=1) for part in parts)
+) -> Estimate:
+    """Over the answers of one side.
+
+    `parts`: for each answer the sum of its numbers, count and sum of squares.
+    """
+    totals, counts, squares = (
+        np.where(side, part, 0).astype(np.float64).sum(axis=1) for part in parts
+    )
     sums = Sums(totals=totals, counts=counts, squares=squares, weights=weights)
     share = share and bool(np.array_equal(totals, squares))
     return estimated(ratio_interval(sums, share=share, level=level).interval, *ends)
@@ -123,8 +170,13 @@ class Expectation(msgspec.Struct, frozen=True):
     known: frozenset[str]  # of any sample
     only_successful: bool  # whether failed calls are ignored
 
-    def choices(self, sample: int, calls: Iterable[tuple[CalledTool, bool]]) -> tuple[set[str], set[str]]:
-        """The expected tools that were called, and the unexpected ones. `calls`: tool, and whether it succeeded."""
+    def choices(
+        self, sample: int, calls: Iterable[tuple[CalledTool, bool]]
+    ) -> tuple[set[str], set[str]]:
+        """The expected tools that were called, and the unexpected ones.
+
+        `calls`: tool, and whether it succeeded.
+        """
         called = (tool for tool, succeeded in calls if succeeded or not self.only_successful)
         return chosen_tools(called, self.tools[sample] or (), self.known)
 
@@ -132,23 +184,36 @@ class Expectation(msgspec.Struct, frozen=True):
 def expectations(
     run: RunFolder, index: RunIndex, scorers: Iterable[ScorerInfo], shown: Mapping[str, str]
 ) -> dict[str, Expectation]:
-    """The expectations of each shown scorer of tool calls, by its name. `shown`: scorer → scoring."""
+    """The expectations of each shown scorer of tool calls, by its name.
+
+    `shown`: scorer → scoring.
+    """
     looking = {
-        one.name: one.options for one in scorers if one.type == "trajectory" and shown.get(one.name) == one.scoring
+        one.name: one.options
+        for one in scorers
+        if one.type == "trajectory" and shown.get(one.name) == one.scoring
     }
-    expected: dict[str, list[frozenset[str] | None]] = {name: [None] * len(index.samples) for name in looking}
+    expected: dict[str, list[frozenset[str] | None]] = {
+        name: [None] * len(index.samples) for name in looking
+    }
     for sample in run.samples() if looking else ():
         for name, options in looking.items():
             expected[name][index.samples[sample.id]] = expected_tools(options, sample)
     return {
-        name: Expectation(tools, frozenset().union(*filter(None, tools)), looking[name].get("only_successful") is True)
+        name: Expectation(
+            tools,
+            frozenset().union(*filter(None, tools)),
+            looking[name].get("only_successful") is True,
+        )
         for name, tools in expected.items()
         if any(names is not None for names in tools)
     }
 
 
 def _calls_by_cell(index: RunIndex) -> Iterator[tuple[int, list[tuple[CalledTool, bool]]]]:
-    """Every answered cell, and the tools that its answer called: whether a call of each succeeded."""
+    """Every answered cell, and the tools that its answer called: whether a call of each
+    succeeded.
+    """
     tools, rows, at = list(index.calls.codes), index.calls, 0
     order = np.argsort(np.frombuffer(rows.cells, dtype=np.int64), kind="stable").tolist()
     for cell in range(index.planned):
@@ -156,21 +221,28 @@ def _calls_by_cell(index: RunIndex) -> Iterator[tuple[int, list[tuple[CalledTool
         while at < len(order) and rows.cells[order[at]] == cell:
             at += 1
         if index.answered[cell]:
-            yield cell, [(tools[rows.tools[row]], rows.succeeded[row] > 0) for row in order[start:at]]
+            yield (
+                cell,
+                [(tools[rows.tools[row]], rows.succeeded[row] > 0) for row in order[start:at]],
+            )
 
 
 def tool_uses(
     index: RunIndex, expected: Mapping[str, Expectation], *, level: float
 ) -> tuple[tuple[ToolUse, ...], tuple[ToolConfusion, ...]]:
-    """Precision and recall of each tool under each condition, and which tools were called instead of others.
+    """Precision and recall of each tool under each condition, and which tools were called instead
+    of others.
 
     Empty if no answer reports a call and the agent does not claim to report every call.
     """
     uses: list[ToolUse] = []
     confusions: list[ToolConfusion] = []
     names = list(index.conditions)
-    for scorer, wanted in expected.items() if index.calls.codes or index.run.info.reports_tool_calls else ():
-        counts: dict[tuple[int, str], dict[int, list[int]]] = {}  # condition and tool → sample → expected, called, both
+    for scorer, wanted in (
+        expected.items() if index.calls.codes or index.run.info.reports_tool_calls else ()
+    ):
+        # condition and tool → sample → expected, called, both
+        counts: dict[tuple[int, str], dict[int, list[int]]] = {}
         pairs: Counter[tuple[int, str, str | None]] = Counter()
         for cell, calls in _calls_by_cell(index):
             sample, condition, _ = index.place(cell)
@@ -183,24 +255,43 @@ def tool_uses(
                 count[1] += tool in matched or tool in others
                 count[2] += tool in matched
             instead: Iterable[str | None] = others or (None,)
-            pairs.update((condition, missing, other) for other in instead for missing in tools - matched)
-        rows = [_tool_use(scorer, names[at], tool, tallies.values(), level) for (at, tool), tallies in counts.items()]
-        uses += sorted(rows, key=lambda use: (names.index(use.condition), -use.expected, -use.called, use.tool))
-        most = sorted(pairs.items(), key=lambda pair: (-pair[1], pair[0][0], pair[0][1], pair[0][2] or ""))
+            pairs.update(
+                (condition, missing, other) for other in instead for missing in tools - matched
+            )
+        rows = [
+            _tool_use(scorer, names[at], tool, tallies.values(), level)
+            for (at, tool), tallies in counts.items()
+        ]
+        uses += sorted(
+            rows, key=lambda use: (names.index(use.condition), -use.expected, -use.called, use.tool)
+        )
+        most = sorted(
+            pairs.items(), key=lambda pair: (-pair[1], pair[0][0], pair[0][1], pair[0][2] or "")
+        )
         confusions += [
-            ToolConfusion(scorer=scorer, condition=names[at], expected=missing, called=other, answers=answers)
+            ToolConfusion(
+                scorer=scorer, condition=names[at], expected=missing, called=other, answers=answers
+            )
             for (at, missing, other), answers in most[:_MOST_CONFUSIONS]
         ]
     return tuple(uses), tuple(confusions)
 
 
-def _tool_use(scorer: str, condition: str, tool: str, counts: Iterable[list[int]], level: float) -> ToolUse:
+def _tool_use(
+    scorer: str, condition: str, tool: str, counts: Iterable[list[int]], level: float
+) -> ToolUse:
     wanted, called, both = np.array(list(counts), dtype=np.float64).T
     precision, recall = (
         estimated(ratio_interval(Sums.of(both, of), share=True, level=level).interval, 0.0, 1.0)
         for of in (called, wanted)
     )
     return ToolUse(
-        scorer=scorer, condition=condition, tool=tool, expected=int(wanted.sum()), called=int(called.sum()),
-        matched=int(both.sum()), precision=precision, recall=recall,
-    )  # fmt: skip
+        scorer=scorer,
+        condition=condition,
+        tool=tool,
+        expected=int(wanted.sum()),
+        called=int(called.sum()),
+        matched=int(both.sum()),
+        precision=precision,
+        recall=recall,
+    )

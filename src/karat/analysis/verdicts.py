@@ -1,4 +1,7 @@
-"""The conclusions that the numbers support: verdicts, the headline, warnings. No number is computed here."""
+"""The conclusions that the numbers support: verdicts, the headline, warnings.
+
+No number is computed here.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,28 @@ from msgspec import structs
 
 from karat import formats
 from karat.analysis.format_metric import between, estimated
-from karat.analysis.model import Account, ContextUse, Difference, FailureKind, Family, MetricInfo, Result, ServerProblem
+from karat.analysis.model import (
+    Account,
+    ContextUse,
+    Difference,
+    FailureKind,
+    Family,
+    MetricInfo,
+    Result,
+    ServerProblem,
+)
 
 ALPHA = 0.05
-"""A difference counts as shown if its p-value, adjusted over all comparisons shown, is below this."""
+"""A difference counts as shown if its p-value, adjusted over all comparisons shown, is below
+this.
+"""
 
 REHEARSED = "a rehearsal: scripts played the models, and no number means anything"
 NO_DIFFERENCE = "no difference shown"
 NOT_TESTED = "not tested"
-"""The verdict on a metric that measures the same answers as another one, which is tested instead."""
+"""The verdict on a metric that measures the same answers as another one, which is tested
+instead.
+"""
 
 NOT_MEASURED = "MCP servers not measured"
 """Instead of `NO_DIFFERENCE` if a condition's MCP calls failed, or none was made."""
@@ -25,13 +41,17 @@ CONTEXT_KINDS = {"server": "MCP server", "skill": "skill", "plugin": "plug-in"}
 """Words for what a condition may offer."""
 
 ONLY_AHEAD = "only among the answers it gave"
-"""Ends the verdict on a condition that would not win if its lost trials had the metric's worst value."""
+"""Ends the verdict on a condition that would not win if its lost trials had the metric's worst
+value.
+"""
 
 NO_VERDICT = "too few clusters for a verdict"
 """The verdict on a comparison whose questions are of too few documents, or other clusters."""
 
 EQUIVALENT = "equivalent within ±"
-"""Begins the verdict of a run that stopped because a difference as large as its margin can be ruled out."""
+"""Begins the verdict of a run that stopped because a difference as large as its margin can be ruled
+out.
+"""
 
 _OFTEN_CUT = 0.03
 _MANY_DF = 10.0  # from here on skewed effects of clusters hardly matter
@@ -41,10 +61,11 @@ _HIGHER = " is higher"  # a difference is shown, and no direction is better
 
 
 def attempts_sentence(account: Account) -> str:
-    """The number of attempts, and the cost of those without an answer; empty if every attempt was answered.
+    """The number of attempts, and the cost of those without an answer; empty if every attempt was
+    answered.
 
-    "Attempts: 76 = 12 answered + 64 failed. Those without an answer cost $1.20, which the cost above includes; 28 of
-    them are of trials that were not run."
+    "Attempts: 76 = 12 answered + 64 failed. Those without an answer cost $1.20, which the cost
+    above includes; 28 of them are of trials that were not run."
     """
     attempts = account.attempts
     without = attempts.failed + attempts.unfinished
@@ -54,7 +75,9 @@ def attempts_sentence(account: Account) -> str:
     parts += [f"{formats.count(attempts.failed)} failed"] if attempts.failed else []
     parts += [f"{formats.count(attempts.unfinished)} unfinished"] if attempts.unfinished else []
     lost = attempts.lost
-    cost = f"cost {formats.dollars(lost.known, unknown=lost.unknown)}, which the cost above includes"
+    cost = (
+        f"cost {formats.dollars(lost.known, unknown=lost.unknown)}, which the cost above includes"
+    )
     if lost.unknown and not lost.known:
         cost = "may have cost money: no price is known"
     note = f"; {formats.count(attempts.of_trials_not_run)} of them are of trials that were not run"
@@ -65,7 +88,9 @@ def attempts_sentence(account: Account) -> str:
 
 
 def cut_notices(accounts: Mapping[str, Account]) -> list[str]:
-    """Conditions in which 3 % or more of the answers were cut at a limit of tokens; they are scored as they are."""
+    """Conditions in which 3 % or more of the answers were cut at a limit of tokens; they are scored
+    as they are.
+    """
     often = [
         f"{formats.count(account.cut)} of {formats.count(account.attempts.answered)} of {name}"
         for name, account in accounts.items()
@@ -74,11 +99,17 @@ def cut_notices(accounts: Mapping[str, Account]) -> list[str]:
     if not often:
         return []
     listed = ", ".join(often)
-    return [f"Answers were cut at the token limit, and scored as they are: {listed}; raise the agent's `max_tokens`"]
+    return [
+        (
+            f"Answers were cut at the token limit, and scored as they are: {listed}; raise the "
+            f"agent's `max_tokens`"
+        )
+    ]
 
 
 def least_p(tests: int, units: int) -> float:
-    """The smallest p-value that sign flips of so many differences can give after adjustment: m · 2^(1 − n).
+    """The smallest p-value that sign flips of so many differences can give after adjustment: m ·
+    2^(1 − n).
 
     >>> round(least_p(39, 10), 3), least_p(39, 11) < 0.05
     (0.076, True)
@@ -131,18 +162,33 @@ def headline(
     unit: str = "question",
     unscored: str = "the experiment names no scorer",
 ) -> str:
-    """The answer in one sentence, with its uncertainty. `unit`: the paired unit; `unscored`: why nothing was scored."""
+    """The answer in one sentence, with its uncertainty.
+
+    `unit`: the paired unit; `unscored`: why nothing was scored.
+    """
     if not metrics:
         ledger = total.ledger
-        answered = f"{formats.count(ledger.scored)} of {formats.plural(ledger.planned, 'trial')} answered"
+        answered = (
+            f"{formats.count(ledger.scored)} of {formats.plural(ledger.planned, 'trial')} answered"
+        )
         return f"{answered}, none scored: {unscored}"
-    return main_finding(differences, metrics, unit=unit) if differences else _alone(results, metrics[0], unit)
+    return (
+        main_finding(differences, metrics, unit=unit)
+        if differences
+        else _alone(results, metrics[0], unit)
+    )
 
 
-def main_finding(differences: Sequence[Difference], metrics: Sequence[MetricInfo], *, unit: str = "question") -> str:
-    """The result of comparisons: the largest difference on the first metric that has one, or that there is none."""
+def main_finding(
+    differences: Sequence[Difference], metrics: Sequence[MetricInfo], *, unit: str = "question"
+) -> str:
+    """The result of comparisons: the largest difference on the first metric that has one, or that
+    there is none.
+    """
     shares = {info.key for info in metrics if info.percent}
-    differences = [difference for difference in differences if difference.verdict != NOT_TESTED] or differences
+    differences = [
+        difference for difference in differences if difference.verdict != NOT_TESTED
+    ] or differences
     shown = [difference for difference in differences if difference.winner is not None] or [
         difference for difference in differences if difference.verdict.endswith(_HIGHER)
     ]
@@ -153,16 +199,21 @@ def main_finding(differences: Sequence[Difference], metrics: Sequence[MetricInfo
     if not shown:
         measured = [row for row in differences if row.verdict != NOT_MEASURED] or differences
         return _out_of_reach(measured, metrics, unit) or _nothing_shown(measured, shares, unit)
-    first = max((row for row in shown if row.metric == shown[0].metric), key=lambda row: abs(row.estimate.value or 0.0))
+    first = max(
+        (row for row in shown if row.metric == shown[0].metric),
+        key=lambda row: abs(row.estimate.value or 0.0),
+    )
     offline = " (offline scores)" if first.offline else ""
     besides = "".join(f"; {ahead_sentence(row)}" for row in only_ahead[:_MOST_ALSO])
-    return f"{_shown(first, unit, percent=first.metric in shares)}{offline}{_also(first, shown)}{besides}"
+    sentence = _shown(first, unit, percent=first.metric in shares)
+    return f"{sentence}{offline}{_also(first, shown)}{besides}"
 
 
 def ahead_sentence(pair: Difference) -> str:
     """A lead that the losses of the leader may explain.
 
-    "b is ahead of a on quality only among the answers it gave: 21 % of its trials were lost, 0 % of a's".
+    "b is ahead of a on quality only among the answers it gave: 21 % of its trials were lost, 0 % of
+    a's".
     """
     b_leads = pair.verdict == f"{pair.b} is ahead {ONLY_AHEAD}"
     leader, other = (pair.b, pair.a) if b_leads else (pair.a, pair.b)
@@ -184,7 +235,9 @@ def _also(first: Difference, shown: Sequence[Difference]) -> str:
             named += f" and {formats.plural(len(names) - _MOST_ALSO, 'further metric')}"
         if names:
             parts.append(f"also on {named}" if pair == _pair(first) else f"{pair} on {named}")
-    further = [formats.plural(len(parts) - _MOST_ALSO, "further pair")] if len(parts) > _MOST_ALSO else []
+    further = (
+        [formats.plural(len(parts) - _MOST_ALSO, "further pair")] if len(parts) > _MOST_ALSO else []
+    )
     return "".join(f"; {part}" for part in [*parts[:_MOST_ALSO], *further])
 
 
@@ -211,16 +264,27 @@ def over_units(pair: Difference, unit: str) -> str:
     "60 questions in 6 clusters".
     """
     count = formats.plural(pair.n_pairs, unit)
-    return count if pair.clusters is None else f"{count} in {formats.plural(pair.clusters, 'cluster')}"
+    return (
+        count if pair.clusters is None else f"{count} in {formats.plural(pair.clusters, 'cluster')}"
+    )
 
 
-def _by(value: float | None, low: float | None, high: float | None, *, percent: bool, plain: bool = False) -> str:
+def _by(
+    value: float | None,
+    low: float | None,
+    high: float | None,
+    *,
+    percent: bool,
+    plain: bool = False,
+) -> str:
     number, span = between(value, low, high, percent=percent, plain=plain)
     return f"{number}{' points' if percent else ''} {span}".rstrip()
 
 
 def _nothing_shown(differences: Sequence[Difference], shares: Container[str], unit: str) -> str:
-    first = next((difference for difference in differences if difference.estimate.value is not None), None)
+    first = next(
+        (difference for difference in differences if difference.estimate.value is not None), None
+    )
     if first is None:
         pair = differences[0]
         why = pair.reason if pair.n_pairs and pair.reason else f"no {unit} has a score under both"
@@ -230,33 +294,59 @@ def _nothing_shown(differences: Sequence[Difference], shares: Container[str], un
     offline = ", offline scores" if first.offline else ""
     over = over_units(first, unit)
     if first.verdict == NOT_MEASURED:
-        return f"{first.b} against {first.a} on {first.metric}: {by} over {over}, p {_p(first.p_adjusted)}{offline}"
+        return (
+            f"{first.b} against {first.a} on {first.metric}: {by} over {over}, p "
+            f"{_p(first.p_adjusted)}{offline}"
+        )
     if first.verdict.startswith(EQUIVALENT):
-        return f"{first.a} and {first.b} are {first.verdict} on {first.metric}: {by} over {over}{offline}"
+        return (
+            f"{first.a} and {first.b} are {first.verdict} on {first.metric}: {by} over "
+            f"{over}{offline}"
+        )
     if first.verdict == NO_VERDICT:
-        return f"No verdict on {first.b} against {first.a} on {first.metric}: {by} over {over}, {first.reason}{offline}"
+        return (
+            f"No verdict on {first.b} against {first.a} on {first.metric}: {by} over {over}, "
+            f"{first.reason}{offline}"
+        )
     if len(differences) == 1:
-        tested = f"{over}, p {_p(first.p_adjusted)}" if first.p_adjusted is not None else f"{over}, not testable"
-        return f"No difference shown between {first.a} and {first.b} on {first.metric}: {by} over {tested}{offline}"
+        tested = (
+            f"{over}, p {_p(first.p_adjusted)}"
+            if first.p_adjusted is not None
+            else f"{over}, not testable"
+        )
+        return (
+            f"No difference shown between {first.a} and {first.b} on {first.metric}: {by} over "
+            f"{tested}{offline}"
+        )
     return (
         f"No difference shown in any of {formats.plural(len(differences), 'comparison')}; "
         f"{first.b} against {first.a} on {first.metric}: {by} over {over}{offline}"
     )
 
 
-def _out_of_reach(differences: Sequence[Difference], metrics: Sequence[MetricInfo], unit: str) -> str:
-    """So few questions cannot show a difference among so many comparisons, and the largest one; empty if they can."""
-    tests = [row for row in differences if row.p_adjusted is not None and row.estimate.value is not None]
+def _out_of_reach(
+    differences: Sequence[Difference], metrics: Sequence[MetricInfo], unit: str
+) -> str:
+    """So few questions cannot show a difference among so many comparisons, and the largest one;
+    empty if they can.
+    """
+    tests = [
+        row for row in differences if row.p_adjusted is not None and row.estimate.value is not None
+    ]
     units = max((row.clusters or row.n_pairs for row in tests), default=0)
     if len(tests) < 2 or least_p(len(tests), units) < ALPHA:
         return ""
     infos = {info.key: info for info in metrics}
     largest = max(tests, key=lambda row: abs(row.estimate.value or 0.0) / _span(infos[row.metric]))
-    estimate, count = largest.estimate, formats.plural(units, unit if largest.clusters is None else "cluster")
+    estimate, count = (
+        largest.estimate,
+        formats.plural(units, unit if largest.clusters is None else "cluster"),
+    )
     by = _by(estimate.value, estimate.low, estimate.high, percent=infos[largest.metric].percent)
     return (
-        f"{count} cannot show a difference among {formats.plural(len(tests), 'comparison')} (by sign flips at best "
-        f"p {_p(least_p(len(tests), units))}); the largest: {largest.b} against {largest.a} on {largest.metric}, {by}"
+        f"{count} cannot show a difference among {formats.plural(len(tests), 'comparison')} (by "
+        f"sign flips at best p {_p(least_p(len(tests), units))}); the largest: {largest.b} "
+        f"against {largest.a} on {largest.metric}, {by}"
     )
 
 
@@ -271,7 +361,9 @@ def _alone(results: Sequence[Result], metric: MetricInfo, unit: str) -> str:
         return f"{result.condition}: no {metric.key} score yet"
     offline = ", offline scores" if result.offline else ""
     value = estimated(result.mean, percent=metric.percent)
-    answers = f"{formats.plural(result.n_questions, unit)}, {formats.plural(result.n_answers, 'answer')}"
+    answers = (
+        f"{formats.plural(result.n_questions, unit)}, {formats.plural(result.n_answers, 'answer')}"
+    )
     return f"{result.condition}: {metric.key} {value} over {answers}{offline}"
 
 
@@ -286,13 +378,15 @@ def family_words(family: Family | None) -> str:
         return ""
     left = formats.plural(family.left_out, "comparison")
     return (
-        f"Each condition is compared with {formats.clean(family.baseline)}, and with the best on the metric; "
-        f"--pairs all shows {left} more."
+        f"Each condition is compared with {formats.clean(family.baseline)}, and with the best on "
+        f"the metric; --pairs all shows {left} more."
     )
 
 
 def unmeasured(pair: Difference, conditions: Container[str]) -> Difference:
-    """A comparison; "no difference" is not claimed for `conditions`, whose servers were not used."""
+    """A comparison; "no difference" is not claimed for `conditions`, whose servers were not
+    used.
+    """
     shown = pair.winner is not None or pair.verdict.endswith((_HIGHER, ONLY_AHEAD))
     shown |= pair.verdict in (NOT_TESTED, UNLIKE)
     if shown or (pair.a not in conditions and pair.b not in conditions):
@@ -301,11 +395,15 @@ def unmeasured(pair: Difference, conditions: Container[str]) -> Difference:
 
 
 def server_warnings(problems: Iterable[ServerProblem]) -> list[str]:
-    """The start of the headline: the conditions whose scores do not show what their MCP servers do."""
+    """The start of the headline: the conditions whose scores do not show what their MCP
+    servers do.
+    """
     warnings = []
     for problem in problems:
         so = "so its scores do not show what its MCP servers do"
-        fault = f"{formats.count(problem.errors)} of {formats.plural(problem.calls, 'MCP call')} failed"
+        fault = (
+            f"{formats.count(problem.errors)} of {formats.plural(problem.calls, 'MCP call')} failed"
+        )
         if not problem.answers:
             so = "and it has no answers" if problem.calls else "see Failures"
         if not problem.calls:
@@ -323,7 +421,9 @@ def server_warnings(problems: Iterable[ServerProblem]) -> list[str]:
     return warnings
 
 
-def use_warnings(contexts: Iterable[ContextUse], problems: Iterable[ServerProblem]) -> Iterator[str]:
+def use_warnings(
+    contexts: Iterable[ContextUse], problems: Iterable[ServerProblem]
+) -> Iterator[str]:
     """Warnings about what conditions offer and no answer used; `problems` are already reported."""
     silent = {problem.condition for problem in problems if not problem.calls}
     for use in contexts:
@@ -333,12 +433,17 @@ def use_warnings(contexts: Iterable[ContextUse], problems: Iterable[ServerProble
         name = f"its {CONTEXT_KINDS[use.kind]} '{formats.clean(use.name)}'"
         did = f"never used {name} in {answers}"
         if use.only_failed:
-            did = f"called {name} in {formats.count(use.only_failed)} of {answers}, and every call failed"
+            did = (
+                f"called {name} in {formats.count(use.only_failed)} of {answers}, and every call "
+                f"failed"
+            )
         yield f"{use.condition}: {did}, so its scores measure the offer, not the use"
 
 
 def unnumbered(results: Sequence[Result], scored: int) -> Iterator[str]:
-    """Metrics that lack a number for some of the `scored` answers, all conditions together; equal counts are merged."""
+    """Metrics that lack a number for some of the `scored` answers, all conditions together; equal
+    counts are merged.
+    """
     numbers: dict[str, int] = {}
     for result in results:
         numbers[result.metric] = numbers.get(result.metric, 0) + result.n_answers
@@ -348,19 +453,30 @@ def unnumbered(results: Sequence[Result], scored: int) -> Iterator[str]:
             alike.setdefault(scored - there, []).append(metric)
     for missing, metrics in alike.items():
         of = formats.plural(scored, "scored answer")
-        yield f"{formats.some_of(metrics)}: the scorer gave no number for {formats.count(missing)} of {of}"
+        yield (
+            f"{formats.some_of(metrics)}: the scorer gave no number for {formats.count(missing)} "
+            f"of {of}"
+        )
 
 
-def loss_warnings(results: Sequence[Result], differences: Sequence[Difference], *, bounds: bool = True) -> list[str]:
-    """Warnings if a comparison uses different questions, or too few; the same note for several metrics appears once.
+def loss_warnings(
+    results: Sequence[Result], differences: Sequence[Difference], *, bounds: bool = True
+) -> list[str]:
+    """Warnings if a comparison uses different questions, or too few; the same note for several
+    metrics appears once.
 
-    `bounds`: means come with worst- and best-case bounds. In rates of conversations, missing turns count as wrong.
+    `bounds`: means come with worst- and best-case bounds. In rates of conversations, missing turns
+    count as wrong.
     """
     if not any(result.n_answers for result in results):
         return []
     empty = _without_scores(results)
     warnings = [f"{name}: no score on any metric, so it is compared with nothing" for name in empty]
-    compared = [difference for difference in differences if difference.a not in empty and difference.b not in empty]
+    compared = [
+        difference
+        for difference in differences
+        if difference.a not in empty and difference.b not in empty
+    ]
     alike: dict[tuple[str, str, int, int], list[str]] = {}
     for pair in compared:
         if pair.lost_a != pair.lost_b:
@@ -368,17 +484,25 @@ def loss_warnings(results: Sequence[Result], differences: Sequence[Difference], 
     for (a, b, lost_a, lost_b), metrics in alike.items():
         lost = formats.plural(lost_a + lost_b, "question")
         sides = f"{lost_a} without a score under {a}, {lost_b} under {b}"
-        warnings.append(f"{b} against {a} on {_few(metrics)}: {lost} lost ({sides}); the compared parts may differ")
-    warnings += _uneven([result for result in results if result.condition not in empty]) if bounds else []
+        warnings.append(
+            f"{b} against {a} on {_few(metrics)}: {lost} lost ({sides}); the compared parts "
+            f"may differ"
+        )
+    warnings += (
+        _uneven([result for result in results if result.condition not in empty]) if bounds else []
+    )
     if any(pair.verdict.endswith(ONLY_AHEAD) for pair in compared):
         warnings.append(
-            "a lead that lost trials may explain is not called a win: `karat run FILE --resume RUN --retry-failed` "
-            "asks the lost trials again"
+            "a lead that lost trials may explain is not called a win: `karat run FILE --resume "
+            "RUN --retry-failed` asks the lost trials again"
         )
     warnings += _few_clusters(compared)
     few = max((pair.n_pairs for pair in compared), default=6)
     if few < 6:
-        warnings.append(f"{formats.plural(few, 'shared question')}: too few to show a difference safely; add questions")
+        warnings.append(
+            f"{formats.plural(few, 'shared question')}: too few to show a difference safely; "
+            f"add questions"
+        )
     return warnings
 
 
@@ -387,11 +511,18 @@ def _few_clusters(compared: Sequence[Difference]) -> list[str]:
     without = next((pair.reason for pair in compared if pair.verdict == NO_VERDICT), None)
     if without is not None:
         return [f"no verdict: {without}; add questions from other documents or sources"]
-    few = [pair for pair in compared if pair.clusters is not None and (pair.df or _MANY_DF) < _MANY_DF]
+    few = [
+        pair for pair in compared if pair.clusters is not None and (pair.df or _MANY_DF) < _MANY_DF
+    ]
     if not few:
         return []
     clusters = formats.plural(min(pair.clusters or 0 for pair in few), "cluster")
-    return [f"few clusters ({clusters}): where their effects are skewed, up to 10 % of equal conditions get a winner"]
+    return [
+        (
+            f"few clusters ({clusters}): where their effects are skewed, up to 10 % of equal "
+            f"conditions get a winner"
+        )
+    ]
 
 
 def _without_scores(results: Sequence[Result]) -> list[str]:
@@ -412,7 +543,9 @@ def _uneven(results: Sequence[Result]) -> list[str]:
     warnings = []
     for pattern, metrics in alike.items():
         listed = ", ".join(f"{condition} {count}" for condition, count in pattern)
-        warnings.append(f"scores are missing unevenly on {_few(metrics)} ({listed}): see the bounds")
+        warnings.append(
+            f"scores are missing unevenly on {_few(metrics)} ({listed}): see the bounds"
+        )
     return warnings
 
 

@@ -1,9 +1,10 @@
 """The commands: each parses its arguments, makes one call and prints the result.
 
-Each file in `karat/commands/`, and in `commands/` of a package beside karat, holds one command of the same name.
-A file `subcommands/runs/merge.py` holds `karat runs merge`, because `runs` is a group; `subcommands/run/rehearse.py`
-holds `karat run --rehearse`, a command with options of its own. `karat --help` loads the commands and click, nothing
-else; a command's own imports happen when it runs.
+Each file in `karat/commands/`, and in `commands/` of a package beside karat, holds one command of
+the same name. A file `subcommands/runs/merge.py` holds `karat runs merge`, because `runs` is a
+group; `subcommands/run/rehearse.py` holds `karat run --rehearse`, a command with options of its
+own. `karat --help` loads the commands and click, nothing else; a command's own imports happen when
+it runs.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ _RENAMED = {
     "verify": "runs verify",
 }
 
-_GROUPS = ("start", "run", "look", "decide", "keep")  # in the order of `--help`; a command says which is its own
+# in the order of `--help`; a command says which is its own
+_GROUPS = ("start", "run", "look", "decide", "keep")
 
 
 def _subcommands(name: str) -> dict[str, str]:
@@ -44,14 +46,22 @@ def _subcommands(name: str) -> dict[str, str]:
 
 
 class WithFlags(click.Command):
-    """A command that does something else with a flag such as `--rehearse`: a command with options of its own."""
+    """A command that does something else with a flag such as `--rehearse`: a command with options
+    of its own.
+    """
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         name = self.name or ""
-        with formatter.section(f"Other uses, each with options of its own: karat {name} --FLAG --help"):
-            others = {f"--{other}": _command(module) for other, module in _subcommands(name).items()}
+        with formatter.section(
+            f"Other uses, each with options of its own: karat {name} --FLAG --help"
+        ):
+            others = {
+                f"--{other}": _command(module) for other, module in _subcommands(name).items()
+            }
             width = formatter.width - 6 - max(map(len, others), default=0)
-            formatter.write_dl([(flag, command.get_short_help_str(width)) for flag, command in others.items()])
+            formatter.write_dl(
+                [(flag, command.get_short_help_str(width)) for flag, command in others.items()]
+            )
 
 
 class Subcommands(click.Group):
@@ -84,11 +94,20 @@ class _Commands(click.Group):
                 for name in names:
                     command = self.get_command(ctx, name)
                     assert command is not None  # it was found by its name
-                    lines.append((name.ljust(longest), command.get_short_help_str(formatter.width - 6 - longest)))
+                    lines.append(
+                        (
+                            name.ljust(longest),
+                            command.get_short_help_str(formatter.width - 6 - longest),
+                        )
+                    )
                 formatter.write_dl(lines)
 
     def make_context(
-        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
     ) -> click.Context:
         with past_click():  # --help and --version print here
             return super().make_context(info_name, args, parent, **extra)
@@ -118,10 +137,13 @@ class _Commands(click.Group):
         return name, command, rest
 
 
-def _with_flag(name: str, command: click.Command, words: list[str]) -> tuple[str, click.Command, list[str]]:
+def _with_flag(
+    name: str, command: click.Command, words: list[str]
+) -> tuple[str, click.Command, list[str]]:
     """The command that the words mean: `run` with `--rehearse` among them is another one.
 
-    The flag is taken out, unless it is an option of that command with a value. Words after `--` are not looked at.
+    The flag is taken out, unless it is an option of that command with a value. Words after `--` are
+    not looked at.
     """
     flags = {f"--{other}": module for other, module in _subcommands(name).items()}
     end = words.index("--") if "--" in words else len(words)
@@ -148,12 +170,19 @@ def every_command() -> dict[str, click.Command]:
 
 @cache
 def _commands() -> dict[str, str]:
-    """Name → module of every command; a file's name has `_` for `-`, and after a keyword of Python."""
-    return {name.rstrip("_").replace("_", "-"): module for name, module in plugin_modules("commands").items()}
+    """Name → module of every command; a file's name has `_` for `-`, and after a keyword of
+    Python.
+    """
+    return {
+        name.rstrip("_").replace("_", "-"): module
+        for name, module in plugin_modules("commands").items()
+    }
 
 
 def _grouped() -> dict[str, list[str]]:
-    """The names of commands in the order in which a new user needs them, by the group in which `--help` shows them."""
+    """The names of commands in the order in which a new user needs them, by the group in which
+    `--help` shows them.
+    """
     groups: dict[str, list[str]] = {group: [] for group in _GROUPS}
     places = {name: import_module(module).PLACE for name, module in _commands().items()}
     for name in sorted(places, key=lambda name: (places[name], name)):
@@ -171,7 +200,12 @@ def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 
 @click.group(cls=_Commands, context_settings={"max_content_width": 100})
 @click.option(
-    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version, help="Print the version."
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_show_version,
+    help="Print the version.",
 )
 @debug
 @show_help

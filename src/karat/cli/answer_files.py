@@ -1,4 +1,6 @@
-"""Scores a file of answers made elsewhere, as an ordinary run: its columns, its faults, its experiment."""
+"""Scores a file of answers made elsewhere, as an ordinary run: its columns, its faults, its
+experiment.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,15 @@ from karat.cli.printed import aside
 from karat.cli.scoring import scorer_keys
 from karat.cli.values import parsed
 from karat.config import Experiment
-from karat.documents.answers import ROLES, condition_columns, key_of, like_conditions, sample_columns, usual, usual_id
+from karat.documents.answers import (
+    ROLES,
+    condition_columns,
+    key_of,
+    like_conditions,
+    sample_columns,
+    usual,
+    usual_id,
+)
 from karat.documents.hub import shown
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
 from karat.formats import count, excerpt, plural, some_of
@@ -33,18 +43,28 @@ _IDS_NAMED = 5
 
 
 def score_answers(
-    file: Path, wanted: Scorers, answers: Answers, results: Path, output: Output, *, kind: str | None = None
+    file: Path,
+    wanted: Scorers,
+    answers: Answers,
+    results: Path,
+    output: Output,
+    *,
+    kind: str | None = None,
 ) -> tuple[Outcome, list[str]]:
-    """Turns the answers in a file into an ordinary run. Also returns which of its rows were left out.
+    """Turns the answers in a file into an ordinary run. Also returns which of its rows were left
+    out.
 
-    `kind` is the kind of dataset whose `answer_file` this is; the run itself then reports its faults. None: each row
-    answers one sample.
+    `kind` is the kind of dataset whose `answer_file` this is; the run itself then reports its
+    faults. None: each row answers one sample.
     """
     from karat.execution import run_in_own_loop
     from karat.redact import Redactor
 
     if answers.dataset is None and kind is not None:
-        raise BadOption("--dataset", f"is required to score {file}: the file with the questions and golden answers")
+        raise BadOption(
+            "--dataset",
+            f"is required to score {file}: the file with the questions and golden answers",
+        )
     if answers.dataset is None:
         answers = in_one_file(file, answers, output)
     try:
@@ -69,7 +89,9 @@ def score_answers(
     if answers.strict:
         names = [condition.name for condition in experiment.conditions]
         report = agent.source_notes(
-            experiment.load_dataset(), conditions=names, repetitions=experiment.execution.num_repetitions
+            experiment.load_dataset(),
+            conditions=names,
+            repetitions=experiment.execution.num_repetitions,
         )
         messages = [*([report["faults"]] if "faults" in report else []), *left_out]
         if messages:
@@ -77,14 +99,18 @@ def score_answers(
     with following(output, Redactor(experiment.secrets)) as status:
         for text in [*left_out, *(faults if output.events else [])]:
             status.notice(text)
-        outcome = run_in_own_loop(api.carry_out(experiment, results=results, status=status, handle_signals=True))
+        outcome = run_in_own_loop(
+            api.carry_out(experiment, results=results, status=status, handle_signals=True)
+        )
     return outcome, left_out
 
 
 def _groups(file: Path, experiment: Experiment, agent: _RecordedAgent) -> str:
     """Which rows belong together, for a file with several answers to a question."""
     options = experiment.agent.options
-    ids, conditions, said = (_listed(options[key]) for key in ("id_key", "condition_key", "answer_key"))
+    ids, conditions, said = (
+        _listed(options[key]) for key in ("id_key", "condition_key", "answer_key")
+    )
     text = f"one question: the same {' and '.join(ids)}"
     if len(agent.conditions) > 1:
         column = "each answer column" if len(said) > 1 else " and ".join(conditions)
@@ -92,7 +118,9 @@ def _groups(file: Path, experiment: Experiment, agent: _RecordedAgent) -> str:
     if agent.repetitions > 1:
         text += f"; up to {agent.repetitions} repetitions"
         rows = [row for _, row in kinds.read_rows(file).rows]
-        hint = like_conditions(rows, lambda row: key_of(row, [*ids, *conditions]), used={*said, *conditions})
+        hint = like_conditions(
+            rows, lambda row: key_of(row, [*ids, *conditions]), used={*said, *conditions}
+        )
         text += f"\n{hint}" if hint is not None else ""
     return text
 
@@ -110,7 +138,9 @@ def _kind_with_rows(dataset: Path | None) -> str | None:
     return name if name is not None and kinds.of(name).answer_file is not None else None
 
 
-def experiment_of_answers(file: Path, answers: Answers, wanted: Scorers, *, kind: str | None) -> Experiment:
+def experiment_of_answers(
+    file: Path, answers: Answers, wanted: Scorers, *, kind: str | None
+) -> Experiment:
     """An experiment whose agent replays the answers of a file.
 
     Its conditions and repetitions are those in the file. If the dataset sets no key, its ids are
@@ -132,7 +162,10 @@ def experiment_of_answers(file: Path, answers: Answers, wanted: Scorers, *, kind
     first = Experiment(**keys)
     keep_hidden(first.secrets)
     agent = _recorded(first)
-    if "conditions" not in {setting.partition(".")[0].partition("=")[0] for setting in settings} and agent.conditions:
+    if (
+        "conditions" not in {setting.partition(".")[0].partition("=")[0] for setting in settings}
+        and agent.conditions
+    ):
         keys["conditions"] = {name: {} for name in agent.conditions}
     if not any(setting.startswith("execution.num_repetitions=") for setting in settings):
         keys["execution"]["num_repetitions"] = max(1, agent.repetitions)
@@ -160,10 +193,15 @@ def _keys_of_answers(file: Path, answers: Answers, wanted: Scorers, kind: str | 
         agent |= {"skip": "unreadable"} if form is None else {}
     dataset |= {"cluster": answers.cluster} if answers.cluster is not None else {}
     dataset |= {"choices": "left_out"} if kind is None else {}  # nothing is asked
-    judge: JsonObject = {"judge": {"type": "overlap"}} if kind is None else {}  # else the dataset's own scorer
+    # else the dataset's own scorer
+    judge: JsonObject = {"judge": {"type": "overlap"}} if kind is None else {}
     return {
         "name": file.stem,
-        "dataset": {"path": shown(answers.dataset or file), **dataset, **({} if kind is None else {"kind": kind})},
+        "dataset": {
+            "path": shown(answers.dataset or file),
+            **dataset,
+            **({} if kind is None else {"kind": kind}),
+        },
         "agent": {
             "type": "replay",
             "path": str(file.absolute()),
@@ -201,13 +239,17 @@ def _recorded(experiment: Experiment) -> _RecordedAgent:
     setting = AgentSetting(folder=experiment.folder, toolbox=toolbox)
     plugin = plugins.find("agents", experiment.agent.type)
     if experiment.agent.type != "replay":
-        raise BadOption("--set", "a file of answers needs the agent replay; agent.type cannot be changed")
+        raise BadOption(
+            "--set", "a file of answers needs the agent replay; agent.type cannot be changed"
+        )
     agent: _RecordedAgent = plugins.build(plugin, experiment.agent.options, setting=setting)
     return agent
 
 
 def _left_out(file: Path, experiment: Experiment) -> list[str]:
-    """One sentence about the answers that belong to no sample of the dataset; empty if there are none."""
+    """One sentence about the answers that belong to no sample of the dataset; empty if there are
+    none.
+    """
     id_key = experiment.agent.options["id_key"]
     if isinstance(id_key, list):
         return []  # the file is its own dataset
@@ -226,7 +268,8 @@ def _left_out(file: Path, experiment: Experiment) -> list[str]:
 
 
 def in_one_file(file: Path, answers: Answers, output: Output) -> Answers:
-    """The options for a file that is its own dataset: each row has a question, its golden answer and one answer.
+    """The options for a file that is its own dataset: each row has a question, its golden answer
+    and one answer.
 
     Columns without an option are looked up under their usual names, and the choice is printed.
     Raises BadOption if one is missing, or named twice.
@@ -242,33 +285,52 @@ def in_one_file(file: Path, answers: Answers, output: Output) -> Answers:
     role_of: dict[str, str] = {}
     for role, column in used:
         if column in role_of:
-            raise BadOption(f"--{role}", f"column '{column}' is already used for --{role_of[column]}")
+            raise BadOption(
+                f"--{role}", f"column '{column}' is already used for --{role_of[column]}"
+            )
         role_of[column] = role
     output.say(f"columns used: {', '.join(f'{role} = {column}' for role, column in used)}")
     chosen = {"dataset": file, "question": question, "golden": golden, "answer": said}
     return type(answers)(**vars(answers) | chosen)
 
 
-def _column(role: str, column: str | None, *, file: Path, columns: Sequence[str], named: Collection[str | None]) -> str:
-    """The named column, else the one with a usual name. Raises BadOption if there is none, or a second one.
+def _column(
+    role: str,
+    column: str | None,
+    *,
+    file: Path,
+    columns: Sequence[str],
+    named: Collection[str | None],
+) -> str:
+    """The named column, else the one with a usual name. Raises BadOption if there is none, or a
+    second one.
 
     `named`: the columns that an option names, for this role or another.
     """
     if column is not None:
         if column not in columns:
-            raise BadOption(f"--{role}", f"{file} has no column '{column}'{did_you_mean(column, columns)}")
+            raise BadOption(
+                f"--{role}", f"{file} has no column '{column}'{did_you_mean(column, columns)}"
+            )
         return column
     found = usual(ROLES[role], [name for name in columns if name not in named])
-    what = {"question": "the question", "golden": "the golden answer", "answer": "the answer to score"}[role]
+    what = {
+        "question": "the question",
+        "golden": "the golden answer",
+        "answer": "the answer to score",
+    }[role]
     if not found:
         raise BadOption(
             f"--{role}",
-            f"say which column of {file} holds {what} (it has: {some_of(columns, most=12) or 'none'}); "
-            "if the questions and golden answers are in another file, name it with --dataset",
+            f"say which column of {file} holds {what} (it has: "
+            f"{some_of(columns, most=12) or 'none'}); if the questions and golden answers are in "
+            f"another file, name it with --dataset",
         )
     if len(found) > 1 and role != "question":
         listed = " or ".join(f"--{role} {column}" for column in found)
-        raise BadOption(f"--{role}", f"{len(found)} columns of {file} could be {what}: say {listed}")
+        raise BadOption(
+            f"--{role}", f"{len(found)} columns of {file} could be {what}: say {listed}"
+        )
     return found[0]
 
 
@@ -278,11 +340,17 @@ def _named_columns(answers: Answers) -> tuple[JsonObject, JsonObject]:
     dataset: JsonObject = {key: column for key, column in named.items() if column is not None}
     if not answers.answer:
         return dataset, {}
-    return dataset, {"answer_key": answers.answer[0] if len(answers.answer) == 1 else [*answers.answer]}
+    return dataset, {
+        "answer_key": answers.answer[0] if len(answers.answer) == 1 else [*answers.answer]
+    }
 
 
-def _grouping_columns(file: Path, answers: Answers, mapped: Mapping[str, str]) -> tuple[JsonObject, JsonObject]:
-    """Options for the dataset and for the replaying agent: which rows are of one question, and of one condition."""
+def _grouping_columns(
+    file: Path, answers: Answers, mapped: Mapping[str, str]
+) -> tuple[JsonObject, JsonObject]:
+    """Options for the dataset and for the replaying agent: which rows are of one question, and of
+    one condition.
+    """
     settings = dict(setting.split("=", 1) for setting in answers.settings if "=" in setting)
     named = mapped.get("id_key") or settings.get("agent.id_key") or settings.get("dataset.id_key")
     rows = [row for _, row in kinds.read_rows(file).rows]
@@ -293,7 +361,10 @@ def _grouping_columns(file: Path, answers: Answers, mapped: Mapping[str, str]) -
     if answers.dataset == file:
         if named is None:
             ids = sample_columns(
-                rows, question=str(answers.question), golden=answers.golden, id_column=usual_id(present)
+                rows,
+                question=str(answers.question),
+                golden=answers.golden,
+                id_column=usual_id(present),
             )
         dataset["repeated"] = True
         agent["id_key"] = ids
@@ -304,7 +375,10 @@ def _grouping_columns(file: Path, answers: Answers, mapped: Mapping[str, str]) -
     used = {*ids, *answers.answer, str(answers.question), str(answers.golden), *mapped.values()}
     conditions = condition_columns(rows, lambda row: key_of(row, ids), used=used)
     if conditions and len(answers.answer) > 1:
-        message = f"names several conditions, and so does the column '{conditions[0]}': score one --answer at a time"
+        message = (
+            f"names several conditions, and so does the column '{conditions[0]}': score one "
+            f"--answer at a time"
+        )
         raise BadOption("--answer", message)
     if conditions:
         agent["condition_key"] = conditions[0] if len(conditions) == 1 else [*conditions]
@@ -324,27 +398,46 @@ _OF_SAMPLES = {
 
 
 def mapped_columns(pairs: Sequence[str], *, option: str | None) -> dict[str, str]:
-    """`--map TARGET=COLUMN` as options of the agent, or below its `option`. Raises BadOption for unknown targets."""
+    """`--map TARGET=COLUMN` as options of the agent, or below its `option`.
+
+    Raises BadOption for unknown targets.
+    """
     targets = plugins.find("agents", "replay").columns
     known = tuple(_OF_SAMPLES) if option is None else targets[option]
     mapped: dict[str, str] = {}
     for pair in pairs:
         target, equals, column = (part.strip() for part in pair.partition("="))
         if not equals:
-            raise BadOption(f"--map {pair}", "want TARGET=COLUMN, e.g. --map answer=predicted_answer")
+            raise BadOption(
+                f"--map {pair}", "want TARGET=COLUMN, e.g. --map answer=predicted_answer"
+            )
         if target not in known:
             forms = {name: kind.answer_file for name, kind in kinds.installed().items()}
-            others = [name for name, form in forms.items() if form is not None and target in targets[form.option]]
+            others = [
+                name
+                for name, form in forms.items()
+                if form is not None and target in targets[form.option]
+            ]
             hint = f" (it is for --kind {' or '.join(others)})" if others else ""
             hint = hint or did_you_mean(target, known, listing=False)
-            raise BadOption("--map", f"unknown target '{target}'{hint}; choose from {', '.join(known)}")
+            raise BadOption(
+                "--map", f"unknown target '{target}'{hint}; choose from {', '.join(known)}"
+            )
         if target in mapped:
-            raise BadOption("--map", f"'{target}' is given twice: '{mapped[target]}' and '{column}'")
+            raise BadOption(
+                "--map", f"'{target}' is given twice: '{mapped[target]}' and '{column}'"
+            )
         mapped[target] = column
-    return mapped if option is not None else {_OF_SAMPLES[target]: column for target, column in mapped.items()}
+    return (
+        mapped
+        if option is not None
+        else {_OF_SAMPLES[target]: column for target, column in mapped.items()}
+    )
 
 
-def report_faults(agent: _RecordedAgent, experiment: Experiment, *, strict: bool, output: Output) -> list[str]:
+def report_faults(
+    agent: _RecordedAgent, experiment: Experiment, *, strict: bool, output: Output
+) -> list[str]:
     """Prints all faults of the file, counted by kind, and returns them as sentences.
 
     Without `strict`, the rest of the file is scored; with it, raises BadDataset.
@@ -361,7 +454,9 @@ def report_faults(agent: _RecordedAgent, experiment: Experiment, *, strict: bool
     listed: list[tuple[str, list[Fault]]] = []  # for each kind: how many, and the first few
     for fault_kind, line in zip(census.counts, census.lines, strict=True):
         faults = [
-            Fault(place=fault.place, message=fault.message) for fault in census.faults if fault.kind == fault_kind
+            Fault(place=fault.place, message=fault.message)
+            for fault in census.faults
+            if fault.kind == fault_kind
         ]
         more = len(faults) - _MOST_NAMED
         further = [Fault(place="and", message=f"{more} more like these")] if more > 0 else []
@@ -369,10 +464,14 @@ def report_faults(agent: _RecordedAgent, experiment: Experiment, *, strict: bool
     file = shown_path(Path(agent.source["file"]))
     if strict or not census.used:
         hint = [Fault(place="file", message=census.hint)] if census.hint else []
-        nothing = Fault(place="file", message="no row answers a turn of the dataset, so nothing is scored")
+        nothing = Fault(
+            place="file", message="no row answers a turn of the dataset, so nothing is scored"
+        )
         examples = (fault for _, faults in listed for fault in faults)
         raise BadDataset(file, [*([] if census.used else [nothing]), *hint, *examples])
-    output.say(f"{file}: {plural(sum(census.counts.values()), 'fault')} in {count(census.rows)} rows")
+    output.say(
+        f"{file}: {plural(sum(census.counts.values()), 'fault')} in {count(census.rows)} rows"
+    )
     for line, faults in listed:
         output.say(f"  {line}", *(f"    {fault}" for fault in faults))
     output.say(*([f"  {census.hint}"] if census.hint else []))

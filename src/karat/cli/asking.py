@@ -34,20 +34,24 @@ class AskedJudge(msgspec.Struct, frozen=True, kw_only=True):
         if self.fault is not None or self.right != self.wrong:
             return None
         return (
-            f"{self.judge} gave a right and a wrong answer to '{self.sample}' the same scores ({_scores(self.right)}): "
-            "use another model, or look at its rubric"
+            f"{self.judge} gave a right and a wrong answer to '{self.sample}' the same scores "
+            f"({_scores(self.right)}): use another model, or look at its rubric"
         )
 
     def __str__(self) -> str:
         if self.fault is not None:
             return f"{self.judge}: failed"
         cost = formats.dollars(self.dollars) if self.dollars is not None else "unknown cost"
-        return f"{self.judge}: right answer {_scores(self.right)}; wrong answer {_scores(self.wrong)} ({cost})"
+        return (
+            f"{self.judge}: right answer {_scores(self.right)}; wrong answer "
+            f"{_scores(self.wrong)} ({cost})"
+        )
 
 
 def _scores(values: Mapping[str, float | bool | None]) -> str:
     return ", ".join(
-        f"{name} {formats.UNKNOWN if value is None else formats.brief(float(value))}" for name, value in values.items()
+        f"{name} {formats.UNKNOWN if value is None else formats.brief(float(value))}"
+        for name, value in values.items()
     )
 
 
@@ -62,11 +66,16 @@ async def asked_judges(
 
     judges = [used for used in scorers if not used.info.offline and not used.late]
     if not judges:
-        raise BadOption("--ask", "no scorer of this experiment asks a model about single answers: leave it out")
-    # A question with a golden answer, the shortest conversation first, and an answer that is wrong for it.
+        raise BadOption(
+            "--ask", "no scorer of this experiment asks a model about single answers: leave it out"
+        )
+    # A question with a golden answer, the shortest conversation first, and an answer that is wrong
+    # for it.
     known = [sample for sample in samples if sample.turns[-1].golden]
     if not known:
-        raise BadOption("--ask", "no question has a golden answer that a judge could compare with: leave it out")
+        raise BadOption(
+            "--ask", "no question has a golden answer that a judge could compare with: leave it out"
+        )
     sample = min(known, key=lambda one: len(one.turns))
     right = (sample.turns[-1].golden or "").casefold().strip()
     others = (one.turns[-1].golden or "" for one in known)
@@ -77,7 +86,9 @@ async def asked_judges(
             try:
                 found += [one async for one in _asked(used, sample, wrong)]
             except JudgeFault as fault:
-                found.append(AskedJudge(judge=used.info.name, sample=sample.id, fault=redact(str(fault))))
+                found.append(
+                    AskedJudge(judge=used.info.name, sample=sample.id, fault=redact(str(fault)))
+                )
     return tuple(found)
 
 
@@ -88,7 +99,9 @@ async def _asked(used: ScorerInUse, sample: Sample, wrong: str) -> AsyncIterator
     for scores, last in ((right, sample.turns[-1].golden or ""), (bad, wrong)):
         texts = [*(turn.golden or "" for turn in sample.turns[:-1]), last]
         replies = tuple(Reply(text=text, answer=text) for text in texts)
-        answer = Answer(trial="0" * 24, sample=sample.id, condition="check", repetition=0, replies=replies)
+        answer = Answer(
+            trial="0" * 24, sample=sample.id, condition="check", repetition=0, replies=replies
+        )
         async for verdict in used.scorer.score(sample, answer):
             judge = f"{used.info.name} ({verdict.judge})" if verdict.judge else used.info.name
             scores[judge] = verdict.values  # of the last turn and repeat
@@ -97,5 +110,9 @@ async def _asked(used: ScorerInUse, sample: Sample, wrong: str) -> AsyncIterator
             dollars[judge] = None if known is None or more is None else known + more
     for judge, values in right.items():
         yield AskedJudge(
-            judge=judge, sample=sample.id, right=values, wrong=bad.get(judge, {}), dollars=dollars[judge]
-        )  # fmt: skip
+            judge=judge,
+            sample=sample.id,
+            right=values,
+            wrong=bad.get(judge, {}),
+            dollars=dollars[judge],
+        )

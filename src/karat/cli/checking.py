@@ -1,4 +1,7 @@
-"""The work of `karat check`: everything that could stop a run, and what the run would do. Asks no agent."""
+"""The work of `karat check`: everything that could stop a run, and what the run would do.
+
+Asks no agent.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +69,9 @@ class CheckedScorer(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         name = self.type if self.type == self.name else f"{self.name}: {self.type}"
         offline = " (offline)" if self.offline else ""
-        metrics = f": {', '.join(self.metrics)}" if self.metrics and self.metrics != (self.name,) else ""
+        metrics = (
+            f": {', '.join(self.metrics)}" if self.metrics and self.metrics != (self.name,) else ""
+        )
         models = f"; asks {' and '.join(self.models)}" if self.models else ""
         return f"{name}{offline}{metrics}{models}"
 
@@ -80,14 +85,18 @@ class CheckedServer(msgspec.Struct, frozen=True, kw_only=True):
     conditions: tuple[str, ...]
     tools: tuple[str, ...] | None  # None: not started, or broken
     fault: str | None = None
-    protocol: str | None = None  # the version of MCP that was negotiated; None: not started, or broken
+    # the version of MCP that was negotiated; None: not started, or broken
+    protocol: str | None = None
 
     def __str__(self) -> str:
         if self.fault or self.tools is None:
             state = "does not work" if self.fault else "not started"
         elif self.tools:
             more = ", …" if len(self.tools) > _TOOLS_SHOWN else ""
-            state = f"{formats.plural(len(self.tools), 'tool')}: {', '.join(self.tools[:_TOOLS_SHOWN])}{more}"
+            state = (
+                f"{formats.plural(len(self.tools), 'tool')}: "
+                f"{', '.join(self.tools[:_TOOLS_SHOWN])}{more}"
+            )
         else:
             state = "no tools"
         protocol = f", protocol {self.protocol}" if self.protocol else ""
@@ -106,7 +115,8 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     repetitions: int
     agent: str
     agent_calls: int
-    judge_calls: int  # answers × scorers that ask a model × judges of a panel × repeats × calls each (a pair takes 2)
+    # answers × scorers that ask a model × judges of a panel × repeats × calls each (a pair takes 2)
+    judge_calls: int
     dataset: str
     dataset_kind: str
     sha256: str
@@ -122,10 +132,12 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...]  # why it is not ready
     warnings: tuple[str, ...]
     studies: tuple[DatasetPart, ...] = ()  # human studies only
-    can_show: str | None = None  # the smallest difference that two conditions can show; None: nothing is compared
+    # the smallest difference that two conditions can show; None: nothing is compared
+    can_show: str | None = None
     may_stop: str | None = None  # when the run may stop early; None: it asks every question
     rates: tuple[str, ...] = ()  # rate limits of models, and the least time that they cost
-    asked: tuple[AskedJudge, ...] = ()  # what judges gave to a right and to a wrong answer, with --ask
+    # what judges gave to a right and to a wrong answer, with --ask
+    asked: tuple[AskedJudge, ...] = ()
 
     def __str__(self) -> str:
         repetitions = formats.plural(self.repetitions, "repetition")
@@ -138,8 +150,14 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
             f"up to {formats.plural(self.max_attempts, 'attempt')}",
             f"stops after {formats.plural(self.stops_after_failures, 'failed trial')}",
         ]
-        limits += [f"at most {formats.dollars(self.budget_usd)}"] if self.budget_usd is not None else []
-        limits += [f"at most {formats.plural(self.budget_tokens, 'token')}"] if self.budget_tokens is not None else []
+        limits += (
+            [f"at most {formats.dollars(self.budget_usd)}"] if self.budget_usd is not None else []
+        )
+        limits += (
+            [f"at most {formats.plural(self.budget_tokens, 'token')}"]
+            if self.budget_tokens is not None
+            else []
+        )
         size = formats.plural(self.samples, "sample")
         studies = []
         if self.studies:
@@ -147,12 +165,19 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
             size = _study_size(participants, sum(study.questions for study in self.studies))
         if len(self.studies) > 1:
             size = f"{formats.plural(len(self.studies), 'study', 'studies')}, {size}"
-            studies = [f"{_study_size(study.participants, study.questions)}, {study.name}" for study in self.studies]
+            studies = [
+                f"{_study_size(study.participants, study.questions)}, {study.name}"
+                for study in self.studies
+            ]
         blocks = {
-            "dataset": [f"{self.dataset_kind}, {self.dataset} (sha256 {self.sha256[:12]})", *studies],
+            "dataset": [
+                f"{self.dataset_kind}, {self.dataset} (sha256 {self.sha256[:12]})",
+                *studies,
+            ],
             "agent": [self.agent],
             "conditions": list(map(str, self.conditions)),
-            "scored by": list(map(str, self.scorers)) or ["nothing: answers are saved but not scored"],
+            "scored by": list(map(str, self.scorers))
+            or ["nothing: answers are saved but not scored"],
             "asked": list(map(str, self.asked)),
             "MCP servers": list(map(str, self.servers)) or ["none"],
             "running": [", ".join(limits), *filter(None, [self.may_stop]), *self.rates],
@@ -179,29 +204,42 @@ def check(
 ) -> Checked:
     """Plans the experiment, loads its agent, and starts and lists its MCP servers.
 
-    `start` is called with a line before servers start; if it is None, no server is started and no agent loaded.
-    `ask`: each judge scores a right and a wrong answer, which costs money.
-    Raises OperatorError for the dataset, a plug-in, or a selected name that does not exist.
+    `start` is called with a line before servers start; if it is None, no server is started and no
+    agent loaded. `ask`: each judge scores a right and a wrong answer, which costs money. Raises
+    OperatorError for the dataset, a plug-in, or a selected name that does not exist.
     """
-    from karat.execution import executor_of, experiment_scorers, refuse_unknown_gates, run_in_own_loop
+    from karat.execution import (
+        executor_of,
+        experiment_scorers,
+        refuse_unknown_gates,
+        run_in_own_loop,
+    )
     from karat.execution.stopping import horizon_of, stops_when
 
     executor_of(experiment)
     experiment, dataset = experiment.with_dataset()
     selected = plan(
-        experiment, dataset, limit=selection.limit, only_samples=selection.samples, only_conditions=selection.conditions
+        experiment,
+        dataset,
+        limit=selection.limit,
+        only_samples=selection.samples,
+        only_conditions=selection.conditions,
     )
     samples, conditions = selected.samples, selected.conditions
     scorers = experiment_scorers(experiment)
     refuse_unknown_gates(experiment, scorers)
     problems = [fault for scorer in scorers if (fault := _scorer_fault(scorer, dataset.samples[0]))]
-    started, notes = run_in_own_loop(_started(experiment, selected, scorers, start)) if start else ({}, [])
+    started, notes = (
+        run_in_own_loop(_started(experiment, selected, scorers, start)) if start else ({}, [])
+    )
     asked: tuple[AskedJudge, ...] = ()
     if ask:
         asked = run_in_own_loop(asked_judges(scorers, samples, redact=Redactor(experiment.secrets)))
         problems += [f"{judge.judge}: {judge.fault}" for judge in asked if judge.fault]
     servers = _servers(selected, started)
-    problems += [f"{server.fault}\n{_REMEDY.format(server.name)}" for server in servers if server.fault]
+    problems += [
+        f"{server.fault}\n{_REMEDY.format(server.name)}" for server in servers if server.fault
+    ]
     execution = experiment.execution
     return Checked(
         file=str(experiment.path or ""),
@@ -211,8 +249,12 @@ def check(
         conditions=tuple(_checked_condition(experiment, condition) for condition in conditions),
         repetitions=selected.repetitions,
         agent=experiment.agent.type,
-        agent_calls=sum(len(sample.turns) for sample in samples) * len(conditions) * selected.repetitions,
-        judge_calls=sum(_calls(scorer.info, selected) for scorer in scorers if not scorer.info.offline),
+        agent_calls=sum(len(sample.turns) for sample in samples)
+        * len(conditions)
+        * selected.repetitions,
+        judge_calls=sum(
+            _calls(scorer.info, selected) for scorer in scorers if not scorer.info.offline
+        ),
         dataset=shown(dataset.path),
         dataset_kind=dataset.kind,
         sha256=dataset.sha256,
@@ -226,10 +268,18 @@ def check(
         budget_tokens=execution.budget.tokens,
         results=str(results / f"{experiment.slug}-<date>-<id>"),
         problems=tuple(problems),
-        warnings=(*_doubts(dataset, asked), *notes, *experiment.warnings, *_tool_advice(experiment, selected, started)),
+        warnings=(
+            *_doubts(dataset, asked),
+            *notes,
+            *experiment.warnings,
+            *_tool_advice(experiment, selected, started),
+        ),
         studies=kinds.of(dataset.kind).parts_asked(dataset, samples),
         can_show=can_show(
-            samples, len(conditions), dataset.kind, metrics=[metric for one in scorers for metric in one.info.metrics]
+            samples,
+            len(conditions),
+            dataset.kind,
+            metrics=[metric for one in scorers for metric in one.info.metrics],
         ),
         may_stop=stops_when(horizon_of(experiment, selected, scorers)),
         rates=tuple(_rates(experiment, selected, scorers)),
@@ -242,19 +292,28 @@ def _checked_condition(experiment: Experiment, condition: Condition) -> CheckedC
     shown: list[str] = []
     for key in condition.context.keys:
         value = getattr(condition.context, key)
-        names = [str(getattr(part, "name", part)) for part in (value if isinstance(value, tuple) else (value,))]
+        names = [
+            str(getattr(part, "name", part))
+            for part in (value if isinstance(value, tuple) else (value,))
+        ]
         shown.append(f"{key}: {', '.join(names)}")
     return CheckedCondition(
         name=condition.name,
         servers=tuple(server.name for server in condition.mcp_servers),
-        gates=tuple(gate for gate in condition.gate.__struct_fields__ if getattr(condition.gate, gate)),
-        preset=getattr(experiment.resolved.get(f"conditions.{condition.name}.preset"), "value", None),
+        gates=tuple(
+            gate for gate in condition.gate.__struct_fields__ if getattr(condition.gate, gate)
+        ),
+        preset=getattr(
+            experiment.resolved.get(f"conditions.{condition.name}.preset"), "value", None
+        ),
         context=tuple(shown),
     )
 
 
 def _doubts(dataset: Dataset, asked: Iterable[AskedJudge]) -> Iterator[str]:
-    """Of the judges that were asked, what was left out, and a column that looks as if it made questions dependent."""
+    """Of the judges that were asked, what was left out, and a column that looks as if it made
+    questions dependent.
+    """
     yield from filter(None, (judge.doubt for judge in asked))
     yield from dataset.warnings
     hint = cluster_hint(dataset, "set dataset.cluster:")
@@ -263,7 +322,9 @@ def _doubts(dataset: Dataset, asked: Iterable[AskedJudge]) -> Iterator[str]:
 
 
 def cluster_hint(dataset: Dataset, option: str) -> str | None:
-    """A sentence about a column that looks as if it made questions dependent; None: there is none."""
+    """A sentence about a column that looks as if it made questions dependent; None: there is
+    none.
+    """
     if not kinds.of(dataset.kind).compared or all(sample.cluster is not None for sample in dataset):
         return None
     shared = SharedValues()
@@ -282,11 +343,16 @@ def _checked_scorer(used: ScorerInUse) -> CheckedScorer:
     )
 
 
-def can_show(samples: Iterable[Sample], conditions: int, kind: str, *, metrics: Sequence[Metric] = ()) -> str | None:
-    """The smallest difference between two conditions that an experiment can show; None if it compares nothing.
+def can_show(
+    samples: Iterable[Sample], conditions: int, kind: str, *, metrics: Sequence[Metric] = ()
+) -> str | None:
+    """The smallest difference between two conditions that an experiment can show; None if it
+    compares nothing.
 
-    In standard deviations of the differences, which are unknown before a run: `karat plan` gives points. After
-    adjustment for the comparisons of a report: each condition with the baseline, and with the best, on each metric.
+    In standard deviations of the differences, which are unknown before a run: `karat plan` gives
+    points. After
+    adjustment for the comparisons of a report: each condition with the baseline, and with the best,
+    on each metric.
     """
     if not kinds.of(kind).compared or conditions < 2:
         return None
@@ -297,10 +363,16 @@ def can_show(samples: Iterable[Sample], conditions: int, kind: str, *, metrics: 
     questions = len(clusters) if codes is None else len(set(codes))
     tests = (2 * conditions - 3) * max(1, sum(metric.compared for metric in metrics))
     alpha = ALPHA / tests
-    least = minimum_detectable_effect(questions, 1.0, (0.0, 0.0), 1, alpha=alpha).value if questions > 1 else math.nan
+    least = (
+        minimum_detectable_effect(questions, 1.0, (0.0, 0.0), 1, alpha=alpha).value
+        if questions > 1
+        else math.nan
+    )
     unit = kinds.of(kind).unit if codes is None else "cluster"
     if questions > 1 and least_p(tests, questions) >= ALPHA:
-        needed = next(count for count in itertools.count(questions) if least_p(tests, count) < ALPHA)
+        needed = next(
+            count for count in itertools.count(questions) if least_p(tests, count) < ALPHA
+        )
         return (
             f"nothing safely: {formats.plural(questions, unit)} cannot win among "
             f"{formats.plural(tests, 'comparison')} by sign flips; ask at least {needed}"
@@ -310,12 +382,14 @@ def can_show(samples: Iterable[Sample], conditions: int, kind: str, *, metrics: 
         return f"no difference between conditions: {few}"
     among = f" among {formats.plural(tests, 'comparison')} (Holm)" if tests > 1 else ""
     return (
-        f"differences of {formats.number(least)} standard deviations over {unit}s or more{among}, in 80 % of runs; "
-        "in points: karat plan RUN"
+        f"differences of {formats.number(least)} standard deviations over {unit}s or more{among}, "
+        f"in 80 % of runs; in points: karat plan RUN"
     )
 
 
-def _rates(experiment: Experiment, selected: Plan, scorers: tuple[ScorerInUse, ...]) -> Iterator[str]:
+def _rates(
+    experiment: Experiment, selected: Plan, scorers: tuple[ScorerInUse, ...]
+) -> Iterator[str]:
     """For each limited model, its limits and the least time that the planned requests take.
 
     An agent that calls tools asks its model several times per answer, so it can take longer.
@@ -330,11 +404,21 @@ def _rates(experiment: Experiment, selected: Plan, scorers: tuple[ScorerInUse, .
             planned.update({_model(model): _calls(scorer.info, selected) // len(models)})
     for name, rate in experiment.limits.items():
         per_minute = rate.requests_per_minute
-        limits = [f"{formats.number(per_minute, digits=0)} requests"] if per_minute is not None else []
-        limits += [f"{formats.number(rate.tokens_per_minute, digits=0)} tokens"] if rate.tokens_per_minute else []
+        limits = (
+            [f"{formats.number(per_minute, digits=0)} requests"] if per_minute is not None else []
+        )
+        limits += (
+            [f"{formats.number(rate.tokens_per_minute, digits=0)} tokens"]
+            if rate.tokens_per_minute
+            else []
+        )
         least = 60 * planned[_model(name)] / per_minute if per_minute is not None else 0.0
         time = f": {formats.duration(least)} or more" if least else ""
-        yield f"{name}: at most {' and '.join(limits)} a minute{time}" if limits else f"{name}: not limited"
+        yield (
+            f"{name}: at most {' and '.join(limits)} a minute{time}"
+            if limits
+            else f"{name}: not limited"
+        )
 
 
 def _model(name: object) -> tuple[str, str] | None:
@@ -358,28 +442,49 @@ def _calls(scorer: ScorerInfo, selected: Plan) -> int:
 
 
 def _scorer_fault(used: ScorerInUse, sample: Sample) -> str | None:
-    """What a user's own scorer returns without announcing it; scorers that may call a service are not tried."""
+    """What a user's own scorer returns without announcing it; scorers that may call a service are
+    not tried.
+    """
     if used.waits or not used.info.offline or type(used.scorer).__module__.startswith("karat."):
         return None
     from karat.testing.scorers import probe
 
-    fault = probe(used.scorer, sample, name=used.info.name, metrics=used.metrics, seconds=_SCORER_SECONDS)
-    return None if fault is None else f"{fault}\nFix {used.info.type} (tried on the golden answer of '{sample.id}')."
+    fault = probe(
+        used.scorer, sample, name=used.info.name, metrics=used.metrics, seconds=_SCORER_SECONDS
+    )
+    return (
+        None
+        if fault is None
+        else f"{fault}\nFix {used.info.type} (tried on the golden answer of '{sample.id}')."
+    )
 
 
 async def _started(
-    experiment: Experiment, selected: Plan, scorers: tuple[ScorerInUse, ...], say: Callable[[str], None]
+    experiment: Experiment,
+    selected: Plan,
+    scorers: tuple[ScorerInUse, ...],
+    say: Callable[[str], None],
 ) -> tuple[Started, list[str]]:
     """What each server offers, and notes about the agents."""
-    from karat.execution import agent_notes, build_agents, close_agents, opened_scorers, refuse_unpriced
+    from karat.execution import (
+        agent_notes,
+        build_agents,
+        close_agents,
+        opened_scorers,
+        refuse_unpriced,
+    )
     from karat.mcp import Toolbox
 
-    servers = {server.name: server for condition in selected.conditions for server in condition.mcp_servers}
+    servers = {
+        server.name: server for condition in selected.conditions for server in condition.mcp_servers
+    }
     redact = Redactor(experiment.secrets)
     cassettes = experiment.cassettes
     if cassettes is not None and cassettes.mode == "record":
         cassettes = None  # only a run is recorded
-    toolbox = Toolbox(tuple(servers.values()), redact=redact, folder=experiment.folder, cassettes=cassettes)
+    toolbox = Toolbox(
+        tuple(servers.values()), redact=redact, folder=experiment.folder, cassettes=cassettes
+    )
     async with opened_scorers(scorers), toolbox:
         agents = build_agents(experiment, selected, toolbox)
         try:
@@ -396,9 +501,17 @@ def _tool_advice(experiment: Experiment, selected: Plan, started: Started) -> li
     advice = []
     for condition in selected.conditions:
         plugin = plugins.find("agents", condition.agent.type, folder=experiment.folder)
-        tools = [tool for server in condition.mcp_servers for tool in getattr(started.get(server.name), "tools", ())]
+        tools = [
+            tool
+            for server in condition.mcp_servers
+            for tool in getattr(started.get(server.name), "tools", ())
+        ]
         text = plugin.tool_advice(tools) if hasattr(plugin, "tool_advice") else None
-        advice += [f"conditions.{condition.name}.mcp_servers: every answer will be: {text}"] if text else []
+        advice += (
+            [f"conditions.{condition.name}.mcp_servers: every answer will be: {text}"]
+            if text
+            else []
+        )
     return advice
 
 

@@ -39,14 +39,22 @@ class Exit(IntEnum):
 
 
 def leave_in_time(code: int) -> None:
-    """Ends the process soon, also if its main thread then waits for threads and processes that agents have left."""
+    """Ends the process soon, also if its main thread then waits for threads and processes that
+    agents have left.
+    """
     threading.Thread(target=_leave, args=(code,), name="karat-leave", daemon=True).start()
 
 
 def _leave(code: int) -> None:
     select([], [], [], _PATIENCE_SECONDS)  # `sleep` would need a clock, which may be set
     with suppress(OSError):
-        os.write(2, b"karat: does not wait for threads and processes that an agent or a scorer left running\n")
+        os.write(
+            2,
+            (
+                b"karat: does not wait for threads and processes that an agent or a scorer left "
+                b"running\n"
+            ),
+        )
     if "multiprocessing" in sys.modules:
         for child in sys.modules["multiprocessing"].active_children():
             child.kill()
@@ -82,7 +90,10 @@ class Ending:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> bool:
         if error is None:
             return True
@@ -140,7 +151,11 @@ def _print_error(error: BaseException, code: int, *, debug: bool, redact: Redact
         hint = "" if debug else "; --debug shows where"
         click.echo(f"karat: a bug in karat: {shown}{hint}", err=True)
     elif isinstance(error, OSError):
-        where = clean(redact(str(error.filename))) if error.filename is not None else "the output could not be written"
+        where = (
+            clean(redact(str(error.filename)))
+            if error.filename is not None
+            else "the output could not be written"
+        )
         click.echo(f"karat: {where}: {error.strerror}", err=True)
     else:
         click.echo(clean(redact(str(error))), err=True)
@@ -149,7 +164,8 @@ def _print_error(error: BaseException, code: int, *, debug: bool, redact: Redact
 def _close_pipes() -> None:
     """Discards what is still buffered: the interpreter would complain about it on exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):  # click replaces the first two
+    # click replaces the first two
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
         if stream is None:
             continue
         try:

@@ -1,4 +1,6 @@
-"""The output of `karat check --lint`: doubtful golden answers, as a table and as a file of quarantined turns."""
+"""The output of `karat check --lint`: doubtful golden answers, as a table and as a file of
+quarantined turns.
+"""
 
 from __future__ import annotations
 
@@ -55,20 +57,34 @@ class Lint(msgspec.Struct, frozen=True, kw_only=True):
                 for reason, number in self.reasons.items()
             ]
             rows = [
-                ("", formats.excerpt(_place(doubt), _LONGEST_ID), reason, _evidence(doubt.evidence.get(reason)))
+                (
+                    "",
+                    formats.excerpt(_place(doubt), _LONGEST_ID),
+                    reason,
+                    _evidence(doubt.evidence.get(reason)),
+                )
                 for doubt in self.doubted[:_SHOWN]
                 for reason in doubt.reasons
             ]
             lines += [*aligned(reasons, right={2}), "", *aligned(rows)]
             more = len(self.doubted) - _SHOWN
-            lines += [f"  … and {formats.count(more)} more; --json or --quarantine FILE has all"] if more > 0 else []
+            lines += (
+                [f"  … and {formats.count(more)} more; --json or --quarantine FILE has all"]
+                if more > 0
+                else []
+            )
         elif self.faults:
-            lines = [f"{formats.clean(self.file)}: {size} could be checked; a run would refuse the file"]
+            lines = [
+                f"{formats.clean(self.file)}: {size} could be checked; a run would refuse the file"
+            ]
         return "\n".join(lines) + "\n"
 
 
 def lint(asked: Linting) -> Lint:
-    """Checks a dataset. Raises BadDataset if nothing can be read, BadOption and BadExperiment for bad flags."""
+    """Checks a dataset.
+
+    Raises BadDataset if nothing can be read, BadOption and BadExperiment for bad flags.
+    """
     kind = asked.kind or datasets.kind_of(asked.dataset)
     plugin = plugins.find("kinds", kind, allow_code=False)
     if not hasattr(plugin, "lint"):
@@ -80,15 +96,23 @@ def lint(asked: Linting) -> Lint:
         result,
         file=shown(asked.dataset),
         kind=kind,
-        reasons=dict(Counter(reason for doubt in result.doubted for reason in doubt.reasons).most_common()),
+        reasons=dict(
+            Counter(reason for doubt in result.doubted for reason in doubt.reasons).most_common()
+        ),
         faults=tuple(str(fault) for fault in result.faults),
     )
 
 
 def write_quarantine(report: Lint, path: Path) -> str:
-    """Writes the file, and returns a message about it. Raises BadOption for datasets that cannot use it."""
+    """Writes the file, and returns a message about it.
+
+    Raises BadOption for datasets that cannot use it.
+    """
     if not datasets.of(report.kind).has_quarantine:
-        raise BadOption("--quarantine", f"is for conversations; a run of {report.kind} datasets cannot use such a file")
+        raise BadOption(
+            "--quarantine",
+            f"is for conversations; a run of {report.kind} datasets cannot use such a file",
+        )
     path.write_text(datasets.quarantine_text(report.doubted), encoding="utf-8", newline="")
     return f"wrote {path}: name it in the experiment as `dataset.quarantine`"
 
@@ -113,11 +137,17 @@ def _evidence(evidence: object) -> str:
     operands = evidence.get("operands")
     if isinstance(operands, list):
         return formats.excerpt("; ".join(_operand(operand) for operand in operands), _WIDEST)
-    parts = (f"{key} {formats.raw(value)}" if value is not None else key for key, value in evidence.items())
+    parts = (
+        f"{key} {formats.raw(value)}" if value is not None else key
+        for key, value in evidence.items()
+    )
     return formats.excerpt(", ".join(parts), _WIDEST)
 
 
 def _operand(operand: Mapping[str, Any]) -> str:
     if "value" not in operand:
         return str(operand.get("operand"))
-    return f"{operand['operand']}, but {formats.raw(operand['value'])} in '{operand['row']}', '{operand['column']}'"
+    return (
+        f"{operand['operand']}, but {formats.raw(operand['value'])} in '{operand['row']}', "
+        f"'{operand['column']}'"
+    )

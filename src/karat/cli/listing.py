@@ -39,10 +39,17 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
     options: tuple[Option, ...] = ()
 
     def __str__(self) -> str:
-        lines = [self.name, "", self.about or self.summary, *(["", "Options:"] if self.options else [])]
+        lines = [
+            self.name,
+            "",
+            self.about or self.summary,
+            *(["", "Options:"] if self.options else []),
+        ]
         for option in self.options:
             default = f"default {msgspec.json.encode(option.default).decode()}"
-            lines.append(f"  {option.name}: {option.type} ({'required' if option.required else default})")
+            lines.append(
+                f"  {option.name}: {option.type} ({'required' if option.required else default})"
+            )
             lines += [f"      {option.description}"] if option.description else []
         return _lines(lines)
 
@@ -58,7 +65,10 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
         if not self.plugins:
             return f"No {self.family} are installed."
         rows = [
-            (plugin.name, plugin.summary + ("" if plugin.source == "built in" else f"  [{plugin.source}]"))
+            (
+                plugin.name,
+                plugin.summary + ("" if plugin.source == "built in" else f"  [{plugin.source}]"),
+            )
             for plugin in self.plugins
         ]
         return _lines(aligned(rows))
@@ -69,7 +79,13 @@ def family(name: str) -> Listing:
     if name in _TEXTS:
         return Listing(family=name, plugins=tuple(_TEXTS[name]()))
     described = (
-        Listed(family=name, name=plugin.name, summary=plugin.summary, source=plugin.source, options=_options(plugin))
+        Listed(
+            family=name,
+            name=plugin.name,
+            summary=plugin.summary,
+            source=plugin.source,
+            options=_options(plugin),
+        )
         for plugin in plugins.describe(name)
     )
     return Listing(family=name, plugins=tuple(described))
@@ -97,14 +113,22 @@ def _rubrics() -> list[Listed]:
             first = text.partition("\n")[0]
             summary = first.lstrip("# ").strip() if first.startswith("#") else ""
             name = file.name.removesuffix(".yaml")
-            rubrics.append(Listed(family="rubrics", name=name, summary=summary, source="built in", about=text))
+            rubrics.append(
+                Listed(family="rubrics", name=name, summary=summary, source="built in", about=text)
+            )
     return rubrics
 
 
 def _presets() -> list[Listed]:
     """The system prompts that say who takes part in a study."""
     return [
-        Listed(family="presets", name=preset.name, summary=preset.summary, source="built in", about=preset.text or "")
+        Listed(
+            family="presets",
+            name=preset.name,
+            summary=preset.summary,
+            source="built in",
+            about=preset.text or "",
+        )
         for preset in presets().values()
     ]
 
@@ -137,7 +161,12 @@ def _type(about: JsonObject) -> str:
         return "mapping"
     if about.get("type") == "array":
         return f"list of {_type(about.get('items', {}))}"
-    words = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true | false"}
+    words = {
+        "string": "text",
+        "integer": "whole number",
+        "number": "number",
+        "boolean": "true | false",
+    }
     return (words | {"object": "mapping", "null": "null"}).get(about.get("type", ""), "anything")
 
 
@@ -171,9 +200,20 @@ class ListedRuns(msgspec.Struct, frozen=True, kw_only=True):
         for run in self.runs:
             what = formats.plural(len(run.conditions), "condition")
             status = f"{run.status}, rehearsed" if run.rehearsed else run.status
-            rows.append((run.folder, run.name, run.created[:16].replace("T", " "), status, what, str(run.trials)))
+            rows.append(
+                (
+                    run.folder,
+                    run.name,
+                    run.created[:16].replace("T", " "),
+                    status,
+                    what,
+                    str(run.trials),
+                )
+            )
         heads = ("run", "experiment", "made (UTC)", "status", "", "trials")
-        return _lines(aligned([heads, *(tuple(map(formats.clean, row)) for row in rows)], right={5}))
+        return _lines(
+            aligned([heads, *(tuple(map(formats.clean, row)) for row in rows)], right={5})
+        )
 
 
 def listed_runs(place: Path) -> ListedRuns:

@@ -1,8 +1,10 @@
-"""What you see during a run: live lines on a terminal, an occasional line elsewhere, or JSON events.
+"""What you see during a run: live lines on a terminal, an occasional line elsewhere, or JSON
+events.
 
-Live lines are redrawn at the bottom of the terminal while other text scrolls above them. To avoid flicker, nothing is
-erased first: each line overwrites the one before, then the rest of that is cleared, all in one write, and only when
-something has changed. No line reaches the last column, because terminals differ in what happens there.
+Live lines are redrawn at the bottom of the terminal while other text scrolls above them. To avoid
+flicker, nothing is erased first: each line overwrites the one before, then the rest of that is
+cleared, all in one write, and only when something has changed. No line reaches the last column,
+because terminals differ in what happens there.
 """
 
 from __future__ import annotations
@@ -51,7 +53,8 @@ def following(output: Output, redact: Redactor) -> Iterator[RunStatus]:
     """
     stream = sys.stderr  # kept, because sys.stderr is replaced below to capture the agents' prints
     descriptors: tuple[int, ...] = (1,)
-    if output.events and _descriptor(stream) == 2:  # what the agent's programs write there must become events too
+    # what the agent's programs write there must become events too
+    if output.events and _descriptor(stream) == 2:
         descriptors = (1, 2)
         stream = os.fdopen(os.dup(2), "w", encoding=stream.encoding, errors="replace")
     with (
@@ -100,7 +103,9 @@ def _shown(output: Output, redact: Redactor, stream: TextIO) -> Iterator[tuple[R
     elif output.live and can_paint(stream):
         status = RunStatus(listener(lambda text: painter.above(text, notice=True)), means)
         reader = ProgressReader(status, means, redact=redact)
-        painter = Painter(stream, lambda columns, rows: block(reader.read(), columns=columns, rows=rows))
+        painter = Painter(
+            stream, lambda columns, rows: block(reader.read(), columns=columns, rows=rows)
+        )
         painter.draw()
         try:
             with _every(_DRAWN_EVERY_SECONDS, painter.draw):
@@ -110,12 +115,16 @@ def _shown(output: Output, redact: Redactor, stream: TextIO) -> Iterator[tuple[R
     else:  # a line after ten seconds, then less and less often: a log file is read afterwards
         status = RunStatus(listener(lambda text: whisper(text, stream)), means)
         reader = ProgressReader(status, means, redact=redact)
-        with _every(_FIRST_LINE_SECONDS, lambda: whisper(log_line(reader.read()), stream), slower=1.5):
+        with _every(
+            _FIRST_LINE_SECONDS, lambda: whisper(log_line(reader.read()), stream), slower=1.5
+        ):
             yield status, show
 
 
 @contextmanager
-def _as_events(redact: Redactor, stream: TextIO, means: RunningMeans) -> Iterator[tuple[RunStatus, Show]]:
+def _as_events(
+    redact: Redactor, stream: TextIO, means: RunningMeans
+) -> Iterator[tuple[RunStatus, Show]]:
     """Every journalled event as it happens; the progress now and then, and at the end."""
     from karat.journal import Codec
 
@@ -128,8 +137,12 @@ def _as_events(redact: Redactor, stream: TextIO, means: RunningMeans) -> Iterato
         if status.planned:
             write(reader.read(exact=True))
 
-    status = RunStatus(lambda event: write({"event": "notice", "text": event} if isinstance(event, str) else event),
-                       means)  # fmt: skip
+    status = RunStatus(
+        lambda event: write(
+            {"event": "notice", "text": event} if isinstance(event, str) else event
+        ),
+        means,
+    )
     reader = ProgressReader(status, means)
     with _every(_EVENT_EVERY_SECONDS, write_progress):
         yield status, lambda text: write({"event": "output", "text": text})
@@ -157,7 +170,9 @@ def _every(seconds: float, act: Callable[[], None], *, slower: float = 1.0) -> I
 
 
 class Painter:
-    """`draw()` when something may have changed; `above(text)` for text that stays; `end()` removes the lines."""
+    """`draw()` when something may have changed; `above(text)` for text that stays; `end()` removes
+    the lines.
+    """
 
     def __init__(self, stream: TextIO, compose: Compose) -> None:
         self._stream = stream
@@ -215,7 +230,9 @@ def can_paint(stream: TextIO) -> bool:
     """Whether this is a terminal that can move its cursor and show the characters we draw."""
     if not stream.isatty() or os.environ.get("TERM", "").lower() in ("", "dumb", "unknown"):
         return False
-    return (getattr(stream, "encoding", None) or "").lower().startswith("utf") and sys.platform != "win32"
+    return (getattr(stream, "encoding", None) or "").lower().startswith(
+        "utf"
+    ) and sys.platform != "win32"
 
 
 def size_of(stream: TextIO) -> tuple[int, int]:

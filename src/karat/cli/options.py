@@ -55,8 +55,12 @@ class Options:
 
 
 def gathered(into: str, options: type[Options]) -> Decorator:
-    """Declares the options of a class, and passes them to the command as one value, named `into`."""
-    fields = {name: field for base in reversed(options.__mro__) for name, field in vars(base).items()}
+    """Declares the options of a class, and passes them to the command as one value, named
+    `into`.
+    """
+    fields = {
+        name: field for base in reversed(options.__mro__) for name, field in vars(base).items()
+    }
     declared = {name: field for name, field in fields.items() if isinstance(field, _Declared)}
 
     def decorate(command: Command) -> Command:
@@ -87,20 +91,27 @@ debug = click.option(
     callback=_set_debug,
     help="Show the traceback of an error.",
 )
-# Declared on each command, not in the group's context, so that a command's help is the same everywhere.
+# Declared on each command, not in the group's context, so that a command's help is the same
+# everywhere.
 show_help = click.help_option("-h", "--help", help="Show this message.")
 _json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 _quiet = click.option("--quiet", "-q", is_flag=True, help="Print only errors on standard error.")
-_events = click.option("--events", is_flag=True, help="Write only events to standard error, one line of JSON each.")
+_events = click.option(
+    "--events", is_flag=True, help="Write only events to standard error, one line of JSON each."
+)
 
 
 def output(*, events: bool = False) -> Decorator:
-    """`--json`, `--quiet` and, for commands that take a while, `--events`: as one value, `output`."""
+    """`--json`, `--quiet` and, for commands that take a while, `--events`: as one value,
+    `output`.
+    """
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
         def gathering(**given: Any) -> Any:
-            chosen = {name: given.pop(name) for name in ("as_json", "quiet", "events") if name in given}
+            chosen = {
+                name: given.pop(name) for name in ("as_json", "quiet", "events") if name in given
+            }
             return command(output=Output(**chosen), **given)
 
         declaring: Command = gathering
@@ -122,7 +133,10 @@ class File(Options):
         "--set",
         multiple=True,
         metavar="KEY=VALUE",
-        help="Override a setting in the file, e.g. execution.num_repetitions=5; the value is YAML. Repeatable.",
+        help=(
+            "Override a setting in the file, e.g. execution.num_repetitions=5; the value is YAML. "
+            "Repeatable."
+        ),
     )
     env_file: Path | None = option(
         "--env-file",
@@ -148,7 +162,9 @@ class Linting(Options):
 
     dataset: Path = argument(type=PATH)
     kind: str | None = option(
-        "--kind", metavar="NAME", help="The kind: conversation, golden or study; default: guessed from the file."
+        "--kind",
+        metavar="NAME",
+        help="The kind: conversation, golden or study; default: guessed from the file.",
     )
     settings: tuple[str, ...] = option(
         "--set",
@@ -167,19 +183,26 @@ class Linting(Options):
 class Chosen(Options):
     """Which part of the plan to run."""
 
-    limit: int | None = option("--limit", type=click.IntRange(min=1), metavar="N", help="Run only the first N samples.")
+    limit: int | None = option(
+        "--limit", type=click.IntRange(min=1), metavar="N", help="Run only the first N samples."
+    )
     only_samples: tuple[str, ...] = option(
         "--only-sample", multiple=True, metavar="ID", help="Run only this sample. Repeatable."
     )
     only_conditions: tuple[str, ...] = option(
-        "--only-condition", multiple=True, metavar="NAME", help="Run only this condition. Repeatable."
+        "--only-condition",
+        multiple=True,
+        metavar="NAME",
+        help="Run only this condition. Repeatable.",
     )
 
     def as_selection(self) -> Selection:
         """As `karat.execution` takes it."""
         from karat.execution import Selection
 
-        return Selection(limit=self.limit, samples=self.only_samples, conditions=self.only_conditions)
+        return Selection(
+            limit=self.limit, samples=self.only_samples, conditions=self.only_conditions
+        )
 
     def words(self) -> list[str]:
         """The options as typed on a command line, for commands that karat suggests."""
@@ -225,8 +248,8 @@ class Scorers(Options):
     extract: str | None = option(
         "--extract",
         metavar="HOW",
-        help="How the scorer numeric finds the number in an answer with other text: final (default), json, "
-        "last_number or regex:PATTERN.",
+        help="How the scorer numeric finds the number in an answer with other text: final "
+        "(default), json, last_number or regex:PATTERN.",
     )
 
     def __bool__(self) -> bool:
@@ -252,28 +275,42 @@ class Answers(Options):
         help="ANSWERS: the name of a column, e.g. answer=predicted_answer. Repeatable.",
     )
     cluster: str | None = option(
-        "--cluster", metavar="COLUMN", help="ANSWERS: the column with what questions share, such as their document."
+        "--cluster",
+        metavar="COLUMN",
+        help="ANSWERS: the column with what questions share, such as their document.",
     )
-    strict: bool = option("--strict", is_flag=True, help="ANSWERS: score nothing if the file has faults.")
-    question: str | None = option("--question", metavar="COLUMN", help="ANSWERS: the column with the question.")
-    golden: str | None = option("--golden", metavar="COLUMN", help="ANSWERS: the column with the golden answer.")
+    strict: bool = option(
+        "--strict", is_flag=True, help="ANSWERS: score nothing if the file has faults."
+    )
+    question: str | None = option(
+        "--question", metavar="COLUMN", help="ANSWERS: the column with the question."
+    )
+    golden: str | None = option(
+        "--golden", metavar="COLUMN", help="ANSWERS: the column with the golden answer."
+    )
     answer: tuple[str, ...] = option(
         "--answer",
         multiple=True,
         metavar="COLUMN",
-        help="ANSWERS: the column with the answer to score. Repeatable: each column is a condition.",
+        help=(
+            "ANSWERS: the column with the answer to score. Repeatable: each column is a condition."
+        ),
     )
     skip_unreadable: bool = option("--skip-unreadable", is_flag=True, help=f"ANSWERS: {_SKIPPED}")
 
 
-_OUT = option("--out", type=PATH, metavar="PATH", help="Write to this path instead of standard output.")
+_OUT = option(
+    "--out", type=PATH, metavar="PATH", help="Write to this path instead of standard output."
+)
 
 
 class Asking(Options):
     """Where the rows of a query go, and how much time and memory it may use."""
 
     to: str | None = option(
-        "--to", type=click.Choice(["csv", "parquet"]), help="Write the rows in this format; without SQL, every table."
+        "--to",
+        type=click.Choice(["csv", "parquet"]),
+        help="Write the rows in this format; without SQL, every table.",
     )
     out: Path | None = _OUT
     seconds: float = option(
@@ -309,7 +346,10 @@ _SCORINGS = option(
     multiple=True,
     callback=_scorings,
     metavar="SCORER=DIGEST",
-    help="Show this scoring instead of the newest (the beginning of its digest is enough). Repeatable.",
+    help=(
+        "Show this scoring instead of the newest (the beginning of its digest is enough). "
+        "Repeatable."
+    ),
 )
 _ALLOW_CODE = option(
     "--allow-code",
@@ -325,8 +365,9 @@ class Shown(Options):
     right: str | None = option(
         "--right",
         metavar="RULE",
-        help="For conversations, what counts as a right turn: numerical, soft, unit_agnostic, sign_agnostic, general, "
-        "exact or declared; default: `dataset.right` in the experiment, else numerical.",
+        help="For conversations, what counts as a right turn: numerical, soft, unit_agnostic, "
+        "sign_agnostic, general, exact or declared; default: `dataset.right` in the "
+        "experiment, else numerical.",
     )
     allow_code: bool = _ALLOW_CODE
     allow_changed_code: bool = option(
@@ -382,21 +423,32 @@ class Reported(Compared):
         metavar="KEY=VALUE",
         help="An option of the report (`karat list reports NAME` shows them). Repeatable.",
     )
-    full: bool = option("--full", is_flag=True, help="Show every section: differences, variation, lowest questions, "
-                        "cost.")  # fmt: skip
+    full: bool = option(
+        "--full",
+        is_flag=True,
+        help="Show every section: differences, variation, lowest questions, cost.",
+    )
     corrected: bool = option(
-        "--corrected", is_flag=True, help="Also show means and differences as people would score (`karat label`)."
+        "--corrected",
+        is_flag=True,
+        help="Also show means and differences as people would score (`karat label`).",
     )
 
 
 def _results(default: Path) -> Decorator:
     return click.option(
-        "--results", type=FOLDER, default=default, show_default=True, metavar="DIR", help="The folder of run folders."
+        "--results",
+        type=FOLDER,
+        default=default,
+        show_default=True,
+        metavar="DIR",
+        help="The folder of run folders.",
     )
 
 
 results = _results(Path("results"))
-rehearsed_results = _results(Path("results", "rehearsed"))  # apart: `latest` is then never a rehearsal
+# apart: `latest` is then never a rehearsal
+rehearsed_results = _results(Path("results", "rehearsed"))
 run_argument = click.argument("run", metavar="RUN")
 out: Decorator = _OUT.named("out")
 scoring: Decorator = _SCORINGS.named("scorings")

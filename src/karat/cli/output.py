@@ -34,7 +34,10 @@ class Output:
             whisper(clean(line))
 
     def result(self, text: str, data: Any = None) -> None:
-        """Prints the result: `text`, or with --json the value. `text` keeps colours but no other control sequences."""
+        """Prints the result: `text`, or with --json the value.
+
+        `text` keeps colours but no other control sequences.
+        """
         if self.as_json:
             import msgspec
 
@@ -48,7 +51,9 @@ class Output:
             _print(_cleaned(part))
 
     def json(self, text: str) -> None:
-        """Prints a result that is JSON already, with control characters escaped: the value stays the same."""
+        """Prints a result that is JSON already, with control characters escaped: the value stays
+        the same.
+        """
         from karat.formats import escaped
 
         _print(escaped(text))
@@ -70,7 +75,9 @@ def _cleaned(text: str) -> str:
     from karat.formats import clean
 
     # Every second piece is a colour, and one of ours: foreign text was cleaned before it got here.
-    return "".join(piece if index % 2 else clean(piece) for index, piece in enumerate(_COLORS.split(text)))
+    return "".join(
+        piece if index % 2 else clean(piece) for index, piece in enumerate(_COLORS.split(text))
+    )
 
 
 def _print(text: str) -> None:
@@ -78,7 +85,9 @@ def _print(text: str) -> None:
 
 
 def whisper(line: str, stream: TextIO | None = None) -> None:
-    """Prints one line to standard error; does nothing if that is closed, which is no reason to end a run."""
+    """Prints one line to standard error; does nothing if that is closed, which is no reason to end
+    a run.
+    """
     try:
         click.echo(line, file=stream, err=True)
     except OSError:
@@ -86,7 +95,8 @@ def whisper(line: str, stream: TextIO | None = None) -> None:
 
 
 def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> list[str]:
-    """Rows of cleaned cells as lines, with two spaces between columns; those in `right` are right-aligned.
+    """Rows of cleaned cells as lines, with two spaces between columns; those in `right` are
+    right-aligned.
 
     >>> aligned([("a", "1"), ("long", "10")], right={1})
     ['a      1', 'long  10']
@@ -97,7 +107,9 @@ def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> li
     lines = []
     for row in rows:
         pairs = [(cell, " " * (wide - width(cell))) for cell, wide in zip(row, widths, strict=True)]
-        cells = (blank + cell if at in right else cell + blank for at, (cell, blank) in enumerate(pairs))
+        cells = (
+            blank + cell if at in right else cell + blank for at, (cell, blank) in enumerate(pairs)
+        )
         lines.append("  ".join(cells).rstrip())
     return lines
 

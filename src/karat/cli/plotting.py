@@ -38,10 +38,13 @@ class Plotted(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join(path for chart in self.charts for path in chart.paths)
 
 
-def draw(charts: Iterable[Chart], folder: Path, forms: Sequence[str], *, dark: bool, output: Output) -> Plotted:
+def draw(
+    charts: Iterable[Chart], folder: Path, forms: Sequence[str], *, dark: bool, output: Output
+) -> Plotted:
     """Writes each chart in each format, into a folder that is created if missing.
 
-    Raises MissingExtra, before it writes anything, if drawing needs an extra; BadOption if it cannot write.
+    Raises MissingExtra, before it writes anything, if drawing needs an extra; BadOption if it
+    cannot write.
     """
     wanted = [form for form in FORMATS if form in forms] or ["svg"]
     drawings = []
@@ -49,7 +52,15 @@ def draw(charts: Iterable[Chart], folder: Path, forms: Sequence[str], *, dark: b
         files = {f"{chart.name}.{form}": _content(chart, form, dark=dark) for form in wanted}
         paths = tuple(str(_written(folder / name, content)) for name, content in files.items())
         output.say(f"{chart.name}: {chart.title}")
-        drawings.append(Drawn(name=chart.name, title=chart.title, paths=paths, columns=chart.columns, rows=chart.rows))
+        drawings.append(
+            Drawn(
+                name=chart.name,
+                title=chart.title,
+                paths=paths,
+                columns=chart.columns,
+                rows=chart.rows,
+            )
+        )
     return Plotted(charts=tuple(drawings))
 
 
@@ -60,7 +71,12 @@ def _content(chart: Chart, form: str, *, dark: bool) -> bytes:
         return png(chart, dark=dark)
     if form == "svg":
         return svg(chart, dark=dark).encode()
-    numbers = {"title": chart.title, "description": chart.description, "columns": chart.columns, "rows": chart.rows}
+    numbers = {
+        "title": chart.title,
+        "description": chart.description,
+        "columns": chart.columns,
+        "rows": chart.rows,
+    }
     return msgspec.json.format(msgspec.json.encode(numbers), indent=1) + b"\n"
 
 
@@ -69,5 +85,7 @@ def _written(path: Path, content: bytes) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     except OSError as error:
-        raise BadOption("--out", f"cannot write {error.filename or path}: {error.strerror}") from error
+        raise BadOption(
+            "--out", f"cannot write {error.filename or path}: {error.strerror}"
+        ) from error
     return path

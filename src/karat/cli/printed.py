@@ -1,7 +1,9 @@
-"""Redirects what foreign code prints, itself or through a program that it starts, to messages, line by line.
+"""Redirects what foreign code prints, itself or through a program that it starts, to messages, line
+by line.
 
-Standard output is only for the result of a command. But agents, scorers and other user code may print when they
-are imported or run, to `sys.stdout` or to descriptor 1, which their subprocesses inherit.
+Standard output is only for the result of a command. But agents, scorers and other user code may
+print when they are imported or run, to `sys.stdout` or to descriptor 1, which their subprocesses
+inherit.
 """
 
 from __future__ import annotations
@@ -23,17 +25,22 @@ _LONGEST_LINE = 65536  # bytes; a longer line is shown in parts
 
 @contextmanager
 def aside() -> Iterator[None]:
-    """Sends prints to standard error while foreign code runs outside a run, above all during its import."""
+    """Sends prints to standard error while foreign code runs outside a run, above all during its
+    import.
+    """
     stream = sys.stderr
     with printed(lambda line: whisper(line, stream), behind=stream):
         yield
 
 
 @contextmanager
-def printed(show: Callable[[str], None], *, behind: TextIO, descriptors: tuple[int, ...] = (1,)) -> Iterator[None]:
+def printed(
+    show: Callable[[str], None], *, behind: TextIO, descriptors: tuple[int, ...] = (1,)
+) -> Iterator[None]:
     """Passes each line printed to standard output or standard error to `show`, cleaned.
 
-    `behind` is the stream whose `fileno()` code gets if it asks for one; output to `descriptors` is captured too.
+    `behind` is the stream whose `fileno()` code gets if it asks for one; output to `descriptors` is
+    captured too.
     """
     lines = _Lines(show, behind)
     # Never closed: a logging handler that an agent made holds it for as long as the process lives.
@@ -62,7 +69,9 @@ def _taken(number: int, lines: _Lines) -> Iterator[None]:
     os.close(writing)
     end = b"\0" + secrets.token_hex(16).encode()
     drained = threading.Event()
-    threading.Thread(target=_read, args=(reading, lines, end, drained), name="karat-printed", daemon=True).start()
+    threading.Thread(
+        target=_read, args=(reading, lines, end, drained), name="karat-printed", daemon=True
+    ).start()
     try:
         yield
     finally:
@@ -87,8 +96,13 @@ def _read(reading: int, lines: _Lines, end: bytes, drained: threading.Event) -> 
         pending += data
         text, marker, _ = pending.partition(end)
         if not marker:
-            marker_start = pending.rfind(end[:1], -len(end))  # perhaps only part of the marker has arrived
-            text, pending = (pending, b"") if marker_start < 0 else (pending[:marker_start], pending[marker_start:])
+            # perhaps only part of the marker has arrived
+            marker_start = pending.rfind(end[:1], -len(end))
+            text, pending = (
+                (pending, b"")
+                if marker_start < 0
+                else (pending[:marker_start], pending[marker_start:])
+            )
         lines.write(text)
         if marker:
             drained.set()

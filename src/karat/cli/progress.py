@@ -1,4 +1,6 @@
-"""The progress of a run as one value, for the terminal, log lines, and the `progress` events of `--events`."""
+"""The progress of a run as one value, for the terminal, log lines, and the `progress` events of
+`--events`.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,10 @@ class LastFailure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True, tag="progress", tag_field="event"):
-    """The whole run. Money and tokens include earlier parts; `…_unknown` marks a sum that is only a lower bound."""
+    """The whole run.
+
+    Money and tokens include earlier parts; `…_unknown` marks a sum that is only a lower bound.
+    """
 
     format: int = OUTPUT_FORMAT
     seconds: float  # since the command began
@@ -100,7 +105,9 @@ class Pace:
         self._marks: deque[tuple[float, int]] = deque()
 
     def note(self, now: float, settled: int) -> None:
-        """Records the clock and the count of settled trials; the first call marks the start of the run."""
+        """Records the clock and the count of settled trials; the first call marks the start of the
+        run.
+        """
         if self._marks and now < self._marks[-1][0] + 1.0:
             return
         self._marks.append((now, settled))
@@ -122,13 +129,21 @@ class Pace:
                 since = at
                 before = count
                 enough = True
-        return (settled - before) / (now - since) if settled - before >= _ENOUGH and now > since else None
+        return (
+            (settled - before) / (now - since)
+            if settled - before >= _ENOUGH and now > since
+            else None
+        )
 
 
 def projected(spent: float, *, over: float, left: float) -> float | None:
     """The total to expect if each of the `left` costs as much as each of `over` did.
 
-    >>> projected(2.0, over=10, left=30), projected(2.0, over=2, left=30), projected(2.0, over=2, left=0)
+    >>> (
+    ...     projected(2.0, over=10, left=30),
+    ...     projected(2.0, over=2, left=30),
+    ...     projected(2.0, over=2, left=0),
+    ... )
     (8.0, None, 2.0)
     """
     if left <= 0:
@@ -137,7 +152,10 @@ def projected(spent: float, *, over: float, left: float) -> float | None:
 
 
 class ProgressReader:
-    """`read()` returns the current progress. One thread may read while the run continues in another."""
+    """`read()` returns the current progress.
+
+    One thread may read while the run continues in another.
+    """
 
     def __init__(
         self,
@@ -166,7 +184,8 @@ class ProgressReader:
         if status.began is not None:
             self._pace.note(status.began, 0)
             self._pace.note(now, settled)
-        # An earlier part's answer that is scored now counts twice, so the sum is capped at the plan.
+        # An earlier part's answer that is scored now counts twice, so the sum is capped at the
+        # plan.
         ended = min(planned, status.before + settled)
         failed = min(status.failed, ended)
         rate = self._pace.per_second(now, settled, in_flight=status.in_flight)
@@ -182,28 +201,48 @@ class ProgressReader:
         if status.last_failure is not None:
             at, event = status.last_failure
             failure = LastFailure(
-                seconds_ago=round(max(0.0, now - at), 3), stage=event.stage, cls=event.cls, kind=event.kind,
+                seconds_ago=round(max(0.0, now - at), 3),
+                stage=event.stage,
+                cls=event.cls,
+                kind=event.kind,
                 message=self._redact(event.message),
-            )  # fmt: skip
+            )
         return Progress(
-            seconds=round(now - status.started, 3), planned=planned, done=ended - failed, failed=failed,
-            in_flight=min(status.in_flight, status.most), most_in_flight=status.most,  # others wait at a worker
-            scoring=status.scoring, retries=status.retries,
-            dollars=exact_sum(part.dollars for part in spent), dollars_in_all=dollars, dollars_unknown=unpriced,
-            tokens=sum(part.tokens for part in spent), tokens_in_all=tokens, tokens_unknown=uncounted,
-            per_second=rate and round(rate, 4), seconds_left=left and round(left, 1), finishing=status.draining,
+            seconds=round(now - status.started, 3),
+            planned=planned,
+            done=ended - failed,
+            failed=failed,
+            # others wait at a worker
+            in_flight=min(status.in_flight, status.most),
+            most_in_flight=status.most,
+            scoring=status.scoring,
+            retries=status.retries,
+            dollars=exact_sum(part.dollars for part in spent),
+            dollars_in_all=dollars,
+            dollars_unknown=unpriced,
+            tokens=sum(part.tokens for part in spent),
+            tokens_in_all=tokens,
+            tokens_unknown=uncounted,
+            per_second=rate and round(rate, 4),
+            seconds_left=left and round(left, 1),
+            finishing=status.draining,
             slowed={self._redact(name): limit for name, limit in status.slowed.items()},
-            continued=status.before > 0, metric=None if metric is None else metric.name,
-            metric_kind=self._running.kind, unit=self._running.unit,
-            conditions={self._redact(name): self._condition(name) for name in list(status.conditions)},
+            continued=status.before > 0,
+            metric=None if metric is None else metric.name,
+            metric_kind=self._running.kind,
+            unit=self._running.unit,
+            conditions={
+                self._redact(name): self._condition(name) for name in list(status.conditions)
+            },
             last_failure=failure,
-        )  # fmt: skip
+        )
 
     def _in_all(self, ended: int, spent: list[float], *, unknown: bool) -> float | None:
-        """The run's projected cost, if the rest costs as much per trial as before, retries included.
+        """The run's projected cost, if the rest costs as much per trial as before, retries
+        included.
 
-        `spent`: by earlier parts, agent and judge. Agent and judge are projected separately, because at any moment
-        more answers are paid for than scored.
+        `spent`: by earlier parts, agent and judge. Agent and judge are projected separately,
+        because at any moment more answers are paid for than scored.
         """
         status = self._status
         if status.draining:
@@ -214,7 +253,9 @@ class ProgressReader:
         past, agent, judge = spent
         of_agent = projected(agent, over=asked, left=to_ask)
         of_judge = projected(
-            judge, over=status.settled - status.unasked + waiting, left=status.planned - ended - waiting
+            judge,
+            over=status.settled - status.unasked + waiting,
+            left=status.planned - ended - waiting,
         )
         if of_agent is None or of_judge is None or (unknown and not sum(spent)):
             return None
@@ -240,8 +281,16 @@ class ProgressReader:
         mean = None
         if estimate is not None and estimate.value is not None:
             mean = RunningMean(
-                value=estimate.value, low=estimate.low, high=estimate.high, level=estimate.level, n=estimate.n
+                value=estimate.value,
+                low=estimate.low,
+                high=estimate.high,
+                level=estimate.level,
+                n=estimate.n,
             )
         return ConditionCounts(
-            planned=counts.planned, done=ended - failed, failed=failed, in_flight=counts.in_flight, mean=mean
+            planned=counts.planned,
+            done=ended - failed,
+            failed=failed,
+            in_flight=counts.in_flight,
+            mean=mean,
         )

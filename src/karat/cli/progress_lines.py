@@ -1,4 +1,6 @@
-"""The progress of a run in words: a block of lines for a terminal of any size, or one line for a log."""
+"""The progress of a run in words: a block of lines for a terminal of any size, or one line for a
+log.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,10 @@ def block(now: Progress, *, columns: int, rows: int) -> list[str]:
     if not now.planned:
         return [formats.cut("preparing", columns)]
     drawn = bar(now.ended / now.planned, _BAR_COLUMNS if columns >= _WIDE else _BAR_COLUMNS // 2)
-    head = [_folded([f"{drawn} {_ended(now)}", *_time(now)], columns)[0], *_folded(_counts(now), columns)]
+    head = [
+        _folded([f"{drawn} {_ended(now)}", *_time(now)], columns)[0],
+        *_folded(_counts(now), columns),
+    ]
     failure = [_failure(now, columns)] if now.last_failure is not None else []
     room = rows - len(head) - len(failure)
     money = _folded(_spent(now), columns)
@@ -44,11 +49,20 @@ def log_line(now: Progress) -> str:
     """Everything in one line that makes sense without the lines before it."""
     if not now.planned:
         return "preparing"
-    parts = [f"after {formats.duration(now.seconds)}: {_ended(now)}", *_counts(now), *_time(now), *_spent(now)]
+    parts = [
+        f"after {formats.duration(now.seconds)}: {_ended(now)}",
+        *_counts(now),
+        *_time(now),
+        *_spent(now),
+    ]
     parts += [f"{name} at most {limit} at a time" for name, limit in now.slowed.items()]
-    known = {name: counts.mean for name, counts in now.conditions.items() if counts.mean is not None}
+    known = {
+        name: counts.mean for name, counts in now.conditions.items() if counts.mean is not None
+    }
     if known:
-        named = [f"{_name(name)} {_mean(now, mean)}" for name, mean in list(known.items())[:_MOST_NAMED]]
+        named = [
+            f"{_name(name)} {_mean(now, mean)}" for name, mean in list(known.items())[:_MOST_NAMED]
+        ]
         more = [f"{len(known) - _MOST_NAMED} more"] if len(known) > _MOST_NAMED else []
         parts.append(f"{_metric(now)}: {', '.join([*named, *more])}")
     if now.last_failure is not None:
@@ -67,7 +81,9 @@ def bar(share: float, columns: int = _BAR_COLUMNS) -> str:
 
 
 def _one_line(text: str) -> str:
-    """The text on one line, cleaned: names and messages are foreign and must not move the cursor."""
+    """The text on one line, cleaned: names and messages are foreign and must not move the
+    cursor.
+    """
     return formats.clean(text).replace("\n", " ").replace("\t", " ")
 
 
@@ -88,19 +104,28 @@ def _time(now: Progress) -> list[str]:
     if now.per_second is None or now.seconds_left is None:
         return []
     rate = now.per_second
-    pace = f"{formats.number(rate, digits=1)}/s" if rate >= 1 else f"{formats.number(60 * rate, digits=1)}/min"
+    pace = (
+        f"{formats.number(rate, digits=1)}/s"
+        if rate >= 1
+        else f"{formats.number(60 * rate, digits=1)}/min"
+    )
     # Until it has ended, something is left.
     return [f"{formats.duration(float(max(1, round(now.seconds_left))))} left", pace]
 
 
 def _spent(now: Progress) -> list[str]:
-    """Cost and tokens. Unknown is not 0: without prices a dash is shown, without token counts nothing."""
+    """Cost and tokens.
+
+    Unknown is not 0: without prices a dash is shown, without token counts nothing.
+    """
     parts = []
     if now.dollars or now.ended:
         spent = formats.dollars(now.dollars, unknown=int(now.dollars_unknown))
         spent = f"cost {spent}" if spent == formats.UNKNOWN else spent
         more = now.dollars_in_all is not None and now.dollars_in_all > now.dollars > 0
-        parts.append(f"{spent} of about {formats.dollars(_rounded(now.dollars_in_all))}" if more else spent)
+        parts.append(
+            f"{spent} of about {formats.dollars(_rounded(now.dollars_in_all))}" if more else spent
+        )
     if now.tokens:
         spent = f"{'≥ ' if now.tokens_unknown else ''}{formats.count(now.tokens)}"
         more = now.tokens_in_all is not None and now.tokens_in_all > now.tokens
@@ -117,7 +142,11 @@ def _rounded(value: float | None) -> float:
 def _failure(now: Progress, columns: int) -> str:
     failure = now.last_failure
     assert failure is not None
-    ago = formats.duration(float(int(failure.seconds_ago))) if failure.seconds_ago >= 1 else "a moment"
+    ago = (
+        formats.duration(float(int(failure.seconds_ago)))
+        if failure.seconds_ago >= 1
+        else "a moment"
+    )
     return formats.excerpt(f"last failure {ago} ago: {failure.kind}: {failure.message}", columns)
 
 
@@ -138,7 +167,9 @@ def _metric(now: Progress) -> str:
 
 
 def _conditions(now: Progress, columns: int, room: int) -> list[str]:
-    """One row per condition, in at most `room` lines; narrow terminals omit the counts of failed and in flight."""
+    """One row per condition, in at most `room` lines; narrow terminals omit the counts of failed
+    and in flight.
+    """
     if room < 1 or not now.conditions:
         return []
     names = list(now.conditions)
@@ -153,7 +184,11 @@ def _conditions(now: Progress, columns: int, room: int) -> list[str]:
         planned = f"/{formats.count(counts.planned)}" if counts.planned is not None else ""
         row = [_name(name, 24 if wide else 16), f"{formats.count(counts.done)}{planned}"]
         row += [formats.count(counts.failed)] * wide + [formats.count(counts.in_flight)] * asked
-        over = f" over {formats.plural(counts.mean.n, noun)}" if wide and counts.mean is not None else ""
+        over = (
+            f" over {formats.plural(counts.mean.n, noun)}"
+            if wide and counts.mean is not None
+            else ""
+        )
         table.append([*row, *[f"{_mean(now, counts.mean)}{over}"] * scored])
     lines = aligned(table, right=range(1, len(table[0]) - scored)) if shown else []
     if len(shown) < len(names):

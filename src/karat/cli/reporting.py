@@ -37,7 +37,8 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check(name: str, run: RunFolder, options: Mapping[str, Any] | None = None) -> Any:
-    """The report of this name. Raises UnknownPlugin, or BadOption for options that it does not have.
+    """The report of this name. Raises UnknownPlugin, or BadOption for options that it does not
+    have.
 
     Also raises BadOption if it cannot show a run of this kind.
     """
@@ -48,17 +49,27 @@ def check(name: str, run: RunFolder, options: Mapping[str, Any] | None = None) -
         meant = " or ".join(others)
         raise BadOption(
             f"report {name}",
-            f"is for runs over {meant}; this one is over {this}: --to csv, json or html has its numbers",
+            (
+                f"is for runs over {meant}; this one is over {this}: --to csv, json or html has "
+                f"its numbers"
+            ),
         )
     _, faults = plugins.check_options(plugin, options or {}, place="--set")
     if faults:
-        messages = (f"--set {fault.place.removeprefix('--set.')}: {fault.message}" for fault in faults)
+        messages = (
+            f"--set {fault.place.removeprefix('--set.')}: {fault.message}" for fault in faults
+        )
         raise BadOption(f"report {name}", "; ".join(messages))
     return plugin
 
 
-def render(name: str, summary: Summary, run: RunFolder, options: Mapping[str, Any] | None = None) -> Mapping[str, str]:
-    """File name → text. Raises like `check`, and BadOption if the summary lacks what the report needs."""
+def render(
+    name: str, summary: Summary, run: RunFolder, options: Mapping[str, Any] | None = None
+) -> Mapping[str, str]:
+    """File name → text.
+
+    Raises like `check`, and BadOption if the summary lacks what the report needs.
+    """
     plugin = check(name, run, options)
     with trusted(run):
         files: Mapping[str, str] = plugins.build(plugin, options or {}).render(summary, run)
@@ -66,24 +77,36 @@ def render(name: str, summary: Summary, run: RunFolder, options: Mapping[str, An
 
 
 def screen(name: str, out: Path | None = None) -> dict[str, Any]:
-    """Options for a report on this terminal: colour if it is a terminal and the user has not switched it off."""
+    """Options for a report on this terminal: colour if it is a terminal and the user has not
+    switched it off.
+    """
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") in ("", "dumb")
     colored = out is None and name == "terminal" and sys.stdout.isatty() and not plain
     return {"color": True} if colored else {}
 
 
 def next_steps(
-    run: RunFolder, commands: Sequence[tuple[str, str]] = (), *, full: bool = False, file: Path | None = None
+    run: RunFolder,
+    commands: Sequence[tuple[str, str]] = (),
+    *,
+    full: bool = False,
+    file: Path | None = None,
 ) -> list[str]:
-    """What to type next, one command per line: first `commands` (command, why), then ways to look closer.
+    """What to type next, one command per line: first `commands` (command, why), then ways to look
+    closer.
 
-    `full`: everything is on the screen already. `file`: another tool's file, which was imported into the cache.
+    `full`: everything is on the screen already. `file`: another tool's file, which was imported
+    into the cache.
     """
     shown = shown_path(run.path if file is None else file)
     look = (typed("view", shown), "every answer, in the browser")
     if file is not None:
         look = (typed("import", run.info.source["format"], shown), "a run to view, score and label")
-    closer = [] if full else [(typed("report", shown, "--full"), "differences, variation, lowest questions, cost")]
+    closer = (
+        []
+        if full
+        else [(typed("report", shown, "--full"), "differences, variation, lowest questions, cost")]
+    )
     listed = [*commands, look, *closer]
     width = max(len(command) for command, _ in listed)
     return ["", "Next:", *(f"  {command:{width}}  # {why}" for command, why in listed)]
@@ -101,12 +124,18 @@ def deliver(name: str, files: Mapping[str, str], out: Path | None, output: Outpu
         return
     if len(files) > 1 and not output.as_json:
         raise BadOption(
-            "--out", f"the report {name} is several files ({', '.join(_listed(list(files)))}): name a folder for them"
+            "--out",
+            (
+                f"the report {name} is several files ({', '.join(_listed(list(files)))}): name a "
+                f"folder for them"
+            ),
         )
     size = sum(map(len, files.values()))
     page = any(text.startswith("<!doctype html>") for text in files.values())
     if (page or size > SCREENFULS) and sys.stdout.isatty() and not output.as_json:
-        raise BadOption("--out", f"the report {name} has {formats.count(size)} characters: name a file for it")
+        raise BadOption(
+            "--out", f"the report {name} has {formats.count(size)} characters: name a file for it"
+        )
     text = "".join(files.values())
     if name == "json":
         output.json(text)

@@ -47,11 +47,13 @@ def show_outcome(
 ) -> Exit:
     """Prints the result of `run` or `score`: the table, the files, the next commands.
 
-    `again`: how `run` was called; `warnings`: those not in the journal; `allow_code`: let human studies run their
-    code; `right`: for conversations, the match that makes a turn right.
+    `again`: how `run` was called; `warnings`: those not in the journal; `allow_code`: let human
+    studies run their code; `right`: for conversations, the match that makes a turn right.
     """
     with aside():
-        summary = summarize_cached(outcome.run, scorings=scorings, allow_code=allow_code, right=right)
+        summary = summarize_cached(
+            outcome.run, scorings=scorings, allow_code=allow_code, right=right
+        )
     summary = msgspec.structs.replace(summary, warnings=(*summary.warnings, *warnings))
     failed = max(outcome.failed, summary.total.ledger.failed)
     code = Exit.TRIALS_FAILED if failed or outcome.reason != "done" else Exit.DONE
@@ -59,13 +61,18 @@ def show_outcome(
     if output.as_json:
         raw = msgspec.Raw("".join(render("json", summary, outcome.run).values()).encode())
         path = str(outcome.run.path)
-        output.result("", Ended(run=path, status=outcome.reason, failed=failed, exit_code=code, summary=raw))
+        output.result(
+            "", Ended(run=path, status=outcome.reason, failed=failed, exit_code=code, summary=raw)
+        )
     else:
         output.text(*render("terminal", summary, outcome.run, screen("terminal")).values())
     files = (
         f"{shown_path(outcome.run.path)}/",
         "  journal.jsonl     every answer, score and failure",
-        "  experiment.yaml   the experiment; run.json: the same, resolved; samples.jsonl: the questions",
+        (
+            "  experiment.yaml   the experiment; run.json: the same, resolved; samples.jsonl: the "
+            "questions"
+        ),
     )
     output.say("", *files, *_next(outcome, summary, again))
     return code
@@ -80,7 +87,10 @@ def _next(outcome: Outcome, summary: Summary, again: tuple[File, Chosen] | None)
     asked = [account.ledger for name, account in summary.accounts.items() if name not in out]
     # What a finished shard did not run belongs to the other shards.
     of_others = outcome.run.info.shard is not None and outcome.reason == "done"
-    missing = any((trials.not_run and not of_others) or trials.infrastructure or trials.limit for trials in asked)
+    missing = any(
+        (trials.not_run and not of_others) or trials.infrastructure or trials.limit
+        for trials in asked
+    )
     failed = any(trials.agent for trials in asked)
     if again is not None and (missing or failed):
         source, chosen = again
@@ -96,17 +106,25 @@ def _next(outcome: Outcome, summary: Summary, again: tuple[File, Chosen] | None)
         commands.append((command, ", and ".join(why) + larger))
     if outcome.run.info.shard is not None:
         commands.append(
-            (typed("runs", "merge", shown_path(outcome.run.path.parent)), "merge the shards in this folder")
+            (
+                typed("runs", "merge", shown_path(outcome.run.path.parent)),
+                "merge the shards in this folder",
+            )
         )
     if ledger.judge:
-        commands.append((typed("score", run, missing_scores(outcome.run, summary)), "score what has no score"))
+        commands.append(
+            (typed("score", run, missing_scores(outcome.run, summary)), "score what has no score")
+        )
     scored = [
-        name for name in summary.conditions
+        name
+        for name in summary.conditions
         if any(result.n_answers for result in summary.results if result.condition == name)
-    ]  # fmt: skip
+    ]
     if len(scored) > 1:
         by = kinds.of(summary.kind).compared_by
         commands.append((typed("compare", f"{run}:{scored[0]}", f":{scored[1]}"), by))
     if scored:
-        commands.append((typed("report", run, "--to", "csv", "--out", "scores.csv"), "for a spreadsheet"))
+        commands.append(
+            (typed("report", run, "--to", "csv", "--out", "scores.csv"), "for a spreadsheet")
+        )
     return next_steps(outcome.run, commands)

@@ -1,7 +1,9 @@
-"""The main metric while scores arrive: sums per question, from which means and intervals are computed when asked for.
+"""The main metric while scores arrive: sums per question, from which means and intervals are
+computed when asked for.
 
-The numbers equal those of a summary of the same scores for its first metric: the unit is the question or, in a run
-over conversations, the turn, clustered by conversation. Adding a score loads nothing; reading the means loads numpy.
+The numbers equal those of a summary of the same scores for its first metric: the unit is the
+question or, in a run over conversations, the turn, clustered by conversation. Adding a score loads
+nothing; reading the means loads numpy.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ class RunningMeans:
         self.metric: Metric | None = None  # None: nothing is scored, or nothing yet
         self._scorer: ScorerInfo | None = None
         self._by_turn = False
-        self._rates: Collection[str] = ()  # metrics in which turns never reached count as wrong, as in the report
+        # metrics in which turns never reached count as wrong, as in the report
+        self._rates: Collection[str] = ()
         self._rows: dict[str, list[Score]] = {}  # trial → its scores so far, until it is complete
         self._questions: dict[str, int] = {}  # sample → its place in the sums
         self._weights: array[float] = array("d")
@@ -59,7 +62,10 @@ class RunningMeans:
 
     @property
     def kind(self) -> Literal["ordinal", "share", "number"] | None:
-        """The kind of metric. One with only true and false values is a share, even if its scorer does not say so."""
+        """The kind of metric.
+
+        One with only true and false values is a share, even if its scorer does not say so.
+        """
         if self.metric is None:
             return None
         return "share" if self.metric.kind == "number" and self._only_flags else self.metric.kind
@@ -74,7 +80,8 @@ class RunningMeans:
         rows = self._rows.pop(trial, None)
         if rows is None and (answered or not self._by_turn):
             return
-        if self.metric is None and rows:  # the first announced metric with a value, else the first by name
+        # the first announced metric with a value, else the first by name
+        if self.metric is None and rows:
             measured = {name for row in rows for name in row.values}
             announced = self._scorer.metrics if self._scorer is not None else ()
             by_name = Metric(name=min(measured)) if measured else None
@@ -106,12 +113,17 @@ class RunningMeans:
         newest = {(row.turn, row.judge, row.repeat): row.values.get(name) for row in rows}
         if len(newest) < max((row.rows for row in rows), default=0):
             return []
-        known = {place: value for place, value in newest.items() if value is not None and isfinite(value)}
+        known = {
+            place: value for place, value in newest.items() if value is not None and isfinite(value)
+        }
         self._only_flags &= all(isinstance(value, bool) for value in known.values())
         return turn_values((turn, judge, value) for (turn, judge, _), value in known.items())
 
     def estimates(self) -> dict[str, Estimate]:
-        """Condition → mean and interval. Loads numpy; takes some milliseconds per million questions."""
+        """Condition → mean and interval.
+
+        Loads numpy; takes some milliseconds per million questions.
+        """
         if self.metric is None:
             return {}
         from karat.analysis.estimates import estimated
@@ -120,10 +132,16 @@ class RunningMeans:
         with self._lock:
             weights = array("d", self._weights)
             clusters = clusters_of(self._clusters)
-            columns = {condition: sums.columns(len(weights)) for condition, sums in self._sums.items()}
+            columns = {
+                condition: sums.columns(len(weights)) for condition, sums in self._sums.items()
+            }
         info = self._info(self.metric)
         return {
-            name: estimated(mean(self._units(info, clusters, *arrays, weights), level=LEVEL), info.low, info.high)
+            name: estimated(
+                mean(self._units(info, clusters, *arrays, weights), level=LEVEL),
+                info.low,
+                info.high,
+            )
             for name, arrays in columns.items()
         }
 
@@ -164,7 +182,9 @@ class RunningMeans:
             keys=(),
             means=means,
             answers=counts.astype(np.int64),
-            sds=np.sqrt(np.divide(spread, counts - 1, out=np.full(counts.size, np.nan), where=counts > 1)),
+            sds=np.sqrt(
+                np.divide(spread, counts - 1, out=np.full(counts.size, np.nan), where=counts > 1)
+            ),
             planned=counts.astype(np.int64),
             lost={},
             clusters=clusters,
@@ -199,4 +219,6 @@ class _Sums:
     def columns(self, size: int) -> tuple[array[float], ...]:
         """Copies of totals, counts, squares and lost turns of the first `size` questions."""
         self.reach(size - 1)
-        return tuple(array("d", column) for column in (self.totals, self.counts, self.squares, self.lost))
+        return tuple(
+            array("d", column) for column in (self.totals, self.counts, self.squares, self.lost)
+        )

@@ -33,7 +33,9 @@ class Scaffolded(msgspec.Struct, frozen=True, kw_only=True):
 
 def scaffold(kind: str, folder: Path) -> Scaffolded:
     """Writes a kind's example. Raises BadOption if there is none, or if a file is in the way."""
-    folders = {name: files(plugin.__module__) / "scaffold" for name, plugin in kinds.installed().items()}
+    folders = {
+        name: files(plugin.__module__) / "scaffold" for name, plugin in kinds.installed().items()
+    }
     known = [name for name, example in folders.items() if example.is_dir()]
     if kind not in known:
         raise BadOption("KIND", f"unknown kind '{kind}'{did_you_mean(kind, known)}")
@@ -45,9 +47,14 @@ def scaffold(kind: str, folder: Path) -> Scaffolded:
             place = os.path.relpath(schema, example.parent).replace(os.sep, "/")
             texts[example] = f"# yaml-language-server: $schema={place}\n".encode() + texts[example]
             texts[schema] = schema_text(schema_of(schema_name)).encode()
-    there = sorted(path.relative_to(folder).as_posix() for path in texts if path.exists() or path.is_symlink())
+    there = sorted(
+        path.relative_to(folder).as_posix() for path in texts if path.exists() or path.is_symlink()
+    )
     if there:
-        raise BadOption("DIR", f"{folder} already holds {', '.join(there)}; name another folder (nothing was written)")
+        raise BadOption(
+            "DIR",
+            f"{folder} already holds {', '.join(there)}; name another folder (nothing was written)",
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path, data in sorted(texts.items()):
@@ -55,8 +62,12 @@ def scaffold(kind: str, folder: Path) -> Scaffolded:
             with path.open("xb") as file:
                 file.write(data)
     except OSError as error:
-        raise BadOption("DIR", f"cannot write {error.filename or folder}: {error.strerror}") from error
-    return Scaffolded(kind=kind, folder=str(folder), files=tuple(str(path) for path in sorted(texts)))
+        raise BadOption(
+            "DIR", f"cannot write {error.filename or folder}: {error.strerror}"
+        ) from error
+    return Scaffolded(
+        kind=kind, folder=str(folder), files=tuple(str(path) for path in sorted(texts))
+    )
 
 
 def _files(folder: Traversable, below: str = "") -> Iterator[tuple[str, bytes]]:

@@ -33,21 +33,33 @@ if TYPE_CHECKING:
     from karat.journal import RunFolder, ScorerInfo
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*")
-_NOT_TEXT = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}  # unquoted, these are not text in YAML
+# unquoted, these are not text in YAML
+_NOT_TEXT = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-def score_run(name: str, wanted: Scorers, answers: Answers, results: Path, output: Output) -> Outcome:
+def score_run(
+    name: str, wanted: Scorers, answers: Answers, results: Path, output: Output
+) -> Outcome:
     """Scores every answer of a run that these scorers have not scored."""
     from karat.execution import Limits, rescore, run_in_own_loop
     from karat.redact import Redactor
 
-    flags: dict[str, object] = {"--dataset": answers.dataset, "--set": answers.settings, "--map": answers.columns}
-    flags |= {f"--{part}": getattr(answers, part) for part in ("question", "golden", "answer", "cluster")}
+    flags: dict[str, object] = {
+        "--dataset": answers.dataset,
+        "--set": answers.settings,
+        "--map": answers.columns,
+    }
+    flags |= {
+        f"--{part}": getattr(answers, part) for part in ("question", "golden", "answer", "cluster")
+    }
     flags |= {"--strict": answers.strict, "--skip-unreadable": answers.skip_unreadable}
     given = next((flag for flag, value in flags.items() if value), None)
     if given is not None:
-        raise BadOption(given, f"is for a file of answers, and there is no file '{name}'; a run has its own dataset")
+        raise BadOption(
+            given,
+            f"is for a file of answers, and there is no file '{name}'; a run has its own dataset",
+        )
     run = api.open(name, results=results, to_write=True)
     keep_hidden(secrets_of(run))
     with aside():
@@ -63,7 +75,13 @@ def score_run(name: str, wanted: Scorers, answers: Answers, results: Path, outpu
         check_answers(run)
     with following(output, redact) as status, trusted(run):
         rescoring = rescore(
-            run, specs, base=Path.cwd(), limits=limits, redact=redact, status=status, handle_signals=True
+            run,
+            specs,
+            base=Path.cwd(),
+            limits=limits,
+            redact=redact,
+            status=status,
+            handle_signals=True,
         )
         return run_in_own_loop(rescoring)
 
@@ -71,12 +89,13 @@ def score_run(name: str, wanted: Scorers, answers: Answers, results: Path, outpu
 def scorers_of(run: RunFolder, wanted: Scorers) -> tuple[tuple[ScorerSpec, ...], Mapping[str, str]]:
     """The named scorers, or else the run's own, which then add their missing scores.
 
-    Also the secrets in their options. Raises BadExperiment for faults in them. Code is never imported
-    because a run folder names it: you must name its `module:Class` again.
+    Also the secrets in their options. Raises BadExperiment for faults in them. Code is never
+    imported because a run folder names it: you must name its `module:Class` again.
     """
     if wanted:
         with trusted(run):
-            next(run.samples(), None)  # BadRun if they cannot be read: the experiment below would blame a dataset
+            # BadRun if they cannot be read: the experiment below would blame a dataset
+            next(run.samples(), None)
         # An experiment whose scorers alone matter, so that they are checked as in a file.
         there = {"path": str(run.path / "samples.jsonl")}
         keys = {"scorers": [], **scorer_keys(wanted)}
@@ -84,11 +103,21 @@ def scorers_of(run: RunFolder, wanted: Scorers) -> tuple[tuple[ScorerSpec, ...],
         return probe.scorers, probe.secrets
     if not run.info.scorers:
         raise BadOption("--judge", "the run has no scorer: name one, e.g. --judge overlap")
-    code = [scorer.type for scorer in run.info.scorers if ":" in scorer.type or _runs_programs(scorer.type)]
+    code = [
+        scorer.type
+        for scorer in run.info.scorers
+        if ":" in scorer.type or _runs_programs(scorer.type)
+    ]
     if code:
         command = typed("score", shown_path(run.path), in_words(run.info.scorers))
-        problem = f"the run was scored by code, {', '.join(code)}, and karat runs no code that only a run folder names"
-        raise BadOption("--scorer", f"{problem}; name it yourself, where its module can be imported:\n  {command}")
+        problem = (
+            f"the run was scored by code, {', '.join(code)}, and karat runs no code that only a "
+            f"run folder names"
+        )
+        raise BadOption(
+            "--scorer",
+            f"{problem}; name it yourself, where its module can be imported:\n  {command}",
+        )
     return own_scorers(run), {}
 
 
@@ -103,9 +132,16 @@ def _advice(run: RunFolder, specs: Sequence[ScorerSpec]) -> list[str]:
     agents = {
         str(value)
         for key, value in asked.items()
-        if value and (key == "agent.model" or (key.startswith("conditions.") and key.endswith(".agent.model")))
+        if value
+        and (
+            key == "agent.model" or (key.startswith("conditions.") and key.endswith(".agent.model"))
+        )
     }
-    return [f"{spec.name}.{key}: {message}" for spec in specs for key, message in judge_advice(spec.options, agents)]
+    return [
+        f"{spec.name}.{key}: {message}"
+        for spec in specs
+        for key, message in judge_advice(spec.options, agents)
+    ]
 
 
 def _keys_of(specs: Sequence[ScorerSpec]) -> dict[str, str]:
@@ -113,7 +149,11 @@ def _keys_of(specs: Sequence[ScorerSpec]) -> dict[str, str]:
     names = set(keys_of((model for spec in specs for model in models_of(spec.options)), os.environ))
     for spec in specs:
         named = [spec.options, *(spec.options.get("judges") or ())]
-        names |= {str(part["api_key_env"]) for part in named if isinstance(part, Mapping) and part.get("api_key_env")}
+        names |= {
+            str(part["api_key_env"])
+            for part in named
+            if isinstance(part, Mapping) and part.get("api_key_env")
+        }
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
@@ -127,9 +167,13 @@ def scorer_keys(wanted: Scorers) -> JsonObject:
         keys["scorers"] = [parsed("--scorer", text) for text in wanted.scorers]
     if wanted.extract is not None:
         how, _, pattern = wanted.extract.partition(":")
-        if how not in ("final", "json", "last_number", "regex") or bool(pattern) != (how == "regex"):
+        if how not in ("final", "json", "last_number", "regex") or bool(pattern) != (
+            how == "regex"
+        ):
             shown = excerpt(wanted.extract, 60)
-            raise BadOption("--extract", f"want final, json, last_number or regex:PATTERN, got '{shown}'")
+            raise BadOption(
+                "--extract", f"want final, json, last_number or regex:PATTERN, got '{shown}'"
+            )
         numeric = {"numeric": {"extract": how, **({"pattern": pattern} if pattern else {})}}
         keys["scorers"] = [numeric, *keys.get("scorers", [])]
     return keys
@@ -160,7 +204,13 @@ def in_words(scorers: Iterable[ScorerInfo]) -> list[str]:
     """Scorers as command-line options.
 
     >>> from karat.journal import ScorerInfo
-    >>> in_words([ScorerInfo(name="flaky", type="sc:Flaky", scoring="", metrics=(), options={"times": 2})])
+    >>> in_words(
+    ...     [
+    ...         ScorerInfo(
+    ...             name="flaky", type="sc:Flaky", scoring="", metrics=(), options={"times": 2}
+    ...         )
+    ...     ]
+    ... )
     ['--scorer', '{type: "sc:Flaky", name: flaky, times: 2}']
     """
     values = ({"type": scorer.type, "name": scorer.name, **scorer.options} for scorer in scorers)
@@ -170,7 +220,9 @@ def in_words(scorers: Iterable[ScorerInfo]) -> list[str]:
 def _flow(value: Any) -> str:
     """YAML on one line, without single quotes if possible: the shell needs those."""
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{_flow(str(key))}: {_flow(below)}' for key, below in value.items())}}}"
+        return (
+            f"{{{', '.join(f'{_flow(str(key))}: {_flow(below)}' for key, below in value.items())}}}"
+        )
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_flow, value))}]"
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _NOT_TEXT:
@@ -186,7 +238,10 @@ def own_scorers(run: RunFolder) -> tuple[ScorerSpec, ...]:
         _, faults = plugins.check_options(plugin, scorer.options, place=f"scorer '{scorer.name}'")
         if faults:
             raise BadRun(run.path, f"run.json is damaged: {'; '.join(map(str, faults))}")
-    return tuple(ScorerSpec(type=scorer.type, name=scorer.name, options=scorer.options) for scorer in run.info.scorers)
+    return tuple(
+        ScorerSpec(type=scorer.type, name=scorer.name, options=scorer.options)
+        for scorer in run.info.scorers
+    )
 
 
 def execution_of(run: RunFolder) -> Execution:
@@ -208,7 +263,10 @@ def execution_of(run: RunFolder) -> Execution:
     try:
         return Execution.model_validate(nested)
     except ValidationError as error:
-        problems = [f"execution.{dotted(fault.place)}: {fault.message}" for fault in explain(error, nested, Execution)]
+        problems = [
+            f"execution.{dotted(fault.place)}: {fault.message}"
+            for fault in explain(error, nested, Execution)
+        ]
         raise BadRun(run.path, f"run.json is damaged: {'; '.join(problems)}") from error
 
 
@@ -228,13 +286,17 @@ def check_answers(run: RunFolder) -> None:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise BadRun(run.path, f"line {number} of the journal is damaged: {error}") from error
         if name not in known:
-            raise BadRun(run.path, f"samples.jsonl lacks '{name}', which line {number} of the journal answers")
+            raise BadRun(
+                run.path,
+                f"samples.jsonl lacks '{name}', which line {number} of the journal answers",
+            )
 
 
 def secrets_of(run: RunFolder) -> dict[str, str]:
     """The run's secrets, name → value, as far as the environment of this process has them.
 
-    A run folder holds secrets only as `${NAME}`, and lists those that are in no setting under `secrets`.
+    A run folder holds secrets only as `${NAME}`, and lists those that are in no setting under
+    `secrets`.
     """
     settings = {key: choice.value for key, choice in run.info.experiment.items()}
     listed = settings.get("secrets")
@@ -243,7 +305,9 @@ def secrets_of(run: RunFolder) -> dict[str, str]:
         for text in _texts([settings, [scorer.options for scorer in run.info.scorers]])
         for name in _VARIABLE.findall(text)
     }
-    names |= {name for name in listed if isinstance(name, str)} if isinstance(listed, list) else set()
+    names |= (
+        {name for name in listed if isinstance(name, str)} if isinstance(listed, list) else set()
+    )
     return {name: os.environ[name] for name in sorted(names) if name in os.environ}
 
 

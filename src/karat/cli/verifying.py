@@ -24,7 +24,9 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
         for run in self.runs:
             count = formats.plural(run.lines, "line")
             faults = formats.plural(len(run.damages), "fault")
-            lines.append(f"{run.folder}: ok, {count}" if run.ok else f"{run.folder}: {faults} in {count}")
+            lines.append(
+                f"{run.folder}: ok, {count}" if run.ok else f"{run.folder}: {faults} in {count}"
+            )
             for damage in run.damages:
                 place = damage.file if damage.line is None else f"{damage.file}, line {damage.line}"
                 lines += [f"  {place}: {damage.reason}", f"    {damage.remedy}"]

@@ -20,11 +20,21 @@ _OF_DATASETS = {".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xlsx"}
 @options.experiment_file
 @options.selection
 @click.option("--no-start", is_flag=True, help="Start no MCP server and import no agent.")
-@click.option("--ask", is_flag=True, help="Have each judge score a right and a wrong answer; costs two judgements.")
+@click.option(
+    "--ask",
+    is_flag=True,
+    help="Have each judge score a right and a wrong answer; costs two judgements.",
+)
 @options.results
 @options.output()
 def command(
-    *, source: options.File, chosen: options.Chosen, no_start: bool, ask: bool, results: Path, output: Output
+    *,
+    source: options.File,
+    chosen: options.Chosen,
+    no_start: bool,
+    ask: bool,
+    results: Path,
+    output: Output,
 ) -> Exit:
     """Check the experiment or study in FILE and describe it. Asks no agent and writes nothing.
 
@@ -32,9 +42,9 @@ def command(
     and asked for its tools; if it does not work, that is a fault. Exit code 2 if `karat run` would
     refuse to start.
 
-    A study is a study.yaml, a folder with one or more of them, or a name from `karat list studies`. Exit code 2 also
-    if its copy.jsonl does not reproduce the human results. --set then takes options of the dataset, e.g.
-    wording=other.
+    A study is a study.yaml, a folder with one or more of them, or a name from `karat list studies`.
+    Exit code 2 also if its copy.jsonl does not reproduce the human results. --set then takes
+    options of the dataset, e.g. wording=other.
     """
     from karat import kinds
     from karat.cli.checking import check
@@ -43,21 +53,34 @@ def command(
 
     if source.file.suffix.lower() in _OF_DATASETS:
         file = source.file
-        raise BadOption("FILE", f"{file} is a dataset, not an experiment file; to check it: karat check --lint {file}")
+        raise BadOption(
+            "FILE",
+            f"{file} is a dataset, not an experiment file; to check it: karat check --lint {file}",
+        )
     for kind in kinds.installed().values():
         target = kind.check_target(source.file)
         if target is not None:
             return _dataset(kind, target, source, chosen, ask=ask, output=output)
     start = output.say if not no_start else None
     with aside():
-        checked = check(source.load(), selection=chosen.as_selection(), results=results, start=start, ask=ask)
+        checked = check(
+            source.load(), selection=chosen.as_selection(), results=results, start=start, ask=ask
+        )
     output.result(str(checked), checked)
     output.say(*(f"warning: {text}" for text in checked.warnings))
     output.complain(*checked.problems)
     return Exit.DONE if checked.ready else Exit.CHANGE_SOMETHING
 
 
-def _dataset(kind: Any, path: Path, source: options.File, chosen: options.Chosen, *, ask: bool, output: Output) -> Exit:
+def _dataset(
+    kind: Any,
+    path: Path,
+    source: options.File,
+    chosen: options.Chosen,
+    *,
+    ask: bool,
+    output: Output,
+) -> Exit:
     from karat import plugins
     from karat.cli.linting import dataset_options
     from karat.cli.printed import aside
@@ -73,11 +96,16 @@ def _dataset(kind: Any, path: Path, source: options.File, chosen: options.Chosen
         if value:
             raise BadOption(flag, f"is for an experiment file; this is a {kind.noun}")
     with aside():
-        checked = plugins.build(kind, dataset_options(kind, source.settings), folder=Path.cwd()).check(path)
+        checked = plugins.build(
+            kind, dataset_options(kind, source.settings), folder=Path.cwd()
+        ).check(path)
     if checked.studies or output.as_json:
         output.result(str(checked), checked)
     if checked.faults:
-        faults = [Fault(place=fault.place, message=fault.message, line=fault.line) for fault in checked.faults]
+        faults = [
+            Fault(place=fault.place, message=fault.message, line=fault.line)
+            for fault in checked.faults
+        ]
         raise BadDataset(checked.path, faults)
     output.say(*(f"warning: {text}" for text in checked.warnings))
     output.complain(*checked.problems)

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 @click.argument("second", metavar="RUN[:CONDITION]", required=False)
 @click.argument("others", metavar="[RUN[:CONDITION]]...", nargs=-1)
 @click.option(
-    "--metric", metavar="NAME", help="With three or more: rank by this metric; default: the first that all have."
+    "--metric",
+    metavar="NAME",
+    help="With three or more: rank by this metric; default: the first that all have.",
 )
 @options.gathered("shown", options.Shown)
 @options.results
@@ -41,14 +43,15 @@ def command(
 ) -> Exit:
     """Show what changed between two runs, or rank more of them.
 
-    Runs are compared question by question. For each metric: the mean difference (second minus first) with its
-    interval, p (Holm, over all comparisons), and the questions that changed most. For human studies: PAS and ECS,
-    second minus first, and the tests that changed. Unless you name conditions, all that both runs have are
-    compared. To compare two conditions of one run, leave out the second RUN: `karat compare RUN:baseline
-    :with-docs`.
+    Runs are compared question by question. For each metric: the mean difference (second minus
+    first) with its interval, p (Holm, over all comparisons), and the questions that changed most.
+    For human studies: PAS and ECS, second minus first, and the tests that changed. Unless you name
+    conditions, all that both runs have are compared. To compare two conditions of one run, leave
+    out the second RUN: `karat compare RUN:baseline :with-docs`.
 
-    Three or more are ranked by one metric, over the questions that all have: conditions that share a letter cannot
-    be told apart. A RUN without a condition means all of its conditions, so one RUN is enough.
+    Three or more are ranked by one metric, over the questions that all have: conditions that share
+    a letter cannot be told apart. A RUN without a condition means all of its conditions, so one RUN
+    is enough.
     """
     from karat.analysis import compare
     from karat.cli.printed import aside
@@ -57,7 +60,9 @@ def command(
         texts = [first, *([second] if second else []), *others]
         return _ranked(texts, metric, shown, results=results, output=output)
     if metric is not None:
-        raise BadOption("--metric", "is for three or more conditions; two are compared on every metric")
+        raise BadOption(
+            "--metric", "is for three or more conditions; two are compared on every metric"
+        )
     run_a, condition_a = _split(first, results=results)
     run_b, condition_b = _split(second, results=results, otherwise=run_a)
     with aside():
@@ -74,7 +79,9 @@ def command(
     return Exit.DONE
 
 
-def _ranked(texts: Sequence[str], metric: str | None, shown: options.Shown, *, results: Path, output: Output) -> Exit:
+def _ranked(
+    texts: Sequence[str], metric: str | None, shown: options.Shown, *, results: Path, output: Output
+) -> Exit:
     import msgspec
 
     from karat import api
@@ -89,7 +96,9 @@ def _ranked(texts: Sequence[str], metric: str | None, shown: options.Shown, *, r
     with aside():
         for text in texts:
             run, condition = _split(text, results=results, otherwise=run)
-            summary = api.summarize(run, scorings=shown.scorings, allow_code=shown.code, right=shown.right)
+            summary = api.summarize(
+                run, scorings=shown.scorings, allow_code=shown.code, right=shown.right
+            )
             sides.append((summary, condition))
         ranking = leaderboard(sides, metric=metric)
     text = render_terminal(leaderboard_document(ranking))
@@ -97,8 +106,11 @@ def _ranked(texts: Sequence[str], metric: str | None, shown: options.Shown, *, r
     return Exit.DONE
 
 
-def _split(text: str, *, results: Path, otherwise: RunFolder | None = None) -> tuple[RunFolder, str | None]:
-    """The run of `RUN:CONDITION`, and the condition if one is named; either may itself contain a colon.
+def _split(
+    text: str, *, results: Path, otherwise: RunFolder | None = None
+) -> tuple[RunFolder, str | None]:
+    """The run of `RUN:CONDITION`, and the condition if one is named; either may itself contain a
+    colon.
 
     `otherwise` is the run if the text begins with a colon. Raises BadRun, BadOption.
     """
@@ -115,6 +127,8 @@ def _split(text: str, *, results: Path, otherwise: RunFolder | None = None) -> t
             return api.open(text[:place], results=results), text[place + 1 :] or None
         except BadRun as error:
             # Report the shortest reading: what comes before the first colon is most likely the run.
-            complaint = error if complaint is None or len(error.path) < len(complaint.path) else complaint
+            complaint = (
+                error if complaint is None or len(error.path) < len(complaint.path) else complaint
+            )
     assert complaint is not None
     raise complaint

@@ -17,23 +17,63 @@ _THRESHOLD = "[CONDITION.]METRIC=VALUE"
 
 @click.command("gate")
 @options.run_argument
-@click.option("--min", "least", multiple=True, metavar=_THRESHOLD, help="The metric is at least this. Repeatable.")
 @click.option(
-    "--max", "most", multiple=True, metavar=_THRESHOLD,
-    help="The metric is at most this; also cost_usd (of the whole run) and failed (share of trials). Repeatable.",
-)  # fmt: skip
+    "--min",
+    "least",
+    multiple=True,
+    metavar=_THRESHOLD,
+    help="The metric is at least this. Repeatable.",
+)
 @click.option(
-    "--max-drop", "drop", multiple=True, metavar=_THRESHOLD,
+    "--max",
+    "most",
+    multiple=True,
+    metavar=_THRESHOLD,
+    help=(
+        "The metric is at most this; also cost_usd (of the whole run) and failed (share of "
+        "trials). Repeatable."
+    ),
+)
+@click.option(
+    "--max-drop",
+    "drop",
+    multiple=True,
+    metavar=_THRESHOLD,
     help="The metric is worse than in --baseline by at most this. Repeatable.",
-)  # fmt: skip
-@click.option("--baseline", metavar="RUN", help="The run to compare with, or latest:NAME for the newest "
-              "other finished run of that experiment with the same dataset, if its gate did not fail.")  # fmt: skip
-@click.option("--undecided", type=click.Choice(["fail", "warn"]), default="fail", show_default=True,
-              help="What an undecided gate ends with: exit code 4, or 0.")  # fmt: skip
-@click.option("--corrected", is_flag=True, help="Decide on means as people would score (`karat label`).")
-@click.option("--junit", type=options.FILE, metavar="FILE", help="Write JUnit XML: a test case for each threshold.")
-@click.option("--markdown", type=options.FILE, metavar="FILE", help="Write the result as Markdown, for a pull request.")
-@click.option("--github", is_flag=True, help="Print GitHub workflow annotations for thresholds that did not pass.")
+)
+@click.option(
+    "--baseline",
+    metavar="RUN",
+    help="The run to compare with, or latest:NAME for the newest "
+    "other finished run of that experiment with the same dataset, if its gate did not fail.",
+)
+@click.option(
+    "--undecided",
+    type=click.Choice(["fail", "warn"]),
+    default="fail",
+    show_default=True,
+    help="What an undecided gate ends with: exit code 4, or 0.",
+)
+@click.option(
+    "--corrected", is_flag=True, help="Decide on means as people would score (`karat label`)."
+)
+@click.option(
+    "--junit",
+    type=options.FILE,
+    metavar="FILE",
+    help="Write JUnit XML: a test case for each threshold.",
+)
+@click.option(
+    "--markdown",
+    type=options.FILE,
+    metavar="FILE",
+    help="Write the result as Markdown, for a pull request.",
+)
+@click.option(
+    "--github",
+    is_flag=True,
+    help="Print GitHub workflow annotations for thresholds that did not pass.",
+)
 @options.results
 @options.output()
 def command(  # noqa: PLR0913 - an argument for each option
@@ -52,11 +92,12 @@ def command(  # noqa: PLR0913 - an argument for each option
 ) -> Exit:
     """Decide whether a run meets its thresholds.
 
-    The outcome is passed, failed or undecided. Passed means that the lower 95 % bound (for --max: the upper) meets
-    the threshold, failed that the other bound misses it. In between, the run has too few questions to decide.
-    Thresholds in the run's experiment file (`gate:`) count too, unless an option of the same name replaces them.
-    Exit code 0: passed, 1: failed, 4: undecided. The outcome is kept in the run folder: a run whose gate failed, or
-    left a drop undecided, is no baseline for `latest`.
+    The outcome is passed, failed or undecided. Passed means that the lower 95 % bound (for --max:
+    the upper) meets the threshold, failed that the other bound misses it. In between, the run has
+    too few questions to decide. Thresholds in the run's experiment file (`gate:`) count too, unless
+    an option of the same name replaces them. Exit code 0: passed, 1: failed, 4: undecided. The
+    outcome is kept in the run folder: a run whose gate failed, or left a drop undecided, is no
+    baseline for `latest`.
     """
     import msgspec
 
@@ -70,9 +111,18 @@ def command(  # noqa: PLR0913 - an argument for each option
 
     given: list[tuple[Bound, tuple[str, ...]]] = [("min", least), ("max", most), ("max_drop", drop)]
     low, high, drops = (
-        {rule.name: rule.value for rule in (parse_threshold(text, bound) for text in texts)} for bound, texts in given
+        {rule.name: rule.value for rule in (parse_threshold(text, bound) for text in texts)}
+        for bound, texts in given
     )
-    decided = api.gate(run, min=low, max=high, max_drop=drops, baseline=baseline, results=results, corrected=corrected)
+    decided = api.gate(
+        run,
+        min=low,
+        max=high,
+        max_drop=drops,
+        baseline=baseline,
+        results=results,
+        corrected=corrected,
+    )
     document = gated.gate_document(decided)
     if junit is not None:
         save({junit.name: gated.junit(decided)}, junit, option="--junit")
@@ -84,11 +134,15 @@ def command(  # noqa: PLR0913 - an argument for each option
     output.result(text, {"format": OUTPUT_FORMAT, **msgspec.to_builtins(decided)})
     if undecided == "warn" and decided.verdict == "undecided":
         return Exit.DONE
-    return {"passed": Exit.DONE, "failed": Exit.GATE_MISSED, "undecided": Exit.GATE_UNDECIDED}[decided.verdict]
+    return {"passed": Exit.DONE, "failed": Exit.GATE_MISSED, "undecided": Exit.GATE_UNDECIDED}[
+        decided.verdict
+    ]
 
 
 def _annotated(lines: list[str], text: str, output: Output) -> str:
-    """The annotations, then the text, in which no name from the run can act as a workflow command."""
+    """The annotations, then the text, in which no name from the run can act as a workflow
+    command.
+    """
     import secrets
 
     if output.as_json:

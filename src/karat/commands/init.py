@@ -20,9 +20,10 @@ PLACE = ("start", 10)  # in `karat --help`
 def command(kind: str, folder: Path | None, output: Output) -> Exit:
     """Write a small working example of KIND into DIR.
 
-    DIR is a new folder with the name of KIND, if you name none. KIND is golden (questions with golden answers),
-    conversation (chains of questions about a report, answered with numbers) or study (an experiment with people, in
-    which an agent takes part). The example runs offline and needs no API key. Nothing is overwritten.
+    DIR is a new folder with the name of KIND, if you name none. KIND is golden (questions with
+    golden answers), conversation (chains of questions about a report, answered with numbers) or
+    study (an experiment with people, in which an agent takes part). The example runs offline and
+    needs no API key. Nothing is overwritten.
     """
     from karat.cli.scaffold import scaffold
 

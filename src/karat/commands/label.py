@@ -22,16 +22,23 @@ if TYPE_CHECKING:
 @click.command("label", cls=WithFlags)
 @options.run_argument
 @click.argument("labels", metavar="[LABELS]", type=options.PATH, required=False)
-@click.option("--who", metavar="NAME", help="Who filled in LABELS; default: the name of your account.")
+@click.option(
+    "--who", metavar="NAME", help="Who filled in LABELS; default: the name of your account."
+)
 @click.option("--draw", metavar="ID", help="Use this draw; default: the newest that has labels.")
 @click.option(
-    "--target", type=click.Choice(["questions", "answers"]), default="questions", show_default=True,
+    "--target",
+    type=click.Choice(["questions", "answers"]),
+    default="questions",
+    show_default=True,
     help="Whether intervals hold for questions like these, or for these answers alone.",
-)  # fmt: skip
+)
 @click.option(
-    "--width", type=click.FloatRange(min=0, min_open=True), metavar="W",
+    "--width",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="W",
     help="Also show how many labels an interval of ±W needs, e.g. 0.05 for a share.",
-)  # fmt: skip
+)
 @click.option("--markdown", type=options.FILE, metavar="FILE", help="Write the result as Markdown.")
 @options.results
 @options.output()
@@ -48,10 +55,10 @@ def command(  # noqa: PLR0913 - an argument for each option
 ) -> Exit:
     """Compare the judge of RUN with people, and correct for it.
 
-    Corrects the means and differences of a run. LABELS is a sheet from `karat label RUN --sample N` with its scores
-    filled in. Each person fills in their own sheet; a sheet may be passed more than once. Scores are saved in the run
-    folder; without LABELS the saved ones are used. With --corrected, `karat report` shows the corrected numbers and
-    `karat gate` decides on them.
+    Corrects the means and differences of a run. LABELS is a sheet from `karat label RUN --sample N`
+    with its scores filled in. Each person fills in their own sheet; a sheet may be passed more than
+    once. Scores are saved in the run folder; without LABELS the saved ones are used. With
+    --corrected, `karat report` shows the corrected numbers and `karat gate` decides on them.
     """
     import msgspec
 
@@ -68,13 +75,21 @@ def command(  # noqa: PLR0913 - an argument for each option
     if labels is not None:
         output.say(*_keep(folder, summary, labels, who))
     calibration = calibrated(
-        folder, summary, draw=draw, target="answers" if target == "answers" else "questions", half_width=width
+        folder,
+        summary,
+        draw=draw,
+        target="answers" if target == "answers" else "questions",
+        half_width=width,
     )
-    document = calibrated_document(calibration, name=f"{summary.name} {summary.run}: judge and people")
+    document = calibrated_document(
+        calibration, name=f"{summary.name} {summary.run}: judge and people"
+    )
     if markdown is not None:
         save({markdown.name: render_markdown(document)}, markdown, option="--markdown")
     text = render_terminal(document)
-    output.result(text, {"format": OUTPUT_FORMAT, "run": summary.run, **msgspec.to_builtins(calibration)})
+    output.result(
+        text, {"format": OUTPUT_FORMAT, "run": summary.run, **msgspec.to_builtins(calibration)}
+    )
     return Exit.DONE
 
 
@@ -97,15 +112,22 @@ def _keep(run: RunFolder, summary: Summary, labels: Path, who: str | None) -> li
     scores, left_out = read_sheet(labels, kept, summary.metrics, who=name)
     before = [kept.scores.get(row.draw, {}).get(row.trial, {}).get(name, {}) for row in scores]
     new = [row for row, old in zip(scores, before, strict=True) if {**old, **row.scores} != old]
-    changed = sum(bool(old) and {**row.scores, **old} != {**old, **row.scores}
-                  for row, old in zip(scores, before, strict=True))  # fmt: skip
+    changed = sum(
+        bool(old) and {**row.scores, **old} != {**old, **row.scores}
+        for row, old in zip(scores, before, strict=True)
+    )
     if new:
         add_calibration(run, new)
     lines = [
-        f"{plural(len(new), 'labelled answer')} by '{name}' saved, {len(scores) - len(new)} saved before",
+        (
+            f"{plural(len(new), 'labelled answer')} by '{name}' saved, {len(scores) - len(new)} "
+            f"saved before"
+        ),
         *left_out,
     ]
     if changed:
-        lines.append(f"warning: {plural(changed, 'answer')} had other scores by '{name}', which these replace; "
-                     "another person's sheet needs --who NAME")  # fmt: skip
+        lines.append(
+            f"warning: {plural(changed, 'answer')} had other scores by '{name}', which these "
+            f"replace; another person's sheet needs --who NAME"
+        )
     return lines

@@ -20,7 +20,9 @@ _OLD_NAMES = {"datasets": "kinds", "reports": "exports"}
 
 
 class _Family(click.ParamType[str]):
-    """A family of plug-ins, or one that a kind of dataset adds; kinds are slow to load, so only when needed."""
+    """A family of plug-ins, or one that a kind of dataset adds; kinds are slow to load, so only
+    when needed.
+    """
 
     name = "family"
 

@@ -15,7 +15,11 @@ PLACE = ("look", 10)  # in `karat --help`
 
 @click.command("report", cls=WithFlags)
 @options.run_argument
-@click.option("--to", metavar="NAME", help="terminal (default), html, json, csv, …; `karat list reports` shows all.")
+@click.option(
+    "--to",
+    metavar="NAME",
+    help="terminal (default), html, json, csv, …; `karat list reports` shows all.",
+)
 @options.out
 @options.gathered("shown", options.Reported)
 @options.results
@@ -30,9 +34,9 @@ def command(
 ) -> Exit:
     """Write a report of RUN, which may still be running.
 
-    RUN is a run folder, the beginning of its name or id, or `latest`. The first lines say which condition is better
-    than which; --full shows every section. With --json and without --to, the report is json. Changes nothing in the
-    run folder.
+    RUN is a run folder, the beginning of its name or id, or `latest`. The first lines say which
+    condition is better than which; --full shows every section. With --json and without --to, the
+    report is json. Changes nothing in the run folder.
     """
     from karat import api
     from karat.analysis.cached import summarize_cached
@@ -44,10 +48,13 @@ def command(
     folder = api.open(run, results=results)
     name = to or ("json" if output.as_json else "terminal")
     if shown.full and name != "terminal":
-        raise BadOption("--full", f"is for the terminal; the report {name} always has every section")
+        raise BadOption(
+            "--full", f"is for the terminal; the report {name} always has every section"
+        )
     if shown.corrected and not getattr(reporting.check(name, folder), "shows_corrected", False):
         raise BadOption(
-            "--corrected", f"the report {name} has no corrected numbers: use terminal, html, markdown or json"
+            "--corrected",
+            f"the report {name} has no corrected numbers: use terminal, html, markdown or json",
         )
     asked = {**shown.asked, **({"full": True} if shown.full else {})}
     reporting.check(name, folder, asked)

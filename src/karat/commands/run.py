@@ -17,24 +17,33 @@ class _How(options.Options):
     """How to run the experiment."""
 
     resume: str | None = options.option(
-        "--resume", metavar="RUN", help="Continue a run: ask only what is unanswered, score only what is unscored."
+        "--resume",
+        metavar="RUN",
+        help="Continue a run: ask only what is unanswered, score only what is unscored.",
     )
     retry_failed: bool = options.option(
-        "--retry-failed", is_flag=True, help="With --resume: also retry the trials that failed because of the agent."
+        "--retry-failed",
+        is_flag=True,
+        help="With --resume: also retry the trials that failed because of the agent.",
     )
     keep_workspaces: bool = options.option(
-        "--keep-workspaces", is_flag=True, help="Keep every workspace as its trial left it, in the run folder."
+        "--keep-workspaces",
+        is_flag=True,
+        help="Keep every workspace as its trial left it, in the run folder.",
     )
     executor: str | None = options.option(
         "--executor",
         type=click.Choice(["local", "ray"]),
-        help="Run the trials in this process or on a Ray cluster; default: `execution.executor` in the file.",
+        help=(
+            "Run the trials in this process or on a Ray cluster; default: `execution.executor` in "
+            "the file."
+        ),
     )
     address: str | None = options.option(
         "--address",
         metavar="HOST:PORT",
-        help="The Ray cluster; implies --executor ray. Default: `execution.ray.address` in the file, else a cluster "
-        "on this machine for this run only.",
+        help="The Ray cluster; implies --executor ray. Default: `execution.ray.address` in the "
+        "file, else a cluster on this machine for this run only.",
     )
 
 
@@ -46,7 +55,12 @@ class _How(options.Options):
 @options.results
 @options.output(events=True)
 def command(
-    source: options.File, chosen: options.Chosen, how: _How, allow_code: bool, results: Path, output: Output
+    source: options.File,
+    chosen: options.Chosen,
+    how: _How,
+    allow_code: bool,
+    results: Path,
+    output: Output,
 ) -> Exit:
     """Run the experiment in FILE.
 
@@ -75,7 +89,9 @@ def command(
         if not how.address:
             raise BadOption("--address", "is empty; want HOST:PORT or auto")
         if executor != "ray":
-            raise BadOption("--address", "is for a Ray cluster: leave it out, or use --executor ray")
+            raise BadOption(
+                "--address", "is for a Ray cluster: leave it out, or use --executor ray"
+            )
         source.settings = (*source.settings, f"execution.ray.address={how.address}")
     with aside():
         experiment = source.load()
@@ -83,10 +99,16 @@ def command(
     with following(output, Redactor(experiment.secrets)) as status:
         outcome = run_in_own_loop(
             api.carry_out(
-                experiment, results=results, resume=how.resume, retry_failed=how.retry_failed,
-                selection=chosen.as_selection(), status=status, handle_signals=True,
+                experiment,
+                results=results,
+                resume=how.resume,
+                retry_failed=how.retry_failed,
+                selection=chosen.as_selection(),
+                status=status,
+                handle_signals=True,
             )
-        )  # fmt: skip
-    del status, experiment  # of a large run, the dataset and the running sums; the summary needs the room
+        )
+    # of a large run, the dataset and the running sums; the summary needs the room
+    del status, experiment
     gc.collect()
     return show_outcome(outcome, output, again=(source, chosen), allow_code=allow_code)

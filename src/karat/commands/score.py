@@ -20,12 +20,18 @@ _ANSWERS = "answers"  # --kind of a file with one answer per row
 
 @cache
 def _kinds() -> tuple[dict[str, str], dict[str, click.Command]]:
-    """Kinds of dataset that --kind accepts → what a row of their answer files holds; and the kinds' commands."""
+    """Kinds of dataset that --kind accepts → what a row of their answer files holds; and the kinds'
+    commands.
+    """
     from karat import kinds, plugins
 
     every = kinds.installed()
-    rows = {name: kind.answer_file.rows for name, kind in every.items() if kind.answer_file is not None}
-    return rows, {name: plugins.load(at) for kind in every.values() for name, at in kind.commands.items()}
+    rows = {
+        name: kind.answer_file.rows for name, kind in every.items() if kind.answer_file is not None
+    }
+    return rows, {
+        name: plugins.load(at) for kind in every.values() for name, at in kind.commands.items()
+    }
 
 
 class _Score(click.Command):
@@ -33,7 +39,10 @@ class _Score(click.Command):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         rows, commands = _kinds()
-        contents = [f"{_ANSWERS}: one answer per row", *(f"{name}: {text}" for name, text in rows.items())]
+        contents = [
+            f"{_ANSWERS}: one answer per row",
+            *(f"{name}: {text}" for name, text in rows.items()),
+        ]
         contents += [f"{name}: {command.short_help}" for name, command in commands.items()]
         kind = click.Option(
             ["--kind"],
@@ -44,7 +53,12 @@ class _Score(click.Command):
         )
         own = super().get_params(ctx)
         at = [param.name for param in own].index("results")
-        return [*own[:at], kind, *(param for command in commands.values() for param in command.params), *own[at:]]
+        return [
+            *own[:at],
+            kind,
+            *(param for command in commands.values() for param in command.params),
+            *own[at:],
+        ]
 
 
 @click.command("score", cls=_Score)
@@ -69,7 +83,8 @@ def command(
     RUN: --judge and --scorer score every answer; without them, the run's own scorers add the scores
     that are missing. New scores are added to the old ones, and reports show the newest. ANSWERS: a
     file (JSONL, CSV, JSON, Parquet) with the columns `id` and `answer` and, optionally, `condition`
-    and `repetition`; it becomes a run of its own. Without --dataset each row also holds its question
+    and `repetition`; it becomes a run of its own. Without --dataset each row also holds its
+    question
     and golden answer: --question, --golden and --answer name the columns. Other files need --kind:
     see docs/how-to/prepare-conversations.md (a turn without a row counts as wrong),
     docs/how-to/run-human-studies.md and docs/explanation/replication.md.
@@ -80,9 +95,16 @@ def command(
             other.callback(path=Path(target), output=output, **values)
             return Exit.DONE
         source = click.get_current_context().get_parameter_source
-        flags = [param.opts[0] for param in other.params if source(str(param.name)) is not ParameterSource.DEFAULT]
+        flags = [
+            param.opts[0]
+            for param in other.params
+            if source(str(param.name)) is not ParameterSource.DEFAULT
+        ]
         if flags:
-            raise BadOption(", ".join(flags), f"is for --kind {name} only; scores of answers are saved in their run")
+            raise BadOption(
+                ", ".join(flags),
+                f"is for --kind {name} only; scores of answers are saved in their run",
+            )
     from karat.cli import answer_files, run_footer, scoring
     from karat.journal import RUN_FILES
 
@@ -94,5 +116,10 @@ def command(
         left_out = []
         outcome = scoring.score_run(target, wanted, answers, results, output)
     return run_footer.show_outcome(
-        outcome, output, scorings=shown.scorings, warnings=left_out, allow_code=shown.code, right=shown.right
+        outcome,
+        output,
+        scorings=shown.scorings,
+        warnings=left_out,
+        allow_code=shown.code,
+        right=shown.right,
     )

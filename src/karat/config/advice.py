@@ -1,4 +1,6 @@
-"""Warnings about an experiment: settings that are allowed but probably not intended, before any cost."""
+"""Warnings about an experiment: settings that are allowed but probably not intended, before any
+cost.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,13 @@ from karat.errors import BadOption
 from karat.models import key_variable, parse_model
 from karat.records import Cassettes, Condition, McpServer
 
-_FAMILIES = {"o": "gpt", "chatgpt": "gpt", "codex": "gpt", "gemma": "gemini", "codestral": "mistral"}
+_FAMILIES = {
+    "o": "gpt",
+    "chatgpt": "gpt",
+    "codex": "gpt",
+    "gemma": "gemini",
+    "codestral": "mistral",
+}
 """Names that do not begin as those of their relatives do."""
 
 _FIRST_WORD = re.compile(r"[a-z]+")
@@ -37,23 +45,32 @@ def advise(
                 reading.warn((*place, "preset"), warning)
         elif warning := prompt_advice(reading.folder, condition.prompt):
             in_file = (
-                ("system_prompt", "file") if isinstance(condition.system_prompt, PromptFile) else ("system_prompt",)
+                ("system_prompt", "file")
+                if isinstance(condition.system_prompt, PromptFile)
+                else ("system_prompt",)
             )
-            reading.warn((*place, *(in_file if condition.prompt_file is None else ("prompt_file",))), warning)
+            reading.warn(
+                (*place, *(in_file if condition.prompt_file is None else ("prompt_file",))), warning
+            )
     used = {server.name: server for condition in conditions for server in condition.mcp_servers}
     for name in file.mcp_servers:
         if name not in used:
             reading.warn(("mcp_servers", name), "no condition uses it")
     for name, server in used.items():
         if server.type == "sse":
-            message = "SSE is no longer part of the protocol; offer the server over streamable HTTP (`type: http`)"
+            message = (
+                "SSE is no longer part of the protocol; offer the server over streamable HTTP "
+                "(`type: http`)"
+            )
             reading.warn(("mcp_servers", name, "type"), message)
     if getattr(file.agent.plugin, "connects_itself", False):
         _advise_on_proxies(reading, file.agent.type, used, cassettes)
     if not scorers:
         reading.warn(("scorers",), "there are none: answers are kept, but nothing is scored")
     agents = {model for condition in conditions for model in models_of(condition.agent.options)}
-    _advise_on_limits(reading, file, agents.union(*(models_of(scorer.options) for _, scorer in scorers)))
+    _advise_on_limits(
+        reading, file, agents.union(*(models_of(scorer.options) for _, scorer in scorers))
+    )
     for where, scorer in scorers:
         for key, message in judge_advice(scorer.options, agents):
             reading.warn((*where, key), message)
@@ -67,7 +84,10 @@ def _advise_on_limits(reading: Reading, file: ExperimentFile, asked: Iterable[st
             known.add(parse_model(name).limited_as)
     for name in file.limits:
         if parse_model(name).limited_as not in known:
-            reading.warn(("limits", name), "no agent `chat` and no judge here asks this model, so it limits nothing")
+            reading.warn(
+                ("limits", name),
+                "no agent `chat` and no judge here asks this model, so it limits nothing",
+            )
 
 
 def _advise_on_proxies(
@@ -77,17 +97,27 @@ def _advise_on_proxies(
     itself = f"the agent '{agent}' connects to its MCP servers by itself"
     if cassettes is not None and cassettes.mode == "replay":
         if used:
-            message = f"{itself}; a replay answers its requests, but sends no notifications and no requests of a server"
+            message = (
+                f"{itself}; a replay answers its requests, but sends no notifications and no "
+                f"requests of a server"
+            )
             reading.warn(("mcp", "replay"), message)
         return
     for name, server in sorted(used.items()):
         if server.scope == "run" or server.protocol != "auto" or server.auth is not None:
-            key = "scope" if server.scope == "run" else "auth" if server.auth is not None else "protocol"
+            key = (
+                "scope"
+                if server.scope == "run"
+                else "auth"
+                if server.auth is not None
+                else "protocol"
+            )
             value = f"`{key}`" if key == "auth" else f"`{key}: {getattr(server, key)}`"
             message = (
                 f"{itself}, and reaches a server with {value} through a proxy that passes on "
-                "tools, resources and prompts, over protocol 2025-11-25 or older: no notifications, and no requests "
-                f"of the server. Without `{key}` it sees all of the server"
+                f"tools, resources and prompts, over protocol 2025-11-25 or older: no "
+                f"notifications, and no requests of the server. Without `{key}` it sees all of "
+                f"the server"
             )
             reading.warn(("mcp_servers", name, key), message)
 
@@ -117,28 +147,40 @@ def judge_advice(options: Mapping[str, Any], agents: Collection[str]) -> list[tu
     """Key and warning, for a scorer's options. `agents`: the models whose answers it scores."""
     advice = []
     if options.get("temperature"):
-        advice.append(("temperature", "above 0 the judge scores one answer differently from call to call"))
+        advice.append(
+            ("temperature", "above 0 the judge scores one answer differently from call to call")
+        )
     own = {_bare(model) for model in agents}
     families = {family(model) for model in agents}
     for model in models_of(options):
         key = "model" if options.get("model") == model else "judges"
         whose = "is" if key == "model" else f"'{model}' is"
         if _bare(model) in own:
-            advice.append((key, f"{whose} the agent's own model, and models tend to prefer their own answers"))
+            advice.append(
+                (key, f"{whose} the agent's own model, and models tend to prefer their own answers")
+            )
         elif family(model) in families:
             relatives = f"{whose} of the agent's family of models ({family(model)})"
-            advice.append((key, f"{relatives}, and models tend to prefer answers of their relatives"))
+            advice.append(
+                (key, f"{relatives}, and models tend to prefer answers of their relatives")
+            )
     return advice
 
 
 def family(model: str) -> str:
     """The first word of a model's name, shared by its family.
 
-    >>> family("anthropic:claude-opus-4-5"), family("openai/o3"), family("groq:meta-llama/Llama-3-8b")
+    >>> (
+    ...     family("anthropic:claude-opus-4-5"),
+    ...     family("openai/o3"),
+    ...     family("groq:meta-llama/Llama-3-8b"),
+    ... )
     ('claude', 'gpt', 'llama')
     """
     name = _bare(model).rpartition("/")[2].lower()
-    word = _FIRST_WORD.match(name.removeprefix("meta-").removeprefix("us.anthropic.").removeprefix("anthropic."))
+    word = _FIRST_WORD.match(
+        name.removeprefix("meta-").removeprefix("us.anthropic.").removeprefix("anthropic.")
+    )
     first = word[0] if word is not None else name
     return _FAMILIES.get(first, first)
 

@@ -1,4 +1,6 @@
-"""Skills, plug-ins, instructions, workspaces and tools of a condition, as named in the experiment file."""
+"""Skills, plug-ins, instructions, workspaces and tools of a condition, as named in the experiment
+file.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ def _skill_folder(name: object, info: ValidationInfo) -> ContextPart:
 def _instructions(name: object, info: ValidationInfo) -> ContextPart:
     path = _context_path(name, info)
     try:
-        return ContextPart(name=path.name, path=path, digest=read_file(path, at_most=LARGEST_INSTRUCTIONS))
+        return ContextPart(
+            name=path.name, path=path, digest=read_file(path, at_most=LARGEST_INSTRUCTIONS)
+        )
     except OSError as error:
         raise ValueError(
             f"'{name}' cannot be read: {unreadable(error)}; paths start at the experiment's folder"
@@ -67,18 +71,27 @@ def names_differ(parts: list[ContextPart]) -> list[ContextPart]:
     """Raises ValidationError if two have the same name, since agents know them by name."""
     names = [part.name for part in parts]
     if twice := [at for at, name in enumerate(names) if name in names[:at]]:
-        raise refusal(Problem((at,), f"is a second one called '{names[at]}'; rename its folder") for at in twice)
+        raise refusal(
+            Problem((at,), f"is a second one called '{names[at]}'; rename its folder")
+            for at in twice
+        )
     return parts
 
 
 def is_taken(value: object, info: ValidationInfo) -> object:
-    """Rejects parts that the experiment's agent does not support: the condition would not match its definition."""
+    """Rejects parts that the experiment's agent does not support: the condition would not match its
+    definition.
+    """
     agent = reading_of(info).agent
     key = str(info.field_name)
     if agent is None or not value:
         return value
     if key not in getattr(agent.plugin, "context", ()):
-        able = [name for name, plugin in plugins.installed("agents") if key in getattr(plugin, "context", ())]
+        able = [
+            name
+            for name, plugin in plugins.installed("agents")
+            if key in getattr(plugin, "context", ())
+        ]
         remedy = f"; these do: {', '.join(sorted(able))}" if able else ""
         raise ValueError(f"the agent '{agent.type}' takes no {key}{remedy}")
     if (check := getattr(agent.plugin, "check_context", None)) is not None:

@@ -1,4 +1,5 @@
-"""Everything an answer depends on, in 32 hex digits: secrets as `${NAME}`, options only if they are not the default.
+"""Everything an answer depends on, in 32 hex digits: secrets as `${NAME}`, options only if they are
+not the default.
 
 So a new option, or a default written out, does not change a digest.
 """
@@ -31,7 +32,9 @@ def agent_digest(kind: str, plugin: type[Any], options: Mapping[str, Any]) -> st
     telling = {
         name: value
         for name, value in options.items()
-        if name not in indifferent and not isinstance(value, Path) and value != defaults.get(name, missing)
+        if name not in indifferent
+        and not isinstance(value, Path)
+        and value != defaults.get(name, missing)
     }
     return _digest({"type": kind, "options": telling})
 
@@ -39,15 +42,23 @@ def agent_digest(kind: str, plugin: type[Any], options: Mapping[str, Any]) -> st
 def server_digest(definition: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
     """Over the definition, including the name: agents see it in the names of tools."""
     telling = {
-        key: value for key, value in definition.items() if key not in _PATIENCE and value != defaults.get(key, None)
+        key: value
+        for key, value in definition.items()
+        if key not in _PATIENCE and value != defaults.get(key, None)
     }
     return _digest(telling)
 
 
 def condition_digest(
-    prompt: str | None, servers: list[str], gate: Gate, context: Context, elicit: Elicit | None = None
+    prompt: str | None,
+    servers: list[str],
+    gate: Gate,
+    context: Context,
+    elicit: Elicit | None = None,
 ) -> str:
-    """Over the prompt, the digests of the servers in their order, the gates, and everything else that is set."""
+    """Over the prompt, the digests of the servers in their order, the gates, and everything else
+    that is set.
+    """
     parts: dict[str, object] = {"system_prompt": prompt, "mcp_servers": servers, "gates": gate}
     if elicit is not None:
         parts["elicit"] = elicit

@@ -1,4 +1,5 @@
-"""`${NAME}` in any text value is the environment variable's value; `$${NAME}` is the text `${NAME}`.
+"""`${NAME}` in any text value is the environment variable's value; `$${NAME}` is the text
+`${NAME}`.
 
 Inserted text is not expanded again. Numbers from variables are text,
 and numeric settings accept them.
@@ -45,7 +46,10 @@ def expand(root: Node, env: Mapping[str, str]) -> list[Fault]:
                 unset.setdefault(name, []).append(place)
             else:
                 shown = f"${{{name}}}"
-                message = "is not an environment variable (letters, digits and _); for the text itself write"
+                message = (
+                    "is not an environment variable (letters, digits and _); for the text itself "
+                    "write"
+                )
                 faults.append(fault_at(root, place, f"{shown} {message} ${shown}"))
         node.template = node.value
         node.variables = tuple(variables)
@@ -55,7 +59,10 @@ def expand(root: Node, env: Mapping[str, str]) -> list[Fault]:
     for name, (place, *others) in unset.items():
         also = f" (wanted also at {', '.join(dotted(other) for other in others)})" if others else ""
         near = did_you_mean(name, env, listing=False)
-        message = f"the environment variable {name} is not set{near}{also}; set it, or name a file with --env-file"
+        message = (
+            f"the environment variable {name} is not set{near}{also}; set it, or name a file with "
+            f"--env-file"
+        )
         faults.append(fault_at(root, place, message))
     return faults
 
@@ -80,7 +87,9 @@ def read_env_file(path: Path) -> tuple[dict[str, str], list[Fault]]:
         name, equals, value = entry.removeprefix("export ").partition("=")
         if not equals or not is_variable(name.strip()):
             # Never shown: an invalid line may contain a secret.
-            faults.append(Fault(place=f"--env-file {path}", message="must be NAME=value", line=number))
+            faults.append(
+                Fault(place=f"--env-file {path}", message="must be NAME=value", line=number)
+            )
             continue
         values[name.strip()] = _unquoted(value.strip())
     return values, faults
@@ -89,5 +98,9 @@ def read_env_file(path: Path) -> tuple[dict[str, str], list[Fault]]:
 def _unquoted(value: str) -> str:
     if len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"":
         inner = value[1:-1]
-        return inner.replace("\\n", "\n").replace('\\"', '"').replace("\\\\", "\\") if value[0] == '"' else inner
+        return (
+            inner.replace("\\n", "\n").replace('\\"', '"').replace("\\\\", "\\")
+            if value[0] == '"'
+            else inner
+        )
     return re.split(r"\s#", value, maxsplit=1)[0].rstrip()

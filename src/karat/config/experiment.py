@@ -65,7 +65,12 @@ class Experiment:
     at `folder`. `${NAME}` is taken from `env`, the process's environment unless given. Raises
     BadExperiment with every fault at once.
 
-    >>> Experiment(dataset={"path": "gone.jsonl"}, agent={"type": "floor"}, conditions={"a": {}}, scorers=[])
+    >>> Experiment(
+    ...     dataset={"path": "gone.jsonl"},
+    ...     agent={"type": "floor"},
+    ...     conditions={"a": {}},
+    ...     scorers=[],
+    ... )
     Traceback (most recent call last):
     karat.errors.BadExperiment: experiment: 1 fault
       dataset.path: there is no file 'gone.jsonl' in the working directory
@@ -94,13 +99,20 @@ class Experiment:
     warnings: tuple[str, ...]
     rehearsed: bool  # whether its models are scripts on this machine
 
-    def __init__(self, *, folder: Path | str | None = None, env: Mapping[str, str] | None = None, **keys: Any) -> None:
+    def __init__(
+        self, *, folder: Path | str | None = None, env: Mapping[str, str] | None = None, **keys: Any
+    ) -> None:
         import yaml
 
         root = from_python({key: value for key, value in keys.items() if value is not None})
         text = yaml.safe_dump(printable(keys), sort_keys=False, allow_unicode=True)
         where = Path(folder).absolute() if folder is not None else Path.cwd()
-        _fill(self, root, _Source(path=None, folder=where, text=text), os.environ if env is None else env)
+        _fill(
+            self,
+            root,
+            _Source(path=None, folder=where, text=text),
+            os.environ if env is None else env,
+        )
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"an experiment does not change: make another one to set '{name}'")
@@ -120,7 +132,9 @@ class Experiment:
             return path
 
         def part(original: ContextPart) -> ContextPart:
-            return msgspec.structs.replace(original, path=places.get(original.path) or place(original.path))
+            return msgspec.structs.replace(
+                original, path=places.get(original.path) or place(original.path)
+            )
 
         moved = copy.copy(self)
         conditions = []
@@ -129,15 +143,24 @@ class Experiment:
                 condition.context,
                 skills=tuple(map(part, condition.context.skills)),
                 plugins=tuple(map(part, condition.context.plugins)),
-                instructions=part(condition.context.instructions) if condition.context.instructions else None,
-                workspace=part(condition.context.workspace) if condition.context.workspace else None,
+                instructions=part(condition.context.instructions)
+                if condition.context.instructions
+                else None,
+                workspace=part(condition.context.workspace)
+                if condition.context.workspace
+                else None,
             )
             conditions.append(msgspec.structs.replace(condition, context=context))
         cassettes = self.cassettes
         if cassettes is not None:
             folder = places.get(cassettes.folder) or place(cassettes.folder)
             cassettes = msgspec.structs.replace(cassettes, folder=folder)
-        changed = {"folder": place(self.folder), "conditions": tuple(conditions), "cassettes": cassettes, "env": env}
+        changed = {
+            "folder": place(self.folder),
+            "conditions": tuple(conditions),
+            "cassettes": cassettes,
+            "env": env,
+        }
         for field, value in changed.items():
             object.__setattr__(moved, field, value)
         return moved
@@ -145,7 +168,8 @@ class Experiment:
     def load_dataset(self, commit: str | None = None) -> Dataset:
         """The samples. Raises BadDataset with every fault of the file at once.
 
-        `commit`: which one to read for a Hugging Face dataset with no revision in its path; None: the newest.
+        `commit`: which one to read for a Hugging Face dataset with no revision in its path; None:
+        the newest.
         """
         plugin = plugins.find("kinds", self.kind, folder=self.folder)
         path = self.dataset.path if commit is None else at_commit(self.dataset.path, commit)
@@ -160,7 +184,9 @@ class Experiment:
         return loaded
 
     def with_dataset(self, commit: str | None = None) -> tuple[Experiment, Dataset]:
-        """The dataset as `load_dataset` gives it, and the experiment with its default scorer if none is named."""
+        """The dataset as `load_dataset` gives it, and the experiment with its default scorer if
+        none is named.
+        """
         dataset = self.load_dataset(commit)
         wanted = kinds.of(self.kind).own_scorer(dataset)
         if wanted is None or self.resolved["scorers"].source != "default":
@@ -215,7 +241,8 @@ class _Source(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-_DESCRIPTOR = re.compile(r"/dev/(stdin|fd/[0-9]+)\Z|/proc/self/fd/[0-9]+\Z")  # of this process: `karat check <(…)`
+# of this process: `karat check <(…)`
+_DESCRIPTOR = re.compile(r"/dev/(stdin|fd/[0-9]+)\Z|/proc/self/fd/[0-9]+\Z")
 
 
 def _read(path: Path) -> tuple[bytes, list[Fault]]:
@@ -227,7 +254,9 @@ def _read(path: Path) -> tuple[bytes, list[Fault]]:
         message = f"there is no such file{near}; `karat init golden` writes one to begin with"
     except IsADirectoryError:
         inside = sorted(other.name for other in path.glob("*.y*ml"))
-        message = "is a folder; name the experiment file in it" + (f", e.g. {path / inside[0]}" if inside else "")
+        message = "is a folder; name the experiment file in it" + (
+            f", e.g. {path / inside[0]}" if inside else ""
+        )
     except (OSError, ValueError) as error:
         message = f"cannot be read: {unreadable(error)}"
     return b"", [Fault(place="file", message=message)]
@@ -260,9 +289,16 @@ def _fill(
         ordered = sorted(dict.fromkeys(faults), key=lambda fault: fault.line or 0)
         raise BadExperiment(
             named,
-            [Fault(place=one.place, message=hidden(one.message), line=one.line, column=one.column) for one in ordered],
+            [
+                Fault(
+                    place=one.place, message=hidden(one.message), line=one.line, column=one.column
+                )
+                for one in ordered
+            ],
         )
-    values = _Builder(reading, file).values(source.path.stem if source.path is not None else "experiment")
+    values = _Builder(reading, file).values(
+        source.path.stem if source.path is not None else "experiment"
+    )
     masked = Redactor(values["secrets"])
     every_warning = dict.fromkeys([*warnings, *reading.secrets.warnings, *reading.warnings])
     values |= {
@@ -283,7 +319,8 @@ def _validated(reading: Reading, faults: list[Fault]) -> ExperimentFile | None:
     """The file's values, checked; None, with the faults added, if something is wrong."""
     root = reading.root
     kind = root.get("agent", "type")
-    lenient = kind is not None and kind.value == "claude_code_sdk"  # a k-eval file: unknown keys are warnings
+    # a k-eval file: unknown keys are warnings
+    lenient = kind is not None and kind.value == "claude_code_sdk"
     execution = root.get("execution") or root
     if lenient and execution.keys() & {"num_samples", "num_repetitions"} == {"num_samples"}:
         message = "is read as `num_repetitions`, the name that k-eval gave it later"
@@ -325,12 +362,21 @@ class _Builder:
         agent = self._agent(file.agent, shown)
         servers = {name: self._server(name, server) for name, server in file.mcp_servers.items()}
         conditions = tuple(
-            self._condition(position, name, agent, shown, servers) for position, name in enumerate(file.conditions)
+            self._condition(position, name, agent, shown, servers)
+            for position, name in enumerate(file.conditions)
         )
         scorers = self._scorers()
-        specs = [ScorerSpec(type=scorer.type, name=scorer.name, options=scorer.options) for _, scorer in scorers]
-        named = [*(condition.agent.options for condition in conditions), *(spec.options for spec in specs)]
-        secrets = reading.secrets.values() | keys_of((model for one in named for model in models_of(one)), reading.env)
+        specs = [
+            ScorerSpec(type=scorer.type, name=scorer.name, options=scorer.options)
+            for _, scorer in scorers
+        ]
+        named = [
+            *(condition.agent.options for condition in conditions),
+            *(spec.options for spec in specs),
+        ]
+        secrets = reading.secrets.values() | keys_of(
+            (model for one in named for model in models_of(one)), reading.env
+        )
         name = file.name or default_name
         mcp = file.mcp.record or file.mcp.replay
         mode: Literal["record", "replay"] = "record" if file.mcp.record else "replay"
@@ -355,7 +401,9 @@ class _Builder:
 
     def _agent(self, part: Plugged, shown: JsonObject) -> AgentSpec:
         return AgentSpec(
-            type=part.type, options=part.options, digest=digests.agent_digest(part.type, part.plugin, shown)
+            type=part.type,
+            options=part.options,
+            digest=digests.agent_digest(part.type, part.plugin, shown),
         )
 
     def _server(self, name: str, model: StdioServer | RemoteServer) -> McpServer:
@@ -365,7 +413,9 @@ class _Builder:
             settings["auth"] = None if auth is None else auth.model_dump(exclude_none=True)
         shown = self._reading.shown(settings, self._root.get("mcp_servers", name))
         self._shown["mcp_servers"][name] = shown
-        defaults = {key: field.default for key, field in type(model).model_fields.items() if key != "type"}
+        defaults = {
+            key: field.default for key, field in type(model).model_fields.items() if key != "type"
+        }
         digest = digests.server_digest({"name": name, **shown}, defaults)
         settings["args"] = tuple(settings.get("args", ()))
         if auth is not None:
@@ -373,7 +423,9 @@ class _Builder:
                 type=auth.type,
                 issuer=auth.issuer,
                 client_id=auth.client_id or "",
-                secret=self._reading.env.get(auth.client_secret_env or auth.private_key_env or "", ""),
+                secret=self._reading.env.get(
+                    auth.client_secret_env or auth.private_key_env or "", ""
+                ),
                 algorithm=auth.algorithm,
                 token_endpoint_auth_method=auth.token_endpoint_auth_method,
                 scopes=tuple(auth.scopes),
@@ -381,12 +433,19 @@ class _Builder:
         return McpServer(name=name, digest=digest, **settings)
 
     def _condition(
-        self, position: int, name: str, agent: AgentSpec, agent_shown: JsonObject, servers: dict[str, McpServer]
+        self,
+        position: int,
+        name: str,
+        agent: AgentSpec,
+        agent_shown: JsonObject,
+        servers: dict[str, McpServer],
     ) -> Condition:
         model = self._file.conditions[name]
         node = self._root.get("conditions", name)
         prompt = model.prompt
-        fields = model.model_dump(exclude={"agent", "prompt_file", "preset", "system_prompt", "elicit", *CONTEXT_KEYS})
+        fields = model.model_dump(
+            exclude={"agent", "prompt_file", "preset", "system_prompt", "elicit", *CONTEXT_KEYS}
+        )
         shown: JsonObject = self._reading.shown({"system_prompt": prompt, **fields}, node)
         if isinstance(prompt, PromptText):
             shown["system_prompt"] = prompt.text
@@ -397,10 +456,14 @@ class _Builder:
             own = self._root.get("conditions", name, "agent")
             # A value shows its source text: the condition's if it has one, else the experiment's.
             mine = self._reading.shown(model.agent.options, own)
-            both = {key: mine[key] if key in model.agent.given else agent_shown[key] for key in mine}
+            both = {
+                key: mine[key] if key in model.agent.given else agent_shown[key] for key in mine
+            }
             agent = self._agent(model.agent, both)
             if model.agent.given:
-                shown["agent"] = {key: value for key, value in both.items() if key in model.agent.given}
+                shown["agent"] = {
+                    key: value for key, value in both.items() if key in model.agent.given
+                }
         self._shown["conditions"][name] = shown
         chosen = tuple(servers[server] for server in model.mcp_servers)
         context = Context(
@@ -414,13 +477,18 @@ class _Builder:
         if model.elicit is not None:
             shown["elicit"] = msgspec.to_builtins(model.elicit)
         gate = Gate(
-            require_mcp_tool_use=model.require_mcp_tool_use, require_mcp_tool_success=model.require_mcp_tool_success
+            require_mcp_tool_use=model.require_mcp_tool_use,
+            require_mcp_tool_success=model.require_mcp_tool_success,
         )
         return Condition(
             name=name,
             position=position,
             digest=digests.condition_digest(
-                shown["system_prompt"], [server.digest for server in chosen], gate, context, model.elicit
+                shown["system_prompt"],
+                [server.digest for server in chosen],
+                gate,
+                context,
+                model.elicit,
             ),
             agent=agent,
             system_prompt=prompt.text if isinstance(prompt, PromptText) else prompt,
@@ -431,7 +499,9 @@ class _Builder:
         )
 
     def _scorers(self) -> list[tuple[Place, Plugged]]:
-        """The judge, then the listed scorers, each with its place; without any, the dataset kind's default."""
+        """The judge, then the listed scorers, each with its place; without any, the dataset kind's
+        default.
+        """
         file = self._file
         kind = self._file.dataset.kind.plugin
         scorers: list[tuple[Place, Plugged]] = []
@@ -440,9 +510,13 @@ class _Builder:
             scorers.append(((), _default_scorer(default, self._reading.folder)))
         if file.judge is not None:
             scorers.append((("judge",), file.judge))
-        return scorers + [(("scorers", at, *scorer.place), scorer) for at, scorer in enumerate(file.scorers or [])]
+        return scorers + [
+            (("scorers", at, *scorer.place), scorer) for at, scorer in enumerate(file.scorers or [])
+        ]
 
-    def _resolved(self, name: str, agent: JsonObject, scorers: Sequence[tuple[Place, Plugged]]) -> dict[str, Choice]:
+    def _resolved(
+        self, name: str, agent: JsonObject, scorers: Sequence[tuple[Place, Plugged]]
+    ) -> dict[str, Choice]:
         """Dotted key → value and source, secrets as ${NAME}."""
         file = self._file
         reading = self._reading
@@ -459,7 +533,9 @@ class _Builder:
                 **file.dataset.kind.options,
             },
             "agent": {"type": file.agent.type, **agent},
-            "judge": {key: value for key, value in judge[0].items() if key != "name"} if judge else None,
+            "judge": {key: value for key, value in judge[0].items() if key != "name"}
+            if judge
+            else None,
             "mcp_servers": self._shown["mcp_servers"],
             "conditions": self._shown["conditions"],
             "execution": file.execution.model_dump(
@@ -483,7 +559,11 @@ class _Builder:
         choices = dict(_choices(settings, root))
         for condition, values in self._shown["conditions"].items():
             # The text is from the file, under the key used there.
-            for key in ("system_prompt", "prompt_file.path", "prompt_file.sha256") if "prompt_file" in values else ():
+            for key in (
+                ("system_prompt", "prompt_file.path", "prompt_file.sha256")
+                if "prompt_file" in values
+                else ()
+            ):
                 place = f"conditions.{condition}.{key}"
                 choices[place] = msgspec.structs.replace(choices[place], source="file")
         return choices
@@ -504,7 +584,9 @@ def _shown_context(context: Context, node: Node | None) -> JsonObject:
         elif isinstance(value, ContextPart):
             shown[key] = _shown_part(value, below)
         else:
-            shown[key] = [_shown_part(part, below.get(at) if below else None) for at, part in enumerate(value)]
+            shown[key] = [
+                _shown_part(part, below.get(at) if below else None) for at, part in enumerate(value)
+            ]
     return shown
 
 
@@ -518,11 +600,16 @@ def _default_scorer(name: str, folder: Path) -> Plugged:
     return Plugged(type=name, plugin=plugin, options=options, given={}, name=name)
 
 
-def _choices(value: object, root: Node, place: tuple[str, ...] = ()) -> Iterator[tuple[str, Choice]]:
+def _choices(
+    value: object, root: Node, place: tuple[str, ...] = ()
+) -> Iterator[tuple[str, Choice]]:
     """Dotted key → value and source; lists and empty mappings are values."""
     if isinstance(value, Mapping) and (value or not place):
         for key, below in value.items():
             yield from _choices(below, root, (*place, str(key)))
     else:
         node = root.get(*place)
-        yield ".".join(place), Choice(value=printable(value), source="default" if node is None else node.strongest)
+        yield (
+            ".".join(place),
+            Choice(value=printable(value), source="default" if node is None else node.strongest),
+        )

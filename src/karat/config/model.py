@@ -1,7 +1,8 @@
-"""The experiment file as pydantic models: keys, types, ranges, defaults, and how sections refer to each other.
+"""The experiment file as pydantic models: keys, types, ranges, defaults, and how sections refer to
+each other.
 
-The keys of an agent, a dataset kind or a scorer are defined by their `Options`. What a value is checked
-against (the folder, other sections) is in the `Reading` passed as validation context.
+The keys of an agent, a dataset kind or a scorer are defined by their `Options`. What a value is
+checked against (the folder, other sections) is in the `Reading` passed as validation context.
 """
 
 from __future__ import annotations
@@ -29,7 +30,14 @@ from pydantic import (
 )
 from pydantic_core import PydanticKnownError
 
-from karat.config.context import CONTEXT_KEYS, Folder, InstructionsFile, SkillFolder, is_taken, names_differ
+from karat.config.context import (
+    CONTEXT_KEYS,
+    Folder,
+    InstructionsFile,
+    SkillFolder,
+    is_taken,
+    names_differ,
+)
 from karat.config.environment import is_variable
 from karat.config.prompts import PromptText, presets, prompt_problems, read_prompt
 from karat.config.reading import (
@@ -74,7 +82,9 @@ def _share_or_count(value: float) -> float:
 def _web_address(url: str) -> str:
     try:
         parts = urlsplit(url)
-        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
+        usable = (
+            parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
+        )
     except ValueError:
         usable = False
     if not usable:
@@ -90,14 +100,18 @@ Count = Annotated[int, BeforeValidator(_no_bool)]
 Number = Annotated[float, BeforeValidator(_no_bool)]
 Seconds = Annotated[float, BeforeValidator(_no_bool), Field(gt=0, le=604_800)]
 ShareOrCount = Annotated[float, BeforeValidator(_no_bool), AfterValidator(_share_or_count)]
-_SHARE_OR_COUNT: JsonDict = {"not": {"type": "number", "exclusiveMinimum": 1, "not": {"multipleOf": 1}}}
+_SHARE_OR_COUNT: JsonDict = {
+    "not": {"type": "number", "exclusiveMinimum": 1, "not": {"multipleOf": 1}}
+}
 Address = Annotated[
     str,
     Strict(),
     AfterValidator(_web_address),
     WithJsonSchema({"type": "string", "pattern": r"^[Hh][Tt][Tt][Pp][Ss]?://[^/?#]|\$\{"}),
 ]
-VariableName = Annotated[Name, WithJsonSchema({"type": "string", "pattern": r"^[A-Za-z_][A-Za-z0-9_]*$|\$\{"})]
+VariableName = Annotated[
+    Name, WithJsonSchema({"type": "string", "pattern": r"^[A-Za-z_][A-Za-z0-9_]*$|\$\{"})
+]
 
 
 class Section(BaseModel):
@@ -112,14 +126,22 @@ class Section(BaseModel):
     def _without_nulls(cls, values: object) -> object:
         if not isinstance(values, Mapping):
             return values
-        return {key: value for key, value in values.items() if value is not None or key not in cls.model_fields}
+        return {
+            key: value
+            for key, value in values.items()
+            if value is not None or key not in cls.model_fields
+        }
 
 
 class Retry(Section):
-    """When a failed attempt is retried. Waits are drawn from 0 to initial × multiplier^k (full jitter)."""
+    """When a failed attempt is retried.
+
+    Waits are drawn from 0 to initial × multiplier^k (full jitter).
+    """
 
     max_attempts: Count = Field(default=3, ge=1, le=100)  # including the first
-    initial_backoff_seconds: Number = Field(default=1.0, ge=0, le=86_400)  # the maximum of the first wait
+    # the maximum of the first wait
+    initial_backoff_seconds: Number = Field(default=1.0, ge=0, le=86_400)
     backoff_multiplier: Number = Field(default=2.0, ge=1, le=100)  # factor for each further wait
     max_backoff_seconds: Number = Field(default=60.0, ge=0, le=86_400)  # the maximum of all waits
     timeouts: bool = False  # whether an attempt that timed out is retried
@@ -138,7 +160,8 @@ class RateModel(Section):
     """How often a model may be asked, over all agents and judges."""
 
     requests_per_minute: Number | None = Field(default=None, gt=0)  # null: not limited
-    tokens_per_minute: Number | None = Field(default=None, gt=0)  # input and output; null: not limited
+    # of input and output together; null: not limited
+    tokens_per_minute: Number | None = Field(default=None, gt=0)
 
 
 class Budget(Section):
@@ -149,39 +172,58 @@ class Budget(Section):
 
 
 class Stop(Section):
-    """When to stop early: once it is decided how two conditions differ. The questions are asked in random order."""
+    """When to stop early: once it is decided how two conditions differ.
 
-    metric: Name = Field(description="a metric with a range, of one of the scorers; SCORER.METRIC where two have it")
-    margin: Number | None = Field(default=None, gt=0)  # also stop if the difference is surely smaller; null: do not
-    alpha: Number = Field(default=0.05, gt=0, lt=0.5)  # how often equal conditions may be called different
-    futility: bool = False  # also stop, undecided, if the other questions would hardly show a difference
+    The questions are asked in random order.
+    """
+
+    metric: Name = Field(
+        description="a metric with a range, of one of the scorers; SCORER.METRIC where two have it"
+    )
+    # also stop if the difference is surely smaller; null: do not
+    margin: Number | None = Field(default=None, gt=0)
+    # how often equal conditions may be called different
+    alpha: Number = Field(default=0.05, gt=0, lt=0.5)
+    # also stop, undecided, if the other questions would hardly show a difference
+    futility: bool = False
     seed: Count = Field(default=0, ge=0)  # of the order of the questions
 
 
 def _cluster_address(address: str) -> str:
     if "://" in address:
-        raise ValueError("must be HOST:PORT or `auto`: start karat on a node of the cluster, not through Ray's client")
+        raise ValueError(
+            "must be HOST:PORT or `auto`: start karat on a node of the cluster, not through "
+            "Ray's client"
+        )
     return address
 
 
 class RayModel(Section):
-    """The workers of `executor: ray`: how many, and the needs of each. `max_concurrent` is their total."""
+    """The workers of `executor: ray`: how many, and the needs of each.
+
+    `max_concurrent` is their total.
+    """
 
     address: Annotated[Name, AfterValidator(_cluster_address)] | None = (
-        None  # of a running cluster, HOST:PORT or auto; null: one is started on this machine, for this run
+        # of a running cluster, HOST:PORT or auto; null: one is started on this machine, for this
+        # run
+        None
     )
-    num_workers: Count | None = Field(default=None, ge=1, le=10_000)  # null: as many as the cluster has room for
+    # null: as many as the cluster has room for
+    num_workers: Count | None = Field(default=None, ge=1, le=10_000)
     num_cpus: Number = Field(default=1.0, ge=0)  # of each worker
     num_gpus: Number = Field(default=0.0, ge=0)  # of each worker
     resources: dict[Name, Number] = {}  # of each worker: custom resources of the cluster
-    batch_size: Count = Field(default=50, ge=0, le=10_000)  # the maximum number of trials waiting at a worker
+    # the maximum number of trials waiting at a worker
+    batch_size: Count = Field(default=50, ge=0, le=10_000)
     start_timeout_seconds: Seconds = 300.0  # when to report that there is no room for a worker
 
 
 class Execution(Section):
     """How many answers, how many at once, and the limits of the run."""
 
-    num_repetitions: Count = Field(default=3, ge=1, le=100_000)  # how often each question is asked, per condition
+    # how often each question is asked, per condition
+    num_repetitions: Count = Field(default=3, ge=1, le=100_000)
     max_concurrent: Count = Field(default=5, ge=1, le=10_000)  # attempts of the agent at a time
     retry: Retry = Retry()
     timeout_seconds: Seconds = 600.0  # of one attempt of the agent, including its servers
@@ -191,10 +233,14 @@ class Execution(Section):
         default=0.2, ge=0, json_schema_extra=_SHARE_OR_COUNT
     )  # below 1: a share of the planned trials; else a count
     stop: Stop | None = None  # null: every question is asked
-    shared: bool = False  # your group may read the run folder, as far as your umask allows; else only you
-    workspace_ignore: list[Name] = []  # files and folders, e.g. .venv or *.log, whose changes are not kept
-    keep_workspaces: bool = False  # keep every workspace as its trial left it, besides the archive of its changes
-    executor: Literal["local", "ray"] = "local"  # where trials run: in this process, or on the nodes of a Ray cluster
+    # your group may read the run folder, as far as your umask allows; else only you
+    shared: bool = False
+    # files and folders, e.g. .venv or *.log, whose changes are not kept
+    workspace_ignore: list[Name] = []
+    # keep every workspace as its trial left it, besides the archive of its changes
+    keep_workspaces: bool = False
+    # where trials run: in this process, or on the nodes of a Ray cluster
+    executor: Literal["local", "ray"] = "local"
     ray: RayModel = RayModel()
 
     def most_failures(self, planned: int) -> float:
@@ -217,7 +263,11 @@ class Execution(Section):
         (5, 8)
         """
         most = math.ceil(self.most_failures(planned))
-        return most if planned >= SHARE_FROM_TRIALS or not self.failures_by_share else max(most, SHARE_FROM_FAILURES)
+        return (
+            most
+            if planned >= SHARE_FROM_TRIALS or not self.failures_by_share
+            else max(most, SHARE_FROM_FAILURES)
+        )
 
 
 SHARE_FROM_FAILURES = 5
@@ -229,7 +279,8 @@ class _Server(Section):
     scope: Literal["trial", "run"] = "trial"  # a session for each trial, or one that all share
     init_timeout_seconds: Seconds = 60.0  # of start and handshake
     call_timeout_seconds: Seconds = 120.0  # of one tool call
-    protocol: Literal["auto"] | ProtocolVersion = "auto"  # version of MCP; auto: the newest that both support
+    # version of MCP; auto: the newest that both support
+    protocol: Literal["auto"] | ProtocolVersion = "auto"
 
 
 class StdioServer(_Server):
@@ -252,9 +303,13 @@ class ServerAuthModel(Section):
     """How to get a token for a server (OAuth)."""
 
     type: Literal["client_credentials", "private_key_jwt", "login"] = Field(
-        description="client_credentials: with a secret; private_key_jwt: with a key; login: `karat check --login`, once"
+        description=(
+            "client_credentials: with a secret; private_key_jwt: with a key; login: `karat check "
+            "--login`, once"
+        )
     )
-    issuer: Address | None = None  # the authorization server, to which credentials are sent; login: not needed
+    # the authorization server, to which credentials are sent; login: not needed
+    issuer: Address | None = None
     client_id: Name | None = None  # login: null registers a client
     client_secret_env: VariableName | None = None  # the variable that holds the client's secret
     private_key_env: VariableName | None = None  # the variable that holds the key, as PEM
@@ -271,14 +326,27 @@ class ServerAuthModel(Section):
             "private_key_jwt": ("issuer", "client_id", "private_key_env"),
             "login": (),
         }[self.type]
-        taken = {*needed, *(("issuer", "client_id", "client_secret_env") if self.type == "login" else ())}
+        taken = {
+            *needed,
+            *(("issuer", "client_id", "client_secret_env") if self.type == "login" else ()),
+        }
         if "client_secret_env" in taken:
             taken.add("token_endpoint_auth_method")
-        keys = ("issuer", "client_id", "client_secret_env", "private_key_env", "token_endpoint_auth_method")
+        keys = (
+            "issuer",
+            "client_id",
+            "client_secret_env",
+            "private_key_env",
+            "token_endpoint_auth_method",
+        )
         if missing := [key for key in needed if getattr(self, key) is None]:
-            raise ValueError(f"`type: {self.type}` needs {' and '.join(f'`{key}`' for key in missing)}")
+            raise ValueError(
+                f"`type: {self.type}` needs {' and '.join(f'`{key}`' for key in missing)}"
+            )
         if extra := [key for key in keys if key not in taken and getattr(self, key) is not None]:
-            raise ValueError(f"`type: {self.type}` takes no {' and no '.join(f'`{key}`' for key in extra)}")
+            raise ValueError(
+                f"`type: {self.type}` takes no {' and no '.join(f'`{key}`' for key in extra)}"
+            )
         return self
 
 
@@ -302,10 +370,14 @@ class RemoteServer(_Server):
 
     @field_validator("auth")
     @classmethod
-    def _auth_fits(cls, auth: ServerAuthModel | None, info: ValidationInfo) -> ServerAuthModel | None:
+    def _auth_fits(
+        cls, auth: ServerAuthModel | None, info: ValidationInfo
+    ) -> ServerAuthModel | None:
         if auth is not None and info.data.get("type") == "sse":
             raise ValueError("OAuth needs `type: http`; SSE is no longer part of the protocol")
-        if auth is not None and any(name.lower() == "authorization" for name in info.data.get("headers") or {}):
+        if auth is not None and any(
+            name.lower() == "authorization" for name in info.data.get("headers") or {}
+        ):
             raise ValueError("leave out one of `auth` and the header `Authorization`")
         return auth
 
@@ -316,9 +388,15 @@ def _server(value: object) -> StdioServer | RemoteServer:
         raise PydanticKnownError("dict_type")
     if not values:
         raise ValueError("is empty; a server needs a `command` (stdio) or a `url` (http, sse)")
-    kind = values.get("type") or ("stdio" if "command" in values else "http" if "url" in values else None)
+    kind = values.get("type") or (
+        "stdio" if "command" in values else "http" if "url" in values else None
+    )
     if kind not in ("stdio", "http", "sse"):
-        got = f", got '{kind}'{did_you_mean(kind, SERVER_TYPES, listing=False)}" if isinstance(kind, str) else ""
+        got = (
+            f", got '{kind}'{did_you_mean(kind, SERVER_TYPES, listing=False)}"
+            if isinstance(kind, str)
+            else ""
+        )
         raise refusal([Problem(("type",), f"must be stdio, http or sse{got}")])
     if kind == "stdio":
         return validated(StdioServer, {**values, "type": kind})
@@ -330,16 +408,27 @@ SERVER_TYPES = ("stdio", "http", "sse")
 
 def _not_both(*keys: str) -> JsonDict:
     """Two keys, at most one with a value, in a JSON Schema."""
-    return {"not": {"required": list(keys), "properties": {key: {"not": {"type": "null"}} for key in keys}}}
+    return {
+        "not": {
+            "required": list(keys),
+            "properties": {key: {"not": {"type": "null"}} for key in keys},
+        }
+    }
 
 
 class McpTraffic(Section):
-    """Whether traffic with MCP servers is recorded, or replayed from a recording; only one of the two."""
+    """Whether traffic with MCP servers is recorded, or replayed from a recording; only one of the
+    two.
+    """
 
     model_config = ConfigDict(json_schema_extra=_not_both("record", "replay"))
 
-    record: Name | None = Field(default=None, description="a folder, created if it is missing; null: not recorded")
-    replay: Name | None = Field(default=None, description="the folder of a recording; no server is started or reached")
+    record: Name | None = Field(
+        default=None, description="a folder, created if it is missing; null: not recorded"
+    )
+    replay: Name | None = Field(
+        default=None, description="the folder of a recording; no server is started or reached"
+    )
 
     @field_validator("replay")
     @classmethod
@@ -359,7 +448,9 @@ def _prompt_of(name: object, info: ValidationInfo) -> PromptText:
     return read_prompt(reading_of(info).folder, name)
 
 
-PromptName = Annotated[PromptText, PlainValidator(_prompt_of), WithJsonSchema({"type": "string", "minLength": 1})]
+PromptName = Annotated[
+    PromptText, PlainValidator(_prompt_of), WithJsonSchema({"type": "string", "minLength": 1})
+]
 
 
 class PromptFile(Section):
@@ -367,7 +458,9 @@ class PromptFile(Section):
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
-    file: PromptName = Field(description="the file, from the experiment's folder; UTF-8, at most 1 MB")
+    file: PromptName = Field(
+        description="the file, from the experiment's folder; UTF-8, at most 1 MB"
+    )
 
 
 def _known_server(name: str, info: ValidationInfo) -> str:
@@ -381,7 +474,10 @@ def _known_server(name: str, info: ValidationInfo) -> str:
 def _each_once(names: list[str]) -> list[str]:
     twice = [index for index, name in enumerate(names) if name in names[:index]]
     if twice:
-        raise refusal(Problem((index,), f"the server '{names[index]}' is listed twice; remove one") for index in twice)
+        raise refusal(
+            Problem((index,), f"the server '{names[index]}' is listed twice; remove one")
+            for index in twice
+        )
     return names
 
 
@@ -389,7 +485,9 @@ def _known_preset(name: object) -> object:
     names = list(presets())
     if name is not None and name not in names:
         *most, last = map(repr, names) if names else ["null"]
-        raise PydanticKnownError("literal_error", {"expected": " or ".join(filter(None, [", ".join(most), last]))})
+        raise PydanticKnownError(
+            "literal_error", {"expected": " or ".join(filter(None, [", ".join(most), last]))}
+        )
     return name
 
 
@@ -400,22 +498,34 @@ def _elicit(value: object) -> Elicit:
     try:
         return Elicit(answers=answers_from(value))
     except ValueError as error:
-        raise ValueError(f"{error}; or {{column: NAME}}, a column of the dataset with one of these") from None
+        raise ValueError(
+            f"{error}; or {{column: NAME}}, a column of the dataset with one of these"
+        ) from None
 
 
-_ELICIT_SCHEMA: JsonDict = {"anyOf": [{"type": kind} for kind in ("string", "object", "array", "null")]}
+_ELICIT_SCHEMA: JsonDict = {
+    "anyOf": [{"type": kind} for kind in ("string", "object", "array", "null")]
+}
 
 
 def _condition_schema(schema: JsonDict) -> None:
-    """The schema's rules for combinations of a condition's keys, and k-eval's name for one of them."""
+    """The schema's rules for combinations of a condition's keys, and k-eval's name for one of
+    them.
+    """
     prompts = ("preset", "system_prompt", "prompt_file", "system_prompt_file")
     properties = cast(dict[str, JsonDict], schema["properties"])
     properties["mcp_servers"]["uniqueItems"] = True
     properties["preset"]["anyOf"] = [{"enum": [*presets()], "type": "string"}, {"type": "null"}]
     schema["properties"] = {**properties, "system_prompt_file": properties["prompt_file"]}
     gate: JsonDict = {
-        "if": {"properties": {"require_mcp_tool_use": {"const": True}}, "required": ["require_mcp_tool_use"]},
-        "then": {"properties": {"mcp_servers": {"type": "array", "minItems": 1}}, "required": ["mcp_servers"]},
+        "if": {
+            "properties": {"require_mcp_tool_use": {"const": True}},
+            "required": ["require_mcp_tool_use"],
+        },
+        "then": {
+            "properties": {"mcp_servers": {"type": "array", "minItems": 1}},
+            "required": ["mcp_servers"],
+        },
     }
     schema["allOf"] = [gate, *(_not_both(*pair) for pair in combinations(prompts, 2))]
 
@@ -427,10 +537,14 @@ class ConditionModel(Section):
 
     system_prompt: Text | PromptFile | None = Field(
         default=None,
-        description="null: none; {file: PATH}: that file's text; of a study {{ profile.age }} is the participant's",
+        description=(
+            "null: none; {file: PATH}: that file's text; of a study {{ profile.age }} is the "
+            "participant's"
+        ),
     )
     prompt_file: PromptName | None = None  # the same as `system_prompt: {file: PATH}`
-    preset: Annotated[str | None, BeforeValidator(_known_preset)] = None  # studies: one of karat's system prompts
+    # studies: one of karat's system prompts
+    preset: Annotated[str | None, BeforeValidator(_known_preset)] = None
     mcp_servers: Annotated[
         list[Annotated[Name, AfterValidator(_known_server)]], AfterValidator(_each_once)
     ] = []  # names from `mcp_servers`; the agent sees these and no others
@@ -439,11 +553,13 @@ class ConditionModel(Section):
     elicit: Annotated[Elicit | None, PlainValidator(_elicit), WithJsonSchema(_ELICIT_SCHEMA)] = (
         None  # how servers' questions to the user are answered; null: they cannot ask
     )
-    agent: Annotated[Plugged | None, PlainValidator(read_variant), WithJsonSchema({"type": "object"})] = (
-        None  # options of the agent that differ under this condition
-    )
-    skills: Annotated[list[SkillFolder], AfterValidator(names_differ)] = []  # folders, each with a SKILL.md
-    plugins: Annotated[list[Folder], AfterValidator(names_differ)] = []  # folders of plug-ins, hooks included
+    agent: Annotated[
+        Plugged | None, PlainValidator(read_variant), WithJsonSchema({"type": "object"})
+    ] = None  # options of the agent that differ under this condition
+    # folders, each with a SKILL.md
+    skills: Annotated[list[SkillFolder], AfterValidator(names_differ)] = []
+    # folders of plug-ins, hooks included
+    plugins: Annotated[list[Folder], AfterValidator(names_differ)] = []
     instructions: InstructionsFile | None = None  # a file such as CLAUDE.md
     workspace: Folder | None = None  # a folder; each trial starts with a fresh copy of it
     tools: list[Name] = []  # the allowed built-in tools of the agent
@@ -453,8 +569,15 @@ class ConditionModel(Section):
     @model_validator(mode="before")
     @classmethod
     def _keval_name(cls, values: object) -> object:
-        if isinstance(values, Mapping) and "system_prompt_file" in values and "prompt_file" not in values:
-            return {"prompt_file" if key == "system_prompt_file" else key: value for key, value in values.items()}
+        if (
+            isinstance(values, Mapping)
+            and "system_prompt_file" in values
+            and "prompt_file" not in values
+        ):
+            return {
+                "prompt_file" if key == "system_prompt_file" else key: value
+                for key, value in values.items()
+            }
         return {} if values is None else values
 
     @field_validator("system_prompt", "prompt_file", "preset")
@@ -463,10 +586,18 @@ class ConditionModel(Section):
         key = str(info.field_name)
         for other in ("system_prompt", "prompt_file"):
             if other != key and info.data.get(other) is not None:
-                raise ValueError(f"leave out one of `{key}` and `{other}`: each is the system prompt")
+                raise ValueError(
+                    f"leave out one of `{key}` and `{other}`: each is the system prompt"
+                )
         file = value.file if isinstance(value, PromptFile) else value
         preset = str(value) if key == "preset" and value is not None else None
-        text = presets()[preset].text if preset else file.text if isinstance(file, PromptText) else file
+        text = (
+            presets()[preset].text
+            if preset
+            else file.text
+            if isinstance(file, PromptText)
+            else file
+        )
         problems, _ = prompt_problems(reading_of(info), str(text or ""), preset)
         if problems:
             raise refusal(Problem((), problem) for problem in problems)
@@ -490,11 +621,15 @@ class ConditionModel(Section):
 
 
 class GateModel(Section):
-    """Thresholds that `karat gate` decides; keys are `METRIC` (for each condition) or `CONDITION.METRIC`."""
+    """Thresholds that `karat gate` decides; keys are `METRIC` (for each condition) or
+    `CONDITION.METRIC`.
+    """
 
     min: dict[Name, Number] = {}  # at least this
-    max: dict[Name, Number] = {}  # at most this; also of cost_usd (dollars) and failed (share of trials)
-    max_drop: dict[Name, Annotated[Number, Field(ge=0)]] = {}  # worse than the baseline by at most this
+    # at most this; also of cost_usd (dollars) and failed (share of trials)
+    max: dict[Name, Number] = {}
+    # worse than the baseline by at most this
+    max_drop: dict[Name, Annotated[Number, Field(ge=0)]] = {}
     baseline: Name | None = None  # a run, or latest:NAME; null: from `karat gate --baseline`
 
 
@@ -502,7 +637,11 @@ def _as_written(value: object, info: ValidationInfo) -> object:
     """A number as spelled in the file: version 1.10 is not version 1.1."""
     if isinstance(value, (str, int, float)) and not isinstance(value, bool):
         node = reading_of(info).root.get(str(info.field_name))
-        text = value if isinstance(value, str) else (node.written if node is not None else None) or str(value)
+        text = (
+            value
+            if isinstance(value, str)
+            else (node.written if node is not None else None) or str(value)
+        )
         if text.strip():
             return text
     raise ValueError(f"must be text, got {shown(value)}")
@@ -530,14 +669,19 @@ def _can_be_printed(name: str) -> str:
 def _variable(name: object) -> object:
     if not isinstance(name, str) or not is_variable(name):
         raise ValueError(
-            "must be the name of an environment variable, not its value; write e.g. `secrets: [MY_PASSWORD]`"
+            "must be the name of an environment variable, not its value; write e.g. `secrets: "
+            "[MY_PASSWORD]`"
         )
     return name
 
 
-TextOrNumber = Annotated[str, BeforeValidator(_as_written), WithJsonSchema({"type": ["string", "number"]})]
+TextOrNumber = Annotated[
+    str, BeforeValidator(_as_written), WithJsonSchema({"type": ["string", "number"]})
+]
 FileName = Annotated[TextOrNumber, AfterValidator(_file_name)]
-Printable = Annotated[str, AfterValidator(_can_be_printed), WithJsonSchema({"type": "string", "pattern": r"\S"})]
+Printable = Annotated[
+    str, AfterValidator(_can_be_printed), WithJsonSchema({"type": "string", "pattern": r"\S"})
+]
 Variable = Annotated[VariableName, BeforeValidator(_variable)]
 MOST_CONDITIONS = 500
 """As many as a summary reads: every two of them are compared."""
@@ -570,9 +714,13 @@ class ExperimentFile(Section):
         for key in keys
     }
 
-    name: FileName | None = Field(default=None, examples=["support-kb"], json_schema_extra={"pattern": "^[^/\\n]*$"})
+    name: FileName | None = Field(
+        default=None, examples=["support-kb"], json_schema_extra={"pattern": "^[^/\\n]*$"}
+    )
     version: TextOrNumber = Field(default="1", examples=["1.2"])
-    dataset: Annotated[DatasetPart, PlainValidator(read_dataset)] = Field(examples=[{"path": "questions.jsonl"}])
+    dataset: Annotated[DatasetPart, PlainValidator(read_dataset)] = Field(
+        examples=[{"path": "questions.jsonl"}]
+    )
     agent: Annotated[Plugged, PlainValidator(read_agent)] = Field(examples=[{"type": "floor"}])
     judge: Annotated[Plugged | None, PlainValidator(read_judge)] = Field(
         default=None, validate_default=True, examples=[{"type": "overlap"}]
@@ -580,35 +728,50 @@ class ExperimentFile(Section):
     scorers: list[Annotated[Plugged, PlainValidator(read_scorer)]] | None = Field(
         default=None, examples=[["equals", {"regex": {"pattern": "^yes"}}]]
     )
-    mcp_servers: dict[Printable, Annotated[StdioServer | RemoteServer, PlainValidator(_server)]] = Field(
-        default={}, examples=[{"docs": {"command": "python", "args": ["server.py"]}}]
+    mcp_servers: dict[Printable, Annotated[StdioServer | RemoteServer, PlainValidator(_server)]] = (
+        Field(default={}, examples=[{"docs": {"command": "python", "args": ["server.py"]}}])
     )
     mcp: McpTraffic = Field(default=McpTraffic(), examples=[{"record": "cassettes"}])
     conditions: dict[Printable, ConditionModel] = Field(
-        min_length=1, max_length=MOST_CONDITIONS, examples=[{"baseline": {"system_prompt": "Answer briefly."}}]
+        min_length=1,
+        max_length=MOST_CONDITIONS,
+        examples=[{"baseline": {"system_prompt": "Answer briefly."}}],
     )
     baseline: Annotated[TextOrNumber, AfterValidator(_known_condition)] | None = None
     execution: Execution = Field(default=Execution(), examples=[{"num_repetitions": 3}])
-    gate: GateModel = Field(default=GateModel(), examples=[{"min": {"completeness": 4.2}, "max": {"cost_usd": 5}}])
-    prices: dict[str, PriceModel] = Field(default={}, examples=[{"openai:my-model": {"input": 2.5, "output": 10}}])
-    limits: dict[str, RateModel] = Field(default={}, examples=[{"openai:my-model": {"requests_per_minute": 60}}])
+    gate: GateModel = Field(
+        default=GateModel(), examples=[{"min": {"completeness": 4.2}, "max": {"cost_usd": 5}}]
+    )
+    prices: dict[str, PriceModel] = Field(
+        default={}, examples=[{"openai:my-model": {"input": 2.5, "output": 10}}]
+    )
+    limits: dict[str, RateModel] = Field(
+        default={}, examples=[{"openai:my-model": {"requests_per_minute": 60}}]
+    )
     secrets: list[Variable] = Field(default=[], examples=[["MY_PASSWORD"]])
 
     @field_validator("conditions")
     @classmethod
-    def _can_ask(cls, conditions: dict[str, ConditionModel], info: ValidationInfo) -> dict[str, ConditionModel]:
+    def _can_ask(
+        cls, conditions: dict[str, ConditionModel], info: ValidationInfo
+    ) -> dict[str, ConditionModel]:
         servers = info.data.get("mcp_servers") or {}
         problems = [
             Problem(
                 (name, "elicit"),
-                f"'{server}' is shared (`scope: run`), so its questions could be another trial's; write `scope: trial`",
+                (
+                    f"'{server}' is shared (`scope: run`), so its questions could be another "
+                    f"trial's; write `scope: trial`"
+                ),
             )
             for name, condition in conditions.items()
             for server in (condition.mcp_servers if condition.elicit is not None else ())
             if server in servers and servers[server].scope == "run"
         ]
         problems += [
-            Problem((name, "elicit"), "the condition has no mcp_servers, so none can ask; leave it out")
+            Problem(
+                (name, "elicit"), "the condition has no mcp_servers, so none can ask; leave it out"
+            )
             for name, condition in conditions.items()
             if condition.elicit is not None and not condition.mcp_servers
         ]
@@ -639,9 +802,15 @@ class ExperimentFile(Section):
         problem = None
         kind = completed(dataset.kind.plugin)
         if not kind.compared:
-            problem = f"a dataset of kind {dataset.kind.type} has no scores of its own that two conditions differ in"
+            problem = (
+                f"a dataset of kind {dataset.kind.type} has no scores of its own that two "
+                f"conditions differ in"
+            )
         elif kind.by_turn:
-            problem = "conversations are compared by rates over their turns, and the test is of means over questions"
+            problem = (
+                "conversations are compared by rates over their turns, and the test is of means "
+                "over questions"
+            )
         elif len(conditions) < 2:
             problem = "there is one condition, and it takes two to compare"
         if problem:
@@ -650,7 +819,9 @@ class ExperimentFile(Section):
 
     @field_validator("scorers")
     @classmethod
-    def _names_differ(cls, scorers: list[Plugged] | None, info: ValidationInfo) -> list[Plugged] | None:
+    def _names_differ(
+        cls, scorers: list[Plugged] | None, info: ValidationInfo
+    ) -> list[Plugged] | None:
         names = ["judge"] if info.data.get("judge") is not None else [""]
         names += [scorer.name for scorer in scorers or []]
         twice = [at for at, name in enumerate(names) if name in names[:at]]

@@ -43,16 +43,21 @@ def read_prompt(folder: Path, name: str) -> PromptText:
         raise ValueError(f"'{name}' is not UTF-8 (byte {error.start}); save it as UTF-8") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise ValueError(f"'{name}' cannot be read: {reason}; paths start at the experiment's folder") from None
+        raise ValueError(
+            f"'{name}' cannot be read: {reason}; paths start at the experiment's folder"
+        ) from None
 
 
 def presets() -> dict[str, Preset]:
     """Every preset of the dataset kinds, by name."""
-    return {name: preset for kind in installed().values() for name, preset in kind.presets().items()}
+    return {
+        name: preset for kind in installed().values() for name, preset in kind.presets().items()
+    }
 
 
 def prompt_problems(reading: Reading, text: str, preset: str | None) -> tuple[list[str], list[str]]:
-    """Faults and warnings of a system prompt. For a kind without participants `{{ … }}` is ordinary text.
+    """Faults and warnings of a system prompt. For a kind without participants `{{ … }}` is ordinary
+    text.
 
     None for an unreadable dataset: its faults are reported when it is loaded.
     """
@@ -61,8 +66,12 @@ def prompt_problems(reading: Reading, text: str, preset: str | None) -> tuple[li
         return [], []
     kind = completed(dataset.kind.plugin)
     if preset is not None and preset not in kind.presets():
-        owner = next((other.noun for other in installed().values() if preset in other.presets()), "dataset")
-        message = f"describes a participant of a {owner}, and this dataset is of kind {dataset.kind.type}"
+        owner = next(
+            (other.noun for other in installed().values() if preset in other.presets()), "dataset"
+        )
+        message = (
+            f"describes a participant of a {owner}, and this dataset is of kind {dataset.kind.type}"
+        )
         return [f"{message}; write a `system_prompt`"], []
     if "{{" not in text or not hasattr(dataset.kind.plugin, "attributes"):
         return [], []
@@ -72,14 +81,21 @@ def prompt_problems(reading: Reading, text: str, preset: str | None) -> tuple[li
             reading.attributes = built.attributes(dataset.path)
         except (BadDataset, BadOption):
             reading.attributes = {}
-    return kind.prompt_problems(text, preset, reading.attributes) if reading.attributes else ([], [])
+    return (
+        kind.prompt_problems(text, preset, reading.attributes) if reading.attributes else ([], [])
+    )
 
 
 def prompt_advice(folder: Path, prompt: str | PromptText | None) -> str:
-    """Probable mistakes: text that looks like a path or an address, a variable in a file; else ""."""
+    """Probable mistakes: text that looks like a path or an address, a variable in a file;
+    else "".
+    """
     if isinstance(prompt, PromptText):
         if _VARIABLE.search(prompt.text):
-            return f"'{prompt.path}' holds ${{NAME}}, which is not filled in there; it is sent unchanged"
+            return (
+                f"'{prompt.path}' holds ${{NAME}}, which is not filled in there; it is sent "
+                f"unchanged"
+            )
     elif prompt is not None and _looks_like_a_file(folder, prompt):
         path = re.sub(r"^(?:file:(?://)?|@)", "", prompt.strip())
         suggested = "prompt.txt" if _URI.fullmatch(path) else path

@@ -27,7 +27,15 @@ from karat.config.secrets import Secrets
 from karat.documents.hub import hub_name
 from karat.documents.nodes import Node, Place, fault_at
 from karat.documents.validation import Problem, explain, refusal, shown, validated
-from karat.errors import BadOption, BadPlugin, Fault, MissingExtra, UnknownPlugin, did_you_mean, unreadable
+from karat.errors import (
+    BadOption,
+    BadPlugin,
+    Fault,
+    MissingExtra,
+    UnknownPlugin,
+    did_you_mean,
+    unreadable,
+)
 from karat.formats import excerpt
 from karat.kinds import DEFAULT_KIND, installed
 from karat.records import JsonObject
@@ -66,7 +74,8 @@ class Reading(msgspec.Struct, eq=False):
     agent: Plugged | None = None  # once it is valid
     not_found: dict[tuple[str, str], str] = {}  # family and name of a plug-in → its fault
     trees: dict[Path, str] = {}  # folder named in conditions → its digest
-    attributes: Mapping[str, Collection[str]] | None = None  # of participants, by study; None: not read yet
+    # of participants, by study; None: not read yet
+    attributes: Mapping[str, Collection[str]] | None = None
 
     def warn(self, place: Place, message: str) -> None:
         """Notes a warning, with its line."""
@@ -74,12 +83,18 @@ class Reading(msgspec.Struct, eq=False):
         self.warnings.append(str(fault).removeprefix("--set "))
 
     def fault(self, problem: Problem) -> Fault | None:
-        """The problem with its line; None for a value whose variable is not set: that is already a fault."""
+        """The problem with its line; None for a value whose variable is not set: that is already a
+        fault.
+        """
         node, missing = self.root.nearest(problem.place)
         message = problem.message
         if node.unset and not missing and not problem.unknown_key:
             return None
-        if not missing and isinstance(node.value, bool) and node.written not in (None, "true", "false"):
+        if (
+            not missing
+            and isinstance(node.value, bool)
+            and node.written not in (None, "true", "false")
+        ):
             message = f"{message} (YAML reads {node.written} as {str(node.value).lower()})"
         return fault_at(self.root, problem.place, message)
 
@@ -117,16 +132,21 @@ class _AnyOptions(BaseModel):
     model_config = ConfigDict(extra="allow")
 
 
-_sections: dict[tuple[str, Plugin | None], type[BaseModel]] = {}  # creating one takes as long as reading a file
+# creating one takes as long as reading a file
+_sections: dict[tuple[str, Plugin | None], type[BaseModel]] = {}
 
 
 def section(family: str, plugin: Plugin | None) -> type[BaseModel]:
-    """The valid keys of a section: the plug-in's options, and those that name and place the plug-in."""
+    """The valid keys of a section: the plug-in's options, and those that name and place the
+    plug-in.
+    """
     if (family, plugin) not in _sections:
         base = _AnyOptions if plugin is None else plugins.options_model(plugin) or _NoOptions
         base.model_rebuild()  # its module may have gained classes since
         name = f"{family}.{base.__qualname__}"
-        _sections[family, plugin] = create_model(name, __base__=base, __doc__=base.__doc__, **_KEYS[family])
+        _sections[family, plugin] = create_model(
+            name, __base__=base, __doc__=base.__doc__, **_KEYS[family]
+        )
     return _sections[family, plugin]
 
 
@@ -142,7 +162,9 @@ def read_dataset(value: object, info: ValidationInfo) -> DatasetPart:
         problems += explain(error, values, _AnyOptions)
     model = section("kinds", reading.kind)
     try:
-        checked = model.model_validate({**values, "kind": None} if problems else values, context=reading)
+        checked = model.model_validate(
+            {**values, "kind": None} if problems else values, context=reading
+        )
     except ValidationError as error:
         raise refusal(problems + explain(error, values, model)) from None
     if reading.kind is None:
@@ -159,15 +181,25 @@ def read_agent(value: object, info: ValidationInfo) -> Plugged:
     kind = values.get("type")
     if not isinstance(kind, str) or not kind:
         problem = "is required" if kind is None else "must be text"
-        raise refusal([Problem(("type",), f"{problem}: the agent that is asked, e.g. floor, python or command")])
+        raise refusal(
+            [
+                Problem(
+                    ("type",), f"{problem}: the agent that is asked, e.g. floor, python or command"
+                )
+            ]
+        )
     name = plugins.file_name("agents", kind)
     plugin = _find("agents", name, reading, "type")
-    reading.agent = _plugged("agents", name, plugin, validated(section("agents", plugin), values), values)
+    reading.agent = _plugged(
+        "agents", name, plugin, validated(section("agents", plugin), values), values
+    )
     return reading.agent
 
 
 def read_variant(value: object, info: ValidationInfo) -> Plugged | None:
-    """The experiment's agent with options replaced by a condition's; None if that agent is invalid."""
+    """The experiment's agent with options replaced by a condition's; None if that agent is
+    invalid.
+    """
     base = reading_of(info).agent
     values = _mapping(value)
     if base is None:
@@ -211,30 +243,48 @@ def read_scorer(value: object, info: ValidationInfo) -> Plugged:
         case dict() if len(value) == 1:
             ((kind, below),) = value.items()
             if below is None or isinstance(below, Mapping):
-                scorer = _scorer("scorers", {**(below or {}), "type": kind}, reading, key="", place=(str(kind),))
+                scorer = _scorer(
+                    "scorers", {**(below or {}), "type": kind}, reading, key="", place=(str(kind),)
+                )
                 return msgspec.structs.replace(scorer, place=(str(kind),))
-    raise ValueError("must be a name or a mapping: `equals`, `regex: {pattern: '^yes'}` or `{type: regex, name: …}`")
+    raise ValueError(
+        "must be a name or a mapping: `equals`, `regex: {pattern: '^yes'}` or `{type: regex, "
+        "name: …}`"
+    )
 
 
-def _scorer(family: str, values: JsonObject, reading: Reading, *, key: str = "type", place: Place = ()) -> Plugged:
+def _scorer(
+    family: str, values: JsonObject, reading: Reading, *, key: str = "type", place: Place = ()
+) -> Plugged:
     kind = values["type"]
     plugin = _find("scorers", kind, reading, key)
     try:
         checked = validated(section(family, plugin), values)
     except ValidationError as error:
         faults = explain(error, values, _AnyOptions)
-        raise refusal(msgspec.structs.replace(problem, place=(*place, *problem.place)) for problem in faults) from None
+        raise refusal(
+            msgspec.structs.replace(problem, place=(*place, *problem.place)) for problem in faults
+        ) from None
     return _plugged(family, kind, plugin, checked, values)
 
 
-def _plugged(family: str, kind: str, plugin: Plugin, checked: BaseModel, values: JsonObject) -> Plugged:
+def _plugged(
+    family: str, kind: str, plugin: Plugin, checked: BaseModel, values: JsonObject
+) -> Plugged:
     keys = set(_KEYS[family])
     given = {key: value for key, value in values.items() if key not in keys}
     options = checked.model_dump(mode="python", exclude=keys)
     for key, field in type(checked).model_fields.items():
-        if key in options and field.annotation is Any:  # a user's object, which may be a dataclass or a model
+        # a user's object, which may be a dataclass or a model
+        if key in options and field.annotation is Any:
             options[key] = getattr(checked, key)
-    return Plugged(type=kind, plugin=plugin, options=options, given=given, name=getattr(checked, "name", None) or kind)
+    return Plugged(
+        type=kind,
+        plugin=plugin,
+        options=options,
+        given=given,
+        name=getattr(checked, "name", None) or kind,
+    )
 
 
 def _mapping(value: object) -> JsonObject:
@@ -249,21 +299,28 @@ _ONE = {"agents": "agent", "scorers": "scorer", "kinds": "kind of dataset"}
 def _find(family: str, name: object, reading: Reading, key: str) -> Plugin:
     """The plug-in named `name`. Raises ValidationError with a problem at `key`."""
     if not isinstance(name, str):
-        raise refusal([Problem((key,), f"must be the name of a {_ONE[family]}, e.g. {_EXAMPLES[family]}")])
+        raise refusal(
+            [Problem((key,), f"must be the name of a {_ONE[family]}, e.g. {_EXAMPLES[family]}")]
+        )
     if (family, name) not in reading.not_found:
         try:
             return plugins.find(family, name, folder=reading.folder)
         except UnknownPlugin as unknown:
             hint = did_you_mean(name, unknown.known)
-            message = f"no {_ONE[family]} is called '{name}'{hint}; `karat list {family}` describes them"
+            message = (
+                f"no {_ONE[family]} is called '{name}'{hint}; `karat list {family}` describes them"
+            )
         except (BadPlugin, MissingExtra) as error:
             message = str(error)
-        reading.not_found[family, name] = message  # looking it up takes 40 ms, and a list may name it a thousand times
+        # looking it up takes 40 ms, and a list may name it a thousand times
+        reading.not_found[family, name] = message
     raise refusal([Problem((key,) if key else (), reading.not_found[family, name])])
 
 
 def _path(text: object, info: ValidationInfo) -> Path:
-    """The dataset's location: from its kind, else a file in the working directory or next to the experiment."""
+    """The dataset's location: from its kind, else a file in the working directory or next to the
+    experiment.
+    """
     reading = reading_of(info)
     locate = getattr(reading.kind, "locate", None)
     if not isinstance(text, str) or "\0" in text or (not text and locate is None):
@@ -291,7 +348,10 @@ def _file(text: str, reading: Reading) -> Path:
     beside = reading.folder / text
     if here.is_file():
         if beside.is_file() and not here.samefile(beside):
-            message = f"'{text}' is in the working directory and in the experiment's folder; the first is used"
+            message = (
+                f"'{text}' is in the working directory and in the experiment's folder; the first "
+                f"is used"
+            )
             reading.warn(("dataset", "path"), message)
         return here
     if beside.is_file():
@@ -304,8 +364,12 @@ def _file(text: str, reading: Reading) -> Path:
     if here.is_dir() or beside.is_dir():
         raise ValueError(f"'{text}' is a folder; name the file in it")
     if here.exists() or beside.exists():
-        raise ValueError(f"'{text}' is not a regular file (but a device or a pipe); name a file of samples")
-    where = "the working directory" + (" or the experiment's folder" if reading.folder != Path.cwd() else "")
+        raise ValueError(
+            f"'{text}' is not a regular file (but a device or a pipe); name a file of samples"
+        )
+    where = "the working directory" + (
+        " or the experiment's folder" if reading.folder != Path.cwd() else ""
+    )
     near = did_you_mean(here.name, [*_files(beside.parent), *_files(here.parent)], listing=False)
     raise ValueError(f"there is no file '{text}' in {where}{near}")
 
@@ -338,11 +402,18 @@ _KEYS: dict[str, JsonObject] = {
     "kinds": {
         "kind": (
             str | None,
-            Field(default=DEFAULT_KIND, description="which kind of dataset; decides what a sample is"),
+            Field(
+                default=DEFAULT_KIND, description="which kind of dataset; decides what a sample is"
+            ),
         ),
         "path": (
             Annotated[Path, PlainValidator(_path), WithJsonSchema({"type": "string"})],
-            Field(description="the dataset, e.g. questions.jsonl, from the working directory or this file's folder"),
+            Field(
+                description=(
+                    "the dataset, e.g. questions.jsonl, from the working directory or this file's "
+                    "folder"
+                )
+            ),
         ),
     },
 }

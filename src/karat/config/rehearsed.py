@@ -43,7 +43,8 @@ def rehearsal(
     script: Script | Sequence[Any] | Mapping[str, Any] | Path | str | Hook | None = None,
     log: Path | str | None = None,
 ) -> Iterator[Rehearsal]:
-    """The experiment with every model replaced by a script, during the block; costs nothing, needs no key.
+    """The experiment with every model replaced by a script, during the block; costs nothing, needs
+    no key.
 
         with karat.rehearsal("experiment.yaml") as rehearsed:
             run = karat.run(rehearsed.experiment, results="results/rehearsed")
@@ -63,13 +64,17 @@ def rehearsal(
 
 
 def redirected(experiment: Experiment, url: str) -> Experiment:
-    """The experiment with its agents and judges asking the server at `url`, and marked as a rehearsal."""
+    """The experiment with its agents and judges asking the server at `url`, and marked as a
+    rehearsal.
+    """
     conditions = tuple(
         msgspec.structs.replace(
             condition,
             agent=msgspec.structs.replace(
                 condition.agent,
-                options=_options(experiment, "agents", condition.agent.type, condition.agent.options, url),
+                options=_options(
+                    experiment, "agents", condition.agent.type, condition.agent.options, url
+                ),
             ),
         )
         for condition in experiment.conditions
@@ -77,7 +82,9 @@ def redirected(experiment: Experiment, url: str) -> Experiment:
     agent = experiment.agent
     options = _options(experiment, "agents", agent.type, agent.options, url)
     scorers = tuple(
-        msgspec.structs.replace(scorer, options=_options(experiment, "scorers", scorer.type, scorer.options, url))
+        msgspec.structs.replace(
+            scorer, options=_options(experiment, "scorers", scorer.type, scorer.options, url)
+        )
         for scorer in experiment.scorers
     )
     resolved = {**experiment.resolved, **_choices("agent", agent.options, options)}
@@ -106,7 +113,9 @@ def redirected(experiment: Experiment, url: str) -> Experiment:
     return rehearsal
 
 
-def _options(experiment: Experiment, family: str, kind: str, options: Mapping[str, Any], url: str) -> JsonObject:
+def _options(
+    experiment: Experiment, family: str, kind: str, options: Mapping[str, Any], url: str
+) -> JsonObject:
     """The options, with the address of the server if the plug-in takes one."""
     fields = _fields(plugins.find(family, kind, folder=experiment.folder))
     if "base_url" not in fields:
@@ -117,12 +126,16 @@ def _options(experiment: Experiment, family: str, kind: str, options: Mapping[st
     if options.get("model") and "provider" not in fields:  # with one, the name has no provider
         changed["model"] = _spoken(options["model"])
     if options.get("judges"):
-        changed["judges"] = [_spoken(item if isinstance(item, str) else item["model"]) for item in options["judges"]]
+        changed["judges"] = [
+            _spoken(item if isinstance(item, str) else item["model"]) for item in options["judges"]
+        ]
     return {**options, **{key: value for key, value in changed.items() if key in fields}}
 
 
 def _spoken(model: str) -> str:
-    """The model, reached by a protocol that the server speaks; a name without a provider is unchanged."""
+    """The model, reached by a protocol that the server speaks; a name without a provider is
+    unchanged.
+    """
     try:
         named = parse_model(model)
     except BadOption:
@@ -144,7 +157,14 @@ def _refuse_real_models(experiment: Experiment) -> None:
     """Raises BadExperiment if something would still ask a real model."""
     asks = "asks its models by itself, and karat cannot send it to a scripted one"
     tried = "; to try the file unchanged: `karat run FILE --limit 1`"
-    used = [("agents", experiment.agent.type, "agent.type", f"the agent '{experiment.agent.type}' {asks}{tried}")]
+    used = [
+        (
+            "agents",
+            experiment.agent.type,
+            "agent.type",
+            f"the agent '{experiment.agent.type}' {asks}{tried}",
+        )
+    ]
     for scorer in experiment.scorers:
         place = "judge" if scorer.name == "judge" else "scorers"
         used.append(("scorers", scorer.type, place, f"the scorer '{scorer.type}' {asks}"))
@@ -152,7 +172,9 @@ def _refuse_real_models(experiment: Experiment) -> None:
     for family, kind, place, message in used:
         plugin = plugins.find(family, kind, folder=experiment.folder)
         # Scorers call no model unless they declare it.
-        if not getattr(plugin, "offline", family == "scorers") and "base_url" not in _fields(plugin):
+        if not getattr(plugin, "offline", family == "scorers") and "base_url" not in _fields(
+            plugin
+        ):
             faults.append(Fault(place=place, message=message))
     if faults:
         raise BadExperiment(str(experiment.path or "experiment"), faults)
@@ -160,7 +182,10 @@ def _refuse_real_models(experiment: Experiment) -> None:
 
 def _unproxied(env: Mapping[str, str]) -> dict[str, str]:
     """No proxy between karat and this machine."""
-    return {name: ",".join(filter(None, [env.get(name), "127.0.0.1"])) for name in ("NO_PROXY", "no_proxy")}
+    return {
+        name: ",".join(filter(None, [env.get(name), "127.0.0.1"]))
+        for name in ("NO_PROXY", "no_proxy")
+    }
 
 
 @contextmanager

@@ -1,7 +1,9 @@
-"""The JSON Schema (2020-12) of an experiment file, for editors: with the options of every installed plug-in.
+"""The JSON Schema (2020-12) of an experiment file, for editors: with the options of every installed
+plug-in.
 
-It accepts every file that `karat check` accepts. `check` also reports what it cannot express: names that refer to
-another part of the file, missing files and variables, expressions in another language.
+It accepts every file that `karat check` accepts. `check` also reports what it cannot express: names
+that refer to another part of the file, missing files and variables, expressions in another
+language.
 """
 
 from __future__ import annotations
@@ -28,11 +30,17 @@ _FILLED_IN = r"\$\{"  # a text with ${NAME}: its value is not known here
 
 def schema_of(name: str) -> Json:
     """Of `experiment`, or of the file of a dataset kind. Raises BadOption if there is none."""
-    models = {name: plugin.file_model() for name, plugin in plugins.installed("kinds") if hasattr(plugin, "file_model")}
+    models = {
+        name: plugin.file_model()
+        for name, plugin in plugins.installed("kinds")
+        if hasattr(plugin, "file_model")
+    }
     if name == "experiment":
         return _experiment_schema()
     if name not in models:
-        raise BadOption("WHAT", f"there is no schema of '{name}'{did_you_mean(name, ['experiment', *models])}")
+        raise BadOption(
+            "WHAT", f"there is no schema of '{name}'{did_you_mean(name, ['experiment', *models])}"
+        )
     schema = models[name].model_json_schema(schema_generator=_Generator)
     result: Json = _tidied({"$schema": DIALECT, "title": f"A {name} of karat", **schema})
     return result
@@ -54,7 +62,9 @@ def _experiment_schema() -> Json:
         *judges.values(),
         *(model for family in families.values() for model in family.values()),
     ]
-    references, shared = models_json_schema([(model, "validation") for model in models], schema_generator=_Generator)
+    references, shared = models_json_schema(
+        [(model, "validation") for model in models], schema_generator=_Generator
+    )
     defs: Json = shared["$defs"]
     needed = {id(model): _required(defs, references[model, "validation"]) for model in models}
     root = defs.pop(references[ExperimentFile, "validation"]["$ref"].rpartition("/")[2])
@@ -62,11 +72,14 @@ def _experiment_schema() -> Json:
 
     def branches(family: dict[str, type[BaseModel]]) -> dict[str, Json]:
         return {
-            name: {**references[model, "validation"], "required": needed[id(model)]} for name, model in family.items()
+            name: {**references[model, "validation"], "required": needed[id(model)]}
+            for name, model in family.items()
         }
 
     fields: Json = root["properties"]
-    fields["dataset"] = _choice("kind", branches(families["kinds"]), plugins.aliases("kinds"), default=DEFAULT_KIND)
+    fields["dataset"] = _choice(
+        "kind", branches(families["kinds"]), plugins.aliases("kinds"), default=DEFAULT_KIND
+    )
     fields["agent"] = _choice("type", branches(families["agents"]), plugins.aliases("agents"))
     fields["judge"] = _or_null(_choice("type", branches(judges), {}, default="judge"))
     fields["scorers"] = _or_null(
@@ -77,23 +90,36 @@ def _experiment_schema() -> Json:
     for name, below in (("conditions", _or_null(condition)), ("mcp_servers", _server())):
         fields[name] |= {"propertyNames": {"pattern": r"\S"}, "additionalProperties": below}
     root["allOf"] = [*_variants(families["agents"], references), *_judged()]
-    schema: Json = _tidied({"$schema": DIALECT, "title": "A karat experiment", **root, "$defs": defs})
+    schema: Json = _tidied(
+        {"$schema": DIALECT, "title": "A karat experiment", **root, "$defs": defs}
+    )
     return schema
 
 
 def _required(defs: Json, reference: Json) -> list[str]:
-    """A model's required keys, removed from its definition: a condition gives only some of an agent's options."""
+    """A model's required keys, removed from its definition: a condition gives only some of an
+    agent's options.
+    """
     required: list[str] = defs[reference["$ref"].rpartition("/")[2]].pop("required", [])
     return required
 
 
-def _choice(key: str, branches: dict[str, Json], aliases: dict[str, str], *, default: str | None = None) -> Json:
+def _choice(
+    key: str, branches: dict[str, Json], aliases: dict[str, str], *, default: str | None = None
+) -> Json:
     """A section whose `key` names a plug-in: its other keys depend on the name."""
-    names = {name: [name, *(alias for alias, of in aliases.items() if of == name)] for name in branches}
+    names = {
+        name: [name, *(alias for alias, of in aliases.items() if of == name)] for name in branches
+    }
     conditions = [
         {
-            "if": {"properties": {key: {"enum": names[name]}}, **({} if name == default else {"required": [key]})},
-            "then": branch if name != default else {**branch, "required": _without(branch["required"], key)},
+            "if": {
+                "properties": {key: {"enum": names[name]}},
+                **({} if name == default else {"required": [key]}),
+            },
+            "then": branch
+            if name != default
+            else {**branch, "required": _without(branch["required"], key)},
         }
         for name, branch in branches.items()
     ]
@@ -105,7 +131,12 @@ def _choice(key: str, branches: dict[str, Json], aliases: dict[str, str], *, def
 def _scorer(branches: dict[str, Json]) -> Json:
     """`equals`, `regex: {pattern: …}` or `{type: regex, name: has-flag, pattern: …}`."""
     short = {
-        name: {"anyOf": [{**branch, "required": _without(branch["required"], "type")}, *_null_if_none(branch)]}
+        name: {
+            "anyOf": [
+                {**branch, "required": _without(branch["required"], "type")},
+                *_null_if_none(branch),
+            ]
+        }
         for name, branch in branches.items()
     }
     own = {":": {"type": ["object", "null"]}}
@@ -131,7 +162,10 @@ def _null_if_none(branch: Json) -> list[Json]:
 def _server() -> Json:
     """A program or an address, by `type`, else by a key that only one of them has."""
     remote = {"properties": {"type": {"enum": ["http", "sse"]}}, "required": ["type"]}
-    by_url = {"required": ["url"], "not": {"anyOf": [{"required": ["type"]}, {"required": ["command"]}]}}
+    by_url = {
+        "required": ["url"],
+        "not": {"anyOf": [{"required": ["type"]}, {"required": ["command"]}]},
+    }
     return {
         "type": "object",
         "if": {"anyOf": [remote, by_url]},
@@ -148,10 +182,15 @@ def _variants(agents: dict[str, type[BaseModel]], references: dict[Any, Json]) -
         names = [name, *(alias for alias, of in aliases.items() if of == name)]
         agent = {"properties": {"type": {"enum": names}}, "required": ["type"]}
         options = {
-            "anyOf": [{"type": "null"}, {**references[model, "validation"], "properties": {"type": {"enum": names}}}]
+            "anyOf": [
+                {"type": "null"},
+                {**references[model, "validation"], "properties": {"type": {"enum": names}}},
+            ]
         }
         below = {"additionalProperties": {"properties": {"agent": options}}}
-        variants.append({"if": {"properties": {"agent": agent}}, "then": {"properties": {"conditions": below}}})
+        variants.append(
+            {"if": {"properties": {"agent": agent}}, "then": {"properties": {"conditions": below}}}
+        )
     return variants
 
 
@@ -162,7 +201,12 @@ def _judged() -> list[Json]:
         if getattr(plugin, "judged", False):
             kind: Json = {"properties": {"kind": {"const": name}}}
             kind |= {} if name == DEFAULT_KIND else {"required": ["kind"]}
-            unscored = {"anyOf": [{"not": {"required": ["scorers"]}}, {"properties": {"scorers": {"type": "null"}}}]}
+            unscored = {
+                "anyOf": [
+                    {"not": {"required": ["scorers"]}},
+                    {"properties": {"scorers": {"type": "null"}}},
+                ]
+            }
             there: Json = {"required": ["judge"], "properties": {"judge": {"type": "object"}}}
             rules.append({"if": {"properties": {"dataset": kind}, **unscored}, "then": there})
     return rules
@@ -195,19 +239,28 @@ class _Generator(GenerateJsonSchema):
         return False
 
     def int_schema(self, schema: core_schema.IntSchema) -> Json:
-        return _as_text_too(super().int_schema(schema), r"^\s*[-+]?[0-9_]+(\.0*)?\s*$", strict=schema.get("strict"))
+        return _as_text_too(
+            super().int_schema(schema), r"^\s*[-+]?[0-9_]+(\.0*)?\s*$", strict=schema.get("strict")
+        )
 
     def float_schema(self, schema: core_schema.FloatSchema) -> Json:
         number = r"^\s*[-+]?([0-9_]+\.?[0-9_]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
         return _as_text_too(super().float_schema(schema), number, strict=schema.get("strict"))
 
     def bool_schema(self, schema: core_schema.BoolSchema) -> Json:
-        words = r"^([tT]([rR][uU][eE])?|[fF]([aA][lL][sS][eE])?|[yY]([eE][sS])?|[nN][oO]?|[oO][nN]|[oO][fF][fF]|0|1)$"
+        words = (
+            r"^([tT]([rR][uU][eE])?|[fF]([aA][lL][sS][eE])?|[yY]([eE][sS])?|[nN][oO]?"
+            r"|[oO][nN]|[oO][fF][fF]|0|1)$"
+        )
         return _as_text_too(super().bool_schema(schema), words, strict=schema.get("strict"))
 
     def str_schema(self, schema: core_schema.StringSchema) -> Json:
         generated = super().str_schema(schema)
-        return {**generated, "pattern": f"{generated['pattern']}|{_FILLED_IN}"} if "pattern" in generated else generated
+        return (
+            {**generated, "pattern": f"{generated['pattern']}|{_FILLED_IN}"}
+            if "pattern" in generated
+            else generated
+        )
 
     def literal_schema(self, schema: core_schema.LiteralSchema) -> Json:
         generated = super().literal_schema(schema)
@@ -219,7 +272,11 @@ class _Generator(GenerateJsonSchema):
     def function_before_schema(self, schema: core_schema.BeforeValidatorFunctionSchema) -> Json:
         """A list with such a validator accepts a single text, in every plug-in."""
         generated = super().function_before_schema(schema)
-        return {"anyOf": [{"type": ["string", "null"]}, generated]} if generated.get("type") == "array" else generated
+        return (
+            {"anyOf": [{"type": ["string", "null"]}, generated]}
+            if generated.get("type") == "array"
+            else generated
+        )
 
     def model_schema(self, schema: core_schema.ModelSchema) -> Json:
         """In a section of the file, a key without a value counts as absent."""
@@ -228,7 +285,8 @@ class _Generator(GenerateJsonSchema):
         if issubclass(schema["cls"], Section):
             required = generated.get("required", ())
             generated["properties"] = {
-                key: value if key in required else _or_null(value) for key, value in generated["properties"].items()
+                key: value if key in required else _or_null(value)
+                for key, value in generated["properties"].items()
             }
         return generated
 
@@ -238,7 +296,10 @@ _MODULE = "karat__config__reading__"  # pydantic puts it before the names of sec
 
 
 def _tidied(value: Any, *, names: bool = False) -> Any:
-    """With the standard's words for limits behind a validator, and short names. `names`: the keys are names."""
+    """With the standard's words for limits behind a validator, and short names.
+
+    `names`: the keys are names.
+    """
     if isinstance(value, list):
         return [_tidied(item) for item in value]
     if isinstance(value, dict):
@@ -252,4 +313,8 @@ def _tidied(value: Any, *, names: bool = False) -> Any:
 
 
 def _as_text_too(schema: Json, pattern: str, *, strict: bool | None) -> Json:
-    return schema if strict else {**schema, "type": [schema["type"], "string"], "pattern": f"{pattern}|{_FILLED_IN}"}
+    return (
+        schema
+        if strict
+        else {**schema, "type": [schema["type"], "string"], "pattern": f"{pattern}|{_FILLED_IN}"}
+    )

@@ -10,7 +10,8 @@ a header, variable or query parameter named like one (a word of its name is key,
 secret, password, authorization, cookie, …), the password or the single token before the `@` of a
 URL. `INDEX: ./docs` and `Accept: text/html` are allowed.
 
-`api_key_env: NAME` is not a secret but names its variable; so do `client_secret_env` and `private_key_env`.
+`api_key_env: NAME` is not a secret but names its variable; so do `client_secret_env` and
+`private_key_env`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ _WORDS = {
     *("secret", "secrets", "password", "passwd", "pwd", "passphrase", "credential", "credentials"),
     *("auth", "authorization", "authentication"),
 }
-_NAME_SECRETS = ("api_key", "client_secret", "private_key")  # `…_env` names the variable that holds it
+# `…_env` names the variable that holds it
+_NAME_SECRETS = ("api_key", "client_secret", "private_key")
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
@@ -79,7 +81,9 @@ class Secrets:
         elif len(place) == 2:
             self.variables.add(node.value)
             if node.value not in self._env:
-                self.warnings.append(f"{dotted(place)}: {node.value} is not set, so there is nothing to mask")
+                self.warnings.append(
+                    f"{dotted(place)}: {node.value} is not set, so there is nothing to mask"
+                )
 
     def _look(self, place: Place, node: Node, text: str) -> None:
         option = _option(place)
@@ -90,10 +94,16 @@ class Secrets:
             if text in self._env:
                 self.variables.add(text)
             elif re.fullmatch(r"[A-Z][A-Z0-9_]*", text):
-                message = f"the environment variable {text} is not set; set it, or name a file with --env-file"
+                message = (
+                    f"the environment variable {text} is not set; set it, or name a file with "
+                    f"--env-file"
+                )
                 self.faults.append(fault_at(self._root, place, message))
             else:  # never shown: people do paste the key itself here
-                message = "must be the name of an environment variable that is set, e.g. MY_API_KEY; not the key itself"
+                message = (
+                    "must be the name of an environment variable that is set, e.g. MY_API_KEY; "
+                    "not the key itself"
+                )
                 self._literal(place, text, message)
         elif key.startswith(_NAME_SECRETS):
             self._take(place, node, text, literal=True)
@@ -125,14 +135,21 @@ class Secrets:
             self.variables.update(_VARIABLE.findall(text))
             if text and "${" not in text and (not name or sounds_secret(name)):
                 where = f"in the query parameter '{name}'" if name else "before the '@'"
-                message = f"a secret must not be in the file ({where}); write `${{NAME}}` and set that variable"
+                message = (
+                    f"a secret must not be in the file ({where}); write `${{NAME}}` and set that "
+                    f"variable"
+                )
                 self._literal(place, text, message)
 
 
 def _option(place: Place) -> Place:
-    """The place inside a server, agent, judge or scorer; () elsewhere: a condition may be called `env`."""
+    """The place inside a server, agent, judge or scorer; () elsewhere: a condition may be called
+    `env`.
+    """
     match place:
-        case ("mcp_servers", _, *rest) | ("agent", *rest) | ("judge", *rest) | ("scorers", _, *rest):
+        case (
+            ("mcp_servers", _, *rest) | ("agent", *rest) | ("judge", *rest) | ("scorers", _, *rest)
+        ):
             return tuple(rest)
         case ("conditions", _, "agent", *rest):
             return tuple(rest)

@@ -10,7 +10,10 @@ from karat.errors import Fault, did_you_mean
 
 
 def apply(root: Node, settings: Sequence[str]) -> list[Fault]:
-    """Sets each, in order; missing keys are created. The value is YAML: `5`, `[a, b]`, `null`, text."""
+    """Sets each, in order; missing keys are created.
+
+    The value is YAML: `5`, `[a, b]`, `null`, text.
+    """
     faults = []
     for setting in settings:
         message = _set(root, setting)
@@ -29,7 +32,11 @@ def follow(root: Node, place: str) -> tuple[Node, list[str]]:
     while missing:
         for length in range(len(missing), 0, -1):
             name = ".".join(missing[:length])
-            below = here.get(int(name)) if isinstance(here.value, list) and name.isdecimal() else here.get(name)
+            below = (
+                here.get(int(name))
+                if isinstance(here.value, list) and name.isdecimal()
+                else here.get(name)
+            )
             if below is not None:
                 here = below
                 missing = missing[length:]
@@ -65,7 +72,10 @@ def _insert(parent: Node, missing: list[str], value: Node) -> str:
     for depth, key in enumerate(missing, start=1):
         if isinstance(parent.value, list):
             count = len(parent.value)
-            return f"'{key}' is not a position in a list of {count}{did_you_mean(key, map(str, range(count)))}"
+            return (
+                f"'{key}' is not a position in a list of "
+                f"{count}{did_you_mean(key, map(str, range(count)))}"
+            )
         if parent.value is None:
             parent.value = {}
         if not isinstance(parent.value, dict):

@@ -1,4 +1,6 @@
-"""An agent's context besides its prompt and servers: skills, plug-ins, instructions and a workspace."""
+"""An agent's context besides its prompt and servers: skills, plug-ins, instructions and a
+workspace.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Archives in a run folder: gzipped tar files, read without trusting them.
 
-`tarfile` only parses headers. Every size is checked before anything is read, and only regular files, folders and links
-that stay inside are accepted.
+`tarfile` only parses headers. Every size is checked before anything is read, and only regular
+files, folders and links that stay inside are accepted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,13 @@ class BadArchive(ValueError):
 def member(entry: Entry, data: bytes = b"") -> bytes:
     """An entry in the archive's format."""
     info = tarfile.TarInfo(entry.path)
-    info.type = tarfile.DIRTYPE if entry.folder else tarfile.REGTYPE if entry.link is None else tarfile.SYMTYPE
+    info.type = (
+        tarfile.DIRTYPE
+        if entry.folder
+        else tarfile.REGTYPE
+        if entry.link is None
+        else tarfile.SYMTYPE
+    )
     info.size = len(data)
     info.mode = 0o755 if entry.folder or entry.executable else 0o644
     info.linkname = entry.link or ""
@@ -35,7 +41,10 @@ def member(entry: Entry, data: bytes = b"") -> bytes:
 
 
 def members(file: BinaryIO, *, at_most: int) -> Iterator[tuple[Entry, bytes]]:
-    """The entries of an archive of at most `at_most` bytes, with files' contents. Raises BadArchive."""
+    """The entries of an archive of at most `at_most` bytes, with files' contents.
+
+    Raises BadArchive.
+    """
     long: dict[bytes, str] = {}
     with gzip.GzipFile(fileobj=file) as stream:
         while (block := _read(stream, _BLOCK)) != END[:_BLOCK]:
@@ -64,7 +73,9 @@ def _entry(info: tarfile.TarInfo, long: dict[bytes, str]) -> Entry:
         return Entry(name, link=target)
     if info.type in (tarfile.REGTYPE, tarfile.DIRTYPE):
         folder = info.type == tarfile.DIRTYPE
-        return Entry(name, executable=bool(info.mode & 0o100) and not folder, folder=folder, size=info.size)
+        return Entry(
+            name, executable=bool(info.mode & 0o100) and not folder, folder=folder, size=info.size
+        )
     raise BadArchive(f"'{name}' is neither a file nor a folder nor a link that stays inside")
 
 

@@ -1,8 +1,10 @@
-"""What a trial changed in its workspace: stores it in the run folder, and rebuilds the workspace from that.
+"""What a trial changed in its workspace: stores it in the run folder, and rebuilds the workspace
+from that.
 
-`RUN/workspaces/TRIAL-ATTEMPT.tar.gz` holds `changes.json` (`Stored`), `diff` (text) and `files/…`: every changed or new
-file. `RUN/workspaces/base-DIGEST.tar.gz` is the folder that the trials started from. What a build leaves, and anything
-too large, not a file, or linking out of the workspace, is left out, and `left_out` says so.
+`RUN/workspaces/TRIAL-ATTEMPT.tar.gz` holds `changes.json` (`Stored`), `diff` (text) and `files/…`:
+every changed or new file. `RUN/workspaces/base-DIGEST.tar.gz` is the folder that the trials started
+from. What a build leaves, and anything too large, not a file, or linking out of the workspace, is
+left out, and `left_out` says so.
 """
 
 from __future__ import annotations
@@ -49,14 +51,24 @@ _MOST_LINES = 1_000  # of a file, without equal lines at start and end: time gro
 _CONTEXT = 3  # lines around a difference
 _DIFF_SECONDS = 5.0  # for all files of a trial
 _BUILT = frozenset(
-    [".mypy_cache", ".nox", ".pytest_cache", ".ruff_cache", ".tox", ".venv", "__pycache__", "node_modules"]
+    [
+        ".mypy_cache",
+        ".nox",
+        ".pytest_cache",
+        ".ruff_cache",
+        ".tox",
+        ".venv",
+        "__pycache__",
+        "node_modules",
+    ]
 )
 _LARGEST = 2**30 + 2**28  # bytes of an archive, unpacked
 _MOST_NOTES = 20
 _NOTES_IN_ANSWER = 3
 _LONG = b"\0long"
 _NOTHING = (Entry(""), b"")
-_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # errors where the changes are written, not in the workspace
+# errors where the changes are written, not in the workspace
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 _HUNK = re.compile(r"^@@ -(\d+)(,\d+)? \+(\d+)(,\d+)? @@")
 _FILE = re.compile(r"(base-[0-9a-f]{1,64}|[0-9a-f]{1,64}-\d{1,9})\.tar\.gz", re.ASCII)
 
@@ -69,19 +81,25 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     bytes: int  # of these files
     removed: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()  # what is missing from the archive, and why; (): it is complete
-    built: tuple[str, ...] = ()  # new folders that are not kept, as a build or an installation makes them again
+    # new folders that are not kept, as a build or an installation makes them again
+    built: tuple[str, ...] = ()
     added_lines: int | None = None  # in text files; None: not all of them were compared
     removed_lines: int | None = None
     answer: Answer | None = None  # about to be written to the journal; None: the attempt failed
 
 
 def refuse_secrets(base: Base, redact: Redactor) -> None:
-    """Raises BadOption if a file of a starting folder holds a secret, because the run folder stores the file."""
+    """Raises BadOption if a file of a starting folder holds a secret, because the run folder stores
+    the file.
+    """
     for entry in base.tree.entries if redact else ():
         if not entry.folder and entry.link is None:
             data = (base.path / entry.path).read_bytes()
             if _masked(data, redact) != data:
-                problem = f"its file '{entry.path}' holds a secret of the experiment, and would be in the run folder"
+                problem = (
+                    f"its file '{entry.path}' holds a secret of the experiment, and would be in "
+                    f"the run folder"
+                )
                 raise BadOption("workspace", f"{problem}; remove the secret")
 
 
@@ -93,19 +111,31 @@ def store_base(folder: Path, base: Base) -> None:
     with tempfile.TemporaryFile(dir=folder) as spool:
         with gzip.GzipFile(fileobj=spool, mode="wb", compresslevel=6, mtime=0) as stream:
             for entry in base.tree.entries:
-                data = b"" if entry.folder or entry.link is not None else (base.path / entry.path).read_bytes()
+                data = (
+                    b""
+                    if entry.folder or entry.link is not None
+                    else (base.path / entry.path).read_bytes()
+                )
                 stream.write(member(entry, data))
             stream.write(END)
         write_durably(path, _blocks(spool))
 
 
 def store_changes(
-    workspace: Workspace, base: Base, path: Path, *, redact: Redactor, answer: bytes | None, ignore: Sequence[str] = ()
+    workspace: Workspace,
+    base: Base,
+    path: Path,
+    *,
+    redact: Redactor,
+    answer: bytes | None,
+    ignore: Sequence[str] = (),
 ) -> WorkspaceChanges:
-    """Writes the changes to `path` and syncs it. Raises OSError, but never because of what an agent left.
+    """Writes the changes to `path` and syncs it. Raises OSError, but never because of what an agent
+    left.
 
-    `ignore`: names of files and folders anywhere, or paths from the workspace, with `*` and `?`; they count as
-    unchanged. `answer`: the line about to be written to the journal, so that a killed run asks nothing twice.
+    `ignore`: names of files and folders anywhere, or paths from the workspace, with `*` and `?`;
+    they count as unchanged. `answer`: the line about to be written to the journal, so that a killed
+    run asks nothing twice.
     """
     workspace.end_processes()
     with tempfile.TemporaryFile(dir=path.parent) as spool:
@@ -115,11 +145,16 @@ def store_changes(
             stream.write(END)
         diff = changes.diff
         stored = Stored(
-            base=base.tree.digest, changed=changes.changed, bytes=changes.bytes, removed=tuple(changes.removed),
-            left_out=tuple(changes.left_out), built=tuple(changes.built),
+            base=base.tree.digest,
+            changed=changes.changed,
+            bytes=changes.bytes,
+            removed=tuple(changes.removed),
+            left_out=tuple(changes.left_out),
+            built=tuple(changes.built),
             answer=msgspec.json.decode(answer, type=Answer) if answer else None,
-            added_lines=diff.added if diff.whole else None, removed_lines=diff.removed if diff.whole else None,
-        )  # fmt: skip
+            added_lines=diff.added if diff.whole else None,
+            removed_lines=diff.removed if diff.whole else None,
+        )
         head = member(Entry("changes.json"), msgspec.json.encode(stored))
         head += member(Entry("diff"), redact("".join(diff.parts)).encode())
         digest = hashlib.sha256()
@@ -127,7 +162,9 @@ def store_changes(
         return summary_of(stored, path, digest.hexdigest())
 
 
-def _blocks(file: IO[bytes], head: bytes = b"", digest: hashlib._Hash | None = None) -> Iterator[bytes]:
+def _blocks(
+    file: IO[bytes], head: bytes = b"", digest: hashlib._Hash | None = None
+) -> Iterator[bytes]:
     """`head`, then a file from its start; `digest` is updated with all of it."""
     file.seek(0)
     for block in chain([head], iter(partial(file.read, 2**20), b"")):
@@ -142,10 +179,17 @@ def summary_of(stored: Stored, path: Path, sha256: str | None = None) -> Workspa
         with open_regular(path) as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     return WorkspaceChanges(
-        file=path.name, sha256=sha256, base=stored.base, changed=stored.changed, removed=len(stored.removed),
-        bytes=stored.bytes, added_lines=stored.added_lines, removed_lines=stored.removed_lines,
-        complete=not stored.left_out, left_out=stored.left_out[:_NOTES_IN_ANSWER],
-    )  # fmt: skip
+        file=path.name,
+        sha256=sha256,
+        base=stored.base,
+        changed=stored.changed,
+        removed=len(stored.removed),
+        bytes=stored.bytes,
+        added_lines=stored.added_lines,
+        removed_lines=stored.removed_lines,
+        complete=not stored.left_out,
+        left_out=stored.left_out[:_NOTES_IN_ANSWER],
+    )
 
 
 def _masked(data: bytes, redact: Redactor) -> bytes:
@@ -158,7 +202,12 @@ class _Changes:
     """Reads the changes of one workspace, and writes the changed files to `stream`."""
 
     def __init__(
-        self, workspace: Workspace, base: Base, stream: gzip.GzipFile, redact: Redactor, ignore: Sequence[str]
+        self,
+        workspace: Workspace,
+        base: Base,
+        stream: gzip.GzipFile,
+        redact: Redactor,
+        ignore: Sequence[str],
     ) -> None:
         self._ignore = ignore
         self._workspace = workspace
@@ -171,7 +220,8 @@ class _Changes:
         self.built: list[str] = []
         self.diff = _Diff()
         self._seen: set[str] = set()
-        self._hidden = set[str]() if workspace.overlay is not None else {""}  # what is not met was removed
+        # what is not met was removed
+        self._hidden = set[str]() if workspace.overlay is not None else {""}
 
     def read(self) -> None:
         """Goes through everything that changed; in a copy, through everything."""
@@ -183,7 +233,9 @@ class _Changes:
         finally:
             os.close(top)
         if self._is_full:
-            self._leave_out("", f"more than {count(MOST_ENTRIES)} changed files, or {count(_MOST_SEEN)} in all")
+            self._leave_out(
+                "", f"more than {count(MOST_ENTRIES)} changed files, or {count(_MOST_SEEN)} in all"
+            )
             self.diff.whole = False
             return
         ignored: set[str] = set()
@@ -191,9 +243,15 @@ class _Changes:
             if self._is_ignored(name) or name.rpartition("/")[0] in ignored:
                 ignored.add(name)
                 continue
-            above = [name[:at] for at in [0, *(at for at, letter in enumerate(name) if letter == "/")]]
+            above = [
+                name[:at] for at in [0, *(at for at, letter in enumerate(name) if letter == "/")]
+            ]
             gone = any(parent in self.removed for parent in above)
-            if not gone and name not in self._seen and any(parent in self._hidden for parent in above):
+            if (
+                not gone
+                and name not in self._seen
+                and any(parent in self._hidden for parent in above)
+            ):
                 self.removed[name] = None
             if (gone or name in self.removed) and not entry.folder and entry.link is None:
                 self.diff.add(name, self._before(entry), None)
@@ -204,7 +262,9 @@ class _Changes:
 
     def _is_ignored(self, name: str) -> bool:
         part = name.rpartition("/")[2]
-        return any(fnmatchcase(part, pattern) or fnmatchcase(name, pattern) for pattern in self._ignore)
+        return any(
+            fnmatchcase(part, pattern) or fnmatchcase(name, pattern) for pattern in self._ignore
+        )
 
     def _read_folder(self, top: int, folder: str) -> list[str]:
         """Reads a folder; returns the folders in it."""
@@ -237,7 +297,10 @@ class _Changes:
         status = os.stat(part, dir_fd=fd, follow_symlinks=False)
         before = self._base.entries.get(name)
         mode = status.st_mode
-        if before is not None and (stat.S_ISDIR(mode), stat.S_ISLNK(mode)) != (before.folder, before.link is not None):
+        if before is not None and (stat.S_ISDIR(mode), stat.S_ISLNK(mode)) != (
+            before.folder,
+            before.link is not None,
+        ):
             self.removed[name] = None
         if stat.S_ISDIR(mode):
             if before is None and (part in _BUILT or _exists(fd, f"{part}/pyvenv.cfg")):
@@ -273,7 +336,11 @@ class _Changes:
             status = os.fstat(opened)
             if status.st_size > MOST_BYTES - self.bytes:
                 self._leave_out(
-                    name, f"{count(status.st_size)} bytes, which would make the changes more than {count(MOST_BYTES)}"
+                    name,
+                    (
+                        f"{count(status.st_size)} bytes, which would make the changes more than "
+                        f"{count(MOST_BYTES)}"
+                    ),
                 )
                 self.diff.whole = False
                 return
@@ -295,7 +362,9 @@ class _Changes:
 
     def _before(self, entry: Entry) -> bytes:
         """A file of the starting folder, for the comparison of texts."""
-        return (self._base.path / entry.path).read_bytes() if entry.size <= _MOST_COMPARED else _LONG
+        return (
+            (self._base.path / entry.path).read_bytes() if entry.size <= _MOST_COMPARED else _LONG
+        )
 
     def _leave_out(self, name: str, why: str) -> None:
         self.changed += 1
@@ -354,7 +423,11 @@ class _Diff:
             self.whole = self.whole and not long
             self._write([f"{'Long' if long else 'Binary'} file {name}: {_fate(old, new)}"])
             return
-        lines = None if self._room <= 0 or time.monotonic() > self._deadline else _difference(before, after)
+        lines = (
+            None
+            if self._room <= 0 or time.monotonic() > self._deadline
+            else _difference(before, after)
+        )
         if lines is None:
             self.whole = False
             self._write([f"File {name}: {_fate(old, new)}, not compared"])
@@ -395,7 +468,10 @@ def _lines(data: bytes | None) -> list[str] | None:
 
 
 def _difference(old: list[str], new: list[str]) -> list[str] | None:
-    """The hunks; None if comparing would take too long. Equal lines at start and end are not compared."""
+    """The hunks; None if comparing would take too long.
+
+    Equal lines at start and end are not compared.
+    """
     both = min(len(old), len(new))
     head = next((at for at in range(both) if old[at] != new[at]), both)
     tail = next((at for at in range(both - head) if old[-1 - at] != new[-1 - at]), both - head)
@@ -407,7 +483,12 @@ def _difference(old: list[str], new: list[str]) -> list[str] | None:
         return None
     hunks = list(difflib.unified_diff(a, b, lineterm="", n=_CONTEXT))[2:]
     return [
-        _HUNK.sub(lambda at: f"@@ -{int(at[1]) + start}{at[2] or ''} +{int(at[3]) + start}{at[4] or ''} @@", line)
+        _HUNK.sub(
+            lambda at: (
+                f"@@ -{int(at[1]) + start}{at[2] or ''} +{int(at[3]) + start}{at[4] or ''} @@"
+            ),
+            line,
+        )
         for line in hunks
     ]
 
@@ -436,7 +517,10 @@ def _opened(run: Path, file: str) -> BufferedReader:
 
 
 def unpack_base(run: Path, digest: str, folder: Path) -> Base:
-    """Restores the folder that trials started from as the new folder `folder`. Raises OSError, BadArchive."""
+    """Restores the folder that trials started from as the new folder `folder`.
+
+    Raises OSError, BadArchive.
+    """
     folder.mkdir(mode=0o700)
     with _opened(run, f"base-{digest}.tar.gz") as file:
         for entry, data in members(file, at_most=_LARGEST):
@@ -448,7 +532,10 @@ def unpack_base(run: Path, digest: str, folder: Path) -> Base:
 
 
 def apply_changes(run: Path, changes: WorkspaceChanges, folder: Path) -> None:
-    """Turns a copy of a trial's starting folder into what the trial left. Raises OSError, BadArchive."""
+    """Turns a copy of a trial's starting folder into what the trial left.
+
+    Raises OSError, BadArchive.
+    """
     with _opened(run, changes.file) as file:
         if hashlib.file_digest(file, "sha256").hexdigest() != changes.sha256:
             raise BadArchive("it has changed since the answer was given")
@@ -465,7 +552,10 @@ def apply_changes(run: Path, changes: WorkspaceChanges, folder: Path) -> None:
 def all_left_out(run: Path, changes: WorkspaceChanges) -> tuple[str, ...]:
     """What a trial left and its archive lacks, and why. Raises OSError, BadArchive."""
     stored = read_stored(run, changes.file)[0]
-    return (*stored.left_out, *(f"{_shown(name)}: a build or an installation made it" for name in stored.built))
+    return (
+        *stored.left_out,
+        *(f"{_shown(name)}: a build or an installation made it" for name in stored.built),
+    )
 
 
 def why_left_out(name: str, left_out: Sequence[str]) -> str | None:
@@ -476,7 +566,14 @@ def why_left_out(name: str, left_out: Sequence[str]) -> str | None:
     >>> why_left_out("a.py", [".venv: what a build leaves"])
     """
     inside = f"{_shown(name)}/"
-    return next((text for text in left_out if ": " in text and inside.startswith(f"{text.partition(': ')[0]}/")), None)
+    return next(
+        (
+            text
+            for text in left_out
+            if ": " in text and inside.startswith(f"{text.partition(': ')[0]}/")
+        ),
+        None,
+    )
 
 
 def why_mostly_left_out(left_out: Sequence[str]) -> str | None:
@@ -500,7 +597,9 @@ def _write(folder: Path, entry: Entry, name: str, data: bytes) -> None:
 
 
 def put(folder: Path, name: str, data: bytes, *, executable: bool = False) -> None:
-    """Writes a file below a folder; removes whatever is in its way, such as a link, and follows no link."""
+    """Writes a file below a folder; removes whatever is in its way, such as a link, and follows no
+    link.
+    """
     place = _room_for(folder, name)
     remove(place)
     place.write_bytes(data)

@@ -1,4 +1,5 @@
-"""Starts Claude Code and watches over it: a clean environment, its own session, and nothing left running at the end.
+"""Starts Claude Code and watches over it: a clean environment, its own session, and nothing left
+running at the end.
 
 Run as a script, `python -I -S launch.py DEFINITION ARGUMENTS…`; DEFINITION is a JSON file:
 
@@ -32,7 +33,11 @@ _POLL_SECONDS = 0.005
 _REMOVALS = 5
 
 # Variables that the SDK adds to the environment; the program needs them for the SDK's protocol.
-OF_THE_SDK = ("CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CODE_SDK_READS_SESSION_STATE")
+OF_THE_SDK = (
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_AGENT_SDK_VERSION",
+    "CLAUDE_CODE_SDK_READS_SESSION_STATE",
+)
 
 
 class _End(BaseException):
@@ -73,7 +78,9 @@ def _end(_number: int, _frame: object) -> None:
 
 
 def _prepare(parent: int) -> None:
-    """Starts a session; makes this process adopt orphans and end with its parent (both Linux only)."""
+    """Starts a session; makes this process adopt orphans and end with its parent (both Linux
+    only).
+    """
     try:  # noqa: SIM105 - each import costs every start of a trial
         os.setsid()
     except PermissionError:
@@ -103,7 +110,8 @@ def _run(definition: dict[str, object]) -> int:
     except OSError as error:
         sys.stderr.write(f"{CANNOT_START}'{command[0]}': {error.strerror}\n")
         return EXIT_CANNOT_START
-    # Readers of the program's output must see its end when the program ends, not when this process does.
+    # Readers of the program's output must see its end when the program ends, not when this process
+    # does.
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1):
         os.dup2(nothing, stream)
@@ -132,7 +140,10 @@ def _end_all() -> None:
 
 
 def _children_left() -> bool:
-    """Reaps ended children; whether any are left. With adoption, every descendant becomes a child in the end."""
+    """Reaps ended children; whether any are left.
+
+    With adoption, every descendant becomes a child in the end.
+    """
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -164,14 +175,20 @@ def _descendants() -> list[int]:
 def _processes() -> list[tuple[int, int]]:
     """Every process with its parent."""
     if not os.path.exists("/proc/self/stat"):
-        listed = subprocess.run(["/bin/ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=False)
-        return [(int(pid), int(parent)) for pid, parent in (line.split() for line in listed.stdout.splitlines())]
+        listed = subprocess.run(
+            ["/bin/ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=False
+        )
+        return [
+            (int(pid), int(parent))
+            for pid, parent in (line.split() for line in listed.stdout.splitlines())
+        ]
     processes = []
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
                 with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
-                    # The second field is the program's name in parentheses, and may contain anything.
+                    # The second field is the program's name in parentheses, and may contain
+                    # anything.
                     processes.append((int(name), int(file.read().rpartition(")")[2].split()[1])))
             except (FileNotFoundError, ProcessLookupError):
                 continue

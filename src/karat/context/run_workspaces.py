@@ -1,4 +1,6 @@
-"""The workspaces of a run: those in which trials work, and those rebuilt from the run folder for scorers."""
+"""The workspaces of a run: those in which trials work, and those rebuilt from the run folder for
+scorers.
+"""
 
 from __future__ import annotations
 
@@ -49,14 +51,20 @@ _THREADS = 4  # workspaces opened, stored and removed at a time
 class TrialWorkspaces:
     """Opens a fresh workspace for each attempt, and stores what it left."""
 
-    def __init__(self, bases: Mapping[str, Base], *, redact: Redactor, keep: bool, ignore: Sequence[str]) -> None:
-        """`bases`: by digest. `keep`: also keep each workspace as a folder. `ignore`: as in `store_changes`."""
+    def __init__(
+        self, bases: Mapping[str, Base], *, redact: Redactor, keep: bool, ignore: Sequence[str]
+    ) -> None:
+        """`bases`: by digest.
+
+        `keep`: also keep each workspace as a folder. `ignore`: as in `store_changes`.
+        """
         self._bases = bases
         self._redact = redact
         self._keep = keep
         self._ignore = ignore
         self._overlay: Overlay | None = None  # None: copies
-        self._numbers: dict[str, int] = {}  # trial → its last attempt with a workspace, including earlier parts
+        # trial → its last attempt with a workspace, including earlier parts
+        self._numbers: dict[str, int] = {}
 
     @contextmanager
     def opened(self, run: Path, *, overlays: bool, notice: Callable[[str], None]) -> Iterator[None]:
@@ -72,15 +80,23 @@ class TrialWorkspaces:
                 self.continue_after(trial, int(number))
         for base in self._bases.values():
             store_base(self._kept, base)
-        with temporary_folder("workspaces") as self._folder, ThreadPoolExecutor(_THREADS) as self._threads:
+        with (
+            temporary_folder("workspaces") as self._folder,
+            ThreadPoolExecutor(_THREADS) as self._threads,
+        ):
             overlay = overlay_for(self._folder) if overlays else None
             if overlay is not None and overlay.enter:
                 self._overlay = overlay
                 notice(f"each attempt gets its workspace as {overlay.shown}")
             else:
-                no_mount = overlay is not None and f"no overlay can be mounted here ({overlay.shown})"
+                no_mount = (
+                    overlay is not None and f"no overlay can be mounted here ({overlay.shown})"
+                )
                 why = no_mount or "the agent runs in karat's own process"
-                notice(f"workspaces are copied for each attempt, because {why}: {self._cost_of_copies()}")
+                notice(
+                    f"workspaces are copied for each attempt, because {why}: "
+                    f"{self._cost_of_copies()}"
+                )
             yield
 
     def _cost_of_copies(self) -> str:
@@ -93,7 +109,9 @@ class TrialWorkspaces:
         return f"{seconds} for {files} with {formats.count(base.tree.size)} bytes"
 
     async def open(self, trial: Trial, *, overlay: bool) -> Workspace:
-        """`overlay`: whether an overlay is possible, because the agent starts processes through `Workspace.command`."""
+        """`overlay`: whether an overlay is possible, because the agent starts processes through
+        `Workspace.command`.
+        """
         part = trial.condition.context.workspace
         assert part is not None
         number = self._numbers[trial.id] = self.last_number(trial.id) + 1
@@ -102,7 +120,9 @@ class TrialWorkspaces:
         opening = self._threads.submit(open_workspace, folder, self._bases[part.digest], way)
         return await asyncio.wrap_future(opening)
 
-    def store(self, workspace: Workspace, trial: Trial, answer: bytes | None) -> Future[WorkspaceChanges]:
+    def store(
+        self, workspace: Workspace, trial: Trial, answer: bytes | None
+    ) -> Future[WorkspaceChanges]:
         """Stores the changes in the run folder, then ends and removes the workspace, on a thread.
 
         `answer`: its line of the journal; None: the attempt failed. The future may raise OSError.
@@ -115,7 +135,9 @@ class TrialWorkspaces:
         name = workspace.path.parent.name
         try:
             path = self._kept / f"{name}.tar.gz"
-            changes = store_changes(workspace, base, path, redact=self._redact, answer=answer, ignore=self._ignore)
+            changes = store_changes(
+                workspace, base, path, redact=self._redact, answer=answer, ignore=self._ignore
+            )
             if self._keep:
                 copy_tree(base.tree, base.path, self._kept / name)
                 apply_changes(self._kept.parent, changes, self._kept / name)
@@ -132,7 +154,9 @@ class TrialWorkspaces:
         self._numbers[trial] = max(self.last_number(trial), number)
 
     async def stored_answer(self, trial: str) -> Answer | None:
-        """The answer that a killed run stored with its workspace but had not yet written to the journal."""
+        """The answer that a killed run stored with its workspace but had not yet written to the
+        journal.
+        """
         if trial not in self._numbers:
             return None
         return await asyncio.wrap_future(self._threads.submit(self._stored_answer, trial))
@@ -149,13 +173,22 @@ class TrialWorkspaces:
 
 
 def trial_workspaces(
-    conditions: Iterable[Condition], *, redact: Redactor, keep: bool = False, ignore: Sequence[str] = ()
+    conditions: Iterable[Condition],
+    *,
+    redact: Redactor,
+    keep: bool = False,
+    ignore: Sequence[str] = (),
 ) -> TrialWorkspaces | None:
     """The object with which trials open their workspaces; None if no condition has a workspace.
 
-    Raises BadOption if agents would find instructions above their workspace, or if it contains a secret.
+    Raises BadOption if agents would find instructions above their workspace, or if it contains a
+    secret.
     """
-    parts = {part.digest: part for condition in conditions if (part := condition.context.workspace) is not None}
+    parts = {
+        part.digest: part
+        for condition in conditions
+        if (part := condition.context.workspace) is not None
+    }
     if not parts:
         return None
     refuse_instructions_above(Path(tempfile.gettempdir()))
@@ -182,15 +215,23 @@ class RebuiltWorkspaces:
 
     @contextmanager
     def of(self, answer: Answer) -> Iterator[Workspace]:
-        """A copy that the block may change, without what was left out. Raises JudgeFault if none can be made."""
+        """A copy that the block may change, without what was left out.
+
+        Raises JudgeFault if none can be made.
+        """
         changes = answer.workspace
         if changes is None or self.run is None:
-            raise JudgeFault("no_workspace", "the trial had no workspace: give its condition one (`workspace: DIR`)")
+            raise JudgeFault(
+                "no_workspace",
+                "the trial had no workspace: give its condition one (`workspace: DIR`)",
+            )
         try:
             base, place = self._base(self.run, changes.base)
         except (OSError, BadArchive, ValueError) as error:
             archive = f"{FOLDER}/base-{changes.base}.tar.gz"
-            raise JudgeFault("workspace_damaged", f"{archive}: {error}; restore the run folder from a copy") from error
+            raise JudgeFault(
+                "workspace_damaged", f"{archive}: {error}; restore the run folder from a copy"
+            ) from error
         try:
             left_out = all_left_out(self.run, changes)
             if why_mostly_left_out(left_out) is None:
@@ -201,7 +242,9 @@ class RebuiltWorkspaces:
             yield Workspace(place / "workspace", left_out=left_out)
         except BadArchive as error:
             archive = f"{FOLDER}/{changes.file}"
-            raise JudgeFault("workspace_damaged", f"{archive}: {error}; restore the run folder from a copy") from error
+            raise JudgeFault(
+                "workspace_damaged", f"{archive}: {error}; restore the run folder from a copy"
+            ) from error
         finally:
             remove_tree(place)
 

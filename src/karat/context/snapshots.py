@@ -1,4 +1,6 @@
-"""Copies of the files that conditions name, made once per run, so that edits during a run do not reach agents."""
+"""Copies of the files that conditions name, made once per run, so that edits during a run do not
+reach agents.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from karat.records import Condition, Context, ContextPart
 def snapshots(conditions: Iterable[Condition]) -> Iterator[tuple[Condition, ...]]:
     """The conditions with paths of copies in their contexts. The copies exist during the block.
 
-    Raises BadExperiment if something has changed since the experiment was read, or can no longer be read.
+    Raises BadExperiment if something has changed since the experiment was read, or can no longer be
+    read.
     """
     conditions = tuple(conditions)
     if not any(condition.context.parts for condition in conditions):

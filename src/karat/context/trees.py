@@ -1,4 +1,6 @@
-"""Folders that an experiment gives to agents: what they may contain, their digest, and copies of them."""
+"""Folders that an experiment gives to agents: what they may contain, their digest, and copies of
+them.
+"""
 
 from __future__ import annotations
 
@@ -40,15 +42,16 @@ class Tree(msgspec.Struct, frozen=True):
 
     entries: tuple[Entry, ...]  # sorted by path, a folder before what is in it
     size: int  # bytes of all files
-    digest: str  # 32 hex digits of paths, contents, links and execute bits; without dates and owners
+    # 32 hex digits of paths, contents, links and execute bits; without dates and owners
+    digest: str
 
 
 def read_tree(folder: Path) -> Tree:
     """The folder's files, folders and links, with the digest of everything.
 
-    Raises OSError if it cannot be read, and ValueError for content that agents are never given: FIFOs, sockets and
-    devices, set-uid and set-gid files, links out of the folder, names that are not printable UTF-8, more than
-    `MOST_ENTRIES` entries or `MOST_BYTES` bytes.
+    Raises OSError if it cannot be read, and ValueError for content that agents are never given:
+    FIFOs, sockets and devices, set-uid and set-gid files, links out of the folder, names that are
+    not printable UTF-8, more than `MOST_ENTRIES` entries or `MOST_BYTES` bytes.
     """
     top = folder.resolve(strict=True)
     entries: list[Entry] = []
@@ -70,16 +73,20 @@ def read_tree(folder: Path) -> Tree:
 
 
 def read_file(path: Path, *, at_most: int) -> str:
-    """One file's digest, 32 hex digits. Raises OSError if it is not a regular file within the size limit."""
+    """One file's digest, 32 hex digits.
+
+    Raises OSError if it is not a regular file within the size limit.
+    """
     with open_regular(path, at_most=at_most) as file:
         return blake2b(file.read(at_most), digest_size=16).hexdigest()
 
 
 def copy_tree(tree: Tree, source: Path, target: Path) -> None:
-    """Copies what `read_tree` found in `source` to the new folder `target`, with the permissions of a checkout.
+    """Copies what `read_tree` found in `source` to the new folder `target`, with the permissions of
+    a checkout.
 
-    The owner can write all files and folders, even if the originals were read-only: agents work in them, and they are
-    removed later.
+    The owner can write all files and folders, even if the originals were read-only: agents work in
+    them, and they are removed later.
     """
     source = source.resolve(strict=True)
     target.mkdir(mode=0o700)
@@ -91,7 +98,10 @@ def copy_tree(tree: Tree, source: Path, target: Path) -> None:
             place.symlink_to(entry.link)
         else:
             mode = 0o755 if entry.executable else 0o644
-            with open_regular(source / entry.path, within=source) as read, open(place, "xb") as written:
+            with (
+                open_regular(source / entry.path, within=source) as read,
+                open(place, "xb") as written,
+            ):
                 _copy(read.fileno(), written.fileno(), entry.size)
             place.chmod(mode)
 
@@ -117,7 +127,8 @@ def _walk(folder: Path, below: str, depth: int = 0) -> Iterator[Entry]:
     with os.scandir(folder) as entries:
         for entry in entries:
             path = f"{below}{entry.name}"
-            if not entry.name.isprintable():  # false too for the surrogates of names that are not UTF-8
+            # false too for the surrogates of names that are not UTF-8
+            if not entry.name.isprintable():
                 raise ValueError(f"has a name that is not printable UTF-8: {path!a}")
             status = entry.stat(follow_symlinks=False)
             mode = status.st_mode
@@ -130,10 +141,14 @@ def _walk(folder: Path, below: str, depth: int = 0) -> Iterator[Entry]:
                 if not leads_inside(path, target):
                     raise ValueError(f"has a symbolic link that leads out of it: {path}")
                 if not target.isprintable():
-                    raise ValueError(f"has a symbolic link with a target that is not printable UTF-8: {path}")
+                    raise ValueError(
+                        f"has a symbolic link with a target that is not printable UTF-8: {path}"
+                    )
                 yield Entry(path, link=target)
             elif not stat.S_ISREG(mode):
-                raise ValueError(f"has a file that is not regular (a FIFO, socket or device): {path}")
+                raise ValueError(
+                    f"has a file that is not regular (a FIFO, socket or device): {path}"
+                )
             elif mode & (stat.S_ISUID | stat.S_ISGID):
                 raise ValueError(f"has a set-uid or set-gid file: {path}")
             else:
@@ -157,11 +172,17 @@ def leads_inside(path: str, target: str) -> bool:
 
 
 def leads_out(folder: Path, path: str, *, root: str = "") -> bool:
-    """Whether a path, relative to a folder unless absolute, leads out of that folder when its links are followed.
+    """Whether a path, relative to a folder unless absolute, leads out of that folder when its links
+    are followed.
 
-    `root`: where this process sees the root of the one that will use the path, such as `/proc/PID/root`.
+    `root`: where this process sees the root of the one that will use the path, such as
+    `/proc/PID/root`.
 
-    >>> leads_out(Path("/work"), "a/../b"), leads_out(Path("/work"), "../work2/b"), leads_out(Path("/work"), "~/b")
+    >>> (
+    ...     leads_out(Path("/work"), "a/../b"),
+    ...     leads_out(Path("/work"), "../work2/b"),
+    ...     leads_out(Path("/work"), "~/b"),
+    ... )
     (False, True, True)
     """
     if path.startswith("~") or "\0" in path:
@@ -191,13 +212,19 @@ def _followed(path: Path, root: str) -> PurePosixPath:
 
 
 def is_plain_name(path: str) -> bool:
-    """Whether a tree can have an entry with that name: printable UTF-8, not too deep, inside the tree.
+    """Whether a tree can have an entry with that name: printable UTF-8, not too deep, inside the
+    tree.
 
     >>> [is_plain_name(path) for path in ("a/b", "../a", "a\\nb", "/a")]
     [True, False, False, False]
     """
     parts = path.split("/")
-    return path.isprintable() and len(path) < _LONGEST and len(parts) <= _DEEPEST and not {"", ".", ".."} & {*parts}
+    return (
+        path.isprintable()
+        and len(path) < _LONGEST
+        and len(parts) <= _DEEPEST
+        and not {"", ".", ".."} & {*parts}
+    )
 
 
 def _digest_of(path: Path, top: Path) -> str:

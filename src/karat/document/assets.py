@@ -14,15 +14,32 @@ from karat.document.ink import DARK, LIGHT, Ink
 
 _FOLDER = Path(__file__).parent / "templates"
 
-# In addition to the colours of charts: text has a contrast of 4.5 to 1 or more on white and on the dark background.
+# In addition to the colours of charts: text has a contrast of 4.5 to 1 or more on white and on the
+# dark background.
 _LIGHT = {
-    "faint": "#f6f7f8", "line": "#d9dce1", "link": "#005a8f", "good": "#00684a", "bad": "#a83200", "focus": "#0072b2",
-    "warn-back": "#fff6e0", "warn-line": "#c98a00", "card": "#ffffff", "shadow": "#1b1b1b14",
-}  # fmt: skip
+    "faint": "#f6f7f8",
+    "line": "#d9dce1",
+    "link": "#005a8f",
+    "good": "#00684a",
+    "bad": "#a83200",
+    "focus": "#0072b2",
+    "warn-back": "#fff6e0",
+    "warn-line": "#c98a00",
+    "card": "#ffffff",
+    "shadow": "#1b1b1b14",
+}
 _DARK = {
-    "faint": "#1e2128", "line": "#3a3f49", "link": "#7cc4f0", "good": "#3fcfa5", "bad": "#ff9d66", "focus": "#56b4e9",
-    "warn-back": "#2c2616", "warn-line": "#d09a2a", "card": "#1b1e24", "shadow": "#00000066",
-}  # fmt: skip
+    "faint": "#1e2128",
+    "line": "#3a3f49",
+    "link": "#7cc4f0",
+    "good": "#3fcfa5",
+    "bad": "#ff9d66",
+    "focus": "#56b4e9",
+    "warn-back": "#2c2616",
+    "warn-line": "#d09a2a",
+    "card": "#1b1e24",
+    "shadow": "#00000066",
+}
 
 
 @lru_cache(maxsize=1)
@@ -31,7 +48,8 @@ def css() -> str:
     light, dark = _variables(LIGHT, _LIGHT), _variables(DARK, _DARK)
     colours = (
         f":root{{color-scheme:light;{light}}}\n"
-        f"@media screen and (prefers-color-scheme:dark){{:root:not([data-theme=light]){{color-scheme:dark;{dark}}}}}\n"
+        f"@media screen and "
+        f"(prefers-color-scheme:dark){{:root:not([data-theme=light]){{color-scheme:dark;{dark}}}}}\n"
         f"@media screen{{:root[data-theme=dark]{{color-scheme:dark;{dark}}}}}\n"
     )
     return colours + (_FOLDER / "page.css").read_text(encoding="utf-8")
@@ -43,7 +61,10 @@ def _variables(ink: Ink, more: Mapping[str, str]) -> str:
         if isinstance(value, str):
             named[name] = value
         else:
-            named |= {f"{'category' if name == 'categories' else 'step'}-{at}": color for at, color in enumerate(value)}
+            named |= {
+                f"{'category' if name == 'categories' else 'step'}-{at}": color
+                for at, color in enumerate(value)
+            }
     return "".join(f"--{name}:{value};" for name, value in {**named, **more}.items())
 
 
@@ -56,7 +77,8 @@ def script() -> str:
 def icon() -> str:
     """The favicon, as a data URL that makes no request."""
     drawn = (
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="#0072b2" d="M8 1l6 5-6 9-6-9z"/></svg>'
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="#0072b2" d="M8 '
+        '1l6 5-6 9-6-9z"/></svg>'
     )
     return f"data:image/svg+xml;base64,{base64.b64encode(drawn.encode()).decode()}"
 
@@ -68,7 +90,9 @@ def policy(*, scripts: Iterable[str] = (), styles: Iterable[str] = ()) -> str:
     """
     allowed = {"script-src": scripts, "style-src": styles}
     lists = [f"{name} {' '.join(map(source, texts)) or _NONE}" for name, texts in allowed.items()]
-    return "; ".join(["default-src 'none'", *lists, "img-src data:", "base-uri 'none'", "form-action 'none'"])
+    return "; ".join(
+        ["default-src 'none'", *lists, "img-src data:", "base-uri 'none'", "form-action 'none'"]
+    )
 
 
 _NONE = "'none'"

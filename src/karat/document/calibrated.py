@@ -1,4 +1,6 @@
-"""The comparison of a judge with people, and the corrected numbers, as a document and as part of a report."""
+"""The comparison of a judge with people, and the corrected numbers, as a document and as part of a
+report.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +8,39 @@ from collections.abc import Iterator
 
 from karat import formats
 from karat.analysis.people import Calibrated, MetricAgreement
-from karat.blocks import Block, Column, Count, Note, Number, Row, Section, Share, Table, Text, columns, estimate
+from karat.blocks import (
+    Block,
+    Column,
+    Count,
+    Note,
+    Number,
+    Row,
+    Section,
+    Share,
+    Table,
+    Text,
+    columns,
+    estimate,
+)
 from karat.document.corrected import corrected_blocks, corrected_lines
 from karat.document.run import Document
 
 
 def calibrated_document(report: Calibrated, *, name: str) -> Document:
-    """Corrected numbers first, then agreement, then the answers on which judge and people differ most."""
+    """Corrected numbers first, then agreement, then the answers on which judge and people differ
+    most.
+    """
     labelled = f"{formats.count(report.labelled)} of {formats.plural(report.drawn, 'drawn answer')}"
     strata = formats.plural(report.strata, "stratum", "strata")
     facts = [
         ("Labels", f"{labelled}, by {', '.join(report.by)}"),
-        ("Draw", f"{report.draw}: {formats.plural(report.answers, 'answer')} in {strata} of {report.strata_by}"),
+        (
+            "Draw",
+            (
+                f"{report.draw}: {formats.plural(report.answers, 'answer')} in {strata} of "
+                f"{report.strata_by}"
+            ),
+        ),
     ]
     return Document(
         name=name,
@@ -25,8 +48,14 @@ def calibrated_document(report: Calibrated, *, name: str) -> Document:
         facts=tuple(facts),
         warnings=report.notes,
         sections=(
-            Section(id="corrected", title="Corrected by people", blocks=tuple(corrected_blocks(report))),
-            Section(id="agreement", title="Agreement of judge and people", blocks=tuple(_agreement(report))),
+            Section(
+                id="corrected", title="Corrected by people", blocks=tuple(corrected_blocks(report))
+            ),
+            Section(
+                id="agreement",
+                title="Agreement of judge and people",
+                blocks=tuple(_agreement(report)),
+            ),
         ),
     )
 
@@ -40,9 +69,18 @@ def _agreement(report: Calibrated) -> Iterator[Block]:
             Column("same step"),
             Column("kappa", legend="Kappa: Cohen's, with quadratic weights."),
             Column("AC2", legend="AC2: Gwet's; use it where nearly all answers are on one step."),
-            Column("alpha", rank=1, legend="Alpha: Krippendorff's. All three: 1 is full agreement, 0 that of chance."),
+            Column(
+                "alpha",
+                rank=1,
+                legend="Alpha: Krippendorff's. All three: 1 is full agreement, 0 that of chance.",
+            ),
             *(
-                [Column("people", legend="People: alpha among themselves; a judge can hardly do better.")]
+                [
+                    Column(
+                        "people",
+                        legend="People: alpha among themselves; a judge can hardly do better.",
+                    )
+                ]
                 if people
                 else []
             ),
@@ -56,7 +94,11 @@ def _agreement(report: Calibrated) -> Iterator[Block]:
                     estimate(row.kappa),
                     estimate(row.ac2),
                     estimate(row.alpha),
-                    *([estimate(row.people_alpha) if row.people_alpha else Text("–")] if people else []),
+                    *(
+                        [estimate(row.people_alpha) if row.people_alpha else Text("–")]
+                        if people
+                        else []
+                    ),
                     Count(row.labelled),
                 ),
             )
@@ -64,7 +106,9 @@ def _agreement(report: Calibrated) -> Iterator[Block]:
         ),
         brief=True,
     )
-    reasons = {row.kappa.reason: row.metric for row in report.agreement if row.kappa.reason and row.steps}
+    reasons = {
+        row.kappa.reason: row.metric for row in report.agreement if row.kappa.reason and row.steps
+    }
     if reasons:
         yield Note(texts=tuple(f"{metric}: {reason}." for reason, metric in reasons.items()))
     for row in report.agreement:
@@ -91,15 +135,21 @@ def _disagreements(report: Calibrated) -> Table:
     texts = ("metric", "sample", "condition", "question")
     return Table(
         caption="Where judge and people are farthest apart",
-        columns=columns("row", "metric", "people", "judge", "sample", "condition", "question", text=texts),
+        columns=columns(
+            "row", "metric", "people", "judge", "sample", "condition", "question", text=texts
+        ),
         rows=tuple(
             Row(
                 name=case.row,
                 cells=(
-                    Text(case.metric), Number(case.people), Number(case.judge), Text(case.sample), Text(case.condition),
+                    Text(case.metric),
+                    Number(case.people),
+                    Number(case.judge),
+                    Text(case.sample),
+                    Text(case.condition),
                     Text(case.question, tone="quiet"),
                 ),
             )
             for case in report.disagreements
         ),
-    )  # fmt: skip
+    )

@@ -1,7 +1,8 @@
-"""The charts of a run, for pages and files: the distribution of scores, the questions on which conditions differ.
+"""The charts of a run, for pages and files: the distribution of scores, the questions on which
+conditions differ.
 
-Means and differences are drawn by their tables; the charts of a kind come with its sections. `svg` draws a chart,
-`png` with the extra `plots`. A chart only draws numbers; it computes none.
+Means and differences are drawn by their tables; the charts of a kind come with its sections. `svg`
+draws a chart, `png` with the extra `plots`. A chart only draws numbers; it computes none.
 """
 
 from __future__ import annotations
@@ -65,7 +66,12 @@ def _of(blocks: Iterable[Block]) -> Iterator[Chart]:
             yield from _of(block.blocks)
         elif isinstance(block, Table) and block.chart:
             drawn = forest(block)
-            if any(line.marks for panel in drawn.panels if isinstance(panel, Rows) for line in panel.lines):
+            if any(
+                line.marks
+                for panel in drawn.panels
+                if isinstance(panel, Rows)
+                for line in panel.lines
+            ):
                 yield drawn
 
 
@@ -114,12 +120,17 @@ def _scored(summary: Summary, info: MetricInfo) -> list[Result]:
 
 def _steps(summary: Summary, info: MetricInfo) -> tuple[str, ...]:
     """The steps of the scale; none if there are too many, or if values are between them."""
-    steps = sorted({step for result in _scored(summary, info) for step in result.distribution or {}}, key=int)
+    steps = sorted(
+        {step for result in _scored(summary, info) for step in result.distribution or {}}, key=int
+    )
     return tuple(steps) if 0 < len(steps) <= _STEPS else ()
 
 
 def _by_step(summary: Summary, group: Sequence[MetricInfo], steps: tuple[str, ...]) -> Chart:
-    names, axis = labels(summary.conditions), Axis(title="share of answers", start=0.0, end=1.0, percent=True)
+    names, axis = (
+        labels(summary.conditions),
+        Axis(title="share of answers", start=0.0, end=1.0, percent=True),
+    )
     rows: list[Row | Group] = []
     panels = []
     for info in group:
@@ -143,17 +154,29 @@ def _by_step(summary: Summary, group: Sequence[MetricInfo], steps: tuple[str, ..
         scored = formats.plural(result.n_answers, "answer")
         shares.append(f"{result.condition} {formats.share(result.top_share.value)} of {scored}")
     top = first.low if first.direction == "lower" else first.high
-    end = "right" if first.percent else f"at the best step, {formats.brief(top)}" if top is not None else "at the best"
+    end = (
+        "right"
+        if first.percent
+        else f"at the best step, {formats.brief(top)}"
+        if top is not None
+        else "at the best"
+    )
     caption = "Answers on each step of the scale"
     return Chart(
         name=slug("scores", name),
         title=f"{first.key} {end}: {'; '.join(shares)}",
-        description="One panel per metric, one bar per condition: the shares of answers on each step of the scale, "
-        "lowest on the left.",
+        description="One panel per metric, one bar per condition: the shares of answers on each "
+        "step of the scale, lowest on the left.",
         panels=tuple(panels),
-        table=Table(caption=caption, columns=columns("condition", *(Column(step) for step in steps)), rows=tuple(rows)),
-        legend=steps, ordered=True, detail=True,
-    )  # fmt: skip
+        table=Table(
+            caption=caption,
+            columns=columns("condition", *(Column(step) for step in steps)),
+            rows=tuple(rows),
+        ),
+        legend=steps,
+        ordered=True,
+        detail=True,
+    )
 
 
 def _histogram(summary: Summary, info: MetricInfo, unit: str) -> Iterator[Chart]:
@@ -176,12 +199,20 @@ def _histogram(summary: Summary, info: MetricInfo, unit: str) -> Iterator[Chart]
         counts = [0] * bins
         for value in values:
             counts[max(0, min(bins - 1, int((value - low) / wide)))] += 1
-        places = [(low + at * wide, low + (at + 1) * wide, count) for at, count in enumerate(counts)]
+        places = [
+            (low + at * wide, low + (at + 1) * wide, count) for at, count in enumerate(counts)
+        ]
         bars = tuple(
-            Point(x=start, y=count, left=start, right=end,
-                  label=f"{write(start)} to {write(end)}: {formats.plural(count, unit)}")
-            for start, end, count in places if count
-        )  # fmt: skip
+            Point(
+                x=start,
+                y=count,
+                left=start,
+                right=end,
+                label=f"{write(start)} to {write(end)}: {formats.plural(count, unit)}",
+            )
+            for start, end, count in places
+            if count
+        )
         title = f"mean of a {unit}" + ("" if info.percent else ", in the metric's own unit")
         panels.append(
             Plane(
@@ -192,21 +223,33 @@ def _histogram(summary: Summary, info: MetricInfo, unit: str) -> Iterator[Chart]
             )
         )
         rows.append(Group(condition))
-        rows += [Row(name=formats.interval(start, end, digits=3), cells=(Count(count),))
-                 for start, end, count in places if count]  # fmt: skip
+        rows += [
+            Row(name=formats.interval(start, end, digits=3), cells=(Count(count),))
+            for start, end, count in places
+            if count
+        ]
     yield Chart(
         name=slug("scores", info.key),
-        title=f"{info.key}: means of {unit}s lie between {write(min(every))} and {write(max(every))}, their median is "
-        f"{write(median(every))} ({formats.plural(max(map(len, means.values())), unit)} a condition)",
-        description=f"A histogram for each condition: how many {unit}s have a mean in each interval.",
+        title=f"{info.key}: means of {unit}s lie between {write(min(every))} and "
+        f"{write(max(every))}, their median is {write(median(every))} "
+        f"({formats.plural(max(map(len, means.values())), unit)} a condition)",
+        description=(
+            f"A histogram for each condition: how many {unit}s have a mean in each interval."
+        ),
         panels=tuple(panels),
-        table=Table(caption=f"Means of {unit}s", columns=columns(f"mean of the {unit}", f"{unit}s"), rows=tuple(rows)),
+        table=Table(
+            caption=f"Means of {unit}s",
+            columns=columns(f"mean of the {unit}", f"{unit}s"),
+            rows=tuple(rows),
+        ),
         detail=True,
     )
 
 
 def gaps(summary: Summary) -> Iterator[Chart]:
-    """Questions with the largest gap between two conditions, on the first metric that has a score."""
+    """Questions with the largest gap between two conditions, on the first metric that has a
+    score.
+    """
     table = summary.table_of_samples
     info = next((info for info in summary.metrics if _scored(summary, info)), None)
     if table is None or info is None or not of(summary.kind).compared:
@@ -219,7 +262,11 @@ def gaps(summary: Summary) -> Iterator[Chart]:
     wide = (at for at, width in enumerate(widths) if width > 0)
     # Of a hundred thousand questions only a few are shown, so only these get a dictionary.
     top = [
-        (widths[at], table.ids[at], {name: mean for name, values in means.items() if (mean := values[at]) is not None})
+        (
+            widths[at],
+            table.ids[at],
+            {name: mean for name, values in means.items() if (mean := values[at]) is not None},
+        )
         for at in nsmallest(_SHOWN, wide, key=lambda at: (-widths[at], table.positions[at]))
     ]
     if not top:
@@ -232,30 +279,51 @@ def gaps(summary: Summary) -> Iterator[Chart]:
             name=ids[name],
             joined=True,
             marks=tuple(
-                Mark(value=mean, series=conditions.index(condition), label=f"{condition} {write(mean)}")
+                Mark(
+                    value=mean,
+                    series=conditions.index(condition),
+                    label=f"{condition} {write(mean)}",
+                )
                 for condition, mean in scored.items()
             ),
         )
         for _, name, scored in top
     ]
     rows = tuple(
-        Row(name=name, cells=(*(cell(scored.get(condition)) for condition in conditions), cell(gap)))
+        Row(
+            name=name, cells=(*(cell(scored.get(condition)) for condition in conditions), cell(gap))
+        )
         for gap, name, scored in top
     )
-    differing, compared = sum(width > 0 for width in widths), sum(not isnan(width) for width in widths)
+    differing, compared = (
+        sum(width > 0 for width in widths),
+        sum(not isnan(width) for width in widths),
+    )
     some = f"; the {len(top)} widest gaps" if differing > len(top) else ""
-    axis = Axis(title="mean share of answers" if info.percent else "mean, in points of the score",
-                start=info.low, end=info.high, percent=info.percent)  # fmt: skip
+    axis = Axis(
+        title="mean share of answers" if info.percent else "mean, in points of the score",
+        start=info.low,
+        end=info.high,
+        percent=info.percent,
+    )
     yield Chart(
         name=slug("gaps", info.key),
-        title=f"{info.key}: conditions differ on {formats.count(differing)} of {formats.plural(compared, unit)}, "
-        f"by at "
-        f"most {write(top[0][0])} on {top[0][1]}{some}",
-        description=f"One line per {unit}, the widest gap first: the means of conditions as points, the gap as a line.",
+        title=f"{info.key}: conditions differ on {formats.count(differing)} of "
+        f"{formats.plural(compared, unit)}, by at most {write(top[0][0])} on "
+        f"{top[0][1]}{some}",
+        description=(
+            f"One line per {unit}, the widest gap first: the means of conditions as points, the "
+            f"gap as a line."
+        ),
         panels=(Rows(axis=axis, lines=tuple(lines)),),
-        table=Table(caption=f"Widest gaps on {info.key}", columns=columns(unit, *conditions, "gap"), rows=rows),
-        legend=tuple(conditions), detail=True,
-    )  # fmt: skip
+        table=Table(
+            caption=f"Widest gaps on {info.key}",
+            columns=columns(unit, *conditions, "gap"),
+            rows=rows,
+        ),
+        legend=tuple(conditions),
+        detail=True,
+    )
 
 
 def with_names_apart(blocks: Iterable[Block], taken: set[str]) -> tuple[Block, ...]:

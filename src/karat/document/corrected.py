@@ -1,4 +1,6 @@
-"""Means and differences as people would score them: lines and a table, for a calibration and for reports."""
+"""Means and differences as people would score them: lines and a table, for a calibration and for
+reports.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +8,52 @@ from collections.abc import Iterator
 
 from karat import formats
 from karat.analysis.people import Calibrated, Corrected
-from karat.blocks import Block, Cell, Column, Count, Estimate, Group, Note, Number, Row, Share, Table, estimate, plain
+from karat.blocks import (
+    Block,
+    Cell,
+    Column,
+    Count,
+    Estimate,
+    Group,
+    Note,
+    Number,
+    Row,
+    Share,
+    Table,
+    estimate,
+    plain,
+)
 
 _TARGETS = {
-    "questions": "Intervals are for questions like these: they include which questions were asked and which answers "
-    "drawn.",
-    "answers": "Intervals are for these answers alone: they include which answers were drawn, not which questions were "
-    "asked.",
+    "questions": "Intervals are for questions like these: they include which questions were asked "
+    "and which answers drawn.",
+    "answers": "Intervals are for these answers alone: they include which answers were drawn, not "
+    "which questions were asked.",
 }
 
 
 def corrected_lines(report: Calibrated) -> Iterator[str]:
     """Each difference as people would score it, then where the judge is biased."""
     for row in sorted(report.corrected, key=lambda row: row.against is None):
-        low, high = (row.bias.low, row.bias.high) if row.against is None else (row.people.low, row.people.high)
+        low, high = (
+            (row.bias.low, row.bias.high)
+            if row.against is None
+            else (row.people.low, row.people.high)
+        )
         shown = low is not None and high is not None and (low > 0 or high < 0)
         unit = " points" if row.percent else ""
         if row.against is not None:
             note = "" if shown else ": no difference shown"
-            yield f"{_name(row)} on {row.metric}, as people would score: {plain(_people(row))}{unit}{note}"
+            yield (
+                f"{_name(row)} on {row.metric}, as people would score: "
+                f"{plain(_people(row))}{unit}{note}"
+            )
         elif shown:
             way = "more" if (row.bias.value or 0.0) > 0 else "less"
-            yield f"{row.metric} of {row.condition}: the judge gives {way} than people, {plain(_bias(row))}{unit}"
+            yield (
+                f"{row.metric} of {row.condition}: the judge gives {way} than people, "
+                f"{plain(_bias(row))}{unit}"
+            )
 
 
 def corrected_blocks(report: Calibrated) -> Iterator[Block]:
@@ -35,7 +61,10 @@ def corrected_blocks(report: Calibrated) -> Iterator[Block]:
     level, width = formats.level(report.level), report.half_width
     rows: list[Row | Group] = []
     for metric in dict.fromkeys(row.metric for row in report.corrected):
-        rows += [Group(metric), *(_row(row, report) for row in report.corrected if row.metric == metric)]
+        rows += [
+            Group(metric),
+            *(_row(row, report) for row in report.corrected if row.metric == metric),
+        ]
     legend = "A dash: no number of labels makes it so narrow; more questions do."
     yield Table(
         caption="Means and differences as people would score all answers",
@@ -43,7 +72,11 @@ def corrected_blocks(report: Calibrated) -> Iterator[Block]:
             Column("condition", number=False),
             Column(f"corrected [{level}]", legend=_TARGETS[report.target]),
             Column("judge", legend="Judge: over the same answers."),
-            Column(f"judge − people [{level}]", rank=1, legend="Judge − people: from the labelled answers."),
+            Column(
+                f"judge − people [{level}]",
+                rank=1,
+                legend="Judge − people: from the labelled answers.",
+            ),
             Column("labels"),
             *([] if width is None else [Column(f"labels for ±{width:g}", legend=legend)]),
         ),
@@ -51,7 +84,9 @@ def corrected_blocks(report: Calibrated) -> Iterator[Block]:
         brief=True,
     )
     reasons = dict.fromkeys(
-        row.people.reason for row in report.corrected if row.people.reason and row.people.low is None
+        row.people.reason
+        for row in report.corrected
+        if row.people.reason and row.people.low is None
     )
     if reasons:
         yield Note(texts=tuple(f"No interval: {reason}." for reason in reasons), brief=True)
@@ -62,7 +97,10 @@ def _row(row: Corrected, report: Calibrated) -> Row:
     if row.against is not None:
         judge = Estimate(row.judge, percent=row.percent, signed=True)
     needed = [] if report.half_width is None else [Count(row.labels_needed)]
-    return Row(name=_name(row), cells=(_people(row), judge, _bias(row), Count(row.labelled, of=row.answers), *needed))
+    return Row(
+        name=_name(row),
+        cells=(_people(row), judge, _bias(row), Count(row.labelled, of=row.answers), *needed),
+    )
 
 
 def _name(row: Corrected) -> str:

@@ -54,14 +54,19 @@ class Texts(msgspec.Struct, frozen=True, kw_only=True):
 
     golden: Mapping[str, tuple[str | None, ...]]  # sample → golden answers, turn by turn
     questions: Mapping[str, tuple[str, ...]]  # sample → questions, turn by turn
-    answers: Mapping[tuple[str, str], tuple[str, ...]]  # (sample, condition) → the lowest answer, turn by turn
+    # (sample, condition) → the lowest answer, turn by turn
+    answers: Mapping[tuple[str, str], tuple[str, ...]]
     claims: Mapping[str, Claims]  # by condition
     claimed: Sequence[Claim]  # some of them; equal ones of one condition and sample once
     different: int  # the total number of such claims
 
 
-def lowest(summary: Summary, texts: Texts | None, *, most: int = 5, limit: int = 8_000) -> Iterator[Block]:
-    """The questions with the lowest mean on the first metric, with the expected and the given answers."""
+def lowest(
+    summary: Summary, texts: Texts | None, *, most: int = 5, limit: int = 8_000
+) -> Iterator[Block]:
+    """The questions with the lowest mean on the first metric, with the expected and the given
+    answers.
+    """
     offline = {info.key for info in summary.metrics if info.offline}
     for low in summary.lowest[:most]:
         gap = f", {formats.number(low.gap)} apart between conditions" if low.gap is not None else ""
@@ -84,10 +89,13 @@ def _answer(summary: Summary, low: LowSample, cell: LowCell, texts: Texts | None
     if texts is not None and len(asked) > 1:
         golden, heard = texts.golden.get(low.sample, ()), answers or ()
         turns = tuple(
-            LowTurn(question=question, golden=golden[at] if at < len(golden) else None,
-                    answer=heard[at] if at < len(heard) else None)
+            LowTurn(
+                question=question,
+                golden=golden[at] if at < len(golden) else None,
+                answer=heard[at] if at < len(heard) else None,
+            )
             for at, question in enumerate(asked)
-        )  # fmt: skip
+        )
     answer = answers[-1] if answers and not turns else None
     return LowAnswer(
         condition=cell.condition,
@@ -114,20 +122,34 @@ def every(summary: Summary) -> Iterator[Block]:
     if table is None or info is None or not of(summary.kind).compared:
         return
     own = {column.condition: column.mean for column in table.columns if column.metric == info.key}
-    ranks = [_rank(means, info.direction) for means in zip(*own.values(), strict=True)] if own else []
+    ranks = (
+        [_rank(means, info.direction) for means in zip(*own.values(), strict=True)] if own else []
+    )
     places = nsmallest(_QUESTIONS, range(len(table.ids)), key=ranks.__getitem__ if own else None)
     write = Share if info.percent else Number
     means = [own.get(name) for name in summary.conditions]
     rows = tuple(
-        Row(name=table.ids[at], cells=tuple(write(None if values is None else values[at]) for values in means))
+        Row(
+            name=table.ids[at],
+            cells=tuple(write(None if values is None else values[at]) for values in means),
+        )
         for at in places
     )
     unit, left = of(summary.kind).unit, len(table.ids) - len(rows)
-    caption = f"Every {unit}: {info.key}" if not left else f"The {formats.plural(len(rows), f'lowest {unit}')}"
+    caption = (
+        f"Every {unit}: {info.key}"
+        if not left
+        else f"The {formats.plural(len(rows), f'lowest {unit}')}"
+    )
     legend = f"Means over repetitions of {info.key}, the lowest {unit} first."
     if left:
-        legend += f" {formats.plural(left, f'further {unit}')} left out: `karat report --to json` has them."
-    table_of_all = Table(caption=caption, columns=columns(unit, *summary.conditions), rows=rows, legend=legend)
+        legend += (
+            f" {formats.plural(left, f'further {unit}')} left out: `karat report --to json` has "
+            f"them."
+        )
+    table_of_all = Table(
+        caption=caption, columns=columns(unit, *summary.conditions), rows=rows, legend=legend
+    )
     yield Fold(caption, (table_of_all,))
 
 
@@ -148,7 +170,9 @@ def failures(kinds: Sequence[FailureKind]) -> Iterator[Block]:
             cells=(
                 Text(_where(kind)),
                 Count(kind.trials, tone="bad" if kind.trials else "quiet"),
-                Count(kind.attempts) if kind.calls is None else Text(formats.plural(kind.calls, "call")),
+                Count(kind.attempts)
+                if kind.calls is None
+                else Text(formats.plural(kind.calls, "call")),
                 Text(kind.example),
             ),
         )
@@ -162,15 +186,19 @@ def failures(kinds: Sequence[FailureKind]) -> Iterator[Block]:
     yield Table(
         caption="Failures",
         columns=columns(
-            "failure", "class", Column("trials", legend="Trials: that ended so."),
-            Column("failed attempts", rank=1, legend=attempts), "newest message", text=("class", "newest message"),
+            "failure",
+            "class",
+            Column("trials", legend="Trials: that ended so."),
+            Column("failed attempts", rank=1, legend=attempts),
+            "newest message",
+            text=("class", "newest message"),
         ),
         rows=rows,
         legend=legend,
         brief=True,
         limit=3,
         rest="`--full` shows them",
-    )  # fmt: skip
+    )
 
 
 def _where(failure: FailureKind) -> str:
@@ -187,7 +215,11 @@ def claims(summary: Summary, texts: Texts | None) -> Iterator[Block]:
         Row(
             name=name,
             color=summary.conditions.index(name),
-            cells=(Count(tally.total), Count(tally.answers), Count(summary.accounts[name].ledger.scored)),
+            cells=(
+                Count(tally.total),
+                Count(tally.answers),
+                Count(summary.accounts[name].ledger.scored),
+            ),
         )
         for name, tally in texts.claims.items()
     )
@@ -195,16 +227,25 @@ def claims(summary: Summary, texts: Texts | None) -> Iterator[Block]:
         caption="Unverified claims",
         columns=columns("condition", "claims", "answers with a claim", "scored answers"),
         rows=rows,
-        legend="Details that the golden answer neither confirms nor contradicts: helpful, or made up.",
+        legend=(
+            "Details that the golden answer neither confirms nor contradicts: helpful, or made up."
+        ),
         slim=True,
     )
-    shown = tuple(Row(name=claim.sample, cells=(Text(claim.condition), Text(claim.text))) for claim in texts.claimed)
+    shown = tuple(
+        Row(name=claim.sample, cells=(Text(claim.condition), Text(claim.text)))
+        for claim in texts.claimed
+    )
     left = texts.different - len(shown)
-    caption = formats.plural(len(shown), "different claim") + (f" of {formats.count(texts.different)}" if left else "")
+    caption = formats.plural(len(shown), "different claim") + (
+        f" of {formats.count(texts.different)}" if left else ""
+    )
     listed = Table(
         caption=caption,
         columns=columns(unit, "condition", "claim", text=("condition", "claim")),
         rows=shown,
-        legend=f"{formats.plural(left, 'further claim')} left out: they are in the journal." if left else "",
+        legend=f"{formats.plural(left, 'further claim')} left out: they are in the journal."
+        if left
+        else "",
     )
     yield Fold(caption, (listed,))

@@ -15,9 +15,16 @@ def history_document(history: History) -> Document:
     """What changed and when, one line per condition; then every run with its interval."""
     facts = [("Runs", formats.count(history.runs)), ("Dataset", history.dataset)]
     if history.left_out:
-        facts.append(("Left out", f"{formats.plural(history.left_out, 'run')} of other experiments or datasets"))
+        facts.append(
+            (
+                "Left out",
+                f"{formats.plural(history.left_out, 'run')} of other experiments or datasets",
+            )
+        )
     return Document(
-        name=f"{history.name}: {history.series[0].metric} over {formats.plural(history.runs, 'run')}",
+        name=(
+            f"{history.name}: {history.series[0].metric} over {formats.plural(history.runs, 'run')}"
+        ),
         verdicts=tuple(_verdict(series) for series in history.series),
         facts=tuple(facts),
         sections=(Section(id="history", title="History", blocks=(history_chart(history),)),),
@@ -33,8 +40,8 @@ def _verdict(series: Series) -> str:
     if change.index is not None and change.p <= ALPHA:
         at, write = series.points[change.index], formats.share if series.percent else formats.number
         return (
-            f"{series.condition}: changed at run {at.run}, from {write(change.before)} to {write(change.after)} "
-            f"({formats.p_value(change.p)})"
+            f"{series.condition}: changed at run {at.run}, from {write(change.before)} to "
+            f"{write(change.after)} ({formats.p_value(change.p)})"
         )
     if change.reason is not None:
         return f"{series.condition}: {change.reason}"
@@ -49,7 +56,13 @@ def history_chart(history: History) -> Chart:
     curves = tuple(
         Curve(
             points=tuple(
-                Place(x=order[p.run], y=p.estimate.value, low=p.estimate.low, high=p.estimate.high, label=p.run)
+                Place(
+                    x=order[p.run],
+                    y=p.estimate.value,
+                    low=p.estimate.low,
+                    high=p.estimate.high,
+                    label=p.run,
+                )
                 for p in series.points
                 if p.estimate.value is not None
             ),
@@ -58,7 +71,11 @@ def history_chart(history: History) -> Chart:
         )
         for at, series in enumerate(history.series)
     )
-    means = {(series.condition, point.run): point.estimate for series in history.series for point in series.points}
+    means = {
+        (series.condition, point.run): point.estimate
+        for series in history.series
+        for point in series.points
+    }
     conditions = [series.condition for series in history.series]
     rows = []
     for run in order:

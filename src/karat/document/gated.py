@@ -29,7 +29,9 @@ _LONGEST = 300  # characters of a name
 
 
 def gate_document(gate: Gate) -> Document:
-    """The verdict first, then every threshold, the failed ones first, then what would decide the undecided ones."""
+    """The verdict first, then every threshold, the failed ones first, then what would decide the
+    undecided ones.
+    """
     order = ("failed", "undecided", "passed")
     checks = sorted(gate.checks, key=lambda check: order.index(check.verdict))
     counts = {verdict: sum(check.verdict == verdict for check in gate.checks) for verdict in _TONES}
@@ -44,7 +46,10 @@ def gate_document(gate: Gate) -> Document:
             "verdict",
             Column(
                 "value [bounds]",
-                legend="Missing trials count as the worst for the lower bound, as the best for the upper one."
+                legend=(
+                    "Missing trials count as the worst for the lower bound, as the best for the "
+                    "upper one."
+                )
                 + (" Of a drop: how much better than the baseline." if drops else ""),
             ),
             Column("questions", rank=1),
@@ -54,11 +59,18 @@ def gate_document(gate: Gate) -> Document:
         rows=tuple(_row(check) for check in checks),
         brief=True,
     )
-    hints = tuple(f"{_name(check)}: {hint}" for check in checks if (hint := _hint(check)) is not None)
+    hints = tuple(
+        f"{_name(check)}: {hint}" for check in checks if (hint := _hint(check)) is not None
+    )
     notes: tuple[Block, ...] = (Note(texts=hints, title="Notes", brief=True),) if hints else ()
     return Document(
         name=f"{gate.name} {gate.run}",
-        verdicts=(f"Gate {gate.verdict}: {listed}{f', of these {uncorrected} not corrected' if uncorrected else ''}",),
+        verdicts=(
+            (
+                f"Gate {gate.verdict}: "
+                f"{listed}{f', of these {uncorrected} not corrected' if uncorrected else ''}"
+            ),
+        ),
         facts=(
             ("Bounds", f"each holds by itself in {100 * gate.level:g} % of runs"),
             *(() if gate.baseline is None else (("Baseline", gate.baseline),)),
@@ -108,13 +120,20 @@ def _row(check: Check) -> Row:
 
 def _hint(check: Check) -> str | None:
     if check.needed is not None:
-        return f"about {formats.plural(check.needed, 'question')} would decide it, if the value stays"
-    never = "no number of questions would decide it, if the value stays: it is too close to the threshold"
+        return (
+            f"about {formats.plural(check.needed, 'question')} would decide it, if the value stays"
+        )
+    never = (
+        "no number of questions would decide it, if the value stays: it is too close to the "
+        "threshold"
+    )
     return check.reason or (never if check.verdict == "undecided" else None)
 
 
 def github_lines(gate: Gate) -> list[str]:
-    """Annotations of a GitHub workflow: errors for failed thresholds, warnings for undecided ones."""
+    """Annotations of a GitHub workflow: errors for failed thresholds, warnings for undecided
+    ones.
+    """
     lines = []
     for check in gate.checks:
         if check.verdict != "passed":
@@ -131,7 +150,10 @@ def _escaped(text: str) -> str:
 
 
 def junit(gate: Gate) -> str:
-    """JUnit XML: one case per threshold and condition. Undecided ones are errors: a skipped test counts as passed."""
+    """JUnit XML: one case per threshold and condition.
+
+    Undecided ones are errors: a skipped test counts as passed.
+    """
     kinds = {"failed": "failure", "undecided": "error"}
     cases = [
         (

@@ -18,11 +18,19 @@ _MOST_CLAIMS = 60
 
 
 def read_texts(run: RunFolder, summary: Summary) -> tuple[Texts | None, list[str]]:
-    """The texts, and a description of what was left out. None if the journal is too long to read for a page."""
+    """The texts, and a description of what was left out.
+
+    None if the journal is too long to read for a page.
+    """
     size = run.journal_size
     if size > _LONGEST_JOURNAL:
         size_text = f"{formats.count(size // 1_000_000)} MB"
-        return None, [f"Answers in full and unverified claims: the journal has {size_text}. `karat view` shows them."]
+        return None, [
+            (
+                f"Answers in full and unverified claims: the journal has {size_text}. `karat "
+                f"view` shows them."
+            )
+        ]
     reading = _Reading(summary)
     for trial in trials(run, summary):
         reading.add(trial)
@@ -56,7 +64,10 @@ class _Reading:
             kept = self._answers.get((sample.id, trial.condition))
             if kept is None or badness > kept[0]:
                 texts = (reply.text if reply.answer is None else reply.answer for reply in replies)
-                self._answers[sample.id, trial.condition] = badness, tuple(text[: 2 * _LONGEST_TEXT] for text in texts)
+                self._answers[sample.id, trial.condition] = (
+                    badness,
+                    tuple(text[: 2 * _LONGEST_TEXT] for text in texts),
+                )
 
     def _add_claims(self, trial: TrialRecord) -> None:
         claims = [claim for score in trial.scores for claim in score.claims]
@@ -72,8 +83,14 @@ class _Reading:
             golden=self._golden,
             questions=self._questions,
             answers={place: answers for place, (_, answers) in self._answers.items()},
-            claims={name: Claims(total=self._total[name], answers=self._with[name]) for name in self._total},
-            claimed=[Claim(condition=condition, sample=sample, text=text) for condition, sample, text in self._claimed],
+            claims={
+                name: Claims(total=self._total[name], answers=self._with[name])
+                for name in self._total
+            },
+            claimed=[
+                Claim(condition=condition, sample=sample, text=text)
+                for condition, sample, text in self._claimed
+            ],
             different=len(self._different),
         )
 

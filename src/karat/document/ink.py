@@ -28,8 +28,18 @@ LIGHT = Ink(
     quiet="#5c5c5c",
     grid="#e3e3e3",
     mark="#0072b2",
-    # blue, vermillion, bluish green, reddish purple, black, orange, sky blue, yellow: the light ones darkened
-    categories=("#0072b2", "#d55e00", "#00875f", "#b65f90", "#1b1b1b", "#a87400", "#2f87b8", "#7d7400"),
+    # blue, vermillion, bluish green, reddish purple, black, orange, sky blue, yellow: the light
+    # ones darkened
+    categories=(
+        "#0072b2",
+        "#d55e00",
+        "#00875f",
+        "#b65f90",
+        "#1b1b1b",
+        "#a87400",
+        "#2f87b8",
+        "#7d7400",
+    ),
     steps=("#d9e6f2", "#a9cbe4", "#6aa5cf", "#2d7db3", "#08467a"),
 )
 DARK = Ink(
@@ -38,7 +48,16 @@ DARK = Ink(
     quiet="#b4b4b4",
     grid="#343840",
     mark="#56b4e9",
-    categories=("#56b4e9", "#f07f2e", "#1fbf92", "#e19cc2", "#f0f0f0", "#e69f00", "#3f9bd8", "#f0e442"),
+    categories=(
+        "#56b4e9",
+        "#f07f2e",
+        "#1fbf92",
+        "#e19cc2",
+        "#f0f0f0",
+        "#e69f00",
+        "#3f9bd8",
+        "#f0e442",
+    ),
     steps=("#23415c", "#2f668f", "#4a90c2", "#86bbe0", "#d6e9f8"),
 )
 INK = Ink(

@@ -34,7 +34,9 @@ def junit_xml(name: str, suites: Mapping[str, Sequence[Case]]) -> str:
             if fault is not None:
                 element, kind, message, text = fault
                 attributes = (
-                    {"message": _xml(message)} if element == "skipped" else {"message": _xml(message), "type": kind}
+                    {"message": _xml(message)}
+                    if element == "skipped"
+                    else {"message": _xml(message), "type": kind}
                 )
                 ElementTree.SubElement(case, element, attributes).text = _xml(text)
     ElementTree.indent(root)

@@ -1,4 +1,6 @@
-"""Foreign Markdown as harmless HTML: no script, no style, no picture, no link that is followed automatically."""
+"""Foreign Markdown as harmless HTML: no script, no style, no picture, no link that is followed
+automatically.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,27 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 _TAGS = {
-    "a", "blockquote", "br", "code", "em", "hr", "li", "ol", "p", "pre", "s", "span", "strong", "table", "tbody", "td",
-    "th", "thead", "tr", "ul",
-}  # fmt: skip
+    "a",
+    "blockquote",
+    "br",
+    "code",
+    "em",
+    "hr",
+    "li",
+    "ol",
+    "p",
+    "pre",
+    "s",
+    "span",
+    "strong",
+    "table",
+    "tbody",
+    "td",
+    "th",
+    "thead",
+    "tr",
+    "ul",
+}
 _DEEPEST = 18  # of 20 levels; the parser drops deeper ones
 # Content wider than its container can be scrolled by keyboard.
 _SET = {"a": {"target": "_blank"}, "pre": {"tabindex": "0"}, "table": {"tabindex": "0"}}
@@ -30,13 +50,14 @@ _SCHEMES = {"http", "https", "mailto"}
 def markdown_html(text: str | None, limit: int = LONGEST) -> Markup:
     """Markdown that an agent wrote, as HTML for a page. None is a dash.
 
-    HTML in it is shown as text. Pictures become their description and address, since
-    loading one would reveal that the page was opened. Links show their host, open in a
-    new tab, and send no referrer. Headings are paragraphs: the page has its own outline. Text that
-    Markdown would hide is shown: link definitions are text, and content that is nested too deeply is quoted.
+    HTML in it is shown as text. Pictures become their description and address, since loading one
+    would reveal that the page was opened. Links show their host, open in a new tab, and send no
+    referrer. Headings are paragraphs: the page has its own outline. Text that Markdown would hide
+    is shown: link definitions are text, and content that is nested too deeply is quoted.
 
     >>> markdown_html("**yes**, ![x](https://example.org/x.png)")
-    Markup('<div class="md" dir="auto"><p><strong>yes</strong>, [picture: x, https://example.org/x.png]</p>\\n</div>')
+    Markup('<div class="md" dir="auto"><p><strong>yes</strong>, [picture: x,
+    https://example.org/x.png]</p>\\n</div>')
     """
     if text is None:
         return escape(formats.UNKNOWN)
@@ -63,7 +84,9 @@ def markdown_html(text: str | None, limit: int = LONGEST) -> Markup:
 
 
 def _absolute(tag: str, attribute: str, value: str) -> str | None:
-    """No link leads to this page or this server: the author of the text does not know where it is shown."""
+    """No link leads to this page or this server: the author of the text does not know where it is
+    shown.
+    """
     return None if (tag, attribute) == ("a", "href") and ":" not in value else value
 
 
@@ -71,10 +94,17 @@ def _absolute(tag: str, attribute: str, value: str) -> str | None:
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
-    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("reference")
+    parser = (
+        MarkdownIt("commonmark", {"html": False})
+        .enable(["table", "strikethrough"])
+        .disable("reference")
+    )
     for rule, drawn in {
-        "image": _image, "heading_open": _heading, "heading_close": _end_of_heading, "link_close": _end_of_link,
-    }.items():  # fmt: skip
+        "image": _image,
+        "heading_open": _heading,
+        "heading_close": _end_of_heading,
+        "link_close": _end_of_link,
+    }.items():
         parser.add_render_rule(rule, drawn)
     return parser
 
@@ -97,7 +127,11 @@ def _end_of_link(_: RendererHTML, tokens: Sequence[Token], at: int, *__: Any) ->
     opened = next(place for place in range(at, -1, -1) if tokens[place].type == "link_open")
     words = "".join(token.content for token in tokens[opened:at])
     host = _host(str(tokens[opened].attrGet("href") or ""))
-    return "</a>" + (str(Markup(' <span class="to">({})</span>').format(host)) if host and host not in words else "")
+    return "</a>" + (
+        str(Markup(' <span class="to">({})</span>').format(host))
+        if host and host not in words
+        else ""
+    )
 
 
 def _host(address: str) -> str:

@@ -12,15 +12,19 @@ from karat.analysis import Summary
 from karat.blocks import Block, Facts, Fold, Listing, Note, Row, Table, Text, columns
 
 _REPEAT = (
-    "Put the experiment file below beside the same dataset (compare its sha256), install the same versions, and "
-    "run it. Models answer differently each time; from the same journal, every number here comes out the same."
+    "Put the experiment file below beside the same dataset (compare its sha256), install the same "
+    "versions, and run it. Models answer differently each time; from the same journal, every "
+    "number here comes out the same."
 )
 _SHORT = 16  # hex digits of a digest in a table
 _LONGEST = 2_000  # characters of one setting
 
 
 def origin(summary: Summary, files: Mapping[str, str]) -> Iterator[Block]:
-    """Run, data, conditions, scorers, servers, versions, settings. `files`: name → text, shown in full."""
+    """Run, data, conditions, scorers, servers, versions, settings.
+
+    `files`: name → text, shown in full.
+    """
     yield Facts(items=tuple(_run(summary)))
     if "format" not in summary.provenance.source:  # karat cannot repeat the results of another tool
         yield Note(
@@ -45,7 +49,10 @@ def _run(summary: Summary) -> Iterator[tuple[str, str]]:
     yield "Made", _moment(summary.created)
     yield "Status", summary.status
     yield "Kind", summary.kind
-    yield "Dataset", f"{source.dataset} ({formats.plural(source.samples_in_file, 'sample')} in the file)"
+    yield (
+        "Dataset",
+        f"{source.dataset} ({formats.plural(source.samples_in_file, 'sample')} in the file)",
+    )
     yield "Its sha256", source.sha256
     yield "Agent", source.agent + (f" ({source.model})" if source.model else "")
     if source.judge:
@@ -71,7 +78,9 @@ def _commands(summary: Summary) -> str:
         f"karat score {summary.run}": "score the same answers again",
     }
     longest = max(map(len, lines))
-    return "\n".join(f"{command.ljust(longest)}   # {comment}" for command, comment in lines.items())
+    return "\n".join(
+        f"{command.ljust(longest)}   # {comment}" for command, comment in lines.items()
+    )
 
 
 def _conditions(summary: Summary) -> Iterator[Block]:
@@ -82,18 +91,23 @@ def _conditions(summary: Summary) -> Iterator[Block]:
             color=at,
             cells=(
                 Text(", ".join(source.condition_servers.get(name, ())) or formats.UNKNOWN),
-                *(Text(_digest(digests.get(name)), code=True)
-                  for digests in (source.conditions, source.agents, source.prompts)),
+                *(
+                    Text(_digest(digests.get(name)), code=True)
+                    for digests in (source.conditions, source.agents, source.prompts)
+                ),
             ),
         )
         for at, name in enumerate(summary.conditions)
-    )  # fmt: skip
+    )
     heads = ("condition", "MCP servers", "digest", "agent", "system prompt")
     yield Table(
         caption="Conditions",
         columns=columns(*heads, text=heads),
         rows=rows,
-        legend="Digests, first 16 digits: of prompt, servers and gates; of agent and options; of the prompt alone.",
+        legend=(
+            "Digests, first 16 digits: of prompt, servers and gates; of agent and options; of the "
+            "prompt alone."
+        ),
     )
 
 
@@ -107,7 +121,9 @@ def _scorers(summary: Summary) -> Iterator[Block]:
     for name, scoring in source.scorers.items():
         settings = source.judges.get(name, {})
         offline = any(info.offline for info in summary.metrics if info.scorer == name)
-        details = "; ".join(f"{key} {_plain(value)}" for key, value in settings.items() if value is not None)
+        details = "; ".join(
+            f"{key} {_plain(value)}" for key, value in settings.items() if value is not None
+        )
         how = details or ("a rule, offline" if offline else formats.UNKNOWN)
         rows.append(Row(name=name, cells=(Text(scoring, code=True), Text(how))))
     if rows:
@@ -131,12 +147,17 @@ def _servers(summary: Summary) -> Iterator[Block]:
     )
     if rows:
         heads = ("server", "tools", "protocol", "digest", "digest of the tools", "at the start")
-        yield Table(caption="MCP servers, as they were at the start", columns=columns(*heads, text=heads), rows=rows)
+        yield Table(
+            caption="MCP servers, as they were at the start",
+            columns=columns(*heads, text=heads),
+            rows=rows,
+        )
 
 
 def _settings(summary: Summary) -> Fold:
     rows = tuple(
-        Row(name=key, cells=(Text(_plain(value)),)) for key, value in sorted(summary.provenance.settings.items())
+        Row(name=key, cells=(Text(_plain(value)),))
+        for key, value in sorted(summary.provenance.settings.items())
     )
     caption = "Every setting, defaults as well"
     table = Table(

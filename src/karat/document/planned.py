@@ -35,7 +35,11 @@ def plan_document(plan: Plan, *, title: str, percent: bool = False) -> Document:
     `percent`: the metric is a share, so differences are in percentage points.
     """
     pilot = plan.pilot
-    known = f"{formats.plural(pilot.questions, 'question')} × {pilot.repetitions}" if pilot.questions else "assumed"
+    known = (
+        f"{formats.plural(pilot.questions, 'question')} × {pilot.repetitions}"
+        if pilot.questions
+        else "assumed"
+    )
     facts = [("Variation from", known), *_spreads(plan, percent)]
     if plan.pilot.seconds is not None:
         facts.append(("Time of an answer", formats.duration(pilot.seconds)))
@@ -43,7 +47,10 @@ def plan_document(plan: Plan, *, title: str, percent: bool = False) -> Document:
     if plan.needed:
         blocks.insert(0, _needed(plan, percent))
     if pilot.repetitions > 1 and not pilot.reason and not sum(pilot.within):
-        text = "Repeated answers to a question did not differ in this run, so one answer to each is enough."
+        text = (
+            "Repeated answers to a question did not differ in this run, so one answer to each is "
+            "enough."
+        )
         blocks.append(Note(texts=(text,), brief=True))
     if pilot.reason:
         blocks.append(Note(texts=(f"{pilot.reason[0].upper()}{pilot.reason[1:]}.",), brief=True))
@@ -61,12 +68,16 @@ def sentence(plan: Plan, design: Design, *, percent: bool = False) -> str:
     if design.detectable is None:
         return f"{size} cannot show a difference: {plan.pilot.reason or 'too few questions'}."
     return (
-        f"{size} show a difference of {_points(design.detectable, percent)} or more in {_percent(plan.power)} of runs."
+        f"{size} show a difference of {_points(design.detectable, percent)} or more in "
+        f"{_percent(plan.power)} of runs."
     )
 
 
 def _size(design: Design) -> str:
-    return f"{formats.plural(design.questions, 'question')} × {formats.plural(design.repetitions, 'repetition')}"
+    return (
+        f"{formats.plural(design.questions, 'question')} × "
+        f"{formats.plural(design.repetitions, 'repetition')}"
+    )
 
 
 def _percent(share: float) -> str:
@@ -74,7 +85,11 @@ def _percent(share: float) -> str:
 
 
 def _points(value: float, percent: bool) -> str:
-    return f"{formats.number(100 * value, digits=1)} points" if percent else formats.number(value, digits=2)
+    return (
+        f"{formats.number(100 * value, digits=1)} points"
+        if percent
+        else formats.number(value, digits=2)
+    )
 
 
 def _verdicts(plan: Plan, percent: bool) -> list[str]:
@@ -87,7 +102,10 @@ def _verdicts(plan: Plan, percent: bool) -> list[str]:
             if (design.questions, design.repetitions) == (pilot.questions, pilot.repetitions)
         ]
     elif plan.delta is None:
-        lines += [sentence(plan, design, percent=percent) for design in (plan.designs[0], plan.designs[-1])]
+        lines += [
+            sentence(plan, design, percent=percent)
+            for design in (plan.designs[0], plan.designs[-1])
+        ]
     if plan.delta is not None and not plan.needed:
         lines.append(f"To show {_points(plan.delta, percent)}: more questions than can be counted.")
     for design in plan.needed:
@@ -101,9 +119,13 @@ def _spreads(plan: Plan, percent: bool) -> list[tuple[str, str]]:
     pilot = plan.pilot
     if math.isnan(pilot.between):
         return []
-    spreads = [("Differences between questions", f"sd {_points(math.sqrt(pilot.between), percent)}")]
+    spreads = [
+        ("Differences between questions", f"sd {_points(math.sqrt(pilot.between), percent)}")
+    ]
     if sum(pilot.within) > 0:
-        listed = ", ".join(_points(math.sqrt(part), percent) for part in dict.fromkeys(pilot.within))
+        listed = ", ".join(
+            _points(math.sqrt(part), percent) for part in dict.fromkeys(pilot.within)
+        )
         spreads.append(("Answers to one question", f"sd {listed}"))
     return spreads
 
@@ -126,7 +148,10 @@ def _row(design: Design, percent: bool, *, delta: bool) -> Row:
 
 def _columns(plan: Plan, percent: bool, *, delta: bool) -> tuple[Column, ...]:
     unit = " (points)" if percent else ""
-    legend = f"Detectable: the smallest difference that {_percent(plan.power)} of runs show at alpha {plan.alpha:g}."
+    legend = (
+        f"Detectable: the smallest difference that {_percent(plan.power)} of runs show at alpha "
+        f"{plan.alpha:g}."
+    )
     asked = f"power for {_points(plan.delta, percent)}" if delta and plan.delta is not None else ""
     return columns(
         "questions",
@@ -138,8 +163,8 @@ def _columns(plan: Plan, percent: bool, *, delta: bool) -> tuple[Column, ...]:
         Column(
             "undecided gates",
             rank=2,
-            legend=f"Undecided gates: how often karat gate does not decide on a mean {MARGIN:g} standard deviations "
-            "above its threshold.",
+            legend=f"Undecided gates: how often karat gate does not decide on a mean {MARGIN:g} "
+            f"standard deviations above its threshold.",
         ),
     )
 
@@ -192,7 +217,9 @@ def plan_chart(plan: Plan, *, percent: bool = False) -> Chart:
     return Chart(
         name="plan",
         title=f"Smallest difference that {_percent(plan.power)} of runs show",
-        description="Lines fall as the number of questions grows; one line for each number of repetitions.",
+        description=(
+            "Lines fall as the number of questions grows; one line for each number of repetitions."
+        ),
         panels=(panel,),
         table=_table(plan, percent),
         legend=tuple(formats.plural(k, "repetition") for k in times),

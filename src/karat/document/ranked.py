@@ -8,8 +8,8 @@ from karat.blocks import Column, Row, Section, Table, Text, estimate
 from karat.document.run import Document
 
 _LEGEND = (
-    "Groups: conditions that share a letter cannot be told apart (paired by question, Holm over {tests}). "
-    "Means are over the questions that all have a score for."
+    "Groups: conditions that share a letter cannot be told apart (paired by question, Holm over "
+    "{tests}). Means are over the questions that all have a score for."
 )
 
 
@@ -17,7 +17,9 @@ def leaderboard_document(board: Leaderboard) -> Document:
     """Conditions, the best first, with their means and the groups without shown differences."""
     facts = [("Questions", formats.count(board.questions))]
     if board.left_out:
-        facts.append(("Left out", f"{formats.plural(board.left_out, 'question')} that some of them lack"))
+        facts.append(
+            ("Left out", f"{formats.plural(board.left_out, 'question')} that some of them lack")
+        )
     several = len({entry.run for entry in board.entries}) > 1
     table = Table(
         caption=f"{board.metric} ({'lower' if board.direction == 'lower' else 'higher'} is better)"
@@ -27,7 +29,11 @@ def leaderboard_document(board: Leaderboard) -> Document:
             Column("condition", number=False),
             *([Column("run", number=False, rank=1)] if several else []),
             Column(f"mean [{formats.level(board.level)}]"),
-            Column("groups", number=False, legend=_LEGEND.format(tests=formats.plural(board.tests, "pair"))),
+            Column(
+                "groups",
+                number=False,
+                legend=_LEGEND.format(tests=formats.plural(board.tests, "pair")),
+            ),
         ),
         rows=tuple(
             Row(
@@ -64,6 +70,11 @@ def _verdict(board: Leaderboard) -> str:
     if not level:
         return f"{name(first)} is best on {board.metric}; it can be told apart from every other"
     if len(level) == len(board.entries) - 1:
-        return f"{name(first)} has the best mean on {board.metric}, and cannot be told apart from any other"
+        return (
+            f"{name(first)} has the best mean on {board.metric}, and cannot be told apart from "
+            f"any other"
+        )
     names = ", ".join(map(name, level[:5])) + (" and others" if len(level) > 5 else "")
-    return f"{name(first)} has the best mean on {board.metric}; it cannot be told apart from {names}"
+    return (
+        f"{name(first)} has the best mean on {board.metric}; it cannot be told apart from {names}"
+    )

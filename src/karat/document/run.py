@@ -56,15 +56,32 @@ def document(
     sections = [
         *_measured(summary, kind),
         *kind.sections,
-        Section(id="failing", title="Where it fails", blocks=(
-            *failing.failures(summary.failures), *kind.failing, *low, *gaps(summary), *failing.every(summary),
-            *failing.claims(summary, texts),
-        )),
-        Section(id="cost", title="Cost and time", blocks=(
-            *spending.ledger(summary), *spending.spent(summary), *kind.cost, *spending.servers(summary),
-        )),
-        Section(id="origin", title="How to repeat it", blocks=(*origin(summary, files), *kind.origin)),
-    ]  # fmt: skip
+        Section(
+            id="failing",
+            title="Where it fails",
+            blocks=(
+                *failing.failures(summary.failures),
+                *kind.failing,
+                *low,
+                *gaps(summary),
+                *failing.every(summary),
+                *failing.claims(summary, texts),
+            ),
+        ),
+        Section(
+            id="cost",
+            title="Cost and time",
+            blocks=(
+                *spending.ledger(summary),
+                *spending.spent(summary),
+                *kind.cost,
+                *spending.servers(summary),
+            ),
+        ),
+        Section(
+            id="origin", title="How to repeat it", blocks=(*origin(summary, files), *kind.origin)
+        ),
+    ]
     taken: set[str] = set()
     notes = () if summary.calibrated is msgspec.UNSET else summary.calibrated.notes
     return Document(
@@ -84,18 +101,25 @@ def document(
 
 
 def verdict_lines(summary: Summary) -> tuple[str, ...]:
-    """The verdicts; where people's labels correct a difference, the corrected one takes its place."""
+    """The verdicts; where people's labels correct a difference, the corrected one takes its
+    place.
+    """
     people = summary.calibrated
     if people is msgspec.UNSET:
         return verdicts(summary)
-    corrected = {frozenset((row.metric, row.condition, row.against)) for row in people.corrected if row.against}
+    corrected = {
+        frozenset((row.metric, row.condition, row.against))
+        for row in people.corrected
+        if row.against
+    }
     lines = tuple(corrected_lines(people))
     if not corrected:
         return (*verdicts(summary), *lines)
     others = tuple(
-        pair for pair in summary.differences
+        pair
+        for pair in summary.differences
         if pair.winner is not None and frozenset((pair.metric, pair.b, pair.a)) not in corrected
-    )  # fmt: skip
+    )
     rest = verdicts(msgspec.structs.replace(summary, differences=others)) if others else ()
     return (*server_warnings(summary.server_problems if not others else ()), *lines, *rest)
 
@@ -115,7 +139,9 @@ def facts(summary: Summary, kind: KindBlocks) -> Iterator[tuple[str, str]]:
         f"{formats.count(ledger.scored)} of {formats.count(ledger.planned)}",
     )
     yield "Agent", f"{source.agent} ({source.model})" if source.model else source.agent
-    judged = dict.fromkeys((f"{info.scorer} (offline)" if info.offline else info.scorer) for info in summary.metrics)
+    judged = dict.fromkeys(
+        (f"{info.scorer} (offline)" if info.offline else info.scorer) for info in summary.metrics
+    )
     if judged:
         yield "Scored by", ", ".join(judged)
     if kind.asked_with:
@@ -128,7 +154,9 @@ def facts(summary: Summary, kind: KindBlocks) -> Iterator[tuple[str, str]]:
         count, of_all = round(flips[0], 1), formats.plural(flips[1], "verdict")
         yield (
             "If run again",
-            f"about {formats.number(count, digits=1)} of {of_all} would change" if count else f"the same {of_all}",
+            f"about {formats.number(count, digits=1)} of {of_all} would change"
+            if count
+            else f"the same {of_all}",
         )
 
 
@@ -171,5 +199,8 @@ def shortened(sections: Sequence[Section], *, rows: int, charts: int) -> tuple[l
         left_out += 1
         return msgspec.structs.replace(table, folded=True)
 
-    shown = [msgspec.structs.replace(section, blocks=tuple(map(fitting, section.blocks))) for section in sections]
+    shown = [
+        msgspec.structs.replace(section, blocks=tuple(map(fitting, section.blocks)))
+        for section in sections
+    ]
     return shown, left_out

@@ -11,7 +11,19 @@ from karat.analysis import Summary
 from karat.analysis.format_metric import POINT_LEGEND, between, estimated, is_point
 from karat.analysis.model import Difference, MetricInfo, Repeat, Result
 from karat.analysis.verdicts import NO_DIFFERENCE, NOT_TESTED, family_words, main_finding
-from karat.blocks import Block, Column, Count, Group, KindBlocks, Note, PValue, Row, Scale, Table, Text
+from karat.blocks import (
+    Block,
+    Column,
+    Count,
+    Group,
+    KindBlocks,
+    Note,
+    PValue,
+    Row,
+    Scale,
+    Table,
+    Text,
+)
 from karat.kinds import of
 
 _MOST_REASONS = 6
@@ -20,21 +32,24 @@ _MOST_OPEN = 60  # rows of differences that a page shows unfolded
 
 
 SAME_AGAIN = (
-    "Same again: the chance that a run with new {unit}s gives the same verdict (in brackets: the same {unit}s again), "
-    "if effects of this size are usual. Where nothing differs at all, a winner repeats 2 times in 100."
+    "Same again: the chance that a run with new {unit}s gives the same verdict (in brackets: the "
+    "same {unit}s again), if effects of this size are usual. Where nothing differs at all, a "
+    "winner repeats 2 times in 100."
 )
 
 
 _BOUNDS = (
-    "Bounds: the difference if every missing score of the second were the lowest and of the first the highest, or the "
-    "reverse."
+    "Bounds: the difference if every missing score of the second were the lowest and of the first "
+    "the highest, or the reverse."
 )
 
 
 def measured(summary: Summary, kind: KindBlocks) -> list[MetricInfo]:
     """The metrics that have a score, except those in the kind's own tables."""
     known = {result.metric for result in summary.results if result.n_answers}
-    return [info for info in summary.metrics if info.key in known and info.scorer not in kind.scorers]
+    return [
+        info for info in summary.metrics if info.key in known and info.scorer not in kind.scorers
+    ]
 
 
 def means(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block]:
@@ -52,7 +67,13 @@ def means(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block]:
             result = summary.result(condition, info.key)
             if result is not None:
                 cells = _cells(info, result, scale, at)
-                rows.append(Row(name=condition, color=at, cells=cells if missing else (*cells[:3], *cells[4:])))
+                rows.append(
+                    Row(
+                        name=condition,
+                        color=at,
+                        cells=cells if missing else (*cells[:3], *cells[4:]),
+                    )
+                )
     yield Table(
         caption=f"Means with their {formats.level(summary.level)} intervals",
         columns=_columns(summary, metrics, missing=missing),
@@ -71,70 +92,117 @@ def means(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block]:
 
 def _clustered(summary: Summary, info: MetricInfo) -> Iterator[Block]:
     """How many clusters the questions are of, and what that costs."""
-    results = [result for result in summary.results if result.metric == info.key and result.clusters is not None]
+    results = [
+        result
+        for result in summary.results
+        if result.metric == info.key and result.clusters is not None
+    ]
     if not results:
         return
     unit, clusters = of(summary.kind).unit, formats.plural(results[0].clusters or 0, "cluster")
     effects = [f"{result.condition} {formats.number(result.design_effect)}" for result in results]
     text = (
-        f"The {unit}s are of {clusters}, such as documents or repeated questions: intervals and tests count these. "
-        f"Design effect on {info.key}, the variance relative to that of independent {unit}s: "
-        f"{formats.some_of(effects)}."
+        f"The {unit}s are of {clusters}, such as documents or repeated questions: intervals and "
+        f"tests count these. Design effect on {info.key}, the variance relative to that of "
+        f"independent {unit}s: {formats.some_of(effects)}."
     )
     yield Note(texts=(text,), tone="quiet", brief=True)
 
 
 def _explained(metrics: Sequence[MetricInfo]) -> Iterator[Block]:
-    """The meaning of the metrics of a scorer that also measures itself: a judge's preference and position bias."""
+    """The meaning of the metrics of a scorer that also measures itself: a judge's preference and
+    position bias.
+    """
     scorers = {info.scorer for info in metrics if info.compared is False}
-    texts = tuple(f"{info.key}: {info.description}." for info in metrics if info.scorer in scorers and info.description)
+    texts = tuple(
+        f"{info.key}: {info.description}."
+        for info in metrics
+        if info.scorer in scorers and info.description
+    )
     if texts:
         yield Note(texts=texts, tone="quiet", brief=True)
 
 
 def _finding(summary: Summary, info: MetricInfo) -> str:
     """The best mean of a metric, and the worst."""
-    results = [result for result in summary.results if result.metric == info.key and result.mean.value is not None]
+    results = [
+        result
+        for result in summary.results
+        if result.metric == info.key and result.mean.value is not None
+    ]
     if not results:
         return f"{info.key}: no mean is known"
-    ranked = sorted(results, key=lambda result: result.mean.value or 0.0, reverse=info.direction != "lower")
+    ranked = sorted(
+        results, key=lambda result: result.mean.value or 0.0, reverse=info.direction != "lower"
+    )
     best, worst, percent = ranked[0], ranked[-1], info.percent
-    over = formats.plural(best.n_questions, of(summary.kind).unit) + (", offline scores" if info.offline else "")
+    over = formats.plural(best.n_questions, of(summary.kind).unit) + (
+        ", offline scores" if info.offline else ""
+    )
     mean = estimated(best.mean, percent=percent)
     if len(ranked) == 1:
         return f"{info.key} of {best.condition}: {mean} over {over}"
     if best.mean.value == worst.mean.value:
-        return f"{info.key} is the same under {formats.plural(len(ranked), 'condition')}, {mean} over {over}"
+        return (
+            f"{info.key} is the same under {formats.plural(len(ranked), 'condition')}, {mean} "
+            f"over {over}"
+        )
     most, least = ("lowest", "highest") if info.direction == "lower" else ("highest", "lowest")
     lowest = estimated(worst.mean, percent=percent)
-    return f"{info.key} is {most} under {best.condition}, {mean} over {over}; {least} under {worst.condition}, {lowest}"
+    return (
+        f"{info.key} is {most} under {best.condition}, {mean} over {over}; {least} under "
+        f"{worst.condition}, {lowest}"
+    )
 
 
-def _columns(summary: Summary, metrics: Sequence[MetricInfo], *, missing: bool) -> tuple[Column, ...]:
+def _columns(
+    summary: Summary, metrics: Sequence[MetricInfo], *, missing: bool
+) -> tuple[Column, ...]:
     unit = of(summary.kind).unit
     return (
         Column("condition", number=False),
         Column(
             f"mean [{formats.level(summary.level)}]",
-            legend=f"Mean over {_averaged(summary, metrics, unit)}; repetitions of a {unit} are averaged first.",
+            legend=(
+                f"Mean over {_averaged(summary, metrics, unit)}; repetitions of a {unit} are "
+                f"averaged first."
+            ),
         ),
         Column("±", legend=f"±: standard deviation between repetitions of one {unit}."),
         Column("answers"),
-        *([Column("bounds", rank=1, legend="Bounds: the mean if every missing score were the worst, or the best, of "
-                  "the scale.")] if missing else []),
+        *(
+            [
+                Column(
+                    "bounds",
+                    rank=1,
+                    legend="Bounds: the mean if every missing score were the worst, or the best, "
+                    "of the scale.",
+                )
+            ]
+            if missing
+            else []
+        ),
         Column(f"{unit}s", rank=2),
         Column("method", number=False, rank=3),
-    )  # fmt: skip
+    )
 
 
-def _cells(info: MetricInfo, result: Result, scale: Scale | None, color: int) -> tuple[blocks.Cell, ...]:
+def _cells(
+    info: MetricInfo, result: Result, scale: Scale | None, color: int
+) -> tuple[blocks.Cell, ...]:
     mean, percent, spread = result.mean, info.percent, result.within_sd.value
-    low, high = (result.best, result.worst) if info.direction == "lower" else (result.worst, result.best)
+    low, high = (
+        (result.best, result.worst) if info.direction == "lower" else (result.worst, result.best)
+    )
     bounds = blocks.Range(low.value, high.value, percent=percent) if result.n_missing else Text("")
     return (
         blocks.estimate(mean, percent=percent, scale=scale, color=color),
         blocks.Share(spread) if percent else blocks.Number(spread),
-        Count(result.n_answers, of=result.n_answers + result.n_missing, tone="bad" if result.n_missing else ""),
+        Count(
+            result.n_answers,
+            of=result.n_answers + result.n_missing,
+            tone="bad" if result.n_missing else "",
+        ),
         bounds,
         Count(result.n_questions),
         Text(mean.method, tone="quiet"),
@@ -164,7 +232,11 @@ def note_of(info: MetricInfo, summary: Summary, *, share: str = "share, in perce
 
     `share`: the meaning of a share's numbers.
     """
-    ends = "" if info.low is None or info.high is None else f"{formats.brief(info.low)} to {formats.brief(info.high)}"
+    ends = (
+        ""
+        if info.low is None or info.high is None
+        else f"{formats.brief(info.low)} to {formats.brief(info.high)}"
+    )
     parts = [share if info.percent else ends]
     parts += ["lower is better"] if info.direction == "lower" else []
     parts += ["offline"] if info.offline else []
@@ -185,9 +257,14 @@ def _reasons(results: Sequence[Result]) -> Iterator[Block]:
     places: dict[str, dict[str, None]] = {}
     for result in results:
         if result.mean.reason and not is_point(result.mean):
-            places.setdefault(result.mean.reason, {})[f"{result.metric} of {result.condition}"] = None
+            places.setdefault(result.mean.reason, {})[f"{result.metric} of {result.condition}"] = (
+                None
+            )
     if places:
-        texts = (f"No interval for {formats.some_of([*named])}: {reason}." for reason, named in places.items())
+        texts = (
+            f"No interval for {formats.some_of([*named])}: {reason}."
+            for reason, named in places.items()
+        )
         yield Note(texts=tuple(texts)[:_MOST_REASONS], tone="quiet", brief=True)
 
 
@@ -209,7 +286,8 @@ def differences(summary: Summary) -> Iterator[Block]:
         columns=(
             Column("second − first", number=False),
             Column(
-                f"difference [{formats.level(summary.level)}]", legend=f"The second minus the first, paired by {unit}."
+                f"difference [{formats.level(summary.level)}]",
+                legend=f"The second minus the first, paired by {unit}.",
             ),
             Column("p (Holm)" if tests > 1 else "p", legend=_adjusted(tests)),
             Column("d", rank=2, legend="d: the difference over its standard deviation."),
@@ -228,7 +306,8 @@ def differences(summary: Summary) -> Iterator[Block]:
     steps = [line for pair in tested if (line := _settled(pair, unit))]
     if steps:
         yield Note(
-            texts=tuple(steps[:_MOST_REASONS]), title="What would show a difference, if it is as large as it looks"
+            texts=tuple(steps[:_MOST_REASONS]),
+            title="What would show a difference, if it is as large as it looks",
         )
 
 
@@ -245,7 +324,11 @@ def _stopped(summary: Summary) -> Iterator[Block]:
         after = f"after {formats.count(look.clusters or look.questions)} of {plan}"
         if look.verdict in ("equivalent", "futile"):
             within = f"equivalent within ±{formats.brief(stopping.margin or 0.0)}"
-            words = within if look.verdict == "equivalent" else "given up, because the rest would hardly decide it"
+            words = (
+                within
+                if look.verdict == "equivalent"
+                else "given up, because the rest would hardly decide it"
+            )
             lines.append(f"{look.b} − {look.a}: {words}, {after}.")
         elif look.verdict is not None:
             lines.append(f"{look.b} − {look.a}: {look.verdict}, decided {after}.")
@@ -255,30 +338,40 @@ def _stopped(summary: Summary) -> Iterator[Block]:
             lines.append(f"{look.b} − {look.a}: not decided {end}, {after}.")
     lines.append(
         f"Intervals and p-values of these comparisons hold at every look (alpha {alpha})."
-        + (" An estimate at an early stop is a little too large: by 9 to 12 % on average." if early else "")
+        + (
+            " An estimate at an early stop is a little too large: by 9 to 12 % on average."
+            if early
+            else ""
+        )
     )
     if stopping.clusters is not None:
-        lines.append("A look counts each cluster once, by the mean difference of its questions, whatever its size.")
+        lines.append(
+            "A look counts each cluster once, by the mean difference of its questions, "
+            "whatever its size."
+        )
     if stopping.out and len(summary.differences) > len(stopping.comparisons):
         lines.append("The other comparisons do not allow for the stop.")
     if all((info.name, info.scorer, info.scoring) != stopping.measured for info in summary.metrics):
         lines.append(
-            "The scores that are shown are not those that decided it: their intervals do not allow for the stop."
+            "The scores that are shown are not those that decided it: their intervals do not "
+            "allow for the stop."
         )
     if spared := summary.total.ledger.decided:
         lines.append(f"Not run, because it was decided: {formats.plural(spared, 'trial')}.")
-    yield Note(texts=tuple(lines), title=f"Stopping when it is decided, by {stopping.metric}", brief=True)
+    yield Note(
+        texts=tuple(lines), title=f"Stopping when it is decided, by {stopping.metric}", brief=True
+    )
 
 
 def _settled(pair: Difference, unit: str) -> str:
     """What would settle a verdict, the cheapest first."""
     if pair.again is None or pair.again.shown or not pair.again.settle:
         return ""
-    ways = [
-        f"{formats.plural(step.more, f'more {step.what}' if step.what != 'question' else f'more {unit}')}"
-        f"{f' ({formats.dollars(step.cost)})' if step.cost else ''}"
-        for step in pair.again.settle
-    ]
+    ways = []
+    for step in pair.again.settle:
+        what = unit if step.what == "question" else step.what
+        cost = f" ({formats.dollars(step.cost)})" if step.cost else ""
+        ways.append(f"{formats.plural(step.more, f'more {what}')}{cost}")
     return f"{pair.b} − {pair.a} on {pair.metric}: {' or '.join(ways)}."
 
 
@@ -287,9 +380,16 @@ def _misses(pair: Difference) -> bool:
     return pair.least != pair.most or pair.loss_a > 0 or pair.loss_b > 0
 
 
-def _difference(pair: Difference, info: MetricInfo, alike: Sequence[Difference], *, missing: bool) -> Row:
+def _difference(
+    pair: Difference, info: MetricInfo, alike: Sequence[Difference], *, missing: bool
+) -> Row:
     bounds = between(None, pair.least, pair.most, percent=info.percent)[1] if _misses(pair) else ""
-    ends = [end for other in alike for end in (other.estimate.value, other.estimate.low, other.estimate.high) if end]
+    ends = [
+        end
+        for other in alike
+        for end in (other.estimate.value, other.estimate.low, other.estimate.high)
+        if end
+    ]
     reach = 1.05 * max(map(abs, ends), default=1.0)
     lost = pair.lost_a + pair.lost_b + pair.lost_both
     verdict = pair.verdict
@@ -298,16 +398,25 @@ def _difference(pair: Difference, info: MetricInfo, alike: Sequence[Difference],
     return Row(
         name=f"{pair.b} − {pair.a}",
         cells=(
-            blocks.estimate(pair.estimate, percent=info.percent, signed=True, scale=Scale(-reach, reach, 0.0)),
+            blocks.estimate(
+                pair.estimate, percent=info.percent, signed=True, scale=Scale(-reach, reach, 0.0)
+            ),
             PValue(pair.p_adjusted),
             blocks.Number(pair.effect),
             Count(pair.n_pairs, below=f"{formats.count(lost)} lost" if lost else ""),
-            Text(verdict, below=pair.reason or "", tone="good" if pair.winner is not None
-                 else "quiet" if pair.verdict == NO_DIFFERENCE else ""),
+            Text(
+                verdict,
+                below=pair.reason or "",
+                tone="good"
+                if pair.winner is not None
+                else "quiet"
+                if pair.verdict == NO_DIFFERENCE
+                else "",
+            ),
             same_again(pair.again),
             *([Text(bounds)] if missing else []),
         ),
-    )  # fmt: skip
+    )
 
 
 def same_again(again: Repeat | None) -> Text:
@@ -331,7 +440,11 @@ def _differences_legend(summary: Summary, tested: Sequence[Difference]) -> str:
     parts = []
     if any(pair.verdict == NO_DIFFERENCE for pair in tested):
         parts.append("“No difference shown” does not mean that there is none.")
-    parts += [family_words(summary.family)] if summary.family is not None and summary.family.left_out else []
+    parts += (
+        [family_words(summary.family)]
+        if summary.family is not None and summary.family.left_out
+        else []
+    )
     parts += [POINT_LEGEND] if any(is_point(pair.estimate) for pair in tested) else []
     others = len(summary.differences) - len(tested)
     if others:

@@ -24,9 +24,15 @@ CLASSES = {
 _FURTHER = {
     "retried": Column("retried", rank=1),
     "failed_attempts": Column("failed attempts", rank=2),
-    "cut": Column("cut", rank=1, legend="Cut: the answer was cut at a limit of tokens, and is scored as it is."),
+    "cut": Column(
+        "cut",
+        rank=1,
+        legend="Cut: the answer was cut at a limit of tokens, and is scored as it is.",
+    ),
 }
-"""Counts of an account beside the classes, each with its column; a count that is 0 in the whole run has none."""
+"""Counts of an account beside the classes, each with its column; a count that is 0 in the whole run
+has none.
+"""
 
 
 def ledger(summary: Summary) -> Iterator[Block]:
@@ -68,33 +74,47 @@ def _ended(account: Account, shown: Sequence[str], further: Sequence[str]) -> tu
 def _bar(ledger: Ledger) -> Bar | None:
     if not ledger.planned:
         return None
-    return Bar(tuple((name.replace("_", "-"), getattr(ledger, name) / ledger.planned) for name in CLASSES))
+    return Bar(
+        tuple((name.replace("_", "-"), getattr(ledger, name) / ledger.planned) for name in CLASSES)
+    )
 
 
 def spent(summary: Summary) -> Iterator[Block]:
     """Dollars, tokens, time."""
     unknown = summary.total.cost.agent.unknown + summary.total.cost.judge.unknown
     rows = [
-        Row(name=name, color=at, cells=_spent(account)) for at, (name, account) in enumerate(summary.accounts.items())
+        Row(name=name, color=at, cells=_spent(account))
+        for at, (name, account) in enumerate(summary.accounts.items())
     ]
     if len(rows) > 1:
         rows.append(Row(name="in all", total=True, cells=_spent(summary.total)))
     legend = (
-        "Time: from question to answer, of the attempts that succeeded, without the start of MCP servers and without "
-        "waits for rate limits or after refusals. Money and tokens: of failed attempts as well."
+        "Time: from question to answer, of the attempts that succeeded, without the start of MCP "
+        "servers and without waits for rate limits or after refusals. Money and tokens: of failed "
+        "attempts as well."
     )
     legend += "".join(f" {sentence}" for sentence in [attempts_sentence(summary.total)] if sentence)
     if unknown:
-        legend += f" No price known for {formats.plural(unknown, 'call')}: ≥ leaves them out, – means no price at all."
+        legend += (
+            f" No price known for {formats.plural(unknown, 'call')}: ≥ leaves them out, – means "
+            f"no price at all."
+        )
     yield Table(
         caption="Cost and time",
         columns=columns(
-            "condition", "agent", "judge", "median", Column("p95", rank=1), Column("tokens in", rank=2),
-            Column("out", rank=2), Column("cached", rank=3), Column("reasoning", rank=3),
+            "condition",
+            "agent",
+            "judge",
+            "median",
+            Column("p95", rank=1),
+            Column("tokens in", rank=2),
+            Column("out", rank=2),
+            Column("cached", rank=3),
+            Column("reasoning", rank=3),
         ),
         rows=tuple(rows),
         legend=legend,
-    )  # fmt: skip
+    )
 
 
 def _spent(account: Account) -> tuple[Cell, ...]:
@@ -118,7 +138,10 @@ def servers(summary: Summary) -> Iterator[Block]:
                 Count(use.calls),
                 Count(use.errors, tone="bad" if use.errors else "quiet"),
                 Count(use.trials),
-                *(Duration(None if ms is None else ms / 1000) for ms in (use.median_ms, use.p95_ms)),
+                *(
+                    Duration(None if ms is None else ms / 1000)
+                    for ms in (use.median_ms, use.p95_ms)
+                ),
                 Count(use.result_tokens_estimate),
             ),
         )
@@ -129,11 +152,19 @@ def servers(summary: Summary) -> Iterator[Block]:
         yield Table(
             caption="MCP servers",
             columns=columns(
-                "server", "condition", "calls", "errors", Column("answers with a call", rank=2), "median",
+                "server",
+                "condition",
+                "calls",
+                "errors",
+                Column("answers with a call", rank=2),
+                "median",
                 Column("p95", rank=1),
-                Column("≈ tokens", legend="≈ tokens: an estimate of the results' length: characters / 4, each result "
-                       "counted once."),
+                Column(
+                    "≈ tokens",
+                    legend="≈ tokens: an estimate of the results' length: characters / 4, each "
+                    "result counted once.",
+                ),
                 text=("condition",),
             ),
             rows=rows,
-        )  # fmt: skip
+        )

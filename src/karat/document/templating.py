@@ -28,7 +28,9 @@ def environment(**folders: Path) -> Environment:
     """
     import jinja2
 
-    loaders = {name: jinja2.FileSystemLoader(path) for name, path in {"pages": _OWN, **folders}.items()}
+    loaders = {
+        name: jinja2.FileSystemLoader(path) for name, path in {"pages": _OWN, **folders}.items()
+    }
     templates = jinja2.Environment(
         loader=jinja2.PrefixLoader(loaders),
         autoescape=True,
@@ -50,7 +52,17 @@ def environment(**folders: Path) -> Environment:
         "written": written,
         **{
             name: getattr(formats, name)
-            for name in ("count", "dollars", "duration", "level", "number", "p_value", "plural", "share", "signed")
+            for name in (
+                "count",
+                "dollars",
+                "duration",
+                "level",
+                "number",
+                "p_value",
+                "plural",
+                "share",
+                "signed",
+            )
         },
     }
     templates.globals["source"] = assets.source

@@ -17,15 +17,20 @@ SHORT = 400
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 # Controls beyond ASCII; marks that change text direction; zero-width characters except joiners:
-# scripts and emoji need those. Marks of one direction (U+200E, U+200F) are harmless inside an isolate.
+# scripts and emoji need those. Marks of one direction (U+200E, U+200F) are harmless inside an
+# isolate.
 _HIDDEN = re.compile(
     "([\x80-\x9f\u00ad\u200b\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb])\\1*|[\U000e0000-\U000e007f]+"
 )
 _SPACES = re.compile(r"[ \t\n\x0b\x0c\r]+")  # not non-breaking spaces
-_TIED = re.compile(r"\[[^\[\]\n]{1,30}\]|\b[pn] [=<>] |\(n [^()\n]{1,16}\)|\bturn (?=\d)|(?<=\d) %|≥ \$")
+_TIED = re.compile(
+    r"\[[^\[\]\n]{1,30}\]|\b[pn] [=<>] |\(n [^()\n]{1,16}\)|\bturn (?=\d)|(?<=\d) %|≥ \$"
+)
 # More than four marks on one letter overlap the lines above and below.
-_PILED = re.compile("([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{4})"
-                    "([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+)")  # fmt: skip
+_PILED = re.compile(
+    "([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{4})"
+    "([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+)"
+)
 
 
 def visible(text: str) -> str:
@@ -40,7 +45,9 @@ def visible(text: str) -> str:
     if text.isascii():
         return _CONTROLS.sub(_symbol, text)
     text = _HIDDEN.sub(_numbered, _CONTROLS.sub(_symbol, text))
-    return _PILED.sub(lambda match: f"{match[1]}⟨{formats.plural(len(match[2]), 'more mark')}⟩", text)
+    return _PILED.sub(
+        lambda match: f"{match[1]}⟨{formats.plural(len(match[2]), 'more mark')}⟩", text
+    )
 
 
 def _symbol(match: re.Match[str]) -> str:
@@ -83,7 +90,10 @@ def line(text: str | None, limit: int = SHORT) -> Markup:
 
 
 def short(text: str, columns: int) -> Markup:
-    """A name for little space: cut in the middle. The full name is elsewhere on the page, or behind a link."""
+    """A name for little space: cut in the middle.
+
+    The full name is elsewhere on the page, or behind a link.
+    """
     plain = _SPACES.sub(" ", visible(text[: 8 * columns])).strip(" ")
     return Markup("<bdi>{}</bdi>").format(formats.middle(plain, columns))
 

@@ -30,13 +30,21 @@ from karat.kinds import of
 
 def variation(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block]:
     """The components of the variation, how reliable answers are, and the judges of a panel."""
-    results = [row for info in metrics for row in summary.results if row.metric == info.key and row.n_answers]
+    results = [
+        row
+        for info in metrics
+        for row in summary.results
+        if row.metric == info.key and row.n_answers
+    ]
     if not results:
         return
     unit = of(summary.kind).unit
     judged = any(result.judge_sd.value is not None for result in results)
-    ordinal = {info.key for info in metrics if info.kind == "ordinal"}  # for a share it would repeat the mean
-    stepped = any(result.top_share.value is not None and result.metric in ordinal for result in results)
+    # for a share it would repeat the mean
+    ordinal = {info.key for info in metrics if info.kind == "ordinal"}
+    stepped = any(
+        result.top_share.value is not None and result.metric in ordinal for result in results
+    )
     reliable = any(result.reliability.value is not None for result in results)
     rows: list[Row | Group] = []
     for info in metrics:
@@ -45,8 +53,16 @@ def variation(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block
         widest = max((part.value or 0.0 for result in own for part in _parts(result)), default=0.0)
         for result in own:
             best = Share(result.top_share.value) if info.kind == "ordinal" else Text("")
-            cells = _cells(result, widest, judged=judged, best=best if stepped else None, reliable=reliable)
-            rows.append(Row(name=result.condition, color=summary.conditions.index(result.condition), cells=cells))
+            cells = _cells(
+                result, widest, judged=judged, best=best if stepped else None, reliable=reliable
+            )
+            rows.append(
+                Row(
+                    name=result.condition,
+                    color=summary.conditions.index(result.condition),
+                    cells=cells,
+                )
+            )
     yield Table(
         caption="Standard deviations",
         columns=tuple(_columns(unit, judged=judged, stepped=stepped, reliable=reliable)),
@@ -61,15 +77,22 @@ def _columns(unit: str, *, judged: bool, stepped: bool, reliable: bool) -> Itera
     yield Column("condition", number=False)
     yield Column(f"between {unit}s", legend=f"Between {unit}s: of their means.")
     yield Column(
-        "repetitions", legend=f"Repetitions: between answers to one {unit}, which is what the agent does differently "
-        "each time.",
-    )  # fmt: skip
+        "repetitions",
+        legend=f"Repetitions: between answers to one {unit}, which is what the agent does "
+        f"differently each time.",
+    )
     if judged:
         yield Column("judgings", legend="Judgings: of one judge on one answer.")
     if stepped:
-        yield Column("best answers", rank=1, legend="Best answers: the share with the best value of the scale.")
+        yield Column(
+            "best answers",
+            rank=1,
+            legend="Best answers: the share with the best value of the scale.",
+        )
     if reliable:
-        legend = f"Reliable (pass^k): the share of {unit}s whose every repetition reached the threshold."
+        legend = (
+            f"Reliable (pass^k): the share of {unit}s whose every repetition reached the threshold."
+        )
         yield Column("reliable", rank=2, legend=legend)
 
 
@@ -77,17 +100,24 @@ def _note(info: MetricInfo, summary: Summary) -> str:
     if info.threshold is None:
         return note_of(info, summary)
     bound = "at most" if info.direction == "lower" else "at least"
-    return ", ".join(filter(None, (note_of(info, summary), f"reliable: {bound} {formats.brief(info.threshold)}")))
+    return ", ".join(
+        filter(None, (note_of(info, summary), f"reliable: {bound} {formats.brief(info.threshold)}"))
+    )
 
 
 def _parts(result: Result) -> tuple[Quantity, Quantity, Quantity]:
     return result.between_sd, result.within_sd, result.judge_sd
 
 
-def _cells(result: Result, widest: float, *, judged: bool, best: Cell | None, reliable: bool) -> tuple[Cell, ...]:
+def _cells(
+    result: Result, widest: float, *, judged: bool, best: Cell | None, reliable: bool
+) -> tuple[Cell, ...]:
     return (
         *(
-            Number(part.value, bar=Bar((("spread", part.value / widest),)) if part.value and widest else None)
+            Number(
+                part.value,
+                bar=Bar((("spread", part.value / widest),)) if part.value and widest else None,
+            )
             for part in (_parts(result) if judged else _parts(result)[:2])
         ),
         *([best] if best is not None else []),
@@ -120,7 +150,12 @@ def _panel(summary: Summary) -> Iterator[Block]:
         rows += [
             Row(
                 name=f"{pair.a} – {pair.b}",
-                cells=(Share(pair.exact), Share(pair.within_one), estimate(pair.ac2 or None), Count(pair.answers)),
+                cells=(
+                    Share(pair.exact),
+                    Share(pair.within_one),
+                    estimate(pair.ac2 or None),
+                    Count(pair.answers),
+                ),
             )
             for pair in own
         ]
@@ -130,7 +165,12 @@ def _panel(summary: Summary) -> Iterator[Block]:
             "judges",
             "same step",
             "at most one apart",
-            Column("AC2", legend="AC2: Gwet's, with quadratic weights: 1 is full agreement, 0 that of chance."),
+            Column(
+                "AC2",
+                legend=(
+                    "AC2: Gwet's, with quadratic weights: 1 is full agreement, 0 that of chance."
+                ),
+            ),
             "answers",
         ),
         rows=tuple(rows),
@@ -143,8 +183,10 @@ def _by_judge(summary: Summary) -> Table:
     for info in summary.metrics:
         given = {
             (score.judge, result.condition): score
-            for result in summary.results if result.metric == info.key for score in result.by_judge
-        }  # fmt: skip
+            for result in summary.results
+            if result.metric == info.key
+            for score in result.by_judge
+        }
         rows += [Group(info.key)] if given else []
         for judge in dict.fromkeys(judge for judge, _ in given):
             cells = []
@@ -153,13 +195,19 @@ def _by_judge(summary: Summary) -> Table:
                 answers = "" if score is None else formats.plural(score.answers, "answer")
                 cells.append(Number(None if score is None else score.mean, below=answers))
             rows.append(Row(name=judge, cells=tuple(cells)))
-    return Table(caption="What each judge gave", columns=columns("judge", *summary.conditions), rows=tuple(rows))
+    return Table(
+        caption="What each judge gave",
+        columns=columns("judge", *summary.conditions),
+        rows=tuple(rows),
+    )
 
 
 def retried(summary: Summary) -> Iterator[Block]:
     """Whether trying again changed the result, on the first metric."""
     first = summary.metrics[0].key if summary.metrics else None
-    results = [result for result in summary.results if result.metric == first and result.retried.answers]
+    results = [
+        result for result in summary.results if result.metric == first and result.retried.answers
+    ]
     if not results:
         return
     rows = tuple(

@@ -8,7 +8,13 @@ from karat import formats
 from karat.analysis import Summary
 from karat.analysis.format_metric import between
 from karat.analysis.model import Difference, MetricInfo
-from karat.analysis.verdicts import NO_DIFFERENCE, ONLY_AHEAD, ahead_sentence, nothing_scored, server_warnings
+from karat.analysis.verdicts import (
+    NO_DIFFERENCE,
+    ONLY_AHEAD,
+    ahead_sentence,
+    nothing_scored,
+    server_warnings,
+)
 from karat.kinds import of
 
 _MOST_LINES = 8
@@ -16,15 +22,21 @@ _MOST_PAIRS = 3
 
 
 def verdicts(summary: Summary) -> tuple[str, ...]:
-    """The notices, then one line for each comparison that shows a difference; else only the headline.
+    """The notices, then one line for each comparison that shows a difference; else only the
+    headline.
 
-    If there are many, one line for each pair of conditions, with the metrics on which one is better.
+    If there are many, one line for each pair of conditions, with the metrics on which one is
+    better.
     """
     return (*summary.notices, *_findings(summary))
 
 
 def _findings(summary: Summary) -> tuple[str, ...]:
-    shown = [pair for pair in summary.differences if pair.winner is not None or pair.verdict.endswith(" is higher")]
+    shown = [
+        pair
+        for pair in summary.differences
+        if pair.winner is not None or pair.verdict.endswith(" is higher")
+    ]
     nothing = nothing_scored(summary.total, summary.failures, summary.status)
     if nothing or not of(summary.kind).compared or not shown:
         return (summary.headline,)
@@ -47,13 +59,18 @@ def _findings(summary: Summary) -> tuple[str, ...]:
             else " of " + ", ".join(dict.fromkeys(_metric(pair) for pair in shown if pair.offline))
         )
         lines.append(f"Offline scores{which}: given by a rule, not by a model that understands")
-    lines += [ahead_sentence(pair) for pair in summary.differences if pair.verdict.endswith(ONLY_AHEAD)][:_MOST_PAIRS]
+    lines += [
+        ahead_sentence(pair) for pair in summary.differences if pair.verdict.endswith(ONLY_AHEAD)
+    ][:_MOST_PAIRS]
     note = _not_shown(summary, shown)
     return (*unused, *lines, *([note] if note else []))
 
 
 def _result(pair: Difference, info: MetricInfo) -> str:
-    return f"{_better(pair)} {_verb(pair)} {_other(pair)} on {_metric(pair)}: {_by(pair, info, interval=True)}"
+    return (
+        f"{_better(pair)} {_verb(pair)} {_other(pair)} on {_metric(pair)}: "
+        f"{_by(pair, info, interval=True)}"
+    )
 
 
 def _better(pair: Difference) -> str:
@@ -81,12 +98,16 @@ def _by(pair: Difference, info: MetricInfo, *, interval: bool) -> str:
     if _better(pair) == pair.a:
         value, low, high = (None if end is None else -end for end in (value, high, low))
     text, span = between(value, low, high, percent=info.percent)
-    plain = between(value, low, high, percent=info.percent, plain=True)[1] if (low or 0.0) > 0 else span
+    plain = (
+        between(value, low, high, percent=info.percent, plain=True)[1] if (low or 0.0) > 0 else span
+    )
     return f"{text}{' points' if info.percent else ''}{f' {plain}' if interval and plain else ''}"
 
 
 def _listed(shown: Sequence[Difference], metrics: dict[str, MetricInfo]) -> str:
-    return ", ".join(f"{_metric(pair)} ({_by(pair, metrics[pair.metric], interval=False)})" for pair in shown)
+    return ", ".join(
+        f"{_metric(pair)} ({_by(pair, metrics[pair.metric], interval=False)})" for pair in shown
+    )
 
 
 def _not_shown(summary: Summary, shown: Sequence[Difference]) -> str:

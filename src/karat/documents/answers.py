@@ -1,7 +1,7 @@
 """Rows that hold answers: which question, condition and repetition each row belongs to.
 
-Every door for answers reads its rows through here: `karat score FILE`, the agent `replay`, `karat import csv`, and
-recorded conversations and studies.
+Every door for answers reads its rows through here: `karat score FILE`, the agent `replay`, `karat
+import csv`, and recorded conversations and studies.
 """
 
 from __future__ import annotations
@@ -17,19 +17,63 @@ from karat.errors import did_you_mean
 from karat.formats import excerpt, plural, some_of, text_of
 
 CONDITIONS = (
-    *("condition", "variant", "variant_id", "experiment", "config", "system", "method", "framework", "pipeline"),
-    *("strategy", "setting", "agent", "model", "model_name", "model_id", "model_tested", "model_under_test", "llm"),
+    *(
+        "condition",
+        "variant",
+        "variant_id",
+        "experiment",
+        "config",
+        "system",
+        "method",
+        "framework",
+        "pipeline",
+    ),
+    *(
+        "strategy",
+        "setting",
+        "agent",
+        "model",
+        "model_name",
+        "model_id",
+        "model_tested",
+        "model_under_test",
+        "llm",
+    ),
     *("engine", "generator", "provider"),
 )
 """Usual names of the column that says under which condition a row was answered."""
 ROLES = {
     "question": ("question", "query", "prompt", "input", "user_query", "user_input", "instruction"),
     "golden": (
-        *("golden", "golden_answer", "gold", "gold_answer", "expected", "expected_answer", "expected_output"),
-        *("reference", "reference_answer", "ground_truth", "groundtruth", "correct_answer", "target", "ideal"),
+        *(
+            "golden",
+            "golden_answer",
+            "gold",
+            "gold_answer",
+            "expected",
+            "expected_answer",
+            "expected_output",
+        ),
+        *(
+            "reference",
+            "reference_answer",
+            "ground_truth",
+            "groundtruth",
+            "correct_answer",
+            "target",
+            "ideal",
+        ),
     ),
     "answer": (
-        *("answer", "response", "output", "prediction", "predicted", "predicted_answer", "model_answer"),
+        *(
+            "answer",
+            "response",
+            "output",
+            "prediction",
+            "predicted",
+            "predicted_answer",
+            "model_answer",
+        ),
         *("generated", "completion", "actual", "actual_output"),
     ),
 }
@@ -37,20 +81,45 @@ ROLES = {
 STOP_REASONS = ("stop_reason", "finish_reason", "stopreason", "finishreason", "done_reason")
 """Usual names of the column that says why an answer ended."""
 _CHOICES = (
-    *("choices", "options", "answer_choices", "endings", "candidates", "distractors", "distractor1"),
-    *(f"{word}{mark}{end}" for word in ("choice", "option") for mark in ("", "_") for end in "0123abcd"),
+    *(
+        "choices",
+        "options",
+        "answer_choices",
+        "endings",
+        "candidates",
+        "distractors",
+        "distractor1",
+    ),
+    *(
+        f"{word}{mark}{end}"
+        for word in ("choice", "option")
+        for mark in ("", "_")
+        for end in "0123abcd"
+    ),
 )
 TEXTS = ("context", "passage", "paragraph", "story", "article", "premise")
 """Usual names of the column with the text that a question is about."""
 _LETTERS = ("A", "B")
 _ALWAYS = ("condition", "model", "model_name")  # also if no question has rows with two values
-_IDS = ("id", "question_id", "sample_id", "item_id", "case_id", "example_id", "task_id", "qid", "uid")
+_IDS = (
+    "id",
+    "question_id",
+    "sample_id",
+    "item_id",
+    "case_id",
+    "example_id",
+    "task_id",
+    "qid",
+    "uid",
+)
 _EMPTY = (None, "")
 _JOINED = " · "
 
 
 def usual(names: Iterable[str], columns: Iterable[str]) -> list[str]:
-    """The columns with these names, in the order of the names; case, spaces and hyphens do not matter."""
+    """The columns with these names, in the order of the names; case, spaces and hyphens do not
+    matter.
+    """
     folded: dict[str, str] = {}
     for column in columns:
         folded.setdefault(re.sub(r"[\s-]+", "_", column.strip()).casefold(), column)
@@ -58,19 +127,31 @@ def usual(names: Iterable[str], columns: Iterable[str]) -> list[str]:
 
 
 def hint(role: str, column: str, columns: Collection[str]) -> str:
-    """The nearest name to a missing column, among those that do not hold something else. `role`: of `ROLES`, or new."""
+    """The nearest name to a missing column, among those that do not hold something else.
+
+    `role`: of `ROLES`, or new.
+    """
     own = usual(ROLES.get(role, ()), columns)
-    others = {name for names in ROLES.values() for name in usual(names, columns)} if role in ROLES else set()
+    others = (
+        {name for names in ROLES.values() for name in usual(names, columns)}
+        if role in ROLES
+        else set()
+    )
     return did_you_mean(column, columns, other_roles=others - {*own})
 
 
 def choice_columns(columns: Collection[str]) -> list[str]:
     """The columns that hold choices by their names."""
-    return [*usual(_CHOICES, columns), *(letter for letter in _LETTERS if {*_LETTERS} <= {*columns})]
+    return [
+        *usual(_CHOICES, columns),
+        *(letter for letter in _LETTERS if {*_LETTERS} <= {*columns}),
+    ]
 
 
 def choices_left_out(row: Row, question: str, columns: Iterable[str]) -> str | None:
-    """The first of the columns whose choices the row's question does not contain; None: there is none."""
+    """The first of the columns whose choices the row's question does not contain; None: there is
+    none.
+    """
     asked = _text(row.get(question))
     for column in columns:
         value = row.get(column)
@@ -92,11 +173,14 @@ def _text(value: object) -> str:
     return "" if value is None else text_of(value)
 
 
-def sample_columns(rows: Iterable[Row], *, question: str, golden: str | None, id_column: str | None) -> list[str]:
+def sample_columns(
+    rows: Iterable[Row], *, question: str, golden: str | None, id_column: str | None
+) -> list[str]:
     """The columns in which rows of one question agree: its id, else its text and golden answer.
 
-    A column of ids counts if no id has two questions. Ids that differ from row to row number the rows, not the
-    questions, if questions with the same golden answer have two rows or more on average.
+    A column of ids counts if no id has two questions. Ids that differ from row to row number the
+    rows, not the questions, if questions with the same golden answer have two rows or more on
+    average.
     """
     text = [question] if golden is None else [question, golden]
     if id_column is None:
@@ -129,10 +213,11 @@ def usual_id(columns: Iterable[str]) -> str | None:
 def condition_columns(
     rows: Iterable[Row], sample_of: Callable[[Row], Hashable], *, used: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """The columns whose values are conditions: usually one, none, or several that only together tell rows apart.
+    """The columns whose values are conditions: usually one, none, or several that only together
+    tell rows apart.
 
-    A column with a usual name counts if a question has rows with different values in it. `used`: columns with
-    another meaning.
+    A column with a usual name counts if a question has rows with different values in it. `used`:
+    columns with another meaning.
     """
     present = dict.fromkeys(column for row in rows for column in row)
     always = usual(_ALWAYS, present)
@@ -156,8 +241,11 @@ def condition_columns(
     return tuple(chosen)
 
 
-def like_conditions(rows: Iterable[Row], group_of: Callable[[Row], Hashable], *, used: Collection[str]) -> str | None:
-    """A sentence that names a column whose values each question has equally often, as it has those of conditions.
+def like_conditions(
+    rows: Iterable[Row], group_of: Callable[[Row], Hashable], *, used: Collection[str]
+) -> str | None:
+    """A sentence that names a column whose values each question has equally often, as it has those
+    of conditions.
 
     None: there is none. Whole numbers count repetitions. `used`: columns with another meaning.
     """
@@ -168,7 +256,9 @@ def like_conditions(rows: Iterable[Row], group_of: Callable[[Row], Hashable], *,
     for column in [name for name in first[0] if name not in used]:
         values = [sorted(_text(row.get(column)) for row in group) for group in (first, *others)]
         counts = Counter(values[0])
-        alike = len({*counts.values()}) == 1 < len(counts) and all(other == values[0] for other in values)
+        alike = len({*counts.values()}) == 1 < len(counts) and all(
+            other == values[0] for other in values
+        )
         if others and alike and not all(value.isdecimal() for value in counts):
             named = some_of([f"'{excerpt(value, 24)}'" for value in counts])
             hint = f"if they are conditions, --map condition={column}"
@@ -183,7 +273,10 @@ def condition_of(row: Row, columns: Sequence[str]) -> str | None:
 
 
 def repetition_value(value: object, column: str) -> int | str | None:
-    """What a row says of its repetition: a whole number or a text; None: nothing. Raises ValueError."""
+    """What a row says of its repetition: a whole number or a text; None: nothing.
+
+    Raises ValueError.
+    """
     if value in _EMPTY:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
@@ -199,10 +292,11 @@ def repetition_value(value: object, column: str) -> int | str | None:
 
 
 class Repetitions:
-    """Numbers repetitions from 0, whatever a file counts from: 1, 2, 3 or 10, 20 or `first`, `second`.
+    """Numbers repetitions from 0, whatever a file counts from: 1, 2, 3 or 10, 20 or `first`,
+    `second`.
 
-    Each condition has its own values. Values that questions do not share, such as seeds, number the rows of each
-    question. First `add` every row, then ask for its `number`.
+    Each condition has its own values. Values that questions do not share, such as seeds, number the
+    rows of each question. First `add` every row, then ask for its `number`.
     """
 
     def __init__(self) -> None:
@@ -226,8 +320,12 @@ class Repetitions:
     def _numbered(self) -> dict[tuple[str | None, Hashable], dict[int | str, int]]:
         """(condition, sample) → value → number; the sample None: one numbering for all."""
         values_of = Counter(condition for condition, _ in self._of_value)
-        shared_of = Counter(condition for (condition, _), samples in self._of_value.items() if len(samples) > 1)
-        shared = {condition for condition, count in values_of.items() if 2 * shared_of[condition] >= count}
+        shared_of = Counter(
+            condition for (condition, _), samples in self._of_value.items() if len(samples) > 1
+        )
+        shared = {
+            condition for condition, count in values_of.items() if 2 * shared_of[condition] >= count
+        }
         groups: dict[tuple[str | None, Hashable], list[int | str]] = {}
         for (condition, value), samples in self._of_value.items():
             sample = None if condition in shared else next(iter(samples))
@@ -249,7 +347,10 @@ class Copies:
         self._numbers: list[int] = []
 
     def is_copy(self, number: int, row: Row) -> bool:
-        """Whether an earlier row was the same in every column. `number`: of the row, for the sentence."""
+        """Whether an earlier row was the same in every column.
+
+        `number`: of the row, for the sentence.
+        """
         code = hash(msgspec.json.encode(row, order="sorted"))
         if code in self._seen:
             self._numbers.append(number)
@@ -258,7 +359,9 @@ class Copies:
         return False
 
     def is_same(self, number: int, row: Row, earlier: Row) -> bool:
-        """Whether a row is the same as an earlier one with its question, condition and repetition."""
+        """Whether a row is the same as an earlier one with its question, condition and
+        repetition.
+        """
         if row == earlier:
             self._numbers.append(number)
         return row == earlier
@@ -270,6 +373,6 @@ class Copies:
         copies = plural(len(self._numbers), f"{self._unit} repeats", f"{self._unit}s repeat")
         places = some_of([str(number) for number in self._numbers])
         return (
-            f"{copies} an earlier {self._unit} word for word and count once ({self._unit} {places}); "
-            "if they are repetitions, number them in a column 'repetition'"
+            f"{copies} an earlier {self._unit} word for word and count once ({self._unit} "
+            f"{places}); if they are repetitions, number them in a column 'repetition'"
         )

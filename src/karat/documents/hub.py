@@ -1,7 +1,9 @@
-"""A dataset of the Hugging Face Hub as local files: `hf://owner/name?split=test&config=…&revision=…&file=…`.
+"""A dataset of the Hugging Face Hub as local files:
+`hf://owner/name?split=test&config=…&revision=…&file=…`.
 
-Only data files are downloaded, by the Hub's own client into its own cache; a dataset's code never runs. The client
-reads the token from the environment (`HF_TOKEN`), and stays offline with `HF_HUB_OFFLINE=1`.
+Only data files are downloaded, by the Hub's own client into its own cache; a dataset's code never
+runs. The client reads the token from the environment (`HF_TOKEN`), and stays offline with
+`HF_HUB_OFFLINE=1`.
 """
 
 from __future__ import annotations
@@ -71,7 +73,11 @@ def hub_name(path: Path | str) -> HubName | None:
 def at_commit(path: Path, commit: str) -> Path:
     """The path with this revision; unchanged if it has one already, or is local."""
     name = hub_name(path)
-    return path if name is None or name.revision else Path(f"{path}{'&' if '?' in str(path) else '?'}revision={commit}")
+    return (
+        path
+        if name is None or name.revision
+        else Path(f"{path}{'&' if '?' in str(path) else '?'}revision={commit}")
+    )
 
 
 def fetch(name: HubName, suffixes: Iterable[str]) -> Fetched:
@@ -100,22 +106,35 @@ def fetch(name: HubName, suffixes: Iterable[str]) -> Fetched:
             listed = [str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()]
             chosen = _chosen(name, listed, tuple(suffixes))
         else:
-            info = HfApi().dataset_info(name.repo, revision=name.revision, timeout=_SECONDS)  # never retried
-            chosen = _chosen(name, [file.rfilename for file in info.siblings or ()], tuple(suffixes))
+            # never retried
+            info = HfApi().dataset_info(name.repo, revision=name.revision, timeout=_SECONDS)
+            chosen = _chosen(
+                name, [file.rfilename for file in info.siblings or ()], tuple(suffixes)
+            )
             folder = Path(snapshot(allow_patterns=[glob.escape(file) for file in chosen]))
     except RevisionNotFoundError as error:
         raise _bad(name, f"the dataset has no revision '{name.revision}'") from error
     except RepositoryNotFoundError as error:
-        raise _bad(name, "there is no such dataset on the Hub, or reading it needs a token (HF_TOKEN)") from error
+        raise _bad(
+            name, "there is no such dataset on the Hub, or reading it needs a token (HF_TOKEN)"
+        ) from error
     except LocalEntryNotFoundError as error:
         offline = "is not in the Hub's cache; load it once without HF_HUB_OFFLINE"
-        raise _bad(name, offline if HF_HUB_OFFLINE else f"cannot be fetched: {_first_line(error)}") from error
+        raise _bad(
+            name, offline if HF_HUB_OFFLINE else f"cannot be fetched: {_first_line(error)}"
+        ) from error
     except (HTTPError, OSError, HFValidationError) as error:
         raise _bad(name, f"cannot be fetched: {_first_line(error)}") from error
     files = tuple(folder / file for file in chosen)
     missing = [file.name for file in files if not file.is_file()]
     if missing:
-        raise _bad(name, f"the Hub's cache lacks {missing[0]}; load the dataset once while the Hub can be reached")
+        raise _bad(
+            name,
+            (
+                f"the Hub's cache lacks {missing[0]}; load the dataset once while the Hub can be "
+                f"reached"
+            ),
+        )
     return Fetched(commit=folder.name, files=files)
 
 
@@ -128,27 +147,53 @@ def _first_line(error: Exception) -> str:
 
 
 def _chosen(name: HubName, listed: Iterable[str], suffixes: tuple[str, ...]) -> list[str]:
-    """The files of the selected split, its shards in order. Raises BadDataset if it is not exactly one."""
-    listed = [file for file in listed if not {"..", "/"} & set(PurePosixPath(file).parts)]  # the names are untrusted
-    readable = sorted(file for file in listed if file.lower().endswith(suffixes) and not file.startswith("."))
+    """The files of the selected split, its shards in order.
+
+    Raises BadDataset if it is not exactly one.
+    """
+    # the names are untrusted
+    listed = [file for file in listed if not {"..", "/"} & set(PurePosixPath(file).parts)]
+    readable = sorted(
+        file for file in listed if file.lower().endswith(suffixes) and not file.startswith(".")
+    )
     if name.file is not None:
         matching = [file for file in readable if fnmatchcase(file, name.file)]
     else:
-        words = [re.compile(_WORDS.format(re.escape(word))) for word in (name.config, name.split) if word is not None]
+        words = [
+            re.compile(_WORDS.format(re.escape(word)))
+            for word in (name.config, name.split)
+            if word is not None
+        ]
         matching = [file for file in readable if all(word.search(file) for word in words)]
     groups: dict[str, list[str]] = {}
     for file in matching:
         path = PurePosixPath(file)
-        groups.setdefault(str(path.with_name(f"{_SHARD.sub('', path.stem)}{path.suffix}")), []).append(file)
+        groups.setdefault(
+            str(path.with_name(f"{_SHARD.sub('', path.stem)}{path.suffix}")), []
+        ).append(file)
     exact = [group for group in groups if PurePosixPath(group).name.partition(".")[0] == name.split]
     groups = {group: groups[group] for group in exact} or groups
     if len(groups) != 1:
         shown = some_of([*(groups or readable)], most=_LISTED)
-        problem = "several files match" if groups else "no file matches" if readable else "it has no data file"
+        problem = (
+            "several files match"
+            if groups
+            else "no file matches"
+            if readable
+            else "it has no data file"
+        )
         how = "say which with split=, config= or file=" if groups else "name one with file="
-        raise _bad(name, f"{problem}: {shown}; {how}" if readable else f"{problem} that karat reads")
+        raise _bad(
+            name, f"{problem}: {shown}; {how}" if readable else f"{problem} that karat reads"
+        )
     (shards,) = groups.values()
     numbered = [match for file in shards if (match := _SHARD.search(PurePosixPath(file).stem))]
     if numbered and (len(numbered) != int(numbered[0][2]) or len(numbered) != len(shards)):
-        raise _bad(name, f"only {len(numbered)} of {int(numbered[0][2])} parts exist: {some_of(shards, most=_LISTED)}")
+        raise _bad(
+            name,
+            (
+                f"only {len(numbered)} of {int(numbered[0][2])} parts exist: "
+                f"{some_of(shards, most=_LISTED)}"
+            ),
+        )
     return shards

@@ -1,4 +1,6 @@
-"""A file as a tree of nodes: every value keeps its line, its column, its spelling and its source."""
+"""A file as a tree of nodes: every value keeps its line, its column, its spelling and its
+source.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ class Node(msgspec.Struct, eq=False):
             below: object = None
             if isinstance(node.value, dict):
                 below = node.value.get(key)
-            elif isinstance(node.value, list) and isinstance(key, int) and 0 <= key < len(node.value):
+            elif (
+                isinstance(node.value, list) and isinstance(key, int) and 0 <= key < len(node.value)
+            ):
                 below = node.value[key]
             if not isinstance(below, Node):
                 return node, place[depth:]
@@ -59,7 +63,10 @@ class Node(msgspec.Struct, eq=False):
     @property
     def strongest(self) -> Source:
         """Where the value comes from; for a list, the strongest source of its entries."""
-        return max([self.source, *(child.strongest for _, child in self.children())], key=get_args(Source).index)
+        return max(
+            [self.source, *(child.strongest for _, child in self.children())],
+            key=get_args(Source).index,
+        )
 
 
 def dotted(place: Place) -> str:
@@ -68,7 +75,9 @@ def dotted(place: Place) -> str:
 
 
 def fault_at(root: Node, place: Place, message: str) -> Fault:
-    """A fault with its line and column, or with the flag that set the value; a missing value uses its parent's."""
+    """A fault with its line and column, or with the flag that set the value; a missing value uses
+    its parent's.
+    """
     node, _ = root.nearest(place)
     if node.source == "flag":
         return Fault(place=f"--set {dotted(place)}", message=message)
@@ -87,7 +96,9 @@ def plain(node: Node) -> Any:
 
 
 def printable(value: object) -> Any:
-    """A value as YAML and JSON can hold it: a function by its name, another object by its type's."""
+    """A value as YAML and JSON can hold it: a function by its name, another object by its
+    type's.
+    """
     if isinstance(value, Mapping):
         return {str(key): printable(below) for key, below in value.items()}
     if isinstance(value, (list, tuple)):
@@ -109,8 +120,11 @@ def walk(node: Node, place: Place = ()) -> list[tuple[Place, Node]]:
 
 
 def from_python(value: object) -> Node:
-    """Mappings, models, sequences, texts and paths as nodes; anything else (a function, say) stays itself."""
-    if isinstance(value, BaseModel) and not callable(value):  # a model that can be called is an agent
+    """Mappings, models, sequences, texts and paths as nodes; anything else (a function, say) stays
+    itself.
+    """
+    # a model that can be called is an agent
+    if isinstance(value, BaseModel) and not callable(value):
         value = value.model_dump(exclude_unset=True)
     if isinstance(value, Mapping):
         return Node({str(key): from_python(child) for key, child in value.items()})

@@ -1,4 +1,5 @@
-"""YAML → nodes: safe, with the line of every key, every fault that a parser can see, and bounded work.
+"""YAML → nodes: safe, with the line of every key, every fault that a parser can see, and bounded
+work.
 
 This builds nodes from PyYAML's events, without recursion. PyYAML's own loaders drop line
 numbers, keep the last of two equal keys, and expand aliases before they can be counted
@@ -47,8 +48,13 @@ class Document(msgspec.Struct):
     warnings: list[str] = []
 
 
-def parse(data: bytes, *, what: str = "an experiment file", limits: Limits | None = None) -> Document:
-    """The document in `data`, with every fault that can be found at once. `what`: the kind of file, for messages."""
+def parse(
+    data: bytes, *, what: str = "an experiment file", limits: Limits | None = None
+) -> Document:
+    """The document in `data`, with every fault that can be found at once.
+
+    `what`: the kind of file, for messages.
+    """
     limits = limits or Limits()
     message, at = "", -1  # and the byte of the fault, if it has a line
     if len(data) > limits.max_bytes:
@@ -59,12 +65,18 @@ def parse(data: bytes, *, what: str = "an experiment file", limits: Limits | Non
         try:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            message, at = f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8", error.start
+            message, at = (
+                f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8",
+                error.start,
+            )
         else:
             control = _CONTROL.search(text)
             if control is None:
                 return _Builder(text, what, limits).document()
-            message = f"a control character (U+{ord(control[0]):04X}), which YAML does not allow; remove it"
+            message = (
+                f"a control character (U+{ord(control[0]):04X}), which YAML does not allow; "
+                f"remove it"
+            )
             at = data.index(control[0].encode())
     line = data.count(b"\n", 0, at) + 1 if at >= 0 else None
     return Document(faults=[Fault(place="file", message=message, line=line)])
@@ -89,7 +101,8 @@ _MAKERS: dict[str, Callable[[yaml.SafeLoader, yaml.ScalarNode], object]] = {
     "bool": _Loader.construct_yaml_bool,
     "int": _Loader.construct_yaml_int,
     "float": _Loader.construct_yaml_float,
-    **dict.fromkeys(("str", "timestamp", "value", "merge"), lambda loader, node: node.value),  # a date is its text
+    # a date is its text
+    **dict.fromkeys(("str", "timestamp", "value", "merge"), lambda loader, node: node.value),
 }
 
 
@@ -152,7 +165,8 @@ class _Builder:
                 self._stack.append(_Open(node, event.anchor))
             case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
                 closed = self._stack.pop()
-                for source in closed.merged:  # the mapping's own keys win, then the first of several merges
+                # the mapping's own keys win, then the first of several merges
+                for source in closed.merged:
                     closed.node.value = {**source.value, **closed.node.value}  # type: ignore[dict-item]  # mappings both
                 self._add(closed.node, closed.anchor)
             case yaml.ScalarEvent():
@@ -168,11 +182,21 @@ class _Builder:
         """A new node, if the limits allow another one here."""
         self._nodes += 1
         if self._nodes > self._limits.max_nodes:
-            message = f"holds more than {self._limits.max_nodes} values (aliases expanded); {self._limits.too_many}"
+            message = (
+                f"holds more than {self._limits.max_nodes} values (aliases expanded); "
+                f"{self._limits.too_many}"
+            )
             raise _Stop("file", message, mark)
         if isinstance(value, (dict, list)) and len(self._stack) + levels > MAX_DEPTH:
-            raise _Stop(self._place().partition(".")[0], f"is nested deeper than {MAX_DEPTH} levels", mark)
-        if levels == 1 and self._stack and isinstance(self._stack[-1].node.value, dict) and self._stack[-1].key is None:
+            raise _Stop(
+                self._place().partition(".")[0], f"is nested deeper than {MAX_DEPTH} levels", mark
+            )
+        if (
+            levels == 1
+            and self._stack
+            and isinstance(self._stack[-1].node.value, dict)
+            and self._stack[-1].key is None
+        ):
             raise _Stop(self._place(), "a key must be text, not a list, mapping or alias", mark)
         return Node(value, line=mark.line + 1, column=mark.column + 1)
 
@@ -180,11 +204,16 @@ class _Builder:
         if any(frame.anchor == anchor for frame in self._stack):
             raise _Stop(self._place(), f"the alias *{anchor} is inside what it refers to", mark)
         if anchor not in self._anchors:
-            raise _Stop(self._place(), f"no anchor &{anchor} comes before the alias *{anchor}", mark)
+            raise _Stop(
+                self._place(), f"no anchor &{anchor} comes before the alias *{anchor}", mark
+            )
         self._add(self._copy(self._anchors[anchor], mark), None)
 
     def _copy(self, node: Node, mark: Mark, level: int = 1) -> Node:
-        """A copy of a node, with the anchor's lines. Each copy counts, so that aliases cannot make a file huge."""
+        """A copy of a node, with the anchor's lines.
+
+        Each copy counts, so that aliases cannot make a file huge.
+        """
         copied, value = self._node(node.value, mark, level), node.value
         if isinstance(value, dict):
             copied.value = {key: self._copy(child, mark, level + 1) for key, child in value.items()}
@@ -206,11 +235,18 @@ class _Builder:
                 self._foreign_tag(tag, node, mark)
             else:
                 value = maker(self._loader, yaml.ScalarNode(tag, event.value))
-                str(value)  # ValueError for a number in base 2, 8, 16 or 60 that is too long in base 10
+                # ValueError for a number in base 2, 8, 16 or 60 that is too long in base 10
+                str(value)
                 node.value = value
         except (ValueError, yaml.YAMLError):
             node.unset = True
-            self._note(f"'{event.value[:40]}' is not a valid {tag.removeprefix(_PREFIX)}; put it in quotes", mark)
+            self._note(
+                (
+                    f"'{event.value[:40]}' is not a valid {tag.removeprefix(_PREFIX)}; put it in "
+                    f"quotes"
+                ),
+                mark,
+            )
         if warning := _misreading(node):
             self._document.warnings.append(str(_fault(self._place(), warning, mark)))
         self._add(node, event.anchor)
@@ -226,18 +262,24 @@ class _Builder:
                 self._note("a key is empty; give it a name", mark)
             elif key.lower() in {"yes", "no", "on", "off"}:
                 message = (
-                    f"other YAML readers take the key {key} for true or false; here it is the text. "
+                    f"other YAML readers take the key {key} for true or false; here it is the "
+                    f"text. "
                     f'Write "{key}" to be sure'
                 )
                 self._document.warnings.append(str(_fault(self._place(), message, mark)))
         if key in frame.lines:
-            message = f"the key '{key}' appears twice, first in line {frame.lines[key]}; remove one of them"
+            message = (
+                f"the key '{key}' appears twice, first in line {frame.lines[key]}; remove one of "
+                f"them"
+            )
             self._note(message, mark)
         frame.lines.setdefault(key, mark.line + 1)
 
     def _foreign_tag(self, tag: str, node: Node, mark: Mark) -> None:
         node.unset = True
-        self._note(f"the tag {tag.replace(_PREFIX, '!!')} is not allowed here; write plain YAML", mark)
+        self._note(
+            f"the tag {tag.replace(_PREFIX, '!!')} is not allowed here; write plain YAML", mark
+        )
 
     def _add(self, node: Node, anchor: str | None) -> None:
         if anchor is not None:
@@ -257,7 +299,10 @@ class _Builder:
             if all(isinstance(source.value, dict) for source in sources):
                 frame.merged.extend(sources)
             else:
-                self._note("'<<' takes a mapping (an alias such as *defaults) or a list of them", frame.mark)
+                self._note(
+                    "'<<' takes a mapping (an alias such as *defaults) or a list of them",
+                    frame.mark,
+                )
         else:
             node.line, node.column = frame.mark.line + 1, frame.mark.column + 1
             frame.node.value.setdefault(frame.key, node)
@@ -290,8 +335,15 @@ def _misreading(node: Node) -> str:
         return f'YAML reads {written} as {meant}; write {meant}, or "{written}" for the text'
     if isinstance(value, (int, float)) and ":" in written:
         meant = f"{value:g}" if isinstance(value, float) else str(value)
-        return f'YAML reads {written} as {meant} (base 60); write {meant}, or "{written}" for the text'
-    if isinstance(value, int) and not isinstance(value, bool) and written.lstrip("+-").startswith("0") and value:
+        return (
+            f'YAML reads {written} as {meant} (base 60); write {meant}, or "{written}" for the text'
+        )
+    if (
+        isinstance(value, int)
+        and not isinstance(value, bool)
+        and written.lstrip("+-").startswith("0")
+        and value
+    ):
         return f'YAML reads {written} as {value}; write {value}, or "{written}" for the text'
     return ""
 
@@ -299,22 +351,46 @@ def _misreading(node: Node) -> str:
 _REMEDIES = (
     (
         "mapping values are not allowed",
-        "a ':' where none is allowed: put text that contains ': ' in quotes, and check the indentation",
+        (
+            "a ':' where none is allowed: put text that contains ': ' in quotes, and check the "
+            "indentation"
+        ),
     ),
     (
         "cannot start any token",
-        "no value can start with this character (a tab, '@', '`' or '%'): indent with spaces, put text in quotes",
+        (
+            "no value can start with this character (a tab, '@', '`' or '%'): indent with spaces, "
+            "put text in quotes"
+        ),
     ),
-    ("could not find expected ':'", "a key without ':', or text that continues on the next line without quotes"),
-    ("did not find expected ',' or", "a bracket or brace that is not closed, or a comma that is missing"),
+    (
+        "could not find expected ':'",
+        "a key without ':', or text that continues on the next line without quotes",
+    ),
+    (
+        "did not find expected ',' or",
+        "a bracket or brace that is not closed, or a comma that is missing",
+    ),
     ("did not find expected key", "the indentation does not fit the lines above"),
     ("did not find expected '-' indicator", "the indentation does not fit the list above"),
-    ("did not find expected <document start>", "text after the end of the document: check the indentation"),
+    (
+        "did not find expected <document start>",
+        "text after the end of the document: check the indentation",
+    ),
     ("unexpected end of stream", "a quote is not closed"),
     ("undefined alias", "an alias (*name) without its anchor (&name) before it"),
-    ("block sequence entries are not allowed", "a '- ' where no list is allowed: start the list on a new line"),
-    ("did not find expected node content", "a value is missing, or there is a bracket or comma too many"),
-    ("unknown escape character", "a backslash in double quotes: use single quotes, or write it twice"),
+    (
+        "block sequence entries are not allowed",
+        "a '- ' where no list is allowed: start the list on a new line",
+    ),
+    (
+        "did not find expected node content",
+        "a value is missing, or there is a bracket or comma too many",
+    ),
+    (
+        "unknown escape character",
+        "a backslash in double quotes: use single quotes, or write it twice",
+    ),
     ("did not find expected alphabetic", "text that begins with '*' or '&' must be in quotes"),
 )
 

@@ -29,8 +29,10 @@ _DEEPEST = 64  # levels of nesting
 _DIGITS = 400  # of a whole number; beyond 4,300 Python refuses, and no float is longer than 309
 _MOST_NAN = 1_000_000  # in JSON; each costs a microsecond
 _MOST_FAULTS = 100_000  # rows; then reading stops
-_LONGEST_LINE, _LARGEST_JSON = 64 << 20, 512 << 20  # bytes, of JSON Lines and of a JSON file, which is read as a whole
-_SMALLEST, _LARGEST = -(2**63), 2**64 - 1  # what a number can be in the memory of samples and in the journal
+# bytes, of JSON Lines and of a JSON file, which is read as a whole
+_LONGEST_LINE, _LARGEST_JSON = 64 << 20, 512 << 20
+# what a number can be in the memory of samples and in the journal
+_SMALLEST, _LARGEST = -(2**63), 2**64 - 1
 
 
 class Unfit(msgspec.Struct, frozen=True):
@@ -51,7 +53,10 @@ def finite(text: str) -> float | Unfit:
 
 
 def why_unfit(row: Any) -> str | None:
-    """Why a row cannot be stored; None if it can. Depth is bounded here, so code that walks rows may recurse."""
+    """Why a row cannot be stored; None if it can.
+
+    Depth is bounded here, so code that walks rows may recurse.
+    """
     waiting: list[tuple[Any, int]] = [(row, 1)]
     while waiting:
         value, depth = waiting.pop()
@@ -75,23 +80,31 @@ def _half_pair(text: str) -> str | None:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        return f"holds half of a surrogate pair (\\u{ord(text[error.start]):04x}), which is not text; remove it"
+        return (
+            f"holds half of a surrogate pair (\\u{ord(text[error.start]):04x}), which is not "
+            f"text; remove it"
+        )
     return None
 
 
 def _impossible(written: str) -> str:
     if written.lstrip("-").isdecimal():
         return f"holds a whole number of {len(written.lstrip('-'))} digits; write it in quotes"
-    return f"holds {excerpt(written, 24)}, which JSON does not allow or no floating-point number can hold"
+    return (
+        f"holds {excerpt(written, 24)}, which JSON does not allow or no floating-point number can "
+        f"hold"
+    )
 
 
 _COLON = re.compile(rb'"\s*:')
 
 
 def repeated_key(text: bytes, value: Any) -> str | None:
-    """A key that an object in the JSON text has twice, or None. JSON readers silently keep the last value.
+    """A key that an object in the JSON text has twice, or None. JSON readers silently keep the last
+    value.
 
-    `value`: the parsed text. The text is parsed again only if it has more `":` than `value` has keys.
+    `value`: the parsed text. The text is parsed again only if it has more `":` than `value` has
+    keys.
     """
     keys, waiting = 0, [value]
     while waiting:
@@ -105,14 +118,18 @@ def repeated_key(text: bytes, value: Any) -> str | None:
     if len(_COLON.findall(text)) > keys:
 
         def note(pairs: list[tuple[str, Any]]) -> None:
-            repeated.extend(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+            repeated.extend(
+                key for key, count in Counter(key for key, _ in pairs).items() if count > 1
+            )
 
         json.loads(text, object_pairs_hook=note, parse_int=integer, parse_float=finite)
     return repeated[0] if repeated else None
 
 
 def has_too_many_nan(data: bytes) -> bool:
-    """Whether JSON has so many NaN and infinities, which it must not have, that reading them would take seconds."""
+    """Whether JSON has so many NaN and infinities, which it must not have, that reading them would
+    take seconds.
+    """
     return data.count(b"NaN") + data.count(b"Infinity") > _MOST_NAN
 
 
@@ -177,9 +194,10 @@ def read_rows(
 ) -> Rows:
     """The rows of a file, whose ending says its format. Raises BadDataset if nothing can be read.
 
-    With `lists`, a JSON or YAML file may also be an object of lists: its one list, or the one called `section`, is
-    read; or, with `entry`, an object whose entries are rows; or, with `first`, the first of several lists. `sheet`:
-    which sheet of a workbook; None: the only one. A path `hf://…` is read from the Hugging Face Hub.
+    With `lists`, a JSON or YAML file may also be an object of lists: its one list, or the one
+    called `section`, is read; or, with `entry`, an object whose entries are rows; or, with `first`,
+    the first of several lists. `sheet`: which sheet of a workbook; None: the only one. A path
+    `hf://…` is read from the Hugging Face Hub.
     """
     from hashlib import sha256
 
@@ -188,7 +206,9 @@ def read_rows(
     except ValueError as error:
         raise _bad(path, "file", str(error)) from error
     if name is not None:
-        return _hub_rows(fetch(name, [*FORMATS, *(f"{ending}.gz" for ending in _PACKED)]), path, lists, section)
+        return _hub_rows(
+            fetch(name, [*FORMATS, *(f"{ending}.gz" for ending in _PACKED)]), path, lists, section
+        )
     ending = path.suffix.lower()
     packed = ending == ".gz"
     if packed:
@@ -201,11 +221,16 @@ def read_rows(
         raise _bad(path, "dataset.sheet", "is for workbooks (.xlsx); this file has no sheets")
     try:
         with open_regular(path) as file:
-            if ending in (".jsonl", ".ndjson") and len(file.readline(_LONGEST_LINE + 1)) > _LONGEST_LINE:
+            if (
+                ending in (".jsonl", ".ndjson")
+                and len(file.readline(_LONGEST_LINE + 1)) > _LONGEST_LINE
+            ):
                 raise _bad(path, "line 1", _TOO_LONG)
             size = file.seek(0, io.SEEK_END)
             if ending == ".json" and size > _LARGEST_JSON:
-                raise _bad(path, "file", f"is larger than {_LARGEST_JSON >> 20} MB; save it as JSON Lines")
+                raise _bad(
+                    path, "file", f"is larger than {_LARGEST_JSON >> 20} MB; save it as JSON Lines"
+                )
             file.seek(0)
             data = file.read()
     except (OSError, ValueError) as error:
@@ -222,7 +247,9 @@ def read_rows(
         else:
             FORMATS[ending](rows, path, data)
     except _TooManyFaults:
-        rows.faults[10:] = [Fault(place="file", message=f"more than {count(_MOST_FAULTS - 1)} rows are wrong")]
+        rows.faults[10:] = [
+            Fault(place="file", message=f"more than {count(_MOST_FAULTS - 1)} rows are wrong")
+        ]
         raise BadDataset(shown(path), rows.faults) from None
     if not rows.count and not rows.faults:
         raise _bad(path, "file", "holds no sample; it needs at least one")
@@ -232,9 +259,11 @@ def read_rows(
 def left_out(
     path: Path, faults: Sequence[Fault], *, skip: bool, unit: str, setting: str = "dataset.skip"
 ) -> str | None:
-    """What was left out, as a sentence; None: nothing. Raises BadDataset with the faults, unless `skip`.
+    """What was left out, as a sentence; None: nothing. Raises BadDataset with the faults, unless
+    `skip`.
 
-    A fault that is not of a row is never skipped. `setting`: the key in an experiment that makes `skip` true.
+    A fault that is not of a row is never skipped. `setting`: the key in an experiment that makes
+    `skip` true.
     """
     if not faults:
         return None
@@ -242,7 +271,10 @@ def left_out(
     if of_rows:
         faults = in_order(faults)
     if not skip or not of_rows:
-        remedy = f"To leave such rows out, set `{setting}: unreadable` (on the command line: --skip-unreadable)."
+        remedy = (
+            f"To leave such rows out, set `{setting}: unreadable` (on the command line: "
+            f"--skip-unreadable)."
+        )
         raise BadDataset(shown(path), faults, remedy=remedy if of_rows else "")
     places = dict.fromkeys(fault.place for fault in faults)
     named = some_of([f"{fault.place} {fault.message}" for fault in faults])
@@ -250,7 +282,9 @@ def left_out(
 
 
 def _hub_rows(fetched: Fetched, path: Path, lists: bool, section: str | None) -> Rows:
-    """The rows of several files as one; sha256 is that of a single file, or of all files' digests."""
+    """The rows of several files as one; sha256 is that of a single file, or of all files'
+    digests.
+    """
     from hashlib import sha256
 
     try:
@@ -265,7 +299,10 @@ def _hub_rows(fetched: Fetched, path: Path, lists: bool, section: str | None) ->
             kept += [(before + number, row) for number, row in part.rows]
             if part is not first:
                 first.faults += [
-                    Fault(place=f"{first.unit} {before + int(fault.place.rpartition(' ')[2])}", message=fault.message)
+                    Fault(
+                        place=f"{first.unit} {before + int(fault.place.rpartition(' ')[2])}",
+                        message=fault.message,
+                    )
                     for fault in part.faults
                 ]
             before += part.count + len(part.faults)
@@ -285,7 +322,10 @@ def unpacks_too_large(unpacked: int, packed: int) -> str | None:
     if unpacked > _MOST_UNPACKED:
         return f"unpacks to more than {_MOST_UNPACKED >> 30} GiB; split it, or use Parquet"
     if unpacked > _SMALL and unpacked > _MOST_TIMES * packed:
-        return f"unpacks to more than {_MOST_TIMES} times its size, as only a damaged or hostile file does"
+        return (
+            f"unpacks to more than {_MOST_TIMES} times its size, as only a damaged or hostile "
+            f"file does"
+        )
     return None
 
 
@@ -315,7 +355,11 @@ def _json_lines(rows: Rows, path: Path, data: bytes) -> None:
     # Lines end at \n only: a raw U+2028 or U+0085 inside a string is text.
     for number, line in _lines(data):
         if number == 1 and line.startswith(b"[") and line.endswith(b"]"):
-            raise _bad(path, "line 1", "is a JSON list: give the file the ending .json, or write one object a line")
+            raise _bad(
+                path,
+                "line 1",
+                "is a JSON list: give the file the ending .json, or write one object a line",
+            )
         try:
             json_object(line)
         except ValueError as error:
@@ -324,9 +368,18 @@ def _json_lines(rows: Rows, path: Path, data: bytes) -> None:
         else:
             rows.count += 1
     rows.rows = _Objects(data, frozenset(unfit))
-    if rows.faults and not rows.count and data.removeprefix(_BOM).lstrip().startswith((b"[", b"{\n", b"{\r\n")):
+    if (
+        rows.faults
+        and not rows.count
+        and data.removeprefix(_BOM).lstrip().startswith((b"[", b"{\n", b"{\r\n"))
+    ):
         raise _bad(
-            path, "line 1", "is JSON over several lines: give the file the ending .json, or write one object a line"
+            path,
+            "line 1",
+            (
+                "is JSON over several lines: give the file the ending .json, or write one object "
+                "a line"
+            ),
         )
 
 
@@ -387,21 +440,37 @@ def _list_in(path: Path, document: Any, within: _Within | None) -> tuple[list[An
     name = None
     if within is not None and isinstance(document, dict):
         name = within.section
-        rows = [] if within.entry is None else [within.entry(key, value) for key, value in document.items()]
+        rows = (
+            []
+            if within.entry is None
+            else [within.entry(key, value) for key, value in document.items()]
+        )
         if rows and None not in rows:
             return rows, None
         known = [key for key, value in document.items() if isinstance(value, list)]
         if name is not None and name not in known:
-            raise _bad(path, "dataset.split", f"there is no list '{name}' in the file{did_you_mean(name, known)}")
+            raise _bad(
+                path,
+                "dataset.split",
+                f"there is no list '{name}' in the file{did_you_mean(name, known)}",
+            )
         if not known:
-            raise _bad(path, "file", 'is an object without a list; it must be {"dev": [{…}, {…}]} or a list of objects')
+            raise _bad(
+                path,
+                "file",
+                'is an object without a list; it must be {"dev": [{…}, {…}]} or a list of objects',
+            )
         if name is None and len(known) > 1 and not within.first:
-            raise _bad(path, "dataset.split", f"must name one of the file's lists: {some_of(known)}")
+            raise _bad(
+                path, "dataset.split", f"must name one of the file's lists: {some_of(known)}"
+            )
         if name is None:
             name = next((key for key in known if document[key]), known[0])
         document = document[name]
     if not isinstance(document, list):
-        raise _bad(path, "file", f"is {_kind(document)}; it must be a list of objects: [{{…}}, {{…}}]")
+        raise _bad(
+            path, "file", f"is {_kind(document)}; it must be a list of objects: [{{…}}, {{…}}]"
+        )
     return document, name
 
 
@@ -424,7 +493,10 @@ def _yaml(rows: Rows, path: Path, data: bytes, within: _Within | None = None) ->
     """A list of mappings. Values that YAML 1.1 misreads are faults: `no`, `010`, `1:30`."""
     document = parse(data, what="a dataset", limits=_LIMITS)
     misread = [warning.partition(": ") for warning in document.warnings]
-    faults = [*document.faults, *(Fault(place=place, message=message) for place, _, message in misread)]
+    faults = [
+        *document.faults,
+        *(Fault(place=place, message=message) for place, _, message in misread),
+    ]
     if faults:
         raise BadDataset(str(path), faults)
     root = document.root or Node(None)
@@ -434,7 +506,10 @@ def _yaml(rows: Rows, path: Path, data: bytes, within: _Within | None = None) ->
     if len(set(lines)) < len(lines):  # several on one line
         rows.unit, lines = "item", list(range(1, len(lines) + 1))
     for number, row, node in zip(lines, items, nodes, strict=True):
-        endless = next((at.written for _, at in walk(node) if at.value in _ENDLESS or at.value != at.value), None)
+        endless = next(
+            (at.written for _, at in walk(node) if at.value in _ENDLESS or at.value != at.value),
+            None,
+        )
         if endless is not None:
             rows.fault(number, _impossible(endless))
         else:
@@ -442,11 +517,16 @@ def _yaml(rows: Rows, path: Path, data: bytes, within: _Within | None = None) ->
 
 
 _ENDLESS = (math.inf, -math.inf)
-_STUDY_KEY = re.compile(rb"^[\"']?(?:study|arms|findings|participants|agent)[\"']?[ \t]*:", re.MULTILINE)
+_STUDY_KEY = re.compile(
+    rb"^[\"']?(?:study|arms|findings|participants|agent)[\"']?[ \t]*:", re.MULTILINE
+)
 
 
 def holds_study(path: Path) -> bool:
-    """Whether a YAML file has a key that only a study or an experiment has. Others hold rows of a dataset."""
+    """Whether a YAML file has a key that only a study or an experiment has.
+
+    Others hold rows of a dataset.
+    """
     with suppress(OSError, ValueError), open_regular(path) as file:
         return _STUDY_KEY.search(file.read(65536)) is not None
     return False
@@ -473,7 +553,9 @@ def _odd_json(path: Path, data: bytes) -> Any:
     except json.JSONDecodeError as error:
         if error.msg == "Extra data" and text.lstrip().startswith("{"):
             raise _bad(
-                path, f"line {error.lineno}", "a second object: give the file the ending .jsonl, or make it a list"
+                path,
+                f"line {error.lineno}",
+                "a second object: give the file the ending .jsonl, or make it a list",
             ) from None
         message = f"is not JSON, column {error.colno}: {_lower(error.msg)}"
         raise _bad(path, f"line {error.lineno}", message) from None
@@ -502,7 +584,10 @@ def _csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
     except csv.Error as error:
         rows.fault(
             begins,
-            f"is not CSV: {error}; put text with quotes or commas in double quotes, and double quotes inside it twice",
+            (
+                f"is not CSV: {error}; put text with quotes or commas in double quotes, and "
+                f"double quotes inside it twice"
+            ),
         )
 
 
@@ -510,7 +595,11 @@ def header_names(path: Path, cells: Iterable[str], place: str = "line 1") -> lis
     """The names of the columns. Raises BadDataset if one appears twice."""
     header = [cell.strip() for cell in cells]
     if len(header) == 1 and ";" in header[0]:
-        raise _bad(path, place, "its columns are split at ';'; save the file with commas, or as .tsv with tabs")
+        raise _bad(
+            path,
+            place,
+            "its columns are split at ';'; save the file with commas, or as .tsv with tabs",
+        )
     for cell in header:
         if header.count(cell) > 1:
             raise _bad(path, place, f"the column '{cell}' appears twice; rename one")
@@ -534,7 +623,9 @@ def _parquet(rows: Rows, path: Path, data: bytes) -> None:
             for number, values in enumerate(cursor.fetchall(), start=1):
                 rows.add(number, dict(zip(names, map(_json_value, values), strict=True)))
         except duckdb.Error as error:
-            raise _bad(path, "file", f"cannot be read as Parquet: {str(error).partition(chr(10))[0]}") from error
+            raise _bad(
+                path, "file", f"cannot be read as Parquet: {str(error).partition(chr(10))[0]}"
+            ) from error
 
 
 def _workbook(rows: Rows, path: Path, data: bytes, sheet: str | None = None) -> None:
@@ -581,7 +672,10 @@ def _wrong_byte(line: bytes) -> str | None:
     try:
         line.decode("utf-8")
     except UnicodeDecodeError as error:
-        return f"byte 0x{line[error.start]:02x} is not UTF-8 (is the file Latin-1 or Windows-1252?); save it as UTF-8"
+        return (
+            f"byte 0x{line[error.start]:02x} is not UTF-8 (is the file Latin-1 or Windows-1252?); "
+            f"save it as UTF-8"
+        )
     return None
 
 

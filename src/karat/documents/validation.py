@@ -27,7 +27,8 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 def validated(model: type[Model], values: object, *, context: object = None) -> Model:
-    """The values as an instance of the model. Raises ValidationError; `explain` keeps its messages unchanged.
+    """The values as an instance of the model. Raises ValidationError; `explain` keeps its messages
+    unchanged.
 
     For validators that choose a model by the values, so that errors name this model's keys.
     """
@@ -38,11 +39,15 @@ def validated(model: type[Model], values: object, *, context: object = None) -> 
 
 
 def refusal(problems: Iterable[Problem]) -> ValidationError:
-    """The error for a validator to raise if it found several problems, or one below its own place."""
+    """The error for a validator to raise if it found several problems, or one below its own
+    place.
+    """
     details: list[InitErrorDetails] = [
         {
             "type": PydanticCustomError(
-                _UNKNOWN if problem.unknown_key else _PROBLEM, "{message}", {"message": problem.message}
+                _UNKNOWN if problem.unknown_key else _PROBLEM,
+                "{message}",
+                {"message": problem.message},
             ),
             "loc": problem.place,
             "input": None,
@@ -53,11 +58,15 @@ def refusal(problems: Iterable[Problem]) -> ValidationError:
 
 
 def explain(error: ValidationError, values: object, model: type[BaseModel]) -> list[Problem]:
-    """The problems that pydantic found: one per place, and one in all for a required key that is misspelt."""
+    """The problems that pydantic found: one per place, and one in all for a required key that is
+    misspelt.
+    """
     problems_at: dict[Place, list[Problem]] = {}
     errors = error.errors(include_url=False)
     missing = any(item["type"] == "missing" for item in errors)
-    meant = {place for item in errors for place in _meant(item, values, model)} if missing else set()
+    meant = (
+        {place for item in errors for place in _meant(item, values, model)} if missing else set()
+    )
     for item in errors:
         place = _place(item, values, model)
         if item["type"] == "missing" and place in meant:
@@ -75,7 +84,9 @@ def explain(error: ValidationError, values: object, model: type[BaseModel]) -> l
         # for a union, a problem inside one member says more than that it is not the other member
         if not (
             all(one.message.startswith(_SHAPES) for one in problems)
-            and any(below[: len(place)] == place and len(below) > len(place) for below in problems_at)
+            and any(
+                below[: len(place)] == place and len(below) > len(place) for below in problems_at
+            )
         )
     ]
 
@@ -168,7 +179,11 @@ _WISHES = {
 def _sentence(item: ErrorDetails, place: Place, model: type[BaseModel]) -> str:
     kind, got, context = item["type"], item["input"], item.get("ctx", {})
     field = _field(model, place)
-    example = f"; write e.g. `{place[-1]}: {_flow(field.examples[0])}`" if field is not None and field.examples else ""
+    example = (
+        f"; write e.g. `{place[-1]}: {_flow(field.examples[0])}`"
+        if field is not None and field.examples
+        else ""
+    )
     if kind == "extra_forbidden":
         return _unknown_key(place, model)
     if kind == "missing":
@@ -184,7 +199,11 @@ def _sentence(item: ErrorDetails, place: Place, model: type[BaseModel]) -> str:
         known = context.get("expected", "").split("'")[1::2] if isinstance(got, str) else ()
         near = did_you_mean(str(got), known, listing=False)
         return f"must be {_WISHES[kind].format(**context)}, got {shown(got)}{near}{example}"
-    return str(context["error"]) if kind == "value_error" else item["msg"][:1].lower() + item["msg"][1:]
+    return (
+        str(context["error"])
+        if kind == "value_error"
+        else item["msg"][:1].lower() + item["msg"][1:]
+    )
 
 
 def _unknown_key(place: Place, model: type[BaseModel]) -> str:
@@ -219,12 +238,18 @@ def _models(annotation: object, place: Place) -> Iterator[type[BaseModel]]:
 
 
 def _by_key(model: type[BaseModel], key: str | int) -> FieldInfo | None:
-    return next((field for name, field in model.model_fields.items() if key == (field.alias or name)), None)
+    return next(
+        (field for name, field in model.model_fields.items() if key == (field.alias or name)), None
+    )
 
 
 def _keys(model: type[BaseModel], place: Place) -> list[str]:
     """The keys of the models at a place; none if there is no model."""
-    return [field.alias or name for section in _models(model, place) for name, field in section.model_fields.items()]
+    return [
+        field.alias or name
+        for section in _models(model, place)
+        for name, field in section.model_fields.items()
+    ]
 
 
 def _field(model: type[BaseModel], place: Place) -> FieldInfo | None:

@@ -44,10 +44,14 @@ class Value:
         if not isinstance(value, list):
             self.refuse("a list")
             return []
-        return [Value(below, f"{self.path}.{index}", self.wrong) for index, below in enumerate(value)]
+        return [
+            Value(below, f"{self.path}.{index}", self.wrong) for index, below in enumerate(value)
+        ]
 
     def text(self, *, number: bool = False, optional: bool = False) -> str:
-        """A text that is not empty, or a number as text; "" if there is none, which is a fault unless `optional`."""
+        """A text that is not empty, or a number as text; "" if there is none, which is a fault
+        unless `optional`.
+        """
         value = self.value
         if number and isinstance(value, (int, float)) and not isinstance(value, bool):
             return str(value)

@@ -20,26 +20,42 @@ from karat.formats import count
 if TYPE_CHECKING:
     from openpyxl.worksheet._read_only import ReadOnlyWorksheet
 
-_MOST_CELLS = 5_000_000  # including empty ones: a row with only its last cell set has all those before it
+# including empty ones: a row with only its last cell set has all those before it
+_MOST_CELLS = 5_000_000
 _MOST_COLUMNS = 1_000  # of 16,384: cells further right are strays, or meant to make reading slow
 _MOST_ROWS = 1_048_576  # of a sheet in Excel
-_ERRORS = frozenset({"#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A", "#GETTING_DATA", "#SPILL!"})
+_ERRORS = frozenset(
+    {"#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A", "#GETTING_DATA", "#SPILL!"}
+)
 _DAMAGED = (
-    ArithmeticError, AttributeError, EOFError, LookupError, OSError, RuntimeError, SyntaxError, TypeError, ValueError,
-    zipfile.BadZipFile, zlib.error,
-)  # fmt: skip
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 """What reading foreign XML can raise."""
 
 _Cells = Sequence[object]
 
 
 def read_workbook(rows: Rows, path: Path, data: bytes, *, sheet: str | None = None) -> None:
-    """Adds the rows of one sheet; the first non-empty row names the columns. Raises BadDataset, MissingExtra.
+    """Adds the rows of one sheet; the first non-empty row names the columns. Raises BadDataset,
+    MissingExtra.
 
-    Dates and times become ISO 8601 text. An error value, or a formula without a stored value, is a fault.
+    Dates and times become ISO 8601 text. An error value, or a formula without a stored value, is a
+    fault.
     """
     rows.unit = "row"
-    rows.as_text = "put ' before it, or save the sheet as CSV, which writes numbers as they are shown"
+    rows.as_text = (
+        "put ' before it, or save the sheet as CSV, which writes numbers as they are shown"
+    )
     try:
         import openpyxl  # noqa: F401 -- before anything is said of the file
     except ImportError as error:
@@ -58,13 +74,17 @@ def read_workbook(rows: Rows, path: Path, data: bytes, *, sheet: str | None = No
                         header = _header(path, number, cells)
                         continue
                     _add(rows, number, header, cells)
-                    has_empty = has_empty or any(name and cell is None for name, cell in zip_longest(header, cells))
+                    has_empty = has_empty or any(
+                        name and cell is None for name, cell in zip_longest(header, cells)
+                    )
             if header is not None and has_empty:
                 _find_formulas(rows, path, data, sheet, header)
         except BadDataset:
             raise
         except _DAMAGED as error:
-            raise _bad(path, "file", f"is not an Excel workbook (.xlsx), or is damaged: {str(error)[:200]}") from error
+            raise _bad(
+                path, "file", f"is not an Excel workbook (.xlsx), or is damaged: {str(error)[:200]}"
+            ) from error
 
 
 def _bad(path: Path, place: str, message: str) -> BadDataset:
@@ -80,7 +100,9 @@ def _check_size(path: Path, data: bytes) -> None:
 
 
 @contextmanager
-def _sheet(path: Path, data: bytes, name: str | None, *, values: bool) -> Iterator[ReadOnlyWorksheet]:
+def _sheet(
+    path: Path, data: bytes, name: str | None, *, values: bool
+) -> Iterator[ReadOnlyWorksheet]:
     from openpyxl import load_workbook
 
     workbook = load_workbook(io.BytesIO(data), read_only=True, data_only=values, keep_links=False)
@@ -95,7 +117,11 @@ def _sheet(path: Path, data: bytes, name: str | None, *, values: bool) -> Iterat
             )
             raise _bad(path, "dataset.sheet", message)
         if name is not None and name not in sheets:
-            raise _bad(path, "dataset.sheet", f"the workbook has no sheet '{name}'{did_you_mean(name, sheets)}")
+            raise _bad(
+                path,
+                "dataset.sheet",
+                f"the workbook has no sheet '{name}'{did_you_mean(name, sheets)}",
+            )
         chosen = sheets[next(iter(sheets)) if name is None else name]
         chosen.reset_dimensions()  # the size that the file declares is not trusted
         yield chosen
@@ -106,10 +132,18 @@ def _numbered(path: Path, sheet: ReadOnlyWorksheet) -> Iterator[tuple[int, _Cell
     for number, cells in enumerate(sheet.iter_rows(values_only=True), start=1):
         if len(cells) > _MOST_COLUMNS:
             wide = f"has {count(len(cells))} columns, more than {count(_MOST_COLUMNS)}"
-            raise _bad(path, f"row {number}", f"{wide}; delete stray cells far to the right, or save the sheet as CSV")
+            raise _bad(
+                path,
+                f"row {number}",
+                f"{wide}; delete stray cells far to the right, or save the sheet as CSV",
+            )
         cells_read += len(cells)
         if number > _MOST_ROWS or cells_read > _MOST_CELLS:
-            raise _bad(path, "file", f"has more than {count(_MOST_ROWS)} rows or {count(_MOST_CELLS)} cells")
+            raise _bad(
+                path,
+                "file",
+                f"has more than {count(_MOST_ROWS)} rows or {count(_MOST_CELLS)} cells",
+            )
         yield number, cells
 
 
@@ -129,7 +163,13 @@ def _add(rows: Rows, number: int, header: Sequence[str], cells: _Cells) -> None:
         if name:
             row[name] = _plain(cell)
         elif cell is not None:
-            rows.fault(number, f"has {str(cell)[:40]!r} in a column without a name; name the column in the first row")
+            rows.fault(
+                number,
+                (
+                    f"has {str(cell)[:40]!r} in a column without a name; name the column in the "
+                    f"first row"
+                ),
+            )
             return
     rows.add(number, row)
 
@@ -142,15 +182,28 @@ def _plain(cell: object) -> object:
     return cell if cell is None or isinstance(cell, (str, bool, int, float)) else str(cell)
 
 
-def _find_formulas(rows: Rows, path: Path, data: bytes, sheet: str | None, header: Sequence[str]) -> None:
+def _find_formulas(
+    rows: Rows, path: Path, data: bytes, sheet: str | None, header: Sequence[str]
+) -> None:
     """Records a fault for each formula without a stored value: such a cell is not empty."""
     unknown: dict[int, str] = {}
-    with _sheet(path, data, sheet, values=True) as values, _sheet(path, data, sheet, values=False) as formulas:
-        for (number, cells), (_, written) in zip(_numbered(path, values), _numbered(path, formulas), strict=True):
+    with (
+        _sheet(path, data, sheet, values=True) as values,
+        _sheet(path, data, sheet, values=False) as formulas,
+    ):
+        for (number, cells), (_, written) in zip(
+            _numbered(path, values), _numbered(path, formulas), strict=True
+        ):
             cell = zip(header, cells, written, strict=False)  # a row may be shorter than the header
-            name = next((name for name, value, formula in cell if value is None and formula is not None), None)
+            name = next(
+                (name for name, value, formula in cell if value is None and formula is not None),
+                None,
+            )
             unknown |= {number: name} if name is not None else {}
     rows.rows = [(number, row) for number, row in rows.rows if number not in unknown]
     rows.count = len(rows.rows)
     for number, name in unknown.items():
-        rows.fault(number, f"'{name}' is a formula without a stored value; open the file in Excel, and save it")
+        rows.fault(
+            number,
+            f"'{name}' is a formula without a stored value; open the file in Excel, and save it",
+        )

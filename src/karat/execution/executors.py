@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 class TrialsElsewhere(Protocol):
-    """Runs trials elsewhere and journals what they give. The runner uses it like a `TrialRunner`."""
+    """Runs trials elsewhere and journals what they give.
+
+    The runner uses it like a `TrialRunner`.
+    """
 
     @property
     def most(self) -> int:
@@ -31,7 +34,9 @@ class TrialsElsewhere(Protocol):
         """Starts whatever runs the trials."""
         ...
 
-    async def run(self, job: Job, *, asked: Callable[[], None], retry: Callable[[Job, float], None]) -> None:
+    async def run(
+        self, job: Job, *, asked: Callable[[], None], retry: Callable[[Job, float], None]
+    ) -> None:
         """As `TrialRunner.run`."""
         ...
 
@@ -41,7 +46,10 @@ class TrialsElsewhere(Protocol):
 
 
 class MakeTrials(Protocol):
-    """Makes the trials of a run. `local`, `scoring`: for work that is done here. `fail`: ends the run."""
+    """Makes the trials of a run.
+
+    `local`, `scoring`: for work that is done here. `fail`: ends the run.
+    """
 
     def __call__(
         self,
@@ -79,7 +87,8 @@ class Executor(Protocol):
 
 
 def executor_of(experiment: Experiment) -> Executor | None:
-    """The executor that the file names; None: this process runs the trials, as it does for a rehearsal.
+    """The executor that the file names; None: this process runs the trials, as it does for a
+    rehearsal.
 
     Raises OperatorError if there is none of that name, and for what a run cannot have there.
     """

@@ -1,4 +1,6 @@
-"""Calls of agents and scorers: anything they raise becomes data, and a call that does not end is abandoned."""
+"""Calls of agents and scorers: anything they raise becomes data, and a call that does not end is
+abandoned.
+"""
 
 from __future__ import annotations
 
@@ -38,14 +40,19 @@ class _Call(msgspec.Struct, Generic[_T], kw_only=True):
 class ForeignCode:
     """Runs each call in a separate task, so the caller continues if the call refuses to end.
 
-    The task also isolates the caller from context variables that the call sets and cancellations that it
-    requests.
+    The task also isolates the caller from context variables that the call sets and cancellations
+    that it requests.
     """
 
     def __init__(
-        self, status: RunStatus, *, redact: Callable[[str], str], grace_seconds: float = GRACE_SECONDS
+        self,
+        status: RunStatus,
+        *,
+        redact: Callable[[str], str],
+        grace_seconds: float = GRACE_SECONDS,
     ) -> None:
-        self.stopping = False  # whether the run cancels its calls: a CancelledError is not the plug-in's
+        # whether the run cancels its calls: a CancelledError is not the plug-in's
+        self.stopping = False
         self._status = status
         self._redact = redact
         self._grace = grace_seconds
@@ -53,17 +60,26 @@ class ForeignCode:
         self._timer: asyncio.TimerHandle | None = None
 
     async def call(
-        self, work: Callable[[], Coroutine[object, object, _T]], seconds: float, stage: Literal["agent", "score"]
+        self,
+        work: Callable[[], Coroutine[object, object, _T]],
+        seconds: float,
+        stage: Literal["agent", "score"],
     ) -> _T | AttemptError:
         """The result of `work()`, or why it did not return within `seconds`. Raises OperatorError.
 
-        The limit is suspended while a model's provider makes the call wait (`karat.models.metering`).
+        The limit is suspended while a model's provider makes the call wait
+        (`karat.models.metering`).
         """
         loop = asyncio.get_running_loop()
         limit = asyncio.timeout(seconds)
         meter = Meter(limit, METER.get())
         call: _Call[_T] = _Call(
-            work=work, stage=stage, seconds=seconds, limit=limit, meter=meter, result=loop.create_future()
+            work=work,
+            stage=stage,
+            seconds=seconds,
+            limit=limit,
+            meter=meter,
+            result=loop.create_future(),
         )
         task = loop.create_task(self._run(call))
         self._running[task] = call  # type: ignore[assignment]  # a call of any result
@@ -77,7 +93,11 @@ class ForeignCode:
             raise
         if task.done():
             self._running.pop(task, None)
-        return result.having_spent(meter.usage, meter.dollars) if isinstance(result, AttemptError) else result
+        return (
+            result.having_spent(meter.usage, meter.dollars)
+            if isinstance(result, AttemptError)
+            else result
+        )
 
     async def _run(self, call: _Call[_T]) -> None:
         outcome: _T | AttemptError
@@ -87,7 +107,8 @@ class ForeignCode:
             async with call.limit:
                 outcome = await call.work()
                 end_child_of(process, None)
-        except OperatorError as error:  # the disk fails, or a plug-in does not match the file: no trial can continue
+        except OperatorError as error:
+            # the disk fails, or a plug-in does not match the file: no trial can continue
             if not call.result.done():
                 call.result.set_exception(error)
             return
@@ -105,7 +126,10 @@ class ForeignCode:
             call.result.set_result(outcome)
 
     def _abandon_overdue(self) -> None:
-        """Abandons calls that do not end after their time limit. Repeats while calls are running."""
+        """Abandons calls that do not end after their time limit.
+
+        Repeats while calls are running.
+        """
         loop = asyncio.get_running_loop()
         for task, call in list(self._running.items()):
             if task.done():
@@ -113,13 +137,19 @@ class ForeignCode:
             elif call.limit.expired() and (call.limit.when() or 0.0) + self._grace < loop.time():
                 del self._running[task]
                 if not call.result.done():
-                    self._status.notice("an agent or a scorer did not stop after its time limit and was abandoned")
+                    self._status.notice(
+                        "an agent or a scorer did not stop after its time limit and was abandoned"
+                    )
                     call.result.set_result(timed_out(call.seconds, stage=call.stage))
                 abandon(task)
-        self._timer = loop.call_later(_CHECK_SECONDS, self._abandon_overdue) if self._running else None
+        self._timer = (
+            loop.call_later(_CHECK_SECONDS, self._abandon_overdue) if self._running else None
+        )
 
     async def close(self, callers: Iterable[asyncio.Task[None]]) -> None:
-        """Cancels the callers, and with them their calls, and waits for them; abandons those that refuse to end."""
+        """Cancels the callers, and with them their calls, and waits for them; abandons those that
+        refuse to end.
+        """
         if self._timer is not None:
             self._timer.cancel()
         waiting = [task for task in callers if not task.done()]
@@ -133,9 +163,12 @@ class ForeignCode:
 
 
 def abandon(task: asyncio.Task[Any]) -> None:
-    """Abandons a task that ignores its cancellation: nothing waits for it, and its later errors are ignored."""
+    """Abandons a task that ignores its cancellation: nothing waits for it, and its later errors are
+    ignored.
+    """
     task.add_done_callback(lambda task: task.cancelled() or task.exception())
-    # Otherwise `asyncio.run` would wait for it at its end, forever. Documented under "Extending asyncio".
+    # Otherwise `asyncio.run` would wait for it at its end, forever. Documented under "Extending
+    # asyncio".
     asyncio._unregister_task(task)  # noqa: SLF001 -- there is no other way, and it is documented
     coroutine = task.get_coro()
     if isinstance(coroutine, Coroutine):

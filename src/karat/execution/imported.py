@@ -1,4 +1,6 @@
-"""Writes results of other tools as a run folder: no calls are made, and nothing is added to the files' content."""
+"""Writes results of other tools as a run folder: no calls are made, and nothing is added to the
+files' content.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,15 @@ import karat
 import karat.importers
 from karat import formats, plugins
 from karat.clusters import SharedValues, cluster_name
-from karat.errors import BadDataset, BadExperiment, BadOption, BadRun, Fault, did_you_mean, unreadable
+from karat.errors import (
+    BadDataset,
+    BadExperiment,
+    BadOption,
+    BadRun,
+    Fault,
+    did_you_mean,
+    unreadable,
+)
 from karat.execution.plan import trial_id
 from karat.execution.provenance import now
 from karat.files import in_use, open_regular, remove_leftovers, sync_folder, write_durably
@@ -110,20 +120,29 @@ def import_results(
         raise BadExperiment("--set", faults)
     importer: ResultImporter = plugins.build(plugin, checked)
     found = [file for path in paths for file in _files(importer, path, format_name)]
-    files = list({file.resolve(): file for file in found}.values())  # a file that is named twice is read once
+    # a file that is named twice is read once
+    files = list({file.resolve(): file for file in found}.values())
     asked = {key: str(value) for key, value in checked.items()}
     asked |= {"cluster": cluster} if cluster is not None else {}
     beside: Callable[[Path], Sequence[Path]] = getattr(importer, "beside", lambda _: ())
     digest = _sha256([part for file in files for part in (file, *beside(file))])
-    identity = _digest([digest, _sha256(_code()), [path.name for path in files], format_name, asked])
+    identity = _digest(
+        [digest, _sha256(_code()), [path.name for path in files], format_name, asked]
+    )
     imported: list[Imported] = []
     empty: list[tuple[str, BadDataset]] = []
     findings = Findings()  # the importer's; each run takes what was found on its way
     for number, run in enumerate(importer.runs(files, findings)):
-        source = {"format": format_name, "tool": run.tool, "file": ", ".join(path.name for path in files)}
+        source = {
+            "format": format_name,
+            "tool": run.tool,
+            "file": ", ".join(path.name for path in files),
+        }
         named = {**source, "sha256": digest}
         try:
-            folder, counts = _write(run, results, f"{identity}\n{number}", named, findings, cluster=cluster)
+            folder, counts = _write(
+                run, results, f"{identity}\n{number}", named, findings, cluster=cluster
+            )
         except BadDataset as error:
             empty.append((run.name, error))
             findings.take()
@@ -146,9 +165,13 @@ def _code() -> list[Path]:
 def _files(importer: ResultImporter, path: Path, format_name: str) -> list[Path]:
     if not path.is_dir():
         return [path]
-    files = [file for file in sorted(path.iterdir()) if file.is_file() and _recognized(importer, file)]
+    files = [
+        file for file in sorted(path.iterdir()) if file.is_file() and _recognized(importer, file)
+    ]
     if not files:
-        raise BadDataset(path, [Fault(place="folder", message=f"holds no file of the format {format_name}")])
+        raise BadDataset(
+            path, [Fault(place="folder", message=f"holds no file of the format {format_name}")]
+        )
     return files
 
 
@@ -161,7 +184,8 @@ def _recognized(importer: ResultImporter, path: Path) -> bool:
 
 
 def cached_import(path: Path) -> RunFolder | None:
-    """The run in a file of another tool, made in the user's cache; None for a file of an unknown format.
+    """The run in a file of another tool, made in the user's cache; None for a file of an unknown
+    format.
 
     Raises BadRun if it has several runs, or there is no cache; BadDataset if it cannot be read.
     """
@@ -170,15 +194,22 @@ def cached_import(path: Path) -> RunFolder | None:
         return None
     cache = cache_folder()
     if cache is None:
-        raise BadRun(path, f"there is no folder for a cache: import it with `karat import {name} {path}`")
+        raise BadRun(
+            path, f"there is no folder for a cache: import it with `karat import {name} {path}`"
+        )
     state = path.stat()
-    key = _digest([str(path.resolve()), state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns])
+    key = _digest(
+        [str(path.resolve()), state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns]
+    )
     results = cache / _IMPORTED / key
     if not results.exists():
         _evict(cache / _IMPORTED)
     runs = [imported.run for imported in import_results(name, [path], results)]
     if len(runs) != 1:
-        raise BadRun(path, f"holds {len(runs)} runs: import them with `karat import {name} {path}`, and name one")
+        raise BadRun(
+            path,
+            f"holds {len(runs)} runs: import them with `karat import {name} {path}`, and name one",
+        )
     os.utime(results)
     return runs[0]
 
@@ -229,8 +260,8 @@ def _write(
 ) -> tuple[RunFolder, Mapping[str, int]]:
     """The run folder, and its numbers of answers, failures and scores.
 
-    Its name follows from `identity`, so the same files make the same run. It is filled under a temporary name, then
-    renamed: an existing folder is complete.
+    Its name follows from `identity`, so the same files make the same run. It is filled under a
+    temporary name, then renamed: an existing folder is complete.
     """
     name = sha256(f"{identity}\n{run.name}".encode("utf-8", "replace")).hexdigest()[:8]
     try:
@@ -248,7 +279,10 @@ def _write(
     try:
         with in_use(building):
             writer = _Writer(run, findings, cluster)
-            with (building / "journal.jsonl").open("xb") as journal, (building / "samples.jsonl").open("xb") as samples:
+            with (
+                (building / "journal.jsonl").open("xb") as journal,
+                (building / "samples.jsonl").open("xb") as samples,
+            ):
                 writer.write(name, journal, samples)
             writer.check_clusters()
             info = writer.info(name, created, source)
@@ -256,8 +290,12 @@ def _write(
                 faults = [f"{text} ({places[0]})" for _, text, _, places in findings][:1]
                 message = "; ".join(["holds no results", *faults])
                 raise BadDataset(source["file"], [Fault(place="file", message=message)])
-            write_durably(building / "experiment.yaml", [_EXPERIMENT.format(tool=clean(run.tool)).encode()])
-            write_durably(building / "run.json", [msgspec.json.format(Codec().line(info), indent=2), b"\n"])
+            write_durably(
+                building / "experiment.yaml", [_EXPERIMENT.format(tool=clean(run.tool)).encode()]
+            )
+            write_durably(
+                building / "run.json", [msgspec.json.format(Codec().line(info), indent=2), b"\n"]
+            )
             building.rename(final)
     finally:
         shutil.rmtree(building, ignore_errors=True)  # it exists only if something went wrong
@@ -283,7 +321,8 @@ class _Writer:
         self._cluster = cluster
         self._shared = SharedValues()
         self._clustered = 0
-        self._samples: dict[tuple[str, str], Sample] = {}  # id in the file, digest → the sample without its texts
+        # id in the file, digest → the sample without its texts
+        self._samples: dict[tuple[str, str], Sample] = {}
         self._ids: set[str] = set()
         self._conditions: dict[str, Condition] = {}
         self._seen: set[str] = set()
@@ -292,22 +331,32 @@ class _Writer:
         self._content = blake2b(digest_size=32)
         self._repetitions = 1
         self._read = Counter[str]()  # condition → results
-        self._sums: dict[tuple[str, str, str], tuple[float, int]] = {}  # condition, scorer, metric → sum and number
-        self.missing: list[str] = []  # what the files state and do not hold, or say of being incomplete
+        # condition, scorer, metric → sum and number
+        self._sums: dict[tuple[str, str, str], tuple[float, int]] = {}
+        # what the files state and do not hold, or say of being incomplete
+        self.missing: list[str] = []
         self.counts = Counter(answers=0, failures=0, scores=0)
         for name, of_condition in [*run.conditions.items()][:MOST_CONDITIONS]:
             self._condition(name, of_condition)
 
     def check_clusters(self) -> None:
-        """Notes a column that looks like a cluster. Raises BadOption if not all samples have the one that is named."""
+        """Notes a column that looks like a cluster.
+
+        Raises BadOption if not all samples have the one that is named.
+        """
         if self._cluster is None:
             hint = self._shared.hint("import with --cluster")
             if hint is not None and not self._clustered:
                 self._findings.note(hint)
         elif self._clustered < len(self._samples):
             known = self._shared.names
-            lacking = f"{len(self._samples) - self._clustered} of {len(self._samples)} samples have no value"
-            raise BadOption("--cluster", f"{lacking} of '{self._cluster}'{did_you_mean(self._cluster, known)}")
+            lacking = (
+                f"{len(self._samples) - self._clustered} of {len(self._samples)} samples have no "
+                f"value"
+            )
+            raise BadOption(
+                "--cluster", f"{lacking} of '{self._cluster}'{did_you_mean(self._cluster, known)}"
+            )
 
     def write(self, name: str, journal: BinaryIO, samples: BinaryIO) -> None:
         """Every line of journal.jsonl and samples.jsonl, on disk at the end."""
@@ -329,7 +378,9 @@ class _Writer:
         self.missing += [f"{problem} ({place})" for problem, place in self._findings.lost.items()]
         for stated in self._run.stated:
             self._compare(stated)
-        end = End(at=now(), reason="interrupted" if self.missing else "done", seconds=self._run.seconds)
+        end = End(
+            at=now(), reason="interrupted" if self.missing else "done", seconds=self._run.seconds
+        )
         write([self._codec.line(cover.stated_by(end))])
         for file in (journal, samples):
             file.flush()
@@ -340,16 +391,21 @@ class _Writer:
         read = sum(self._read[condition] for condition in stated.conditions)
         if stated.trials is not None and read < stated.trials:
             self.missing.append(
-                f"{stated.file}: {formats.count(read)} of {formats.plural(stated.trials, 'sample')} are here"
+                f"{stated.file}: {formats.count(read)} of "
+                f"{formats.plural(stated.trials, 'sample')} are here"
             )
             return
         for (scorer, metric), mean in stated.means.items():
-            known = [self._sums.get((condition, scorer, metric), (0.0, 0)) for condition in stated.conditions]
+            known = [
+                self._sums.get((condition, scorer, metric), (0.0, 0))
+                for condition in stated.conditions
+            ]
             total, number = (sum(part) for part in zip(*known, strict=True))
             if number and abs(total / number - mean) > _ROUNDED:
                 was_read = formats.brief(total / number)
                 self._findings.note(
-                    f"{stated.file} states {formats.brief(mean)} as the mean of {metric}; its values have {was_read}"
+                    f"{stated.file} states {formats.brief(mean)} as the mean of {metric}; its "
+                    f"values have {was_read}"
                 )
 
     def info(self, name: str, created: str, source: Mapping[str, str]) -> RunInfo:
@@ -383,7 +439,9 @@ class _Writer:
             experiment=dict(self._settings()),
             conditions={condition.name: condition.digest for condition in conditions},
             prompts={
-                condition.name: sha256((condition.system_prompt or "").encode("utf-8", "surrogatepass")).hexdigest()
+                condition.name: sha256(
+                    (condition.system_prompt or "").encode("utf-8", "surrogatepass")
+                ).hexdigest()
                 for condition in conditions
             },
             agents={condition.name: condition.agent.digest for condition in conditions},
@@ -404,23 +462,36 @@ class _Writer:
     def _settings(self) -> Iterator[tuple[str, Choice]]:
         """What is known about each condition, in the form of an experiment's settings."""
         for name, given in self._run.conditions.items():
-            known = {"agent.model": given.model, "system_prompt": given.system_prompt, **given.detail}
+            known = {
+                "agent.model": given.model,
+                "system_prompt": given.system_prompt,
+                **given.detail,
+            }
             for key, value in bounded(known).items():
                 if value is not None and name in self._conditions:
-                    yield f"conditions.{self._conditions[name].name}.{key}", Choice(value=value, source="file")
+                    yield (
+                        f"conditions.{self._conditions[name].name}.{key}",
+                        Choice(value=value, source="file"),
+                    )
 
     def _events(self, trial: ImportedTrial) -> Iterator[Event]:
         if not 0 <= trial.repetition < MOST_REPETITIONS:
-            self._findings.left_out(f"a repetition that is not from 0 to {MOST_REPETITIONS - 1}", trial.sample)
+            self._findings.left_out(
+                f"a repetition that is not from 0 to {MOST_REPETITIONS - 1}", trial.sample
+            )
             return
         if trial.condition not in self._conditions and len(self._conditions) >= MOST_CONDITIONS:
-            self._findings.left_out(f"a result of more than {MOST_CONDITIONS} conditions", trial.sample)
+            self._findings.left_out(
+                f"a result of more than {MOST_CONDITIONS} conditions", trial.sample
+            )
             return
         sample = self._sample(trial)
         condition = self._condition(trial.condition)
         name = trial_id(sample, condition, trial.repetition)
         if name in self._seen:
-            self._findings.left_out("a second result of a sample, condition and repetition", trial.sample)
+            self._findings.left_out(
+                "a second result of a sample, condition and repetition", trial.sample
+            )
             return
         self._seen.add(name)
         self._read[trial.condition] += 1
@@ -432,13 +503,24 @@ class _Writer:
         if failure is not None and failure.stage == "agent":
             if reply is not None or trial.seconds is not None:
                 yield Attempt(
-                    trial=name, n=1, cls=failure.cls, kind=failure.kind, message=failure.message,
-                    seconds=trial.seconds, replies=() if reply is None else (reply,),
-                )  # fmt: skip
+                    trial=name,
+                    n=1,
+                    cls=failure.cls,
+                    kind=failure.kind,
+                    message=failure.message,
+                    seconds=trial.seconds,
+                    replies=() if reply is None else (reply,),
+                )
             yield Failure(
-                trial=name, stage="agent", cls=failure.cls, kind=failure.kind, message=failure.message,
-                sample=sample.id, condition=at, repetition=repetition,
-            )  # fmt: skip
+                trial=name,
+                stage="agent",
+                cls=failure.cls,
+                kind=failure.kind,
+                message=failure.message,
+                sample=sample.id,
+                condition=at,
+                repetition=repetition,
+            )
             self.counts["failures"] += 1
             if trial.scores:
                 self._findings.left_out("scores of a trial that failed", trial.sample)
@@ -447,24 +529,40 @@ class _Writer:
             self.counts["not run"] += 1
             return
         yield Answer(
-            trial=name, sample=sample.id, condition=at, repetition=repetition, replies=(reply,),
-            started=trial.started, seconds=trial.seconds, detail=bounded(trial.detail),
-        )  # fmt: skip
+            trial=name,
+            sample=sample.id,
+            condition=at,
+            repetition=repetition,
+            replies=(reply,),
+            started=trial.started,
+            seconds=trial.seconds,
+            detail=bounded(trial.detail),
+        )
         self.counts["answers"] += 1
         rows = Counter(score.scorer for score in trial.scores)
         for score in trial.scores:
             for metric, value in score.values.items():
                 if value is not None and math.isfinite(value):
-                    total, number = self._sums.get((trial.condition, score.scorer, metric), (0.0, 0))
+                    total, number = self._sums.get(
+                        (trial.condition, score.scorer, metric), (0.0, 0)
+                    )
                     self._sums[trial.condition, score.scorer, metric] = total + value, number + 1
             yield self._score(score, name, rows[score.scorer], trial.sample)
             self.counts["scores"] += 1
         if failure is not None:
             scorer = _name(failure.scorer or "scorer")
             yield Failure(
-                trial=name, stage="score", cls=failure.cls, kind=failure.kind, message=failure.message,
-                sample=sample.id, condition=at, repetition=repetition, scorer=scorer, scoring=self._scoring(scorer),
-            )  # fmt: skip
+                trial=name,
+                stage="score",
+                cls=failure.cls,
+                kind=failure.kind,
+                message=failure.message,
+                sample=sample.id,
+                condition=at,
+                repetition=repetition,
+                scorer=scorer,
+                scoring=self._scoring(scorer),
+            )
 
     def _score(self, score: ImportedScore, trial: str, rows: int, place: str) -> Score:
         scorer = _name(score.scorer)
@@ -479,7 +577,9 @@ class _Writer:
             known.setdefault(_name(metric), _Range()).add(values[_name(metric)])
         wrong = absurd_dollars(score.dollars) or absurd_usage(score.usage)
         if wrong is not None:
-            self._findings.changed(f"cost or tokens of a score that cannot be right ({wrong}) are missing", place)
+            self._findings.changed(
+                f"cost or tokens of a score that cannot be right ({wrong}) are missing", place
+            )
         return Score(
             trial=trial,
             scorer=scorer,
@@ -499,12 +599,16 @@ class _Writer:
     def _reply(self, reply: Reply, trial: ImportedTrial) -> Reply:
         if reply.milliseconds is None and trial.seconds is not None:
             reply = msgspec.structs.replace(reply, milliseconds=1000 * trial.seconds)
-        calls = tuple(msgspec.structs.replace(call, input=bounded(call.input)) for call in reply.tool_calls)
+        calls = tuple(
+            msgspec.structs.replace(call, input=bounded(call.input)) for call in reply.tool_calls
+        )
         reply = msgspec.structs.replace(reply, tool_calls=calls) if calls else reply
         wrong = absurd_reply(reply)
         if wrong is None:
             return reply
-        self._findings.changed(f"cost, tokens or times that cannot be right ({wrong}) are missing", trial.sample)
+        self._findings.changed(
+            f"cost, tokens or times that cannot be right ({wrong}) are missing", trial.sample
+        )
         calls = tuple(msgspec.structs.replace(call, milliseconds=None) for call in calls)
         return msgspec.structs.replace(
             reply, dollars=None, usage=None, milliseconds=None, responses=None, tool_calls=calls
@@ -521,7 +625,10 @@ class _Writer:
             number += 1
             name = f"{trial.sample} ({number})"
         if number > 1:
-            change = "a sample with the id of another one, but another question or golden answer, is a separate sample"
+            change = (
+                "a sample with the id of another one, but another question or golden answer, is a "
+                "separate sample"
+            )
             self._findings.changed(change, trial.sample)
         self._ids.add(name)
         cluster = None if self._cluster is None else cluster_name(trial.metadata.get(self._cluster))
@@ -547,14 +654,18 @@ class _Writer:
             given = of_condition or self._run.conditions.get(name) or ImportedCondition()
             shown = _name(name)
             number = 1
-            while any(condition.name == shown for condition in self._conditions.values()):  # the same but for its end
+            # the same but for its end
+            while any(condition.name == shown for condition in self._conditions.values()):
                 number += 1
                 shown = f"{_name(name)} ({number})"
             self._conditions[name] = Condition(
                 name=shown,
                 position=len(self._conditions),
                 digest=_digest([given.system_prompt, bounded(given.detail)]),
-                agent=AgentSpec(type=self._run.tool.partition(" ")[0], digest=_digest([self._run.tool, given.model])),
+                agent=AgentSpec(
+                    type=self._run.tool.partition(" ")[0],
+                    digest=_digest([self._run.tool, given.model]),
+                ),
                 system_prompt=given.system_prompt,
             )
         return self._conditions[name]
@@ -567,20 +678,30 @@ class _Writer:
         for scorer in dict.fromkeys([*announced, *self._ranges]):
             known = {_name(metric.name): metric for metric in announced.get(scorer, ())}
             met = self._ranges.get(scorer, {})
-            metrics = [self._metric(name, known.get(name), met.get(name)) for name in dict.fromkeys([*known, *met])]
+            metrics = [
+                self._metric(name, known.get(name), met.get(name))
+                for name in dict.fromkeys([*known, *met])
+            ]
             yield ScorerInfo(
-                name=scorer, type=format_name, scoring=self._scoring(scorer), metrics=tuple(metrics),
+                name=scorer,
+                type=format_name,
+                scoring=self._scoring(scorer),
+                metrics=tuple(metrics),
                 offline=scorer not in self._asked_models,
                 provenance={"made_by": self._run.tool},
-            )  # fmt: skip
+            )
 
     def _metric(self, name: str, known: Metric | None, met: _Range | None) -> Metric:
         if known is None:
-            return Metric(name=name, kind="share" if met is not None and met.only_0_and_1 else "number")
+            return Metric(
+                name=name, kind="share" if met is not None and met.only_0_and_1 else "number"
+            )
         known = msgspec.structs.replace(known, name=name)
         if met is None or met.within(known):
             return known
-        self._findings.note(f"{name} has values beyond the scale that its tool states: no bounds are assumed")
+        self._findings.note(
+            f"{name} has values beyond the scale that its tool states: no bounds are assumed"
+        )
         return Metric(name=name, direction=known.direction, description=known.description)
 
 

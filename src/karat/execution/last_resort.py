@@ -1,8 +1,10 @@
-"""Ends karat when code holds the interpreter, so that no thread of karat can act on a second signal.
+"""Ends karat when code holds the interpreter, so that no thread of karat can act on a second
+signal.
 
-Python writes the number of a signal to a pipe even then, because it does that in C. A small process watches this
-pipe without reading from it: bytes that stay there were read by no thread of karat. The journal is safe: every answer
-that counts is on disk. Run as a program (by its path, standard library only) this file is that process.
+Python writes the number of a signal to a pipe even then, because it does that in C. A small process
+watches this pipe without reading from it: bytes that stay there were read by no thread of karat.
+The journal is safe: every answer that counts is on disk. Run as a program (by its path, standard
+library only) this file is that process.
 """
 
 from __future__ import annotations
@@ -14,8 +16,14 @@ import sys
 
 _PATIENCE_SECONDS = 3.0
 _LOOK_SECONDS = 0.25
-_HELD = "karat: code of an agent or a scorer holds the interpreter, so nothing can finish; a second signal ends the run"
-_ENDED = "karat: ended while code held the interpreter; what was answered is in the journal: go on with --resume"
+_HELD = (
+    "karat: code of an agent or a scorer holds the interpreter, so nothing can finish; a second "
+    "signal ends the run"
+)
+_ENDED = (
+    "karat: ended while code held the interpreter; what was answered is in the journal: go on "
+    "with --resume"
+)
 
 
 class LastResort:
@@ -27,8 +35,12 @@ class LastResort:
         os.set_blocking(self._beats, False)  # a stopped process must not block the run
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", __file__, str(signals)],
-            stdin=reading, stdout=subprocess.DEVNULL, pass_fds=(signals,), cwd="/", start_new_session=True,
-        )  # fmt: skip
+            stdin=reading,
+            stdout=subprocess.DEVNULL,
+            pass_fds=(signals,),
+            cwd="/",
+            start_new_session=True,
+        )
         os.close(reading)
 
     def beat(self, received: int) -> None:
@@ -66,7 +78,9 @@ def main() -> None:
     while True:
         unread = int.from_bytes(fcntl.ioctl(signals, termios.FIONREAD, bytes(4)), sys.byteorder)
         waits = not (received or unread)
-        ready = select.select([0, signals] if waits else [0], [], [], None if waits else _LOOK_SECONDS)[0]
+        ready = select.select(
+            [0, signals] if waits else [0], [], [], None if waits else _LOOK_SECONDS
+        )[0]
         if 0 in ready:
             beats = os.read(0, 4096)
             if not beats:

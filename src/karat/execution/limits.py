@@ -24,11 +24,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """A run's concurrency and limits."""
 
     max_concurrent: int
-    timeout_seconds: float  # one attempt of the agent, including its servers; for a group, per member
+    # one attempt of the agent, including its servers; for a group, per member
+    timeout_seconds: float
     judge_timeout_seconds: float
     retry: RetryPolicy
     max_failures: float  # a count; when reached: drain
-    by_share: bool = False  # the count is a share of the plan: a few failures, or a few trials, do not stop a run
+    # the count is a share of the plan: a few failures, or a few trials, do not stop a run
+    by_share: bool = False
 
     @classmethod
     def of(cls, execution: Execution, planned: int) -> Limits:
@@ -65,7 +67,8 @@ class Budget:
         self._token_limit = tokens
         self.dollars = dollars_before
         self.tokens = tokens_before
-        self.unknown = unknown if self.bounded else None  # whether a cost is unknown: a budget then has no effect
+        # whether a cost is unknown: a budget then has no effect
+        self.unknown = unknown if self.bounded else None
         self._largest = {"agent": (0.0, 0), "judge": largest_score}  # of one call
         self._trial = largest_trial  # of one attempt, with all its turns
 
@@ -74,14 +77,21 @@ class Budget:
         return self._usd is not None or self._token_limit is not None
 
     def add_replies(self, replies: Sequence[Reply]) -> None:
-        """Counts the replies of an attempt. A starting trial may cost as much as all its turns together."""
+        """Counts the replies of an attempt.
+
+        A starting trial may cost as much as all its turns together.
+        """
         for reply in replies:
             self.add("agent", reply.dollars, reply.usage)
         if len(replies) > 1:
             dollars = exact_sum(reply.dollars or 0.0 for reply in replies)
-            self._trial = larger(self._trial, dollars, sum(tokens_of(reply.usage) for reply in replies))
+            self._trial = larger(
+                self._trial, dollars, sum(tokens_of(reply.usage) for reply in replies)
+            )
 
-    def add(self, who: Literal["agent", "judge"], dollars: float | None, usage: Usage | None) -> None:
+    def add(
+        self, who: Literal["agent", "judge"], dollars: float | None, usage: Usage | None
+    ) -> None:
         tokens = tokens_of(usage)
         if dollars is None and self._usd is not None:
             self.unknown = "an answer came without its price"
@@ -92,7 +102,9 @@ class Budget:
         self.tokens += tokens
         self._note_largest(who, dollars, tokens)
 
-    def add_failure(self, who: Literal["agent", "judge"], dollars: float | None, usage: Usage | None) -> None:
+    def add_failure(
+        self, who: Literal["agent", "judge"], dollars: float | None, usage: Usage | None
+    ) -> None:
         """Counts a call that failed, at the largest cost seen if its cost is not known."""
         most_dollars, most_tokens = self._largest[who]
         self.dollars += most_dollars if dollars is None and usage is None else dollars or 0.0
@@ -105,7 +117,8 @@ class Budget:
             self._trial = larger(self._trial, dollars, tokens)
 
     def allows(self, *, agents: int, judges: int, asks: bool = True) -> bool:
-        """Whether another trial fits, given the numbers of trials at the agent and answers at the judge.
+        """Whether another trial fits, given the numbers of trials at the agent and answers at the
+        judge.
 
         `asks`: False for an answer that is only scored.
         """
@@ -122,7 +135,10 @@ class Budget:
                 return False
         if self._token_limit is not None:
             reserved_tokens = agent_tokens * at_agent + judge_tokens * at_judge
-            if self.tokens >= self._token_limit or self.tokens + reserved_tokens > self._token_limit:
+            if (
+                self.tokens >= self._token_limit
+                or self.tokens + reserved_tokens > self._token_limit
+            ):
                 return False
         return True
 
@@ -137,7 +153,9 @@ _ACCOUNT = {"unauthorized", "quota"}  # a message may contain the request's numb
 
 
 class SameFailures:
-    """Whether the first trials all fail in the same way: then the others would too, at a cost of time and money."""
+    """Whether the first trials all fail in the same way: then the others would too, at a cost of
+    time and money.
+    """
 
     def __init__(self, *, over: bool = False) -> None:
         self.count = 0
@@ -154,7 +172,8 @@ class SameFailures:
         self._first = self._first or key
         self.over = self.over or key != self._first
         self.count += 1
-        if error.kind == "bad_output" and not error.passes:  # the judge has failed with several answers already
+        # the judge has failed with several answers already
+        if error.kind == "bad_output" and not error.passes:
             return not self.over
         enough = _ALIKE if not error.passes else _ALIKE_AT_A_GUESS if error.kind in _OWN else None
         return not self.over and enough is not None and self.count >= enough
@@ -162,7 +181,9 @@ class SameFailures:
 
 _ALIKE = 3
 _ALIKE_AT_A_GUESS = 5
-"""So many trials that fail alike stop a run: where the reason cannot pass, and where it hardly can."""
+"""So many trials that fail alike stop a run: where the reason cannot pass, and where it
+hardly can.
+"""
 
 
 class FailureCounter(Protocol):
@@ -196,7 +217,10 @@ class FailureLimit:
         self._agents.succeeded()
 
     def unanswered(self, error: AttemptError, *, counts: bool) -> None:
-        """A trial finally has no answer. `counts`: the agent's failure, and not a limit or a server that is down."""
+        """A trial finally has no answer.
+
+        `counts`: the agent's failure, and not a limit or a server that is down.
+        """
         if not counts:
             self._status.failed += 1
             return
@@ -224,7 +248,11 @@ class FailureLimit:
 
     def _stop_if_same(self, failures: SameFailures, error: AttemptError) -> None:
         if failures.failed(error) and not self._status.draining:
-            first = f"the first {failures.count} trials all failed in the same way: " if failures.count > 1 else ""
+            first = (
+                f"the first {failures.count} trials all failed in the same way: "
+                if failures.count > 1
+                else ""
+            )
             message = f"stopped: {first}{error.message}"
             self._status.notice(message)
             self._stop()
@@ -235,9 +263,14 @@ def refuse_unpriced(experiment: Experiment, agents: Agents, scorers: Sequence[Sc
     if experiment.execution.budget.usd is None:
         return
     plugins = [*agents.values(), *(used.scorer for used in scorers)]
-    unpriced = dict.fromkeys(model for plugin in plugins for model in getattr(plugin, "unpriced", ()))
+    unpriced = dict.fromkeys(
+        model for plugin in plugins for model in getattr(plugin, "unpriced", ())
+    )
     if unpriced:
         models = ", ".join(f"'{model}'" for model in unpriced)
-        example = f'`prices: {{"{next(iter(unpriced))}": {{input: 2.5, output: 10}}}}` (dollars per million tokens)'
+        example = (
+            f'`prices: {{"{next(iter(unpriced))}": {{input: 2.5, output: 10}}}}` (dollars per '
+            f"million tokens)"
+        )
         message = f"cannot be kept, because no price is known for {models}; give it, e.g. {example}"
         raise BadOption("execution.budget.usd", message)

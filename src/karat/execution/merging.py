@@ -16,9 +16,27 @@ import msgspec
 from karat.context.run_workspaces import FOLDER as WORKSPACES
 from karat.errors import BadOption, BadRun, unreadable
 from karat.execution.plan import Shard
-from karat.files import in_use, make_folder, open_regular, remove_leftovers, sync_folder, write_durably
+from karat.files import (
+    in_use,
+    make_folder,
+    open_regular,
+    remove_leftovers,
+    sync_folder,
+    write_durably,
+)
 from karat.formats import plural
-from karat.journal import FORMAT_WITHOUT_STOP, Codec, End, Head, Merged, PlanInfo, Resume, RunFolder, RunInfo, slugged
+from karat.journal import (
+    FORMAT_WITHOUT_STOP,
+    Codec,
+    End,
+    Head,
+    Merged,
+    PlanInfo,
+    Resume,
+    RunFolder,
+    RunInfo,
+    slugged,
+)
 from karat.journal.cover import Cover
 from karat.journal.folder import widened, with_conditions_of
 from karat.journal.outcomes import add_outcomes, read_outcomes
@@ -38,11 +56,12 @@ class MergedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def merge_runs(runs: Sequence[RunFolder], results: Path) -> MergedRun:
-    """One run folder with the content of all these runs, in `results`; they are unchanged, and can be resumed.
+    """One run folder with the content of all these runs, in `results`; they are unchanged, and can
+    be resumed.
 
-    The same runs give the same folder, in any order; merging again after one of them continued replaces the
-    folder, unless it was itself resumed, scored or reviewed. If a trial was answered in
-    several runs, the answer of the oldest run counts. Raises BadRun for runs of different
+    The same runs give the same folder, in any order; merging again after one of them continued
+    replaces the folder, unless it was itself resumed, scored or reviewed. If a trial was answered
+    in several runs, the answer of the oldest run counts. Raises BadRun for runs of different
     experiments, with all differences.
     """
     runs = _each_once(runs)
@@ -53,7 +72,9 @@ def merge_runs(runs: Sequence[RunFolder], results: Path) -> MergedRun:
     final = results / f"{slugged(first.name)}-{first.created[:10].replace('-', '')}-{name}"
     plan = reduce(widened, [run.plan() for run in runs])
     overlaps = None if _disjoint(runs) else _Overlaps(runs)
-    plan = msgspec.structs.replace(plan, samples=len({sample.id for run in runs for sample in run.samples()}))
+    plan = msgspec.structs.replace(
+        plan, samples=len({sample.id for run in runs for sample in run.samples()})
+    )
     missing = _missing(runs, plan, overlaps)
     notes = [*missing, *_notes(runs)]
     try:
@@ -88,16 +109,19 @@ def merge_runs(runs: Sequence[RunFolder], results: Path) -> MergedRun:
             building.rename(final)
     finally:
         shutil.rmtree(building, ignore_errors=True)
-        shutil.rmtree(building.with_name(f".{final.name}-{os.getpid()}-before.part"), ignore_errors=True)
+        shutil.rmtree(
+            building.with_name(f".{final.name}-{os.getpid()}-before.part"), ignore_errors=True
+        )
     sync_folder(results)
     return MergedRun(run=RunFolder(final, info), changed=True, notes=tuple(notes))
 
 
 def _each_once(runs: Sequence[RunFolder]) -> list[RunFolder]:
-    """The runs by creation time; of two copies of one run the longer. Raises BadRun if both continued.
+    """The runs by creation time; of two copies of one run the longer. Raises BadRun if both
+    continued.
 
-    A merged run to which nothing was added is left out if all its parts are there. Otherwise raises BadRun if two runs
-    contain the same part.
+    A merged run to which nothing was added is left out if all its parts are there. Otherwise raises
+    BadRun if two runs contain the same part.
     """
     by_id: dict[str, RunFolder] = {}
     for run in runs:
@@ -107,18 +131,27 @@ def _each_once(runs: Sequence[RunFolder]) -> list[RunFolder]:
         elif other.path.resolve() != run.path.resolve():
             shorter, longer = sorted((other, run), key=lambda run: run.journal_size)
             if _digest(shorter) != _digest(longer, shorter.journal_size):
-                raise BadRun(run.path, f"is a copy of {other.path}, and both went on: merge one of them")
+                raise BadRun(
+                    run.path, f"is a copy of {other.path}, and both went on: merge one of them"
+                )
             by_id[run.info.run] = longer
     kept = list[RunFolder]()
     holders = dict[str, RunFolder]()
     for run in by_id.values():
         merged = run.info.merged
-        if merged is not None and by_id.keys() >= set(merged.runs) and _digest(run) == merged.journal:
+        if (
+            merged is not None
+            and by_id.keys() >= set(merged.runs)
+            and _digest(run) == merged.journal
+        ):
             continue
         kept.append(run)
         for part in _parts(run):
             if (other := holders.setdefault(part, run)) is not run:
-                raise BadRun(run.path, f"contains run {part}, and so does {other.path}: merge only one of them")
+                raise BadRun(
+                    run.path,
+                    f"contains run {part}, and so does {other.path}: merge only one of them",
+                )
     return sorted(kept, key=lambda run: (run.info.created, run.info.run))
 
 
@@ -148,7 +181,9 @@ _ALIKE: Mapping[str, Callable[[RunFolder], object]] = {
     "whether it is a rehearsal": lambda run: run.info.rehearsed,
     "whether its lines have checksums": lambda run: run.has_checksums,
     "the scorers": lambda run: sorted((scorer.name, scorer.scoring) for scorer in run.info.scorers),
-    "the files it keeps": lambda run: sorted((file.name, file.digest, str(file.code)) for file in run.kept()),
+    "the files it keeps": lambda run: sorted(
+        (file.name, file.digest, str(file.code)) for file in run.kept()
+    ),
 }
 
 
@@ -158,19 +193,31 @@ def _refuse_unlike(runs: Sequence[RunFolder]) -> None:
     for run in runs:
         if run.info.imported or run.info.format > FORMAT_WITHOUT_STOP:
             reason = (
-                "is of another tool's results" if run.info.imported else "may stop early, so it is no part of a whole"
+                "is of another tool's results"
+                if run.info.imported
+                else "may stop early, so it is no part of a whole"
             )
             raise BadRun(run.path, f"{reason}: it cannot be merged")
         unlike = [part for part, of in _ALIKE.items() if of(run) != of(first)]
-        unlike += [f"condition '{name}'" for name, of in run.digests().items() if known.setdefault(name, of) != of]
+        unlike += [
+            f"condition '{name}'"
+            for name, of in run.digests().items()
+            if known.setdefault(name, of) != of
+        ]
         if unlike:
-            raise BadRun(run.path, f"is not of the same experiment as {first.path}: it differs in {', '.join(unlike)}")
+            raise BadRun(
+                run.path,
+                f"is not of the same experiment as {first.path}: it differs in {', '.join(unlike)}",
+            )
     seen: dict[str, Sample] = {}
     for run in runs:
         for sample in run.samples():
             other = seen.setdefault(sample.id, sample)
             if (other.digest, other.weight) != (sample.digest, sample.weight):
-                raise BadRun(run.path, f"has sample '{sample.id}' with another content or weight than {first.path}")
+                raise BadRun(
+                    run.path,
+                    f"has sample '{sample.id}' with another content or weight than {first.path}",
+                )
 
 
 def _notes(runs: Sequence[RunFolder]) -> Iterator[str]:
@@ -186,30 +233,49 @@ def _notes(runs: Sequence[RunFolder]) -> Iterator[str]:
             tools.setdefault(server.name, set()).add(server.tools_digest)
     for name, digests in tools.items():
         if len(digests) > 1:
-            yield f"MCP server '{name}' did not offer the same tools in every run; its answers are not alike"
+            yield (
+                f"MCP server '{name}' did not offer the same tools in every run; its answers are "
+                f"not alike"
+            )
     for program in sorted({name for run in runs for name in run.info.versions}):
         known = {run.info.versions[program] for run in runs if program in run.info.versions}
         if len(known) > 1:
-            yield f"the runs were made with different versions of {program}: {', '.join(sorted(known))}"
+            yield (
+                f"the runs were made with different versions of {program}: "
+                f"{', '.join(sorted(known))}"
+            )
 
 
 def _missing(runs: Sequence[RunFolder], plan: PlanInfo, overlaps: _Overlaps | None) -> list[str]:
-    """What the runs together lack. Runs that are no shards may be selections, and lack nothing once they are done."""
+    """What the runs together lack.
+
+    Runs that are no shards may be selections, and lack nothing once they are done.
+    """
     if overlaps is not None and overlaps.count() >= plan.trials:
         return []
     shards = {Shard.parse(run.info.shard) for run in runs if run.info.shard is not None}
     missing: list[str] = []
     for run in runs:
         if (status := run.status()) != "done":
-            how = "resume it, then merge again" if run.info.merged is None else "merge the runs that it consists of"
+            how = (
+                "resume it, then merge again"
+                if run.info.merged is None
+                else "merge the runs that it consists of"
+            )
             missing.append(f"{run.path} is not complete (status: {status}): {how}")
     if overlaps is None:
         of = max(shard.of for shard in shards)
-        names = [str(shard) for number in range(1, of + 1) if (shard := Shard(number, of)) not in shards]
+        names = [
+            str(shard) for number in range(1, of + 1) if (shard := Shard(number, of)) not in shards
+        ]
         more = f" and {plural(len(names) - 10, 'other')}" if len(names) > 10 else ""
-        missing += [f"not all shards are here: {', '.join(names[:10])}{more} missing"] if names else []
+        missing += (
+            [f"not all shards are here: {', '.join(names[:10])}{more} missing"] if names else []
+        )
     elif shards or any(run.info.merged is not None for run in runs):
-        missing.append(f"{plural(plan.trials - overlaps.count(), 'trial')} of the plan are in none of the runs")
+        missing.append(
+            f"{plural(plan.trials - overlaps.count(), 'trial')} of the plan are in none of the runs"
+        )
     return missing
 
 
@@ -220,13 +286,19 @@ def _there(final: Path) -> RunFolder | None:
     try:
         return RunFolder.open(final) if final.exists() else None
     except BadRun as error:
-        raise BadOption("--out", f"{final} is in the way, and cannot be read as a run: remove it") from error
+        raise BadOption(
+            "--out", f"{final} is in the way, and cannot be read as a run: remove it"
+        ) from error
 
 
 def _refuse_changed(run: RunFolder) -> None:
     """Raises BadRun if something was added to a merged run."""
     merged = run.info.merged
-    if merged is None or _digest(run) != merged.journal or any((run.path / name).exists() for name in _REVIEWS):
+    if (
+        merged is None
+        or _digest(run) != merged.journal
+        or any((run.path / name).exists() for name in _REVIEWS)
+    ):
         message = "was resumed, scored or reviewed after it was merged: name another --out"
         raise BadRun(run.path, message)
 
@@ -246,7 +318,9 @@ def _info(runs: Sequence[RunFolder], name: str, plan: PlanInfo, merged: Merged) 
     )
 
 
-def _copy_files(building: Path, runs: Sequence[RunFolder], info: RunInfo, overlaps: _Overlaps | None) -> None:
+def _copy_files(
+    building: Path, runs: Sequence[RunFolder], info: RunInfo, overlaps: _Overlaps | None
+) -> None:
     """Everything but the journal."""
     samples = {sample.id: sample for run in runs for sample in run.samples()}
     ordered = sorted(samples.values(), key=lambda sample: (sample.position, sample.id))
@@ -259,17 +333,27 @@ def _copy_files(building: Path, runs: Sequence[RunFolder], info: RunInfo, overla
     folder.write_kept({copy.file: of_run[copy.name].kept_file(copy) for copy in info.kept})
     for number, run in reversed([*enumerate(runs)]):
         for path in sorted((run.path / WORKSPACES).glob("*.tar.gz")):
-            owns = overlaps is None or overlaps.owner(path.name.rpartition("-")[0].encode(), number) == number
+            owns = (
+                overlaps is None
+                or overlaps.owner(path.name.rpartition("-")[0].encode(), number) == number
+            )
             if not owns and (building / WORKSPACES / path.name).exists():
                 continue
             make_folder(building / WORKSPACES)
             with open_regular(path, within=run.path) as file:
-                write_durably(building / WORKSPACES / path.name, iter(partial(file.read, _BLOCK), b""))
+                write_durably(
+                    building / WORKSPACES / path.name, iter(partial(file.read, _BLOCK), b"")
+                )
     write_durably(building / "run.json", [msgspec.json.format(codec.line(info), indent=2), b"\n"])
 
 
-def _write_journal(path: Path, runs: Sequence[RunFolder], name: str, overlaps: _Overlaps | None, end: End) -> str:
-    """The lines of all runs, between a new head and end; their digest. Raises BadRun if lines of a run are missing."""
+def _write_journal(
+    path: Path, runs: Sequence[RunFolder], name: str, overlaps: _Overlaps | None, end: End
+) -> str:
+    """The lines of all runs, between a new head and end; their digest.
+
+    Raises BadRun if lines of a run are missing.
+    """
     codec = Codec()
     digest = sha256()
     cover = Cover()
@@ -284,8 +368,11 @@ def _write_journal(path: Path, runs: Sequence[RunFolder], name: str, overlaps: _
 
         write(codec.line(Head(format=FORMAT_WITHOUT_STOP, run=name)))
         for number, run in enumerate(runs):
-            if number and overlaps is not None:  # a conversation does not continue from one run into the next
-                part = Resume(at=run.info.created, versions=run.info.versions, host=run.info.host, pid=0)
+            # a conversation does not continue from one run into the next
+            if number and overlaps is not None:
+                part = Resume(
+                    at=run.info.created, versions=run.info.versions, host=run.info.host, pid=0
+                )
                 write(codec.line(cover.stated_by(part)))
             for line in run.lines():
                 if line.startswith((b'{"event":"head"', b'{"event":"end"')):
@@ -313,7 +400,8 @@ class _Overlaps:
 
     def __init__(self, runs: Sequence[RunFolder]) -> None:
         self._owner: dict[bytes, int] = {}  # trial → the first run with an answer
-        self._answers: list[dict[bytes, bytes]] = [{} for _ in runs]  # per run: trial → digest of its answer's line
+        # per run: trial → digest of its answer's line
+        self._answers: list[dict[bytes, bytes]] = [{} for _ in runs]
         self._twice = 0
         self._scores = 0
         self._failed: set[bytes] = set()
@@ -322,7 +410,9 @@ class _Overlaps:
                 match = _OF_A_TRIAL.match(line)
                 if match is not None and match[1] == b"answer":
                     self._owner.setdefault(match[2], number)
-                    self._answers[number].setdefault(match[2], blake2b(line, digest_size=8).digest())
+                    self._answers[number].setdefault(
+                        match[2], blake2b(line, digest_size=8).digest()
+                    )
                 elif match is not None and match[1] == b"failure":
                     self._failed.add(match[2])
 
@@ -348,7 +438,8 @@ class _Overlaps:
             return False
         self._twice += kind == b"answer"
         self._scores += kind == b"score"
-        return kind in (b"answer", b"attempt", b"reply")  # they cost something; of two answers the first counts
+        # they cost something; of two answers the first counts
+        return kind in (b"answer", b"attempt", b"reply")
 
     def notes(self) -> list[str]:
         """What was left out."""
@@ -356,5 +447,8 @@ class _Overlaps:
             return []
         twice = plural(self._twice, "trial")
         scores = plural(self._scores, "score")
-        note = f"{twice} had an answer in two runs: that of the earlier run counts, and the other's cost is in the sums"
+        note = (
+            f"{twice} had an answer in two runs: that of the earlier run counts, and the other's "
+            f"cost is in the sums"
+        )
         return [f"{note}; {scores} of the other are left out with what they cost"]

@@ -14,13 +14,16 @@ _T = TypeVar("_T")
 
 
 def run_in_own_loop(work: Coroutine[object, object, _T]) -> _T:
-    """As `asyncio.run`, which would wait for tasks that refuse to end, and for functions given to `to_thread`."""
+    """As `asyncio.run`, which would wait for tasks that refuse to end, and for functions given to
+    `to_thread`.
+    """
     return asyncio.run(_ending(work))
 
 
 async def _ending(work: Coroutine[object, object, _T]) -> _T:
     loop = asyncio.get_running_loop()
-    threads = ThreadPoolExecutor(MOST_THREADS)  # asyncio's own has few: hung calls would stop all others
+    # asyncio's own has few: hung calls would stop all others
+    threads = ThreadPoolExecutor(MOST_THREADS)
     loop.set_default_executor(threads)
     try:
         return await work

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class Shard(msgspec.Struct, frozen=True):
     """One of several equal parts of a plan that run separately: shard 2 of 4.
 
-    A trial's id determines its shard, so `--limit`, `--resume` and a longer dataset do not move trials.
+    A trial's id determines its shard, so `--limit`, `--resume` and a longer dataset do not move
+    trials.
     """
 
     number: int  # from 1
@@ -32,14 +33,19 @@ class Shard(msgspec.Struct, frozen=True):
         """`2/4`. Raises BadOption."""
         match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
         if match is None or not 1 <= int(match[1]) <= int(match[2]):
-            raise BadOption("--shard", f"must be I/N with I from 1 to N, at most 999999, e.g. 2/4, got '{text}'")
+            raise BadOption(
+                "--shard", f"must be I/N with I from 1 to N, at most 999999, e.g. 2/4, got '{text}'"
+            )
         return cls(int(match[1]), int(match[2]))
 
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"
 
     def has(self, trial: str) -> bool:
-        """Whether the trial with this id is in it. Uses the id's last digits: its first ones are the trial's seed."""
+        """Whether the trial with this id is in it.
+
+        Uses the id's last digits: its first ones are the trial's seed.
+        """
         return int(trial[-12:], 16) % self.of == self.number - 1
 
 
@@ -80,7 +86,11 @@ class Plan:
     def __iter__(self) -> Iterator[Trial]:
         index = 0
         ends = [
-            (condition, _framed(condition.name, condition.digest, condition.agent.digest, str(repetition)), repetition)
+            (
+                condition,
+                _framed(condition.name, condition.digest, condition.agent.digest, str(repetition)),
+                repetition,
+            )
             for repetition in range(self.repetitions)
             for condition in self.conditions
         ]
@@ -119,7 +129,12 @@ def plan(
     """
     conditions: list[Condition] = list(experiment.conditions)
     if only_conditions:
-        _known("--only-condition", only_conditions, [condition.name for condition in conditions], "condition")
+        _known(
+            "--only-condition",
+            only_conditions,
+            [condition.name for condition in conditions],
+            "condition",
+        )
         conditions = [condition for condition in conditions if condition.name in only_conditions]
     samples: Sequence[Sample] = dataset.samples
     if only_samples:
@@ -132,13 +147,19 @@ def plan(
         samples = samples[:limit]
     if experiment.execution.stop is not None:
         if shard is not None:
-            message = "a run that may stop early looks at all answers together: leave out execution.stop"
+            message = (
+                "a run that may stop early looks at all answers together: leave out execution.stop"
+            )
             raise BadOption("--shard", message)
         from karat.analysis.stopping import in_order
 
         named = {sample.id: sample for sample in samples}
         clusters = {name: sample.cluster for name, sample in named.items()}
-        samples = [named[name] for unit in in_order(clusters, experiment.execution.stop.seed) for name in unit]
+        samples = [
+            named[name]
+            for unit in in_order(clusters, experiment.execution.stop.seed)
+            for name in unit
+        ]
     return Plan(samples, conditions, experiment.execution.num_repetitions, shard)
 
 
@@ -149,7 +170,9 @@ def trial_id(sample: Sample, condition: Condition, repetition: int) -> str:
     (two equal conditions stay apart) and content, the agent with its options, and the
     repetition. Not judge, scorers, gates' names, `execution`, or paths.
     """
-    of_condition = _framed(condition.name, condition.digest, condition.agent.digest, str(repetition))
+    of_condition = _framed(
+        condition.name, condition.digest, condition.agent.digest, str(repetition)
+    )
     return blake2b(_framed(sample.id, sample.digest) + of_condition, digest_size=12).hexdigest()
 
 
@@ -161,7 +184,12 @@ def _framed(*parts: str) -> bytes:
 
 def _trial(name: str, sample: Sample, condition: Condition, repetition: int, index: int) -> Trial:
     return Trial(
-        id=name, index=index, sample=sample, condition=condition, repetition=repetition, seed=int(name[:8], 16)
+        id=name,
+        index=index,
+        sample=sample,
+        condition=condition,
+        repetition=repetition,
+        seed=int(name[:8], 16),
     )
 
 

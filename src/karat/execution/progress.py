@@ -19,7 +19,9 @@ class Follower(Protocol):
     """Sums scores during a run. Called in the event loop, so it must be quick."""
 
     def expects(self, scorer: ScorerInfo, kind: str) -> None:
-        """Called before the first event: the scorer that a report shows first, and the dataset kind."""
+        """Called before the first event: the scorer that a report shows first, and the dataset
+        kind.
+        """
 
     def scored(self, score: Score) -> None:
         """A row is on disk."""
@@ -74,8 +76,8 @@ class Spending(msgspec.Struct):
 class RunStatus:
     """Running counts for display. Reports never read them: their totals come from the journal.
 
-    `listener` gets every journalled event, and notices as text; `follower` the events needed to sum scores;
-    `on_notice` only notices.
+    `listener` gets every journalled event, and notices as text; `follower` the events needed to sum
+    scores; `on_notice` only notices.
     """
 
     def __init__(
@@ -96,8 +98,10 @@ class RunStatus:
         self.scoring = 0  # answers waiting for the disk or a score
         self.most = 0  # concurrent trials at the agent; 0: nothing is asked
         self.conditions: dict[str, ConditionProgress] = {}
-        self.past, self.agent, self.judge = Spending(), Spending(), Spending()  # in earlier parts; in this one
-        self.last_failure: tuple[float, Attempt | Failure] | None = None  # when, by the clock of `monotonic`
+        # in earlier parts; in this one
+        self.past, self.agent, self.judge = Spending(), Spending(), Spending()
+        # when, by the clock of `monotonic`
+        self.last_failure: tuple[float, Attempt | Failure] | None = None
         self.notices: list[str] = []
         self.limiters: Mapping[str, Limiter] = {}  # the providers that were asked, by name
         self.draining: str | None = None  # the reason, once the run is draining
@@ -108,7 +112,9 @@ class RunStatus:
         self._on_notice = on_notice or listener
 
     def expects(self, planned: Mapping[str, int], before: Mapping[str, int]) -> None:
-        """How many trials each condition has in this part of the run, and how many of them are answered."""
+        """How many trials each condition has in this part of the run, and how many of them are
+        answered.
+        """
         for name, count in planned.items():
             progress = self.condition(name)
             progress.planned = count
@@ -117,7 +123,9 @@ class RunStatus:
         self.planned = sum(planned.values())
 
     def spares(self, conditions: Iterable[str]) -> None:
-        """Stops counting on trials of these conditions that have not started: they are no longer asked."""
+        """Stops counting on trials of these conditions that have not started: they are no longer
+        asked.
+        """
         for name in conditions:
             progress = self.condition(name)
             progress.planned = progress.before + progress.settled + progress.in_flight
@@ -167,7 +175,9 @@ class RunStatus:
         elif isinstance(event, Failure):
             self.last_failure = monotonic(), event
 
-    def settled_trial(self, trial: str, condition: str, sample: Sample, *, answered: bool = True, failed: bool) -> None:
+    def settled_trial(
+        self, trial: str, condition: str, sample: Sample, *, answered: bool = True, failed: bool
+    ) -> None:
         """Counts a finished trial."""
         progress = self.condition(condition)
         progress.settled += 1
@@ -192,7 +202,11 @@ class RunStatus:
     @property
     def slowed(self) -> dict[str, int]:
         """Providers that refused requests, and how many each gets at a time now."""
-        return {name: limiter.limit for name, limiter in list(self.limiters.items()) if limiter.limit is not None}
+        return {
+            name: limiter.limit
+            for name, limiter in list(self.limiters.items())
+            if limiter.limit is not None
+        }
 
     @property
     def seconds(self) -> float:

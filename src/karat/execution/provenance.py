@@ -56,7 +56,8 @@ def run_info(
         created=now(),
         kind=experiment.kind,
         plan=_plan_info(selected),
-        # As in the file: the parent folders belong to this machine, and the digest identifies the data.
+        # As in the file: the parent folders belong to this machine, and the digest identifies the
+        # data.
         dataset=DatasetInfo(
             kind=dataset.kind,
             path=str(written.value if written is not None else dataset.path),
@@ -85,13 +86,18 @@ def run_info(
 
 def _prompts(conditions: Iterable[Condition]) -> dict[str, str]:
     return {
-        condition.name: sha256((condition.system_prompt or "").encode("utf-8", "surrogatepass")).hexdigest()
+        condition.name: sha256(
+            (condition.system_prompt or "").encode("utf-8", "surrogatepass")
+        ).hexdigest()
         for condition in conditions
     }
 
 
 def _servers(conditions: Iterable[Condition]) -> dict[str, tuple[str, ...]]:
-    return {condition.name: tuple(server.name for server in condition.mcp_servers) for condition in conditions}
+    return {
+        condition.name: tuple(server.name for server in condition.mcp_servers)
+        for condition in conditions
+    }
 
 
 def _offers(conditions: Iterable[Condition]) -> dict[str, tuple[Offered, ...]]:
@@ -121,7 +127,10 @@ def resumed(
     kept: tuple[KeptFile, ...] = (),
     servers: tuple[ServerInfo, ...] = (),
 ) -> Resume:
-    """The event of resuming a run in another process. `samples`: how many all parts together have planned."""
+    """The event of resuming a run in another process.
+
+    `samples`: how many all parts together have planned.
+    """
     conditions = selected.conditions if selected is not None else ()
     return Resume(
         at=now(),
@@ -157,7 +166,8 @@ _LIBRARIES = {
 def _versions() -> dict[str, str]:
     versions = {"python": platform.python_version(), "karat": karat.__version__}
     for module, name in _LIBRARIES.items():
-        # A library that is not loaded has not affected the run, and looking it up takes milliseconds.
+        # A library that is not loaded has not affected the run, and looking it up takes
+        # milliseconds.
         if module in sys.modules:
             try:
                 versions[name] = version(name)

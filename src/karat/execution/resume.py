@@ -1,4 +1,6 @@
-"""The state of a journal: answered, scored, spent; and whether the current experiment still fits it."""
+"""The state of a journal: answered, scored, spent; and whether the current experiment still fits
+it.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +36,14 @@ class JournalState(msgspec.Struct, kw_only=True):
     offsets: array[int]  # offset of a trial's answer in the journal, plus 1; 0: none
     agent_faults: bytearray  # 1: finally failed by the agent's fault
     scored: dict[str, bytearray]  # scoring → 1 if all its rows are on disk, by trial
-    torn: dict[tuple[str, str], set[Row]] = {}  # (scoring, trial) → rows on disk, if some are missing
-    interrupted: dict[str, Sequence[int]] = {}  # trial with only some turns answered → offsets of these replies
+    # (scoring, trial) → rows on disk, if some are missing
+    torn: dict[tuple[str, str], set[Row]] = {}
+    # trial with only some turns answered → offsets of these replies
+    interrupted: dict[str, Sequence[int]] = {}
     dollars: float = 0.0
     tokens: int = 0
-    largest_trial: tuple[float, int] = (0.0, 0)  # dollars and tokens of the most expensive of the newest answers
+    # dollars and tokens of the most expensive of the newest answers
+    largest_trial: tuple[float, int] = (0.0, 0)
     largest_score: tuple[float, int] = (0.0, 0)  # of a judge
     horizon: Horizon | None = None  # for a run that may stop early
     price_unknown: bool = False  # some answer came without its price
@@ -83,12 +88,20 @@ class JournalState(msgspec.Struct, kw_only=True):
         decoder = msgspec.json.Decoder(Answer)
         nothing = bytes(len(self.offsets))
         for index, offset in enumerate(self.offsets):
-            missing = [used for used in scorers if not self.scored.get(used.info.scoring, nothing)[index]]
+            missing = [
+                used for used in scorers if not self.scored.get(used.info.scoring, nothing)[index]
+            ]
             if offset and missing:
                 answer = decoder.decode(next(folder.lines(start=offset - 1)))
-                scorings = [used.info.scoring for used in missing if (used.info.scoring, answer.trial) in self.torn]
+                scorings = [
+                    used.info.scoring
+                    for used in missing
+                    if (used.info.scoring, answer.trial) in self.torn
+                ]
                 present = {scoring: self.torn[scoring, answer.trial] for scoring in scorings}
-                yield PendingScore(answer=answer, sample=self.plan[index].sample, scorers=missing, present=present)
+                yield PendingScore(
+                    answer=answer, sample=self.plan[index].sample, scorers=missing, present=present
+                )
 
 
 class SavedReplies:
@@ -122,7 +135,11 @@ def read_journal(folder: RunFolder, plan: Plan) -> JournalState:
     offsets = array("q", bytes(8 * size))
     faults = bytearray(size)
     numbers = array("q", [-1]) * index.planned
-    faulty = {count.code for group, count in index.groups.items() if (group.cls, group.stage) == ("agent", "agent")}
+    faulty = {
+        count.code
+        for group, count in index.groups.items()
+        if (group.cls, group.stage) == ("agent", "agent")
+    }
     number = 0
     for sample in plan.samples:
         for repetition in range(plan.repetitions):
@@ -133,7 +150,9 @@ def read_journal(folder: RunFolder, plan: Plan) -> JournalState:
                     offsets[number] = index.answers[cell] + 1 if index.answered[cell] else 0
                     faults[number] = not index.answered[cell] and index.failed[cell] in faulty
                 number += 1
-    state = JournalState(plan=plan, offsets=offsets, agent_faults=faults, scored={}, horizon=index.horizon)
+    state = JournalState(
+        plan=plan, offsets=offsets, agent_faults=faults, scored={}, horizon=index.horizon
+    )
     for _, scoring in index.scores:
         complete = state.scored[scoring] = bytearray(size)
         for cell in filter(index.scored(scoring).__getitem__, range(index.planned)):
@@ -143,11 +162,17 @@ def read_journal(folder: RunFolder, plan: Plan) -> JournalState:
             if (number := numbers[cell]) >= 0:
                 state.torn[scoring, plan[number].id] = rows
     open_trials = {trial: pending.partial.resumable for trial, pending in index.open_trials.items()}
-    state.interrupted = {trial: [at for at, _ in replies] for trial, replies in open_trials.items() if replies}
+    state.interrupted = {
+        trial: [at for at, _ in replies] for trial, replies in open_trials.items() if replies
+    }
     tallies = [*index.tallies, index.unassigned]
-    state.dollars = fsum(dollars for tally in tallies for dollars in (*tally.dollars, *tally.judge_dollars))
+    state.dollars = fsum(
+        dollars for tally in tallies for dollars in (*tally.dollars, *tally.judge_dollars)
+    )
     state.tokens = sum((tally.tokens[0] or 0) + (tally.tokens[1] or 0) for tally in tallies)
-    newest = [_costs(next(folder.lines(start=place - 1))) for place in nlargest(_NEWEST, offsets) if place]
+    newest = [
+        _costs(next(folder.lines(start=place - 1))) for place in nlargest(_NEWEST, offsets) if place
+    ]
     for answer in newest:
         tokens = sum(tokens_of(reply.usage) for reply in answer.replies)
         state.largest_trial = larger(
@@ -155,7 +180,9 @@ def read_journal(folder: RunFolder, plan: Plan) -> JournalState:
         )
     for tally in tallies:
         tokens = tally.judge_tokens // max(1, tally.answered)
-        state.largest_score = larger(state.largest_score, max(tally.judge_dollars, default=0.0), tokens)
+        state.largest_score = larger(
+            state.largest_score, max(tally.judge_dollars, default=0.0), tokens
+        )
     state.price_unknown = any(tally.unpriced_replies for tally in tallies)
     state.tokens_unknown = any(tally.uncounted_replies for tally in tallies)
     return state
@@ -166,7 +193,8 @@ def pending_scores(
 ) -> tuple[Iterator[PendingScore], int]:
     """The answers of a run that some of these scorers have not scored, and their number.
 
-    `memory` serves these answers from now on. `again`: other scorers have counted the trials as settled.
+    `memory` serves these answers from now on. `again`: other scorers have counted the trials as
+    settled.
     """
     with trusted(folder):
         index = read_index(folder)
@@ -174,25 +202,35 @@ def pending_scores(
     scored = {used.info.scoring: index.scored(used.info.scoring) for used in scorers}
     partial = {scoring: index.partial_rows(scoring) for scoring in scored}
     cells = [
-        cell for cell in range(index.planned) if index.answered[cell] and not all(has[cell] for has in scored.values())
+        cell
+        for cell in range(index.planned)
+        if index.answered[cell] and not all(has[cell] for has in scored.values())
     ]
 
     def pending() -> Iterator[PendingScore]:
         samples = {sample.id: sample for sample in folder.samples()}
         cells.sort(key=index.answers.__getitem__)  # in the order they were given
         decode = msgspec.json.Decoder(Answer).decode
-        for cell, line in zip(cells, index.lines(index.answers[cell] for cell in cells), strict=True):
+        for cell, line in zip(
+            cells, index.lines(index.answers[cell] for cell in cells), strict=True
+        ):
             answer = decode(line)
             missing = [used for used in scorers if not scored[used.info.scoring][cell]]
             present = {scoring: rows[cell] for scoring, rows in partial.items() if cell in rows}
             yield PendingScore(
-                answer=answer, sample=samples[answer.sample], scorers=missing, present=present, again=again
+                answer=answer,
+                sample=samples[answer.sample],
+                scorers=missing,
+                present=present,
+                again=again,
             )
 
     return pending(), len(cells)
 
 
-def refuse_changes(folder: RunFolder, experiment: Experiment, plan: Plan, scorers: Sequence[ScorerInfo]) -> None:
+def refuse_changes(
+    folder: RunFolder, experiment: Experiment, plan: Plan, scorers: Sequence[ScorerInfo]
+) -> None:
     """Raises ResumeRefused if the answers on disk would be asked for differently now.
 
     More repetitions, conditions or samples, and any change under `execution`, are
@@ -201,9 +239,14 @@ def refuse_changes(folder: RunFolder, experiment: Experiment, plan: Plan, scorer
     info = folder.info
     path = str(folder.path)
     if info.rehearsed != experiment.rehearsed:
-        kind = "a rehearsal, in which scripts played the models" if info.rehearsed else "no rehearsal"
+        kind = (
+            "a rehearsal, in which scripts played the models" if info.rehearsed else "no rehearsal"
+        )
         raise ResumeRefused(path, [f"it is {kind}"], "Start a new run without --resume.")
-    changes = [*_changed_conditions(folder, experiment), *_changed_samples(folder, experiment, plan)]
+    changes = [
+        *_changed_conditions(folder, experiment),
+        *_changed_samples(folder, experiment, plan),
+    ]
     if changes:
         remedy = "Start a new run without --resume, or undo the change."
         raise ResumeRefused(path, list(dict.fromkeys(changes)), remedy)
@@ -239,13 +282,19 @@ def _changed_conditions(folder: RunFolder, experiment: Experiment) -> Iterator[s
             yield f"condition '{name}' changed" + _differences(before, now, keys, most=4)
         elif conditions[name].agent.digest != agent:
             keys = ("agent", f"conditions.{name}.agent")
-            yield f"the agent of condition '{name}' changed" + _differences(before, now, keys, most=4)
+            yield f"the agent of condition '{name}' changed" + _differences(
+                before, now, keys, most=4
+            )
 
 
 def _changed_samples(folder: RunFolder, experiment: Experiment, plan: Plan) -> Iterator[str]:
     """Flags may select fewer samples: `plan` is that of the whole experiment."""
     plugin = plugins.find("agents", experiment.agent.type, folder=experiment.folder)
-    elicit = {condition.elicit.column for condition in experiment.conditions if condition.elicit is not None}
+    elicit = {
+        condition.elicit.column
+        for condition in experiment.conditions
+        if condition.elicit is not None
+    }
     columns = {*getattr(plugin, "columns", ()), *filter(None, elicit)}
     redact = Redactor(experiment.secrets)
 
@@ -259,7 +308,10 @@ def _changed_samples(folder: RunFolder, experiment: Experiment, plan: Plan) -> I
     changed = [name for name, digest in before if today.get(name, digest) != digest]
     gone = [name for name, _ in before if name not in today]
     if changed:
-        yield f"the dataset changed in {_some(changed)}: what is asked, golden answer or materials differ"
+        yield (
+            f"the dataset changed in {_some(changed)}: what is asked, golden answer or materials "
+            f"differ"
+        )
     if gone:
         yield f"the dataset no longer has {_some(gone)}"
 
@@ -282,14 +334,26 @@ def _changed_scorers(before: Sequence[ScorerInfo], now: Sequence[ScorerInfo]) ->
             yield f"the scorer '{name}' changed: its type was {old[name].type}, is {new[name].type}"
         elif old[name].scoring != new[name].scoring:
             differences = _differences(old[name].options, new[name].options)
-            yield f"the scorer '{name}' changed{differences or ': its rubric or its rule is another'}"
+            yield (
+                f"the scorer '{name}' changed{differences or ': its rubric or its rule is another'}"
+            )
 
 
 def _differences(
-    before: Mapping[str, object], now: Mapping[str, object], under: tuple[str, ...] = ("",), *, most: int | None = None
+    before: Mapping[str, object],
+    now: Mapping[str, object],
+    under: tuple[str, ...] = ("",),
+    *,
+    most: int | None = None,
 ) -> str:
-    """`: max_turns was 3, is 4; …` of the keys that begin with one of `under`; "" if none differs."""
-    keys = [key for key in {**before, **now} if key.startswith(under) and before.get(key) != now.get(key)]
+    """`: max_turns was 3, is 4; …` of the keys that begin with one of `under`; "" if none
+    differs.
+    """
+    keys = [
+        key
+        for key in {**before, **now}
+        if key.startswith(under) and before.get(key) != now.get(key)
+    ]
     keys = sorted(keys)[:most] if most is not None else keys
     shown = "; ".join(f"{key} was {before.get(key)!r:.80}, is {now.get(key)!r:.80}" for key in keys)
     return f": {shown}" if shown else ""

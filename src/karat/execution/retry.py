@@ -42,15 +42,25 @@ class AttemptError(msgspec.Struct, frozen=True, kw_only=True):
     retry_after: float | None = None  # seconds requested by the other side
     usage: Usage | None = None
     dollars: float | None = None
-    passes: bool = True  # whether another question may succeed; False: probably every trial fails this way
+    # whether another question may succeed; False: probably every trial fails this way
+    passes: bool = True
 
     def fields(self) -> dict[str, Any]:
         """The common fields of the journal's rows for failed attempts and failed trials."""
-        return {"cls": self.cls, "kind": self.kind, "message": self.message, "retriable": self.retriable}
+        return {
+            "cls": self.cls,
+            "kind": self.kind,
+            "message": self.message,
+            "retriable": self.retriable,
+        }
 
     def having_spent(self, usage: Usage | None, dollars: float | None) -> AttemptError:
         """The same, with the attempt's cost if the fault does not include it."""
-        if self.usage is not None or self.dollars is not None or (usage is None and dollars is None):
+        if (
+            self.usage is not None
+            or self.dollars is not None
+            or (usage is None and dollars is None)
+        ):
             return self
         return msgspec.structs.replace(self, usage=usage, dollars=dollars)
 
@@ -88,7 +98,11 @@ def classify(
     Secrets are masked before a long message is cut, so no half of one is left.
     """
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
-        faults = [inner for inner in error.exceptions if isinstance(inner, (TrialFault, BaseExceptionGroup))]
+        faults = [
+            inner
+            for inner in error.exceptions
+            if isinstance(inner, (TrialFault, BaseExceptionGroup))
+        ]
         error = faults[0] if faults else error.exceptions[0]
     error = known_fault(error) or error
     if isinstance(error, TrialFault):
@@ -96,22 +110,36 @@ def classify(
     frames = traceback.extract_tb(error.__traceback__)
     # The line that raised it, so its author can find it: in the plug-in, not in a library.
     own = next((frame for frame in reversed(frames) if is_foreign(frame.filename)), None)
-    where = f" ({Path(own.filename).name}, line {own.lineno}, in {own.name})" if own is not None else ""
+    where = (
+        f" ({Path(own.filename).name}, line {own.lineno}, in {own.name})" if own is not None else ""
+    )
     message = redact(f"{described(error)}{where}")[:_LONGEST_MESSAGE]
     # The plug-in could not even be called: its parameters do not match.
-    at_the_call = isinstance(error, TypeError) and bool(frames) and frames[-1].filename.startswith(str(_KARAT))
+    at_the_call = (
+        isinstance(error, TypeError)
+        and bool(frames)
+        and frames[-1].filename.startswith(str(_KARAT))
+    )
     broken = isinstance(error, _BROKEN) or at_the_call
     if stage == "score":
         retriable = isinstance(error, OSError)
-        return AttemptError(cls="judge", kind="crash", message=message, retriable=retriable, passes=not broken)
+        return AttemptError(
+            cls="judge", kind="crash", message=message, retriable=retriable, passes=not broken
+        )
     if isinstance(error, (OSError, EOFError)):
         return AttemptError(cls="infrastructure", kind="os_error", message=message, retriable=True)
-    return AttemptError(cls="agent", kind="crash", message=message, retriable=not broken, passes=not broken)
+    return AttemptError(
+        cls="agent", kind="crash", message=message, retriable=not broken, passes=not broken
+    )
 
 
-def _declared(error: TrialFault, stage: Literal["agent", "score"], redact: Callable[[str], str]) -> AttemptError:
+def _declared(
+    error: TrialFault, stage: Literal["agent", "score"], redact: Callable[[str], str]
+) -> AttemptError:
     """A fault's own classification. Plug-ins raise their own subclasses: nothing is trusted."""
-    cls: LedgerClass = error.ledger_class if error.ledger_class in get_args(LedgerClass) else "agent"  # type: ignore[assignment]  # a ClassVar[str]: errors.py lies below records.py
+    cls: LedgerClass = (
+        error.ledger_class if error.ledger_class in get_args(LedgerClass) else "agent"
+    )  # type: ignore[assignment]  # a ClassVar[str]: errors.py lies below records.py
     if stage == "score" and cls in ("agent", "limit"):
         cls = "judge"
     kind = getattr(error, "kind", None)
@@ -122,7 +150,9 @@ def _declared(error: TrialFault, stage: Literal["agent", "score"], redact: Calla
     return AttemptError(
         cls=cls,
         kind=kind if isinstance(kind, str) and kind else "fault",
-        message=redact(message if isinstance(message, str) else described(error))[:_LONGEST_MESSAGE],
+        message=redact(message if isinstance(message, str) else described(error))[
+            :_LONGEST_MESSAGE
+        ],
         retriable=bool(getattr(error, "retriable", False)),
         retry_after=float(wait) if isinstance(wait, (int, float)) else None,
         usage=usage if isinstance(usage, Usage) and not absurd_usage(usage) else None,
@@ -133,10 +163,14 @@ def _declared(error: TrialFault, stage: Literal["agent", "score"], redact: Calla
 
 def is_foreign(filename: str) -> bool:
     """Whether the file is a plug-in's, rather than karat's or a library's."""
-    return "site-packages" not in filename and not filename.startswith((str(_KARAT), _STANDARD_LIBRARY, "<"))
+    return "site-packages" not in filename and not filename.startswith(
+        (str(_KARAT), _STANDARD_LIBRARY, "<")
+    )
 
 
-def timed_out(seconds: float, *, stage: Literal["agent", "score"], paid: AttemptError | None = None) -> AttemptError:
+def timed_out(
+    seconds: float, *, stage: Literal["agent", "score"], paid: AttemptError | None = None
+) -> AttemptError:
     """An attempt that timed out. `paid`: the cost it reported while it was cut off."""
     missing = "answer" if stage == "agent" else "score"
     return AttemptError(
@@ -150,17 +184,26 @@ def timed_out(seconds: float, *, stage: Literal["agent", "score"], paid: Attempt
 
 
 def bounded(policy: RetryPolicy, error: AttemptError) -> AttemptError:
-    """The same error, and no other attempt if `Retry-After` asks for a longer wait than 10 minutes or the policy's."""
+    """The same error, and no other attempt if `Retry-After` asks for a longer wait than 10 minutes
+    or the policy's.
+    """
     asked = error.retry_after
     longest = max(LONGEST_RETRY_AFTER, policy.max_backoff_seconds)
     if asked is None or 0 <= asked <= longest:
         return error
-    why = f"it asks to wait {asked:g} s, and karat waits at most {longest:g} s (execution.retry.max_backoff_seconds)"
+    why = (
+        f"it asks to wait {asked:g} s, and karat waits at most {longest:g} s "
+        f"(execution.retry.max_backoff_seconds)"
+    )
     message = f"{error.message}; {why}"
-    return msgspec.structs.replace(error, message=message, retriable=False, retry_after=None, passes=False)
+    return msgspec.structs.replace(
+        error, message=message, retriable=False, retry_after=None, passes=False
+    )
 
 
-def delay(policy: RetryPolicy, attempt: int, error: AttemptError, dice: random.Random) -> float | None:
+def delay(
+    policy: RetryPolicy, attempt: int, error: AttemptError, dice: random.Random
+) -> float | None:
     """Seconds until the next attempt; None if there is none.
 
     `attempt` counts from 1 and includes the first. Full jitter: uniform between 0 and
@@ -175,5 +218,7 @@ def delay(policy: RetryPolicy, attempt: int, error: AttemptError, dice: random.R
         return None
     # The exponent is bounded so a large attempt number cannot overflow.
     growth = policy.backoff_multiplier ** min(attempt - 1, 64)
-    wait = dice.uniform(0.0, min(policy.max_backoff_seconds, policy.initial_backoff_seconds * growth))
+    wait = dice.uniform(
+        0.0, min(policy.max_backoff_seconds, policy.initial_backoff_seconds * growth)
+    )
     return wait if asked is None else asked + wait

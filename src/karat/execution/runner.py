@@ -1,8 +1,8 @@
 """Concurrency: how many trials run at a time, in which order, and how a run ends early.
 
-The agents have `max_concurrent` slots. A trial holds one while its agent is asked, and releases it when the answer
-is with the journal. Answers waiting for the disk or a judge are bounded, so a slow judge slows the agents
-down instead of filling the memory.
+The agents have `max_concurrent` slots. A trial holds one while its agent is asked, and releases it
+when the answer is with the journal. Answers waiting for the disk or a judge are bounded, so a slow
+judge slows the agents down instead of filling the memory.
 """
 
 from __future__ import annotations
@@ -30,9 +30,16 @@ class Runner:
     """Runs trials: `await Runner(...).run()`; `drain` and `cancel` from outside."""
 
     def __init__(
-        self, work: Work, *, journal: Journal, limits: Limits, budget: Budget, status: RunStatus,
-        early: EarlyStop | None = None, elsewhere: MakeTrials | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        work: Work,
+        *,
+        journal: Journal,
+        limits: Limits,
+        budget: Budget,
+        status: RunStatus,
+        early: EarlyStop | None = None,
+        elsewhere: MakeTrials | None = None,
+    ) -> None:
         """`early`: ends the run when it is decided; None: every trial is asked.
 
         `elsewhere`: makes what runs the trials; None: this process does.
@@ -46,16 +53,23 @@ class Runner:
         self._late: Callable[[], Iterator[PendingScore]] | None = work.late
         self._early = early
         most_waiting = max(16, 2 * limits.max_concurrent)
-        self._queue = TrialQueue(work.trials, most_waiting=most_waiting, on_due=self._start_more, early=early)
+        self._queue = TrialQueue(
+            work.trials, most_waiting=most_waiting, on_due=self._start_more, early=early
+        )
         self._foreign_code = ForeignCode(status, redact=journal.redact)
         self._draining = asyncio.Event()
         failures = FailureLimit(limits, status, stop=partial(self.drain, "max_failures"))
         self._failures = failures
         self._asks_judges = any(not used.info.offline for used in work.scorers)
         run = RunContext(
-            journal=journal, limits=limits, budget=budget, foreign_code=self._foreign_code, status=status,
-            draining=self._draining, failures=failures,
-        )  # fmt: skip
+            journal=journal,
+            limits=limits,
+            budget=budget,
+            foreign_code=self._foreign_code,
+            status=status,
+            draining=self._draining,
+            failures=failures,
+        )
         self._run = run
         self._scoring = Scoring(run)
         self._trials: TrialRunner | TrialsElsewhere = TrialRunner(work, self._scoring, run)
@@ -63,7 +77,9 @@ class Runner:
         self._tasks: set[asyncio.Task[None]] = set()  # one per trial
         self._most = limits.max_concurrent  # trials at the agent, or sent to workers
         if elsewhere is not None:
-            self._remote = elsewhere(work, run, local=self._trials, scoring=self._scoring, fail=self._abort)
+            self._remote = elsewhere(
+                work, run, local=self._trials, scoring=self._scoring, fail=self._abort
+            )
             self._trials = self._remote
             self._most = self._remote.most
         status.begins(limits.max_concurrent if work.agents else 0)
@@ -74,7 +90,10 @@ class Runner:
         self._finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> EndReason:
-        """Runs until everything is answered and scored, or the run is stopped. Raises what the disk raised."""
+        """Runs until everything is answered and scored, or the run is stopped.
+
+        Raises what the disk raised.
+        """
         try:
             if self._remote is not None:
                 self._remote.start()
@@ -120,14 +139,25 @@ class Runner:
                         self.drain("budget")
                     return
                 self._status.in_flight += 1
-                self._start(self._trials.run(self._queue.take(), asked=self._asked, retry=self._queue.again))
+                self._start(
+                    self._trials.run(self._queue.take(), asked=self._asked, retry=self._queue.again)
+                )
             elif self._budget.bounded and len(self._tasks) >= self._limits.max_concurrent:
                 break  # each may cost something before the budget is updated
-            elif not asking and self._queue.exhausted and (pending := self._next_pending()) is not None:
+            elif (
+                not asking
+                and self._queue.exhausted
+                and (pending := self._next_pending()) is not None
+            ):
                 self._start(self._scoring.score(pending))
-            elif not self._tasks and self._queue.exhausted and self._late is not None and self._waiting is None:
-                # From now on scorers run that had to wait for every answer, within the budget: each may cost something
-                # before the budget is updated.
+            elif (
+                not self._tasks
+                and self._queue.exhausted
+                and self._late is not None
+                and self._waiting is None
+            ):
+                # From now on scorers run that had to wait for every answer, within the budget: each
+                # may cost something before the budget is updated.
                 late = self._late
                 self._late = None
                 self._most_tasks = self._limits.max_concurrent
@@ -152,7 +182,9 @@ class Runner:
             self._waiting = self._waiting or next(self._pending, None)
         except BaseException as error:  # noqa: BLE001 -- a journal that cannot be read stops the run in order
             self._abort(error)
-        if self._waiting is not None and any(not used.info.offline for used in self._waiting.scorers):
+        if self._waiting is not None and any(
+            not used.info.offline for used in self._waiting.scorers
+        ):
             judges = self._calls * (len(self._tasks) + 1) - 1
             if not self._budget.allows(agents=0, judges=judges, asks=False):
                 if not self._tasks:
@@ -171,7 +203,11 @@ class Runner:
         if decided := self._early.look():
             await self._run.write(*decided)
             for one in decided:
-                over = f"{one.questions} questions" if one.clusters is None else f"{one.clusters} clusters"
+                over = (
+                    f"{one.questions} questions"
+                    if one.clusters is None
+                    else f"{one.clusters} clusters"
+                )
                 self._status.notice(f"decided after {over}: {one.b} against {one.a}: {one.verdict}")
         if self._early.out:
             self._status.spares(self._early.out)
@@ -190,7 +226,8 @@ class Runner:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self._status.scoring = len(self._tasks) - self._status.in_flight
-        # A cancelled one: the run was stopped; its answer is with the journal, its scores are made on resume.
+        # A cancelled one: the run was stopped; its answer is with the journal, its scores are made
+        # on resume.
         if not task.cancelled() and (error := task.exception()) is not None:
             self._abort(error)
         self._start_more()
@@ -209,7 +246,12 @@ class TrialQueue:
     """Which trial is next: due retries precede new trials, and a waiting retry holds no slot."""
 
     def __init__(
-        self, trials: Iterator[Trial], *, most_waiting: int, on_due: Callable[[], None], early: EarlyStop | None = None
+        self,
+        trials: Iterator[Trial],
+        *,
+        most_waiting: int,
+        on_due: Callable[[], None],
+        early: EarlyStop | None = None,
     ) -> None:
         """`most_waiting`: with this many trials waiting for another attempt, no new one is started.
 
@@ -227,7 +269,11 @@ class TrialQueue:
     def exhausted(self) -> bool:
         """Whether no trial is left, and none waits for another attempt."""
         self._skip()
-        return self._next is None and not self._due and not any(self._wants(job.trial) for job in self._waiting)
+        return (
+            self._next is None
+            and not self._due
+            and not any(self._wants(job.trial) for job in self._waiting)
+        )
 
     def ready(self) -> bool:
         """Whether `take` has a job now."""

@@ -5,7 +5,15 @@ from __future__ import annotations
 import asyncio
 import inspect
 import random
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Mapping,
+    Sequence,
+)
 from contextlib import suppress
 from time import monotonic
 from typing import Any, Protocol
@@ -39,7 +47,8 @@ class ScorerInUse(msgspec.Struct, frozen=True, kw_only=True):
     waits: bool = False  # its `score` is async or blocking: it uses one of the judge's slots
     blocking: bool = False  # its sync `score` waits for something: it runs on a thread
     late: bool = False  # it compares answers: it is asked when all of them are in
-    streams: bool = False  # its `score` yields verdicts one by one, and each is journalled as it comes
+    # its `score` yields verdicts one by one, and each is journalled as it comes
+    streams: bool = False
 
 
 class PendingScore(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,13 +103,16 @@ class Scoring:
 
     def _masked(self, pending: PendingScore) -> PendingScore:
         """With the sample as in the run folder, so it holds no more secrets than the answer."""
-        if self._last is None or self._last[0] is not pending.sample:  # a sample's trials are consecutive
+        # a sample's trials are consecutive
+        if self._last is None or self._last[0] is not pending.sample:
             masked = self._run.journal.redact.struct(pending.sample)
             self._last = pending.sample, msgspec.structs.replace(masked, id=pending.sample.id)
         return msgspec.structs.replace(pending, sample=self._last[1])
 
     def score_at_once(self, pending: PendingScore) -> tuple[list[Score], dict[str, Unfinished]]:
-        """The scores of scorers that do not wait, not yet in the journal; by scoring, those without a score."""
+        """The scores of scorers that do not wait, not yet in the journal; by scoring, those without
+        a score.
+        """
         pending = self._masked(pending)
         scores: list[Score] = []
         unfinished: dict[str, Unfinished] = {}
@@ -130,8 +142,13 @@ class Scoring:
             return classify(error, stage="score", redact=self._run.journal.redact)
         return self._scores(used, pending, verdicts, monotonic() - clock)
 
-    async def score(self, pending: PendingScore, unfinished: Mapping[str, Unfinished] | None = None) -> None:
-        """Every scorer's rows in the journal, or why there are none. `unfinished`: the attempts of `score_at_once`."""
+    async def score(
+        self, pending: PendingScore, unfinished: Mapping[str, Unfinished] | None = None
+    ) -> None:
+        """Every scorer's rows in the journal, or why there are none.
+
+        `unfinished`: the attempts of `score_at_once`.
+        """
         pending = self._masked(pending)
         answer = pending.answer
         missed = False
@@ -142,14 +159,19 @@ class Scoring:
                 return  # the run is stopping: the next --resume asks the judge again
             missed = missed or not scored
         if not pending.again:
-            self._run.status.settled_trial(answer.trial, answer.condition, pending.sample, failed=missed)
+            self._run.status.settled_trial(
+                answer.trial, answer.condition, pending.sample, failed=missed
+            )
         if missed:
             self._run.failures.count()
 
     async def _score_until_done(
         self, used: ScorerInUse, pending: PendingScore, tried: Unfinished | None
     ) -> bool | None:
-        """Whether one scorer's rows are on disk, after all allowed attempts. None: the run is stopping."""
+        """Whether one scorer's rows are on disk, after all allowed attempts.
+
+        None: the run is stopping.
+        """
         present = set(pending.present.get(used.info.scoring, ()))
         scoring = used.info.scoring
         attempt = 1
@@ -164,16 +186,26 @@ class Scoring:
                 self._run.budget.add_failure("judge", error.dollars, error.usage)
             wait = delay(self._run.limits.retry, attempt, error, self._random)
             failed = Attempt(
-                trial=pending.answer.trial, n=attempt, stage="score", dollars=error.dollars, usage=error.usage,
+                trial=pending.answer.trial,
+                n=attempt,
+                stage="score",
+                dollars=error.dollars,
+                usage=error.usage,
                 **error.fields(),
-            )  # fmt: skip
+            )
             await self._run.write(failed)
             if wait is None:
                 answer = pending.answer
                 failure = Failure(
-                    trial=answer.trial, stage="score", sample=answer.sample, condition=answer.condition,
-                    repetition=answer.repetition, scorer=used.info.name, scoring=scoring, **error.fields(),
-                )  # fmt: skip
+                    trial=answer.trial,
+                    stage="score",
+                    sample=answer.sample,
+                    condition=answer.condition,
+                    repetition=answer.repetition,
+                    scorer=used.info.name,
+                    scoring=scoring,
+                    **error.fields(),
+                )
                 await self._run.write(failure)
                 self._run.failures.unscored(scoring, error)
                 return False
@@ -201,9 +233,13 @@ class Scoring:
         await self._run.write(*result)
         return None
 
-    async def _stream(self, used: ScorerInUse, pending: PendingScore, present: set[Row]) -> AttemptError | None:
+    async def _stream(
+        self, used: ScorerInUse, pending: PendingScore, present: set[Row]
+    ) -> AttemptError | None:
         """Each row is on disk before the next is requested: nothing is paid for twice."""
-        verdicts: AsyncGenerator[Verdict] = used.scorer.score(pending.sample, pending.answer, done=frozenset(present))
+        verdicts: AsyncGenerator[Verdict] = used.scorer.score(
+            pending.sample, pending.answer, done=frozenset(present)
+        )
 
         async def next_scores() -> list[Score]:
             clock = monotonic()
@@ -228,7 +264,9 @@ class Scoring:
         self, used: ScorerInUse, work: Callable[[], Coroutine[object, object, list[Score]]]
     ) -> list[Score] | AttemptError:
         async with self._slots:
-            return await self._run.foreign_code.call(work, self._run.limits.judge_timeout_seconds, "score")
+            return await self._run.foreign_code.call(
+                work, self._run.limits.judge_timeout_seconds, "score"
+            )
 
     async def _wait_for_scores(
         self, used: ScorerInUse, pending: PendingScore, result: Awaitable[Any] | None
@@ -259,19 +297,23 @@ class Scoring:
                 self._run.budget.add("judge", verdict.dollars, verdict.usage)
         return [
             Score(
-                trial=pending.answer.trial, scorer=info.name, scoring=info.scoring, offline=info.offline,
-                seconds=round(seconds, 6), **msgspec.structs.asdict(verdict) | {"rows": rows},
+                trial=pending.answer.trial,
+                scorer=info.name,
+                scoring=info.scoring,
+                offline=info.offline,
+                seconds=round(seconds, 6),
+                **msgspec.structs.asdict(verdict) | {"rows": rows},
             )
             for verdict in verdicts
-        ]  # fmt: skip
+        ]
 
 
 class ScorerMemory:
     """A run's memory for scorers: answers, and score rows by the key in their `detail`.
 
-    The rows are those on disk when the run was opened, not later ones: otherwise, of two equal answers, the one
-    judged first would determine which costs something. The journal itself is the cache, so nothing is
-    stored twice, and masked values stay masked.
+    The rows are those on disk when the run was opened, not later ones: otherwise, of two equal
+    answers, the one judged first would determine which costs something. The journal itself is the
+    cache, so nothing is stored twice, and masked values stay masked.
     """
 
     def __init__(self) -> None:
@@ -279,10 +321,14 @@ class ScorerMemory:
         self._stop = 0
         self.answers: RunIndex | None = None  # the data of `answer_of`
         self.workspaces = RebuiltWorkspaces()
-        self._places: dict[str, int] | None = None  # key, or key and trial → offset in the journal; None: not read yet
+        # key, or key and trial → offset in the journal; None: not read yet
+        self._places: dict[str, int] | None = None
 
     def open(self, folder: RunFolder) -> None:
-        """Serves the current content of `folder`. The journal is read at the first request for a score."""
+        """Serves the current content of `folder`.
+
+        The journal is read at the first request for a score.
+        """
         self._folder = folder
         self._stop = folder.journal_size
         self._places = None

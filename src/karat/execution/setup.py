@@ -40,13 +40,19 @@ def build_agents(experiment: Experiment, selected: Plan, toolbox: Toolbox) -> di
     """One agent per set of options: conditions with equal options share the agent."""
     folder = experiment.folder
     redact = Redactor(experiment.secrets)
-    setting = AgentSetting(folder=folder, toolbox=toolbox, redact=redact, env=experiment.env, prices=experiment.prices)
+    setting = AgentSetting(
+        folder=folder, toolbox=toolbox, redact=redact, env=experiment.env, prices=experiment.prices
+    )
     built: list[tuple[AgentSpec, TrialAgent]] = []
     agents: dict[str, TrialAgent] = {}
     for condition in selected.conditions:
         spec = condition.agent
-        # Not by digest: it omits options that do not change answers, and identifies functions only by name.
-        agent = next((agent for other, agent in built if other.type == spec.type and _same(other, spec)), None)
+        # Not by digest: it omits options that do not change answers, and identifies functions only
+        # by name.
+        agent = next(
+            (agent for other, agent in built if other.type == spec.type and _same(other, spec)),
+            None,
+        )
         if agent is None:
             plugin = plugins.find("agents", spec.type, folder=experiment.folder)
             agent = as_agent(plugins.build(plugin, spec.options, setting=setting))
@@ -64,10 +70,14 @@ def _same(spec: AgentSpec, other: AgentSpec) -> bool:
 
 
 def agent_notes(selected: Plan, agents: Agents) -> list[str]:
-    """Notes on the agents for all readers of the results: what does not reach them, and what should not."""
+    """Notes on the agents for all readers of the results: what does not reach them, and what should
+    not.
+    """
     notes: list[str] = []
     for agent in {id(agent): agent for agent in agents.values()}.values():
-        conditions = [condition for condition in selected.conditions if agents[condition.name] is agent]
+        conditions = [
+            condition for condition in selected.conditions if agents[condition.name] is agent
+        ]
         shown = str(getattr(agent, "shown", "the agent"))
         takes = getattr(agent, "takes", None)
         if takes is not None and "condition" not in takes:
@@ -80,7 +90,9 @@ def agent_notes(selected: Plan, agents: Agents) -> list[str]:
 
 
 def _bad_samples(
-    condition: Condition, samples: Sequence[Sample], check: Callable[[Condition, Sample], object] | None
+    condition: Condition,
+    samples: Sequence[Sample],
+    check: Callable[[Condition, Sample], object] | None,
 ) -> Iterator[str]:
     """One note if a condition cannot be asked for some samples: each of their trials will fail."""
     if check is None and (condition.elicit is None or condition.elicit.column is None):
@@ -100,19 +112,27 @@ def _bad_samples(
 
 
 def _unused(agent: str, takes: Collection[str], conditions: Sequence[Condition]) -> Iterator[str]:
-    """What conditions set and the agent does not support; first, the conditions that cannot differ as a result."""
+    """What conditions set and the agent does not support; first, the conditions that cannot differ
+    as a result.
+    """
     alike: dict[tuple[object, ...], list[Condition]] = {}
     for condition in conditions:
         key = tuple(value for name, value in _varied(condition).items() if name in takes)
         alike.setdefault(key, []).append(condition)
     for same in alike.values():
-        ignored = [name for name in _varied(same[0]) if name not in takes and any(_varied(one)[name] for one in same)]
-        differing = [name for name in ignored if len({_varied(condition)[name] for condition in same}) > 1]
+        ignored = [
+            name
+            for name in _varied(same[0])
+            if name not in takes and any(_varied(one)[name] for one in same)
+        ]
+        differing = [
+            name for name in ignored if len({_varied(condition)[name] for condition in same}) > 1
+        ]
         names = ", ".join(f"'{condition.name}'" for condition in same)
         if differing:
             yield (
-                f"conditions {names} cannot differ: they differ in {' and '.join(differing)} alone, "
-                f"and {agent} does not take {'that' if len(differing) == 1 else 'these'}"
+                f"conditions {names} cannot differ: they differ in {' and '.join(differing)} "
+                f"alone, and {agent} does not take {'that' if len(differing) == 1 else 'these'}"
             )
         elif ignored:
             yield f"{agent} does not take the {' or the '.join(ignored)} set by {names}"
@@ -125,18 +145,27 @@ def _varied(condition: Condition) -> dict[str, object]:
 
 def build_scorers(specs: Sequence[ScorerSpec], setting: ScorerSetting) -> tuple[ScorerInUse, ...]:
     """The scorers, each with the digest that identifies its scores. `setting`: what they share."""
-    return tuple(_scorer_in_use(spec, msgspec.structs.replace(setting, name=spec.name)) for spec in specs)
+    return tuple(
+        _scorer_in_use(spec, msgspec.structs.replace(setting, name=spec.name)) for spec in specs
+    )
 
 
-def experiment_scorers(experiment: Experiment, memory: ScorerMemory | None = None) -> tuple[ScorerInUse, ...]:
+def experiment_scorers(
+    experiment: Experiment, memory: ScorerMemory | None = None
+) -> tuple[ScorerInUse, ...]:
     """The scorers of an experiment."""
     memory = memory or ScorerMemory()
     names = [condition.name for condition in experiment.conditions]
     setting = ScorerSetting(
-        folder=experiment.folder, name="", recall=memory.recall, answer_of=memory.answer_of, env=experiment.env,
+        folder=experiment.folder,
+        name="",
+        recall=memory.recall,
+        answer_of=memory.answer_of,
+        env=experiment.env,
         workspace_of=memory.workspaces.of,
-        prices=experiment.prices, conditions=baseline_first(names, experiment.resolved),
-    )  # fmt: skip
+        prices=experiment.prices,
+        conditions=baseline_first(names, experiment.resolved),
+    )
     return build_scorers(experiment.scorers, setting)
 
 
@@ -147,11 +176,17 @@ def baseline_first(conditions: Sequence[str], settings: Mapping[str, Choice]) ->
 
 
 def refuse_unknown_gates(
-    experiment: Experiment, scorers: Sequence[ScorerInUse], thresholds: Sequence[Threshold] | None = None
+    experiment: Experiment,
+    scorers: Sequence[ScorerInUse],
+    thresholds: Sequence[Threshold] | None = None,
 ) -> None:
-    """Raises BadExperiment for thresholds, `gate:` unless given, on names that the run will not have."""
+    """Raises BadExperiment for thresholds, `gate:` unless given, on names that the run will not
+    have.
+    """
     if thresholds is None:
-        thresholds = thresholds_of({key: choice.value for key, choice in experiment.resolved.items()})
+        thresholds = thresholds_of(
+            {key: choice.value for key, choice in experiment.resolved.items()}
+        )
     metrics = metric_names([(used.info.name, used.info.metrics) for used in scorers])
     conditions = [condition.name for condition in experiment.conditions]
     faults = []
@@ -202,14 +237,18 @@ async def preflight(
 ) -> tuple[tuple[ServerInfo, ...], dict[str, AttemptError]]:
     """What every server offers, and the conditions lost to a broken one.
 
-    A server that fails is tried again as `retry` says, for at most `init_timeout_seconds`. One that refuses connections
-    may still be starting, so it is tried until that time is over.
+    A server that fails is tried again as `retry` says, for at most `init_timeout_seconds`. One that
+    refuses connections may still be starting, so it is tried until that time is over.
     """
     dice = random.Random()
 
     def again(server: McpServer, fault: ServerFault, attempt: int) -> float | None:
         error = AttemptError(
-            cls="infrastructure", kind=fault.kind, message="", retriable=fault.retriable, retry_after=fault.retry_after
+            cls="infrastructure",
+            kind=fault.kind,
+            message="",
+            retriable=fault.retriable,
+            retry_after=fault.retry_after,
         )
         if fault.kind == "mcp_unreachable" and retry.max_attempts > 1:
             limit = f"{server.init_timeout_seconds:g} s (init_timeout_seconds)"
@@ -219,7 +258,11 @@ async def preflight(
 
     infos = []
     broken = dict[str, AttemptError]()
-    digests = {server.name: server.digest for condition in selected.conditions for server in condition.mcp_servers}
+    digests = {
+        server.name: server.digest
+        for condition in selected.conditions
+        for server in condition.mcp_servers
+    }
     for name, outcome in (await toolbox.preflight(again)).items():
         if isinstance(outcome, ToolList):
             tools = tuple(tool.name for tool in outcome.tools)
@@ -240,16 +283,20 @@ async def preflight(
             for condition in selected.conditions
             if any(server.name == name for server in condition.mcp_servers)
         ]
-        error = AttemptError(cls="infrastructure", kind=outcome.kind, message=outcome.message, retriable=True)
+        error = AttemptError(
+            cls="infrastructure", kind=outcome.kind, message=outcome.message, retriable=True
+        )
         broken |= dict.fromkeys(names, error)
-        status.notice(f"these conditions are not run: {', '.join(names)}. {outcome.message}")  # last: it may have lines
+        # last: it may have lines
+        status.notice(f"these conditions are not run: {', '.join(names)}. {outcome.message}")
     return tuple(infos), broken
 
 
 def _scorer_in_use(spec: ScorerSpec, setting: ScorerSetting) -> ScorerInUse:
     plugin = plugins.find("scorers", spec.type, folder=setting.folder)
     scorer = plugins.build(plugin, spec.options, setting=setting)
-    # A scorer's fingerprint covers files that its options refer to (a rubric), and its own revisions.
+    # A scorer's fingerprint covers files that its options refer to (a rubric), and its own
+    # revisions.
     parts = [spec.type, spec.name, spec.options, str(getattr(scorer, "fingerprint", ""))]
     digest = blake2b(msgspec.json.encode(parts, order="sorted"), digest_size=8).hexdigest()
     metrics = announced(scorer, spec.type)
@@ -272,7 +319,9 @@ def _scorer_in_use(spec: ScorerSpec, setting: ScorerSetting) -> ScorerInUse:
         info=info,
         scorer=scorer,
         metrics=metrics,
-        flag=info.metrics[0].name if not metrics or [metric.bounds for metric in metrics] == [(0, 1)] else None,
+        flag=info.metrics[0].name
+        if not metrics or [metric.bounds for metric in metrics] == [(0, 1)]
+        else None,
         waits=waits or blocking or streams,
         blocking=blocking,
         late=info.compared_with is not None,

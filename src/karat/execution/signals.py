@@ -1,4 +1,5 @@
-"""Ctrl-C and other signals that end a process; and code that blocks the event loop, so that neither works.
+"""Ctrl-C and other signals that end a process; and code that blocks the event loop, so that neither
+works.
 
 A separate thread reads the signals, because an agent that never yields (`time.sleep` in an
 `async def`) blocks everything in the loop: timeouts, other trials, signal handlers.
@@ -33,25 +34,28 @@ BLOCKED_SECONDS = 5.0
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _BEAT_SECONDS = 0.5
-_PATIENCE_SECONDS = 2.0  # the delay from a second signal that the loop ignores to the end of the process
+# the delay from a second signal that the loop ignores to the end of the process
+_PATIENCE_SECONDS = 2.0
 _FLUSH_SECONDS = 10.0  # for the journal's thread to finish writing
 _STOPPED = 130  # exit code
 
 _REMEDY = (
-    "nothing else can run meanwhile, no timeout and no other trial; write `def` instead of `async def`, or "
-    "`await asyncio.to_thread(...)` around the call that blocks; Ctrl-C twice ends the run"
+    "nothing else can run meanwhile, no timeout and no other trial; write `def` instead of `async "
+    "def`, or `await asyncio.to_thread(...)` around the call that blocks; Ctrl-C twice ends the "
+    "run"
 )
 
 
 class SignalHandler:
-    """First signal: trials in flight finish. Second: stop at once, whatever the event loop is doing.
+    """First signal: trials in flight finish. Second: stop at once, whatever the event loop is
+    doing.
 
-    SIGINT, SIGTERM, and SIGHUP unless it is ignored (`nohup`): a closed terminal must not
-    leave agents and servers behind. Before the run starts, the task that
-    prepares it is cancelled, so the servers it has started are closed. Once the end of the run is
-    in the journal, its outcome is final: a second signal only interrupts the closing of agents and servers. A second
-    signal that the event loop does not react to ends the process; everything given to the journal is on disk by then.
-    If not even the thread can react, another process ends this one (`last_resort`).
+    SIGINT, SIGTERM, and SIGHUP unless it is ignored (`nohup`): a closed terminal must not leave
+    agents and servers behind. Before the run starts, the task that prepares it is cancelled, so the
+    servers it has started are closed. Once the end of the run is in the journal, its outcome is
+    final: a second signal only interrupts the closing of agents and servers. A second signal that
+    the event loop does not react to ends the process; everything given to the journal is on disk by
+    then. If not even the thread can react, another process ends this one (`last_resort`).
     """
 
     def __init__(self, status: RunStatus, *, handle: bool) -> None:
@@ -76,13 +80,19 @@ class SignalHandler:
             _HANDLING.append(self)
             self._wakes = signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
             handlers = {number: signal.getsignal(number) for number in _ENDING}
-            self._handled = {number: before for number, before in handlers.items() if before is not signal.SIG_IGN}
+            self._handled = {
+                number: before
+                for number, before in handlers.items()
+                if before is not signal.SIG_IGN
+            }
         self._beat()
         self._thread = threading.Thread(target=self._look_on, name="karat-stop", daemon=True)
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> bool:
         self._over.set()
         self._timer.cancel()
         for number, before in self._handled.items():
@@ -109,7 +119,8 @@ class SignalHandler:
         """In a process that an agent forked: its signals end it, and do not reach this run."""
         signal.set_wakeup_fd(-1)
         for number in self._handled:
-            signal.signal(number, signal.SIG_DFL)  # Python's own for SIGINT would unwind karat's frames in the child
+            # Python's own for SIGINT would unwind karat's frames in the child
+            signal.signal(number, signal.SIG_DFL)
         self._last_resort.leave_to_child()
         os.close(self._reading)
         os.close(self._writing)
@@ -127,7 +138,10 @@ class SignalHandler:
             return  # too late: the task may be doing something else by now
         self._noted += 1
         if self.ended and self._noted == 1:
-            self._status.notice("the run has ended and is closing its agents and servers; Ctrl-C again stops at once")
+            self._status.notice(
+                "the run has ended and is closing its agents and servers; Ctrl-C again stops "
+                "at once"
+            )
         elif self.runner is None:
             self._cancelled += 1
             if self._task is not None:
@@ -150,7 +164,9 @@ class SignalHandler:
             if self._received:
                 self._last_resort.beat(self._received)
             silent = monotonic() - self._alive_at
-            unheard = self._received > self._noted and monotonic() - self._received_at > _PATIENCE_SECONDS
+            unheard = (
+                self._received > self._noted and monotonic() - self._received_at > _PATIENCE_SECONDS
+            )
             if self._over.is_set():
                 return
             if unheard and self._received > 1:
@@ -158,7 +174,10 @@ class SignalHandler:
             elif silent > BLOCKED_SECONDS or (unheard and silent > _PATIENCE_SECONDS):
                 self._name_it(silent)
             if unheard:
-                self._status.notice("the event loop is blocked and cannot finish anything; Ctrl-C again ends the run")
+                self._status.notice(
+                    "the event loop is blocked and cannot finish anything; Ctrl-C again ends "
+                    "the run"
+                )
 
     def _name_it(self, seconds: float) -> None:
         """What blocks the event loop, and what to do; each place in foreign code once."""
@@ -167,12 +186,15 @@ class SignalHandler:
         if place and place not in self._named:
             self._named.add(place)
             self._status.notice(
-                f"{who} has held the event loop for {formats.duration(round(seconds))} ({place}): {_REMEDY}"
+                f"{who} has held the event loop for {formats.duration(round(seconds))} "
+                f"({place}): {_REMEDY}"
             )
 
     def _end_now(self) -> None:
         again = "" if self.journal is None else f"; go on with --resume {self.journal.path.parent}"
-        self._status.notice(f"stopped while the event loop was blocked; what was answered is in the journal{again}")
+        self._status.notice(
+            f"stopped while the event loop was blocked; what was answered is in the journal{again}"
+        )
         if self.journal is not None:
             end = End(at=now(), reason="interrupted", seconds=round(self._status.seconds, 3))
             self.journal.write_out(end, seconds=_FLUSH_SECONDS)
@@ -201,14 +223,22 @@ def _held_by(frame: FrameType | None) -> tuple[str, str]:
         if caller.f_code is asyncio.BaseEventLoop.run_forever.__code__:
             break  # outer frames started the loop, and do not block it
         if not place and is_foreign(caller.f_code.co_filename):
-            place = f"{Path(caller.f_code.co_filename).name}, line {line}, in {caller.f_code.co_name}"
+            place = (
+                f"{Path(caller.f_code.co_filename).name}, line {line}, in {caller.f_code.co_name}"
+            )
         attempt, pending = caller.f_locals.get("attempt"), caller.f_locals.get("pending")
         if isinstance(attempt, Attempt) and not isinstance(pending, PendingScore):
             trial = attempt.job.trial
-            where = f"sample '{trial.sample.id}', condition '{trial.condition.name}', repetition {trial.repetition}"
+            where = (
+                f"sample '{trial.sample.id}', condition '{trial.condition.name}', repetition "
+                f"{trial.repetition}"
+            )
             return place, f"the agent of the trial {where}"
         if isinstance(pending, PendingScore):
             answer = pending.answer
-            where = f"sample '{answer.sample}', condition '{answer.condition}', repetition {answer.repetition}"
+            where = (
+                f"sample '{answer.sample}', condition '{answer.condition}', repetition "
+                f"{answer.repetition}"
+            )
             return place, f"a scorer of the trial {where}"
     return place, who

@@ -113,9 +113,13 @@ async def run_experiment(
         experiment = part.experiment
         executor = executor_of(experiment)
         limit_rates(_shared_rates(experiment.limits, part.selected.shard))
-        part.selected = part.selected.with_conditions(stack.enter_context(snapshots(part.selected.conditions)))
+        part.selected = part.selected.with_conditions(
+            stack.enter_context(snapshots(part.selected.conditions))
+        )
         keep, ignore = experiment.execution.keep_workspaces, experiment.execution.workspace_ignore
-        workspaces = trial_workspaces(part.selected.conditions, redact=part.redact, keep=keep, ignore=ignore)
+        workspaces = trial_workspaces(
+            part.selected.conditions, redact=part.redact, keep=keep, ignore=ignore
+        )
         stop = stack.enter_context(SignalHandler(status, handle=handle_signals))
         stack.callback(part.memory.close)
         await stack.enter_async_context(opened_scorers(part.scorers, status.notice))
@@ -129,29 +133,42 @@ async def run_experiment(
         for note in agent_notes(part.selected, agents):
             status.notice(note)
         status.limiters = limiters()
-        servers, broken = await preflight(toolbox, part.selected, status, retry=experiment.execution.retry)
+        servers, broken = await preflight(
+            toolbox, part.selected, status, retry=experiment.execution.retry
+        )
         if (may_stop := stops_when(part.horizon)) is not None:
             status.notice(may_stop)
         limits = Limits.of(experiment.execution, len(part.selected))
-        elsewhere = await part.trials_elsewhere(executor, here / results, servers, limits, stack, status)
+        elsewhere = await part.trials_elsewhere(
+            executor, here / results, servers, limits, stack, status
+        )
         if resume is None:
             await part.create(here / results, agents, servers, stack)
         else:
             await part.resume(agents, servers, status)
         if workspaces is not None:
             overlays = any(getattr(agent, "enters_workspace", False) for agent in agents.values())
-            stack.enter_context(workspaces.opened(part.folder.path, overlays=overlays, notice=status.notice))
+            stack.enter_context(
+                workspaces.opened(part.folder.path, overlays=overlays, notice=status.notice)
+            )
         _show_plan(part, past, agents, status)
         work = part.work(past, agents, broken, workspaces, retry_failed=retry_failed)
         budget = _budget(experiment, past, part.selected.shard)
         runner = Runner(
-            work, journal=part.journal, limits=limits, budget=budget, status=status, early=part.early_stop(),
+            work,
+            journal=part.journal,
+            limits=limits,
+            budget=budget,
+            status=status,
+            early=part.early_stop(),
             elsewhere=elsewhere,
-        )  # fmt: skip
+        )
         reason = await _run_to_end(runner, part.journal, stop, status)
         _notice_changes(agents, status)
         if budget.unknown is not None:
-            status.notice(f"the budget stopped the run: {budget.unknown}, so the rest of it is not known")
+            status.notice(
+                f"the budget stopped the run: {budget.unknown}, so the rest of it is not known"
+            )
     path = resume or results / part.folder.path.name  # as given: the working directory is unchanged
     return Outcome(run=RunFolder(path, part.folder.info), reason=reason, failed=status.failed)
 
@@ -161,12 +178,16 @@ _NAMED = 8  # keys
 
 def _notice_changes(agents: Agents, status: RunStatus) -> None:
     """What of the agents changed during the run."""
-    for words in dict.fromkeys(words for agent in agents.values() for words in getattr(agent, "changes", ())):
+    for words in dict.fromkeys(
+        words for agent in agents.values() for words in getattr(agent, "changes", ())
+    ):
         status.notice(f"{words}; its answers are not alike")
     unread = sorted({name for agent in agents.values() for name in getattr(agent, "unread", ())})
     if unread:
         more = f" and {len(unread) - _NAMED} more" if len(unread) > _NAMED else ""
-        status.notice(f"the agent's replies have keys that are not kept: {', '.join(unread[:_NAMED])}{more}")
+        status.notice(
+            f"the agent's replies have keys that are not kept: {', '.join(unread[:_NAMED])}{more}"
+        )
 
 
 async def rescore(
@@ -190,10 +211,14 @@ async def rescore(
         settings = folder.info.experiment
         limit_rates(_by_model(settings, "limits", Rate))
         setting = ScorerSetting(
-            folder=base, name="", recall=memory.recall, answer_of=memory.answer_of,
-            workspace_of=memory.workspaces.of, prices=_by_model(settings, "prices", Price),
+            folder=base,
+            name="",
+            recall=memory.recall,
+            answer_of=memory.answer_of,
+            workspace_of=memory.workspaces.of,
+            prices=_by_model(settings, "prices", Price),
             conditions=baseline_first(plan_of(folder).conditions, settings),
-        )  # fmt: skip
+        )
         scorers = build_scorers(specs, setting)
         stop = stack.enter_context(SignalHandler(status, handle=handle_signals))
         stack.callback(memory.close)
@@ -208,7 +233,13 @@ async def rescore(
         status.scores_with((used.info for used in scorers), folder.info.kind)
         await journal.append(resumed("score", scorers=tuple(used.info for used in scorers)))
         work = Work(trials=iter(()), pending=pending, agents={}, broken={}, scorers=scorers)
-        runner = Runner(work, journal=journal, limits=limits, budget=Budget(usd=None, tokens=None), status=status)
+        runner = Runner(
+            work,
+            journal=journal,
+            limits=limits,
+            budget=Budget(usd=None, tokens=None),
+            status=status,
+        )
         reason = await _run_to_end(runner, journal, stop, status, command="score")
     return Outcome(run=given, reason=reason, failed=status.failed)
 
@@ -229,9 +260,13 @@ class _Part:
         experiment, self.dataset = experiment.with_dataset(commit)
         self.experiment = experiment
         self.selected = plan(
-            experiment, self.dataset, limit=selection.limit,
-            only_samples=selection.samples, only_conditions=selection.conditions, shard=_shard_of(selection, run),
-        )  # fmt: skip
+            experiment,
+            self.dataset,
+            limit=selection.limit,
+            only_samples=selection.samples,
+            only_conditions=selection.conditions,
+            shard=_shard_of(selection, run),
+        )
         self.whole = plan(experiment, self.dataset)
         self.redact = Redactor(experiment.secrets)
         self.memory = ScorerMemory()
@@ -240,12 +275,19 @@ class _Part:
         self.horizon = horizon_of(experiment, self.selected, self.scorers)
 
     def toolbox(self) -> Toolbox:
-        servers = {server.name: server for condition in self.selected.conditions for server in condition.mcp_servers}
+        servers = {
+            server.name: server
+            for condition in self.selected.conditions
+            for server in condition.mcp_servers
+        }
         experiment = self.experiment
         return Toolbox(
-            tuple(servers.values()), redact=self.redact, folder=experiment.folder, cassettes=experiment.cassettes,
+            tuple(servers.values()),
+            redact=self.redact,
+            folder=experiment.folder,
+            cassettes=experiment.cassettes,
             on_news=self._journal_event,
-        )  # fmt: skip
+        )
 
     def _journal_event(self, event: ServerEvent) -> object:
         return self.journal.append(event)  # the journal is opened after the servers
@@ -259,7 +301,10 @@ class _Part:
         stack: AsyncExitStack,
         status: RunStatus,
     ) -> MakeTrials | None:
-        """What makes the trials of this run elsewhere; None: this process runs them. Raises OperatorError."""
+        """What makes the trials of this run elsewhere; None: this process runs them.
+
+        Raises OperatorError.
+        """
         if executor is None:
             return None
         run = Distributed(
@@ -287,27 +332,44 @@ class _Part:
         for agent in {id(agent): agent for agent in agents.values()}.values():
             if (source_notes := getattr(agent, "source_notes", None)) is not None:
                 names = [name for name, other in agents.items() if other is agent]
-                source |= source_notes(self.selected.samples, conditions=names, repetitions=self.selected.repetitions)
+                source |= source_notes(
+                    self.selected.samples, conditions=names, repetitions=self.selected.repetitions
+                )
         if notes := "; ".join([*self.dataset.warnings, *agent_notes(self.selected, agents)]):
             source["notes"] = notes
         info = run_info(
-            self.experiment, self.dataset, self.selected, self.scorers, servers=servers,
-            source=source, kept=tuple(copy for copy, _ in copies),
-        )  # fmt: skip
+            self.experiment,
+            self.dataset,
+            self.selected,
+            self.scorers,
+            servers=servers,
+            source=source,
+            kept=tuple(copy for copy, _ in copies),
+        )
         info = msgspec.structs.replace(
             info,
-            reports_tool_calls=all(getattr(agent, "reports_tool_calls", False) for agent in agents.values()),
-            measures_calls=all(getattr(agent, "measures_calls", False) for agent in agents.values()),
+            reports_tool_calls=all(
+                getattr(agent, "reports_tool_calls", False) for agent in agents.values()
+            ),
+            measures_calls=all(
+                getattr(agent, "measures_calls", False) for agent in agents.values()
+            ),
             sparse=any(getattr(agent, "never_made", None) is not None for agent in agents.values()),
             versions=info.versions | _versions(agents),
         )
         self.folder = create_run(
-            results, info, experiment=self.experiment.masked_text, samples=_in_file_order(self.selected.samples),
+            results,
+            info,
+            experiment=self.experiment.masked_text,
+            samples=_in_file_order(self.selected.samples),
             redact=self.redact,
-            kept={copy.file: data for copy, data in copies}, shared=self.experiment.execution.shared,
-        )  # fmt: skip
+            kept={copy.file: data for copy, data in copies},
+            shared=self.experiment.execution.shared,
+        )
         self.memory.workspaces.run = self.folder.path
-        self.journal = await stack.enter_async_context(Journal(self.folder.path, redact=self.redact))
+        self.journal = await stack.enter_async_context(
+            Journal(self.folder.path, redact=self.redact)
+        )
         await self._begin()
 
     async def _begin(self) -> None:
@@ -320,23 +382,31 @@ class _Part:
         """The rule that ends the run when it is decided; None if every question is asked."""
         if self.horizon is None:
             return None
-        return EarlyStop(self.folder, self.horizon, max_concurrent=self.experiment.execution.max_concurrent)
+        return EarlyStop(
+            self.folder, self.horizon, max_concurrent=self.experiment.execution.max_concurrent
+        )
 
     async def reopen(self, stack: AsyncExitStack) -> JournalState:
         """The state of a run's journal. Raises ResumeRefused if the experiment does not fit it."""
-        refuse_changes(self.folder, self.experiment, self.whole, [used.info for used in self.scorers])
-        self.journal = await stack.enter_async_context(Journal(self.folder.path, redact=self.redact))
+        refuse_changes(
+            self.folder, self.experiment, self.whole, [used.info for used in self.scorers]
+        )
+        self.journal = await stack.enter_async_context(
+            Journal(self.folder.path, redact=self.redact)
+        )
         self.memory.open(self.folder)
         past = read_journal(self.folder, self.whole)
         if not self.journal.empty:
             refuse_another_horizon(self.folder, past.horizon, self.horizon)
         return past
 
-    async def resume(self, agents: Agents, servers: Sequence[ServerInfo], status: RunStatus) -> None:
+    async def resume(
+        self, agents: Agents, servers: Sequence[ServerInfo], status: RunStatus
+    ) -> None:
         """Records in the run folder that the run continues, and with what.
 
-        Raises ResumeRefused if recorded answers come from another file than before, or an agent's program has
-        another version now.
+        Raises ResumeRefused if recorded answers come from another file than before, or an agent's
+        program has another version now.
         """
         before = self.folder.info.source
         source = _source(agents)
@@ -352,7 +422,9 @@ class _Part:
             if name in versions and not set(now.split(", ")) <= set(versions[name].split(", "))
         ]
         if changes:
-            remedy = "Install the version that the run began with, or start a new run without --resume."
+            remedy = (
+                "Install the version that the run began with, or start a new run without --resume."
+            )
             raise ResumeRefused(self.folder.path, changes, remedy)
         if self.journal.empty:
             status.notice("the journal is empty or missing: everything is asked")
@@ -364,23 +436,35 @@ class _Part:
         for _, text in changed:
             status.notice(f"{text}; answers of both parts are not alike")
         names = {server.name for server in known}
-        others = (*(server for server, _ in changed), *(server for server in servers if server.name not in names))
+        others = (
+            *(server for server, _ in changed),
+            *(server for server in servers if server.name not in names),
+        )
         scorers = new_scorers(self.folder, [used.info for used in self.scorers])
         await self.journal.append(
-            resumed("run", self.selected, samples=samples, kept=kept, servers=others, scorers=scorers)
+            resumed(
+                "run", self.selected, samples=samples, kept=kept, servers=others, scorers=scorers
+            )
         )
 
     def work(
-        self, past: JournalState, agents: Agents, broken: Mapping[str, AttemptError],
-        workspaces: TrialWorkspaces | None, *, retry_failed: bool,
-    ) -> Work:  # fmt: skip
+        self,
+        past: JournalState,
+        agents: Agents,
+        broken: Mapping[str, AttemptError],
+        workspaces: TrialWorkspaces | None,
+        *,
+        retry_failed: bool,
+    ) -> Work:
         """What the run still lacks."""
         scorers = [used for used in self.scorers if not used.late]
         late = [used for used in self.scorers if used.late]
         return Work(
             trials=_made(past.to_ask(self.selected, retry_failed=retry_failed), agents),
             pending=past.pending(self.folder, scorers),
-            late=lambda: pending_scores(self.folder, late, self.memory, again=True)[0] if late else iter(()),
+            late=lambda: (
+                pending_scores(self.folder, late, self.memory, again=True)[0] if late else iter(())
+            ),
             agents=agents,
             broken=broken,
             scorers=scorers,
@@ -390,16 +474,23 @@ class _Part:
         )
 
     def _widen_samples(self) -> int:
-        """Completes samples.jsonl: every sample that a part of the run planned, in the dataset's order; how many."""
+        """Completes samples.jsonl: every sample that a part of the run planned, in the dataset's
+        order; how many.
+        """
         present = {sample.id for sample in self.folder.samples()}
         wanted = present | {sample.id for sample in self.selected.samples}
         if wanted != present:
-            samples = (sample for sample in _in_file_order(self.whole.samples) if sample.id in wanted)
+            samples = (
+                sample for sample in _in_file_order(self.whole.samples) if sample.id in wanted
+            )
             self.folder.write_samples(samples, redact=self.redact)
         return len(wanted)
 
     def _widen_kept(self) -> tuple[KeptFile, ...]:
-        """Files that the run does not keep yet, or that have changed. Their code stays as at the start of the run."""
+        """Files that the run does not keep yet, or that have changed.
+
+        Their code stays as at the start of the run.
+        """
         present = {copy.name: copy for copy in self.folder.kept()}
         new = []
         for copy, data in kinds.of(self.dataset.kind).keep(self.dataset, redact=self.redact):
@@ -419,7 +510,9 @@ def _shard_of(selection: Selection, run: RunFolder | None) -> Shard | None:
     before = Shard.parse(run.info.shard) if run.info.shard is not None else None
     if selection.shard not in (None, before):
         actual = f"shard {before}" if before is not None else "no shard, but the whole experiment"
-        raise ResumeRefused(run.path, [f"it is {actual}"], "Leave out --shard: the run knows which it is.")
+        raise ResumeRefused(
+            run.path, [f"it is {actual}"], "Leave out --shard: the run knows which it is."
+        )
     return before
 
 
@@ -428,17 +521,25 @@ def _shared_rates(rates: Mapping[str, Rate], shard: Shard | None) -> Mapping[str
     if shard is None:
         return rates
     plain = {name: msgspec.structs.asdict(rate) for name, rate in rates.items()}
-    return {name: Rate(**{key: most and most / shard.of for key, most in rate.items()}) for name, rate in plain.items()}
+    return {
+        name: Rate(**{key: most and most / shard.of for key, most in rate.items()})
+        for name, rate in plain.items()
+    }
 
 
 def _in_file_order(samples: Sequence[Sample]) -> Sequence[Sample]:
-    """A run that may stop early uses another order. Others are not sorted: that would decode every sample at once."""
+    """A run that may stop early uses another order.
+
+    Others are not sorted: that would decode every sample at once.
+    """
     ordered = all(before.position <= after.position for before, after in pairwise(samples))
     return samples if ordered else sorted(samples, key=lambda sample: sample.position)
 
 
 def _source(agents: Agents) -> dict[str, str]:
-    return {key: text for agent in agents.values() for key, text in getattr(agent, "source", {}).items()}
+    return {
+        key: text for agent in agents.values() for key, text in getattr(agent, "source", {}).items()
+    }
 
 
 def _versions(agents: Agents) -> dict[str, str]:
@@ -451,13 +552,20 @@ def _versions(agents: Agents) -> dict[str, str]:
 
 
 async def _run_to_end(
-    runner: Runner, journal: Journal, stop: SignalHandler, status: RunStatus, *, command: Command = "run"
+    runner: Runner,
+    journal: Journal,
+    stop: SignalHandler,
+    status: RunStatus,
+    *,
+    command: Command = "run",
 ) -> EndReason:
     stop.runner = runner
     stop.journal = journal
     reason = await runner.run()
     stop.journal = None
-    await journal.append(End(at=now(), reason=reason, seconds=round(status.seconds, 3), command=command))
+    await journal.append(
+        End(at=now(), reason=reason, seconds=round(status.seconds, 3), command=command)
+    )
     stop.runner = None
     stop.ended = True  # not before: a late signal must not discard the outcome
     return reason
@@ -473,10 +581,14 @@ def _budget(experiment: Experiment, past: JournalState, shard: Shard | None) -> 
     elif budget.tokens is not None and past.tokens_unknown:
         unknown = "an earlier answer has no known tokens"
     return Budget(
-        usd=budget.usd and budget.usd / of, tokens=budget.tokens and budget.tokens // of,
-        dollars_before=past.dollars, tokens_before=past.tokens, unknown=unknown,
-        largest_trial=past.largest_trial, largest_score=past.largest_score,
-    )  # fmt: skip
+        usd=budget.usd and budget.usd / of,
+        tokens=budget.tokens and budget.tokens // of,
+        dollars_before=past.dollars,
+        tokens_before=past.tokens,
+        unknown=unknown,
+        largest_trial=past.largest_trial,
+        largest_score=past.largest_score,
+    )
 
 
 def _made(trials: Iterable[Trial], agents: Agents) -> Iterator[Trial]:
@@ -501,7 +613,9 @@ def _show_plan(part: _Part, past: JournalState, agents: Agents, status: RunStatu
 
 
 def _back_to(folder: Path, status: RunStatus) -> None:
-    """The working directory belongs to the whole process, and an agent written in Python may have changed it."""
+    """The working directory belongs to the whole process, and an agent written in Python may have
+    changed it.
+    """
     try:
         if Path.cwd() == folder:
             return
@@ -511,7 +625,9 @@ def _back_to(folder: Path, status: RunStatus) -> None:
     status.notice(f"the agent changed the working directory; it is {folder} again")
 
 
-def _by_model(resolved: Mapping[str, Choice], wanted: str, type_: type[_PerModel]) -> dict[str, _PerModel]:
+def _by_model(
+    resolved: Mapping[str, Choice], wanted: str, type_: type[_PerModel]
+) -> dict[str, _PerModel]:
     """A section about models of the run's experiment file, such as prices."""
     given: dict[str, JsonObject] = {}
     for key, choice in resolved.items():

@@ -1,4 +1,5 @@
-"""Early stopping: fixes the horizon, looks as scores arrive, and determines the trials still needed.
+"""Early stopping: fixes the horizon, looks as scores arrive, and determines the trials still
+needed.
 
 The rule is `karat.analysis.stopping`; it uses the journal, so a resumed run decides the same way.
 """
@@ -24,10 +25,14 @@ if TYPE_CHECKING:
     from karat.execution.scoring import ScorerInUse
 
 
-def horizon_of(experiment: Experiment, selected: Plan, scorers: Sequence[ScorerInUse]) -> Horizon | None:
-    """What is fixed before the first answer of a run that may stop early; None for one that asks every question.
+def horizon_of(
+    experiment: Experiment, selected: Plan, scorers: Sequence[ScorerInUse]
+) -> Horizon | None:
+    """What is fixed before the first answer of a run that may stop early; None for one that asks
+    every question.
 
-    Raises BadOption if its metric is not measured or has no range, and if there is nothing to compare.
+    Raises BadOption if its metric is not measured or has no range, and if there is nothing to
+    compare.
     """
     stop = experiment.execution.stop
     if stop is None:
@@ -38,7 +43,9 @@ def horizon_of(experiment: Experiment, selected: Plan, scorers: Sequence[ScorerI
         raise BadOption("execution.stop.metric", f"{why}: name another metric, or leave out `stop`")
     names = [condition.name for condition in selected.conditions]
     if len(names) < 2:
-        raise BadOption("execution.stop", f"needs two conditions to compare, '{names[0]}' alone is selected")
+        raise BadOption(
+            "execution.stop", f"needs two conditions to compare, '{names[0]}' alone is selected"
+        )
     codes = codes_of([sample.cluster for sample in selected.samples])
     choice = experiment.resolved.get("baseline")
     first = choice.value if choice is not None and choice.value in names else names[0]
@@ -61,7 +68,11 @@ def horizon_of(experiment: Experiment, selected: Plan, scorers: Sequence[ScorerI
 def _metric(wanted: str, scorers: Sequence[ScorerInUse]) -> tuple[ScorerInUse, Metric]:
     option = "execution.stop.metric"
     known = [(used, metric) for used in scorers for metric in used.info.metrics]
-    matches = [(used, metric) for used, metric in known if wanted in (metric.name, f"{used.info.name}.{metric.name}")]
+    matches = [
+        (used, metric)
+        for used, metric in known
+        if wanted in (metric.name, f"{used.info.name}.{metric.name}")
+    ]
     if len(matches) > 1:
         full = " or ".join(f"{used.info.name}.{metric.name}" for used, metric in matches)
         raise BadOption(option, f"'{wanted}' is measured by {len(matches)} scorers: write {full}")
@@ -71,8 +82,14 @@ def _metric(wanted: str, scorers: Sequence[ScorerInUse]) -> tuple[ScorerInUse, M
         raise BadOption(option, f"no scorer measures '{wanted}'{hint}")
     low, high = matches[0][1].bounds
     if low is None or high is None or not low < high:
-        why = "one answer that was not asked yet could outweigh all others, so nothing can be decided early"
-        raise BadOption(option, f"'{wanted}' has no range: {why}; leave out `stop`, or announce `low` and `high`")
+        why = (
+            "one answer that was not asked yet could outweigh all others, so nothing can be "
+            "decided early"
+        )
+        raise BadOption(
+            option,
+            f"'{wanted}' has no range: {why}; leave out `stop`, or announce `low` and `high`",
+        )
     return matches[0]
 
 
@@ -85,31 +102,39 @@ def stops_when(horizon: Horizon | None) -> str | None:
         plan = f"{formats.plural(horizon.clusters, 'cluster')} ({plan})"
     if (horizon.clusters or horizon.questions) <= FIRST_LOOK:
         return f"asks all {plan}: nothing is decided early with {FIRST_LOOK} or fewer"
-    within = f", or surely differs by less than {horizon.margin:g}" if horizon.margin is not None else ""
+    within = (
+        f", or surely differs by less than {horizon.margin:g}" if horizon.margin is not None else ""
+    )
     conditions = formats.plural(len(horizon.pairs) + 1, "condition")
     return (
-        f"may stop early, from {FIRST_LOOK} of {plan} on: once {horizon.metric} of the {conditions} "
-        f"is shown to differ{within} (alpha {horizon.alpha:g})"
+        f"may stop early, from {FIRST_LOOK} of {plan} on: once {horizon.metric} of the "
+        f"{conditions} is shown to differ{within} (alpha {horizon.alpha:g})"
     )
 
 
 def refuse_another_horizon(folder: RunFolder, before: Horizon | None, now: Horizon | None) -> None:
-    """Raises ResumeRefused if the run would stop by another rule, or look further, than in its journal."""
+    """Raises ResumeRefused if the run would stop by another rule, or look further, than in its
+    journal.
+    """
     if before == now:
         return
     changes = []
     if before is None or now is None:
         changes.append(f"`execution.stop` is {'new' if before is None else 'gone'}")
     else:
-        fields = {name: (getattr(before, name), getattr(now, name)) for name in before.__struct_fields__}
+        fields = {
+            name: (getattr(before, name), getattr(now, name)) for name in before.__struct_fields__
+        }
         differing = {name: values for name, values in fields.items() if values[0] != values[1]}
         if differing.keys() > {"order"}:
             differing.pop("order", None)  # it follows from the other differences
-        changes += [f"{_WORDS.get(name, name)} {old}, now {new}" for name, (old, new) in differing.items()]
+        changes += [
+            f"{_WORDS.get(name, name)} {old}, now {new}" for name, (old, new) in differing.items()
+        ]
     remedy = (
-        "A run that may stop early is planned before its first answer: enlarging it after a look finds a difference "
-        "where there is none in 6.7 % of runs instead of 5 %. Undo the change, leave out --limit and --only-…, "
-        "or start a new run without --resume."
+        "A run that may stop early is planned before its first answer: enlarging it after a look "
+        "finds a difference where there is none in 6.7 % of runs instead of 5 %. Undo the change, "
+        "leave out --limit and --only-…, or start a new run without --resume."
     )
     raise ResumeRefused(folder.path, changes, remedy)
 
@@ -132,7 +157,8 @@ class EarlyStop:
         self._horizon = horizon
         units = questions_in_order(self._index, horizon)
         self._place = {name: at for at, name in enumerate(chain.from_iterable(units))}
-        # Questions asked ahead of the next look may turn out to be unneeded; with fewer, agents would idle.
+        # Questions asked ahead of the next look may turn out to be unneeded; with fewer, agents
+        # would idle.
         a_question = 2 * horizon.repetitions
         self._ahead = 1 + math.ceil(2 * max_concurrent / a_question)
         self.out: frozenset[str] = frozenset()

@@ -1,7 +1,8 @@
-"""One trial from top to bottom: open the agent's sessions, ask turn by turn, check the gate, append the answer, score.
+"""One trial from top to bottom: open the agent's sessions, ask turn by turn, check the gate, append
+the answer, score.
 
-`TrialRunner.run` is the whole trial, and `_attempt` the part that the agent's time limit covers. `runner.py` decides
-how many trials run at a time; `scoring.py` scores answers.
+`TrialRunner.run` is the whole trial, and `_attempt` the part that the agent's time limit covers.
+`runner.py` decides how many trials run at a time; `scoring.py` scores answers.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ class Job(msgspec.Struct, frozen=True):
 
     trial: Trial
     attempt: int = 1
-    kept: tuple[Reply, ...] = ()  # of the attempt before, from turn 0: the conversation resumes after them
+    # of the attempt before, from turn 0: the conversation resumes after them
+    kept: tuple[Reply, ...] = ()
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,9 +63,11 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     agents: Mapping[str, TrialAgent]  # by condition
     broken: Mapping[str, AttemptError]  # conditions that cannot be asked because a server is down
     scorers: Sequence[ScorerInUse]  # of each answer as it comes
-    late: Callable[[], Iterator[PendingScore]] = lambda: iter(())  # what to score when all answers are in
+    # what to score when all answers are in
+    late: Callable[[], Iterator[PendingScore]] = lambda: iter(())
     kind: type[Kind] = Kind  # of the dataset
-    saved_replies: Callable[[str], tuple[Reply, ...]] = lambda _: ()  # trial → its turns answered in an earlier part
+    # trial → its turns answered in an earlier part
+    saved_replies: Callable[[str], tuple[Reply, ...]] = lambda _: ()
     workspaces: TrialWorkspaces | None = None  # None: no condition has one
 
 
@@ -77,14 +81,18 @@ class Attempt:
         self.journalled = 0  # how many of its own, from the first, are journalled
         self.answer: Answer | None = None
         self.scores: Sequence[Score] = ()  # of the scorers that do not wait
-        self.unfinished: Mapping[str, Unfinished] = {}  # scoring → what became of those without a score
-        self.durable: asyncio.Future[None] | None = None  # done when the answer and `scores` are on disk
+        # scoring → what became of those without a score
+        self.unfinished: Mapping[str, Unfinished] = {}
+        # done when the answer and `scores` are on disk
+        self.durable: asyncio.Future[None] | None = None
         self.seconds = 0.0  # from each question to its reply, without waits that karat imposes
         self.over = False  # nothing waits for it any longer
         self.workspace: Workspace | None = None
 
     def resumable_replies(self, error: AttemptError) -> tuple[Reply, ...]:
-        """Replies the next attempt resumes from; none if a gate failed, or if it starts with a fresh workspace."""
+        """Replies the next attempt resumes from; none if a gate failed, or if it starts with a
+        fresh workspace.
+        """
         return (
             ()
             if error.kind.startswith(MISSED_GATE) or self.workspace is not None
@@ -100,13 +108,16 @@ class TrialRunner:
         self._scoring = scoring
         self._run = run
         self._random = random.Random()
-        self._shown: tuple[Sample, Sample] | None = None  # the last sample that was asked, with and without its golden
+        # the last sample that was asked, with and without its golden
+        self._shown: tuple[Sample, Sample] | None = None
 
-    async def run(self, job: Job, *, asked: Callable[[], None], retry: Callable[[Job, float], None]) -> None:
+    async def run(
+        self, job: Job, *, asked: Callable[[], None], retry: Callable[[Job, float], None]
+    ) -> None:
         """One attempt at a trial, and everything that follows.
 
-        `asked` is called when the agent is done; `retry` if another attempt is due, with the seconds
-        until then.
+        `asked` is called when the agent is done; `retry` if another attempt is due, with the
+        seconds until then.
         """
         trial = job.trial
         clock = monotonic()
@@ -118,39 +129,56 @@ class TrialRunner:
                 await self.fail(trial, "preflight", broken)
                 return
             seconds = self._run.limits.timeout_seconds * session_count(trial.sample)
-            workspaces = self._work.workspaces if trial.condition.context.workspace is not None else None
+            workspaces = (
+                self._work.workspaces if trial.condition.context.workspace is not None else None
+            )
             if getattr(self._work.agents[trial.condition.name], "source", None):
                 workspaces = None  # an answer made elsewhere changes nothing here
             if workspaces is None:
-                error = await self._run.foreign_code.call(lambda: self._attempt(attempt), seconds, "agent")
+                error = await self._run.foreign_code.call(
+                    lambda: self._attempt(attempt), seconds, "agent"
+                )
             else:
                 error = await self._with_workspace(workspaces, attempt, seconds)
             self._run.budget.add_replies(attempt.replies)
             if attempt.answer is None or attempt.durable is None:
                 assert error is not None
-                await self._failed(attempt, error.besides(attempt.replies), monotonic() - clock, retry)
+                await self._failed(
+                    attempt, error.besides(attempt.replies), monotonic() - clock, retry
+                )
                 return
         finally:
             attempt.over = True
             progress.in_flight -= 1
             asked()
         if error is not None:
-            # The answer was complete and is being written: the end of its session does not affect it.
+            # The answer was complete and is being written: the end of its session does not affect
+            # it.
             self._run.status.notice(f"an agent's session did not close well: {error.message}")
         self._run.failures.answered()
         await attempt.durable
         self._run.status.journalled(attempt.answer, *attempt.scores)
-        scorers = [used for used in self._work.scorers if used.waits or used.info.scoring in attempt.unfinished]
+        scorers = [
+            used
+            for used in self._work.scorers
+            if used.waits or used.info.scoring in attempt.unfinished
+        ]
         pending = PendingScore(answer=attempt.answer, sample=trial.sample, scorers=scorers)
         await self._scoring.score(pending, attempt.unfinished)
 
     async def _with_workspace(
         self, workspaces: TrialWorkspaces, attempt: Attempt, seconds: float
     ) -> AttemptError | None:
-        """The agent's part in a workspace. What it changed there is stored before its answer is journalled."""
+        """The agent's part in a workspace.
+
+        What it changed there is stored before its answer is journalled.
+        """
         trial = attempt.job.trial
         agent = self._work.agents[attempt.job.trial.condition.name]
-        if attempt.job.attempt == 1 and (answer := await workspaces.stored_answer(trial.id)) is not None:
+        if (
+            attempt.job.attempt == 1
+            and (answer := await workspaces.stored_answer(trial.id)) is not None
+        ):
             attempt.answer = answer
             attempt.replies = list(answer.replies)
             self._append_answer(attempt)
@@ -161,17 +189,25 @@ class TrialRunner:
         except OSError as error:
             return classify(error, stage="agent", redact=self._run.journal.redact)
         try:
-            return await self._run.foreign_code.call(lambda: self._attempt(attempt), seconds, "agent")
+            return await self._run.foreign_code.call(
+                lambda: self._attempt(attempt), seconds, "agent"
+            )
         finally:
-            # Even if the session did not close cleanly, the time is over or the run is cancelled: a complete
-            # answer is stored and journalled.
+            # Even if the session did not close cleanly, the time is over or the run is cancelled: a
+            # complete answer is stored and journalled.
             attempt.over = True
-            line = None if attempt.answer is None else Codec(self._run.journal.redact).line(attempt.answer)
+            line = (
+                None
+                if attempt.answer is None
+                else Codec(self._run.journal.redact).line(attempt.answer)
+            )
             stored = workspaces.store(workspace, trial, line)
             try:
                 await asyncio.shield(asyncio.wrap_future(stored))
             except OSError as error:
-                self._run.status.notice(f"the changed workspace of trial {trial.id} could not be stored: {error}")
+                self._run.status.notice(
+                    f"the changed workspace of trial {trial.id} could not be stored: {error}"
+                )
             finally:
                 if attempt.answer is not None:
                     futures.wait([stored])
@@ -195,7 +231,8 @@ class TrialRunner:
         sample = attempt.job.trial.sample
         agent = self._work.agents[trial.condition.name]
         if not getattr(agent, "allow_golden", False):
-            if self._shown is None or self._shown[0] is not sample:  # a sample's trials are consecutive
+            # a sample's trials are consecutive
+            if self._shown is None or self._shown[0] is not sample:
                 self._shown = sample, without_golden(sample, self._work.kind)
             sample = self._shown[1]
             trial = msgspec.structs.replace(trial, sample=sample)
@@ -213,19 +250,25 @@ class TrialRunner:
                     await self._add_reply(attempt, number, NOT_ASKED)
                 else:
                     session = await sessions.for_turn(number)
-                    await self._add_reply(attempt, number, await _ask(attempt, agent, session, turn, scope))
+                    await self._add_reply(
+                        attempt, number, await _ask(attempt, agent, session, turn, scope)
+                    )
             attempt.answer = self._answer(attempt, started)
-            if attempt.workspace is None:  # else its content is stored first, when the session is closed
+            # else its content is stored first, when the session is closed
+            if attempt.workspace is None:
                 self._append_answer(attempt)
 
     async def _add_reply(self, attempt: Attempt, number: int, reply: Reply) -> None:
-        reply = self._run.journal.redact.struct(reply)  # so scorers, later questions and the journal have the same
+        # so scorers, later questions and the journal have the same
+        reply = self._run.journal.redact.struct(reply)
         attempt.replies.append(reply)
         if attempt.over:
             raise asyncio.CancelledError
         if len(attempt.job.trial.sample.turns) > 1:
             attempt.journalled += 1  # even if this attempt ends before it is on disk
-            event = ReplyEvent(trial=attempt.job.trial.id, attempt=attempt.job.attempt, turn=number, reply=reply)
+            event = ReplyEvent(
+                trial=attempt.job.trial.id, attempt=attempt.job.attempt, turn=number, reply=reply
+            )
             await self._run.write(event)
 
     def _answer(self, attempt: Attempt, started: datetime) -> Answer:
@@ -235,7 +278,8 @@ class TrialRunner:
         gate = trial.condition.gate
         if gate.require_mcp_tool_use or gate.require_mcp_tool_success:
             gates.check(gate, [call for reply in replies for call in reply.tool_calls])
-        if getattr(self._work.agents[trial.condition.name], "source", None):  # reading a recorded answer is not latency
+        # reading a recorded answer is not latency
+        if getattr(self._work.agents[trial.condition.name], "source", None):
             seconds = recorded_seconds(reply.milliseconds for reply in replies)
         else:
             kept = sum(reply.milliseconds or 0.0 for reply in attempt.kept) / 1000
@@ -254,16 +298,23 @@ class TrialRunner:
 
     def _append_answer(self, attempt: Attempt) -> None:
         assert attempt.answer is not None
-        # Given to the journal before anything can happen to it: a scorer that ends the process, a session that hangs
-        # while closing. The scores follow in the same step of the event loop, so one sync of the disk serves both.
+        # Given to the journal before anything can happen to it: a scorer that ends the process, a
+        # session that hangs while closing. The scores follow in the same step of the event loop, so
+        # one sync of the disk serves both.
         attempt.durable = self._run.journal.append(attempt.answer)
-        pending = PendingScore(answer=attempt.answer, sample=attempt.job.trial.sample, scorers=self._work.scorers)
+        pending = PendingScore(
+            answer=attempt.answer, sample=attempt.job.trial.sample, scorers=self._work.scorers
+        )
         attempt.scores, attempt.unfinished = self._scoring.score_at_once(pending)
         if attempt.scores:
             attempt.durable = self._run.journal.append(*attempt.scores)
 
     async def _failed(
-        self, attempt: Attempt, error: AttemptError, seconds: float, retry: Callable[[Job, float], None]
+        self,
+        attempt: Attempt,
+        error: AttemptError,
+        seconds: float,
+        retry: Callable[[Job, float], None],
     ) -> None:
         job = attempt.job
         error = bounded(self._run.limits.retry, error)
@@ -272,39 +323,63 @@ class TrialRunner:
         wait = delay(self._run.limits.retry, job.attempt, error, self._random)
         await self._run.write(
             FailedAttempt(
-                trial=job.trial.id, n=job.attempt, stage="agent", seconds=round(seconds, 6),
-                replies=tuple(attempt.replies), dollars=error.dollars, usage=error.usage, **error.fields(),
+                trial=job.trial.id,
+                n=job.attempt,
+                stage="agent",
+                seconds=round(seconds, 6),
+                replies=tuple(attempt.replies),
+                dollars=error.dollars,
+                usage=error.usage,
+                **error.fields(),
             )
-        )  # fmt: skip
+        )
         if wait is None:
             await self.fail(job.trial, "agent", error)
         else:
             retry(Job(job.trial, job.attempt + 1, attempt.resumable_replies(error)), wait)
 
-    async def fail(self, trial: Trial, stage: Literal["preflight", "agent"], error: AttemptError) -> None:
+    async def fail(
+        self, trial: Trial, stage: Literal["preflight", "agent"], error: AttemptError
+    ) -> None:
         """Journals that a trial finally has no answer."""
         failure = Failure(
-            trial=trial.id, stage=stage, sample=trial.sample.id, condition=trial.condition.name,
-            repetition=trial.repetition, **error.fields(),
-        )  # fmt: skip
+            trial=trial.id,
+            stage=stage,
+            sample=trial.sample.id,
+            condition=trial.condition.name,
+            repetition=trial.repetition,
+            **error.fields(),
+        )
         await self._run.write(failure)
-        self._run.status.settled_trial(trial.id, trial.condition.name, trial.sample, answered=False, failed=True)
+        self._run.status.settled_trial(
+            trial.id, trial.condition.name, trial.sample, answered=False, failed=True
+        )
         self._run.failures.unanswered(error, counts=stage != "preflight" and error.cls != "limit")
 
 
 async def _ask(
-    attempt: Attempt, agent: TrialAgent, session: Session, turn: Turn, scope: attempts.Attempt | None
+    attempt: Attempt,
+    agent: TrialAgent,
+    session: Session,
+    turn: Turn,
+    scope: attempts.Attempt | None,
 ) -> Reply:
     clock = _Stopwatch()
     try:
-        reply = checked_reply(await session.ask(turn), bounded=getattr(agent, "bounds_replies", False))
+        reply = checked_reply(
+            await session.ask(turn), bounded=getattr(agent, "bounds_replies", False)
+        )
     except TrialFault as fault:
         with suppress(TrialFault):  # an invalid or absurd reply is left out
             attempt.replies.append(checked_reply(getattr(fault, "reply", None)))
         raise
     seconds = clock.seconds
     attempt.seconds += seconds
-    if len(attempt.job.trial.sample.turns) > 1 and reply.milliseconds is None and not getattr(agent, "source", None):
+    if (
+        len(attempt.job.trial.sample.turns) > 1
+        and reply.milliseconds is None
+        and not getattr(agent, "source", None)
+    ):
         reply = msgspec.structs.replace(reply, milliseconds=round(seconds * 1000, 3))
     if scope is not None and scope.fault is not None:
         attempt.replies.append(reply)
@@ -313,7 +388,9 @@ async def _ask(
 
 
 class _Stopwatch:
-    """Seconds since it was made, without waits that karat imposes: for a rate limit, or after a refusal."""
+    """Seconds since it was made, without waits that karat imposes: for a rate limit, or after a
+    refusal.
+    """
 
     def __init__(self) -> None:
         self._meter = METER.get()
@@ -331,13 +408,20 @@ LONGEST_REPLY = 10_000_000
 
 
 def checked_reply(reply: object, *, bounded: bool = False) -> Reply:
-    """The reply from `ask`, checked to fit into the journal and to contain no absurd number. Raises TrialFault.
+    """The reply from `ask`, checked to fit into the journal and to contain no absurd number. Raises
+    TrialFault.
 
     `bounded`: its agent has already refused too long texts.
     """
     if not isinstance(reply, Reply):
-        raise AgentFault("bad_reply", f"`ask` returned a {type(reply).__name__}, want a karat.Reply")
-    if type(reply.text) is str and len(reply.text) <= LONGEST_REPLY and reply == Reply(text=reply.text):
+        raise AgentFault(
+            "bad_reply", f"`ask` returned a {type(reply).__name__}, want a karat.Reply"
+        )
+    if (
+        type(reply.text) is str
+        and len(reply.text) <= LONGEST_REPLY
+        and reply == Reply(text=reply.text)
+    ):
         return reply  # only text
     try:
         reply = checked(reply)
@@ -349,7 +433,9 @@ def checked_reply(reply: object, *, bounded: bool = False) -> Reply:
         size = sum(len(value) for value in msgspec.structs.astuple(reply) if isinstance(value, str))
         size += len(repr(reply.tool_calls)) if reply.tool_calls else 0
         if size > LONGEST_REPLY:
-            raise LimitReached("output_too_long", f"the reply has {size} characters, want at most {LONGEST_REPLY}")
+            raise LimitReached(
+                "output_too_long", f"the reply has {size} characters, want at most {LONGEST_REPLY}"
+            )
     return reply
 
 
@@ -363,23 +449,29 @@ def session_count(sample: Sample) -> int:
 def question_for(sample: Sample, number: int, replies: Sequence[Reply]) -> Turn | None:
     """A turn with the question as sent: all that an agent sees. None: it is no longer asked.
 
-    `replies`: to every turn before it. The question depends on nothing else, so a resumed run sends the same.
+    `replies`: to every turn before it. The question depends on nothing else, so a resumed run sends
+    the same.
     """
     turn = sample.turns[number]
     if not turn.open:
         return turn if turn.asked is None else msgspec.structs.replace(turn, question=turn.asked)
-    question = of_sample(sample).next_turn(sample, number, [None if reply.absent else reply.text for reply in replies])
+    question = of_sample(sample).next_turn(
+        sample, number, [None if reply.absent else reply.text for reply in replies]
+    )
     return None if question is None else msgspec.structs.replace(turn, question=question)
 
 
 class Sessions:
     """`async with Sessions(agent, trial) as sessions:` around one attempt.
 
-    One session for the sample, one per seat, or one per turn if turns are asked separately. Each is opened when its
-    first question is due, and all but those of separate turns stay open until the end of the attempt.
+    One session for the sample, one per seat, or one per turn if turns are asked separately. Each is
+    opened when its first question is due, and all but those of separate turns stay open until the
+    end of the attempt.
     """
 
-    def __init__(self, agent: TrialAgent, trial: Trial, kind: type[Kind], workspace: Workspace | None = None) -> None:
+    def __init__(
+        self, agent: TrialAgent, trial: Trial, kind: type[Kind], workspace: Workspace | None = None
+    ) -> None:
         self._agent = agent
         self._trial = trial
         self._sample = trial.sample
@@ -392,7 +484,8 @@ class Sessions:
         return self
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        # Its return value is ignored: a session that suppresses an exception does not turn it into an answer.
+        # Its return value is ignored: a session that suppresses an exception does not turn it into
+        # an answer.
         await self._close(error)
 
     async def for_turn(self, number: int) -> Session:
@@ -403,24 +496,34 @@ class Sessions:
         seat = self._sample.turns[number].seat
         session = self._sessions.get(seat)
         if session is None:
-            first = 0 if seat is None else next(at for at, turn in enumerate(self._sample.turns) if turn.seat == seat)
+            first = (
+                0
+                if seat is None
+                else next(at for at, turn in enumerate(self._sample.turns) if turn.seat == seat)
+            )
             session = self._sessions[seat] = await self._open(number, first=first)
         return session
 
     async def restore(self, kept: Sequence[Reply]) -> Sequence[Reply]:
-        """The replies that the attempt resumes from: `kept`, or none if a session cannot be given its history.
+        """The replies that the attempt resumes from: `kept`, or none if a session cannot be given
+        its history.
 
-        Every session with a question left gets its history before the first question is asked, so none is
-        asked in vain.
+        Every session with a question left gets its history before the first question is asked, so
+        none is asked in vain.
         """
         if self._sample.apart:
             return kept
         turns = self._sample.turns
         histories = list[tuple[Resumable, list[tuple[Turn, Reply]]]]()
-        next_turns = {turns[number].seat: number for number in reversed(range(len(kept), len(turns)))}
+        next_turns = {
+            turns[number].seat: number for number in reversed(range(len(kept), len(turns)))
+        }
         for seat, number in sorted(next_turns.items(), key=lambda item: item[1]):
-            padded = [*kept, *[NOT_ASKED] * (number - len(kept))]  # whether a seat is asked depends on its own replies
-            if question_for(self._sample, number, padded) is None or not (history := self._history(seat, kept)):
+            # whether a seat is asked depends on its own replies
+            padded = [*kept, *[NOT_ASKED] * (number - len(kept))]
+            if question_for(self._sample, number, padded) is None or not (
+                history := self._history(seat, kept)
+            ):
                 continue
             session = await self.for_turn(number)
             if not isinstance(session, Resumable):
@@ -435,11 +538,15 @@ class Sessions:
     def _history(self, seat: int | None, kept: Sequence[Reply]) -> list[tuple[Turn, Reply]]:
         """A seat's questions, as sent, with their answers."""
         numbers = [number for number in range(len(kept)) if self._sample.turns[number].seat == seat]
-        asked = [(question_for(self._sample, number, kept[:number]), kept[number]) for number in numbers]
+        asked = [
+            (question_for(self._sample, number, kept[:number]), kept[number]) for number in numbers
+        ]
         return [(turn, reply) for turn, reply in asked if turn is not None]
 
     async def _open(self, number: int, *, first: int) -> Session:
-        context = self._agent.session(self._trial_of_seat(self._sample.turns[number].seat), first, self._workspace)
+        context = self._agent.session(
+            self._trial_of_seat(self._sample.turns[number].seat), first, self._workspace
+        )
         session = await context.__aenter__()
         self._contexts.append(context)
         return session
@@ -452,8 +559,13 @@ class Sessions:
         if prompt != condition.system_prompt:
             condition = msgspec.structs.replace(condition, system_prompt=prompt)
         if seat is None:
-            return trial if condition is trial.condition else msgspec.structs.replace(trial, condition=condition)
-        # Members of a group get the same questions: with one seed, agents that draw by it would answer the same.
+            return (
+                trial
+                if condition is trial.condition
+                else msgspec.structs.replace(trial, condition=condition)
+            )
+        # Members of a group get the same questions: with one seed, agents that draw by it would
+        # answer the same.
         seed = (trial.seed + seat * _SEED_STRIDE) % 2**32
         return msgspec.structs.replace(trial, condition=condition, seed=seed)
 

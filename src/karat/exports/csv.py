@@ -21,7 +21,10 @@ __all__ = ["Csv"]
 
 
 class Csv:
-    """One table, UTF-8, comma-separated. Unknown numbers are empty; foreign text cannot become a formula."""
+    """One table, UTF-8, comma-separated.
+
+    Unknown numbers are empty; foreign text cannot become a formula.
+    """
 
     class Options(BaseModel):
         """Which rows."""
@@ -30,30 +33,40 @@ class Csv:
 
         rows: Literal["summary", "scores", "servers", "rates", "tests", "ledger"] | None = Field(
             default=None,
-            description="what a row is: a metric of a condition (summary), a score, an MCP server of a condition, a "
-            "rate of a condition (conversations), a test of a condition (human studies), or how trials ended (ledger); "
-            "null: tests in a run over human studies, else summary",
+            description="what a row is: a metric of a condition (summary), a score, an MCP server "
+            "of a condition, a rate of a condition (conversations), a test of a "
+            "condition (human studies), or how trials ended (ledger); null: tests in "
+            "a run over human studies, else summary",
         )
 
     def __init__(self, options: Options | None = None) -> None:
         self._options = options or self.Options()
 
     def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
-        tables = {name: table for part in summary.parts.values() for name, table in part.tables().items()}
-        leading = next((name for part in summary.parts.values() if part.leads for name in part.tables()), "summary")
+        tables = {
+            name: table for part in summary.parts.values() for name, table in part.tables().items()
+        }
+        leading = next(
+            (name for part in summary.parts.values() if part.leads for name in part.tables()),
+            "summary",
+        )
         rows = self._options.rows or leading
         if rows in tables:
             columns, table = tables[rows]
             return {f"{rows}.csv": _written(columns, table)}
         if rows in _OF_KINDS:
-            raise BadOption("report csv", f"--set rows={rows}: this run has no scores of {_OF_KINDS[rows]}")
+            raise BadOption(
+                "report csv", f"--set rows={rows}: this run has no scores of {_OF_KINDS[rows]}"
+            )
         if rows == "summary":
             return {"summary.csv": _written(_SUMMARY, iter(summary.table()))}
         if rows == "ledger":
             ledger = ledger_rows(summary.accounts, summary.total)
             return {"ledger.csv": _written(tuple(ledger[-1]), iter(ledger))}
         if rows == "servers":
-            used = ((name, use) for name, account in summary.accounts.items() for use in account.servers)
+            used = (
+                (name, use) for name, account in summary.accounts.items() for use in account.servers
+            )
             servers = ({"condition": name, **msgspec.structs.asdict(use)} for name, use in used)
             return {"servers.csv": _written(_SERVERS, servers)}
         scores = (row for trial in trials(run, summary) for row in _scores(trial))
@@ -61,15 +74,51 @@ class Csv:
 
 
 _SUMMARY = (
-    "condition", "metric", "offline", "mean", "low", "high", "level", "method", "within_sd", "between_sd", "judge_sd",
-    "top_share", "reliability", "worst", "best", "n_questions", "n_answers", "n_missing",
-    "planned", "scored", "failed", "not_run",
-    "agent_dollars", "agent_dollars_unknown", "judge_dollars", "judge_dollars_unknown", "median_seconds",
-)  # fmt: skip
+    "condition",
+    "metric",
+    "offline",
+    "mean",
+    "low",
+    "high",
+    "level",
+    "method",
+    "within_sd",
+    "between_sd",
+    "judge_sd",
+    "top_share",
+    "reliability",
+    "worst",
+    "best",
+    "n_questions",
+    "n_answers",
+    "n_missing",
+    "planned",
+    "scored",
+    "failed",
+    "not_run",
+    "agent_dollars",
+    "agent_dollars_unknown",
+    "judge_dollars",
+    "judge_dollars_unknown",
+    "median_seconds",
+)
 _SCORES = (
-    "sample", "position", "condition", "repetition", "trial", "scorer", "scoring", "turn", "judge", "repeat",
-    "metric", "value", "offline", "reason", "failure",
-)  # fmt: skip
+    "sample",
+    "position",
+    "condition",
+    "repetition",
+    "trial",
+    "scorer",
+    "scoring",
+    "turn",
+    "judge",
+    "repeat",
+    "metric",
+    "value",
+    "offline",
+    "reason",
+    "failure",
+)
 _OF_KINDS = {"tests": "a human study: PAS and ECS", "rates": "conversations: numbers and programs"}
 _SERVERS = ("condition", *ServerUse.__struct_fields__)
 
@@ -91,7 +140,11 @@ def _scores(trial: TrialRecord) -> Iterator[dict[str, Any]]:
         "repetition": trial.repetition,
     }
     if not trial.scores:
-        yield {**place, "trial": trial.answer.trial if trial.answer else None, "failure": _failure(trial)}
+        yield {
+            **place,
+            "trial": trial.answer.trial if trial.answer else None,
+            "failure": _failure(trial),
+        }
     for score in trial.scores:
         facts = {
             "trial": score.trial,
@@ -103,7 +156,13 @@ def _scores(trial: TrialRecord) -> Iterator[dict[str, Any]]:
             "offline": score.offline,
         }
         for metric, value in score.values.items():
-            yield {**place, **facts, "metric": metric, "value": value, "reason": score.reasons.get(metric)}
+            yield {
+                **place,
+                **facts,
+                "metric": metric,
+                "value": value,
+                "reason": score.reasons.get(metric),
+            }
 
 
 def _failure(trial: TrialRecord) -> str:

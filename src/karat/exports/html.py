@@ -34,10 +34,11 @@ _LIMITS = (
 
 
 class Html:
-    """One page for people: opens from disk, loads nothing, works in light and dark, on a phone and on paper.
+    """One page for people: opens from disk, loads nothing, works in light and dark, on a phone and
+    on paper.
 
-    It has the sections of the report and everything needed to repeat the run. Nothing needs a script. A page stays
-    below 2 MB, and says what was left out for that.
+    It has the sections of the report and everything needed to repeat the run. Nothing needs a
+    script. A page stays below 2 MB, and says what was left out for that.
     """
 
     shows_corrected = True
@@ -47,11 +48,19 @@ class Html:
 
         model_config = ConfigDict(extra="forbid")
 
-        charts: bool = Field(default=True, description="whether charts are drawn; if not, only their tables are shown")
-        texts: bool = Field(
-            default=True, description="whether golden answers, answers, claims and the experiment file are quoted"
+        charts: bool = Field(
+            default=True,
+            description="whether charts are drawn; if not, only their tables are shown",
         )
-        lowest: int = Field(default=5, ge=0, le=5, description="how many of the lowest questions are shown")
+        texts: bool = Field(
+            default=True,
+            description=(
+                "whether golden answers, answers, claims and the experiment file are quoted"
+            ),
+        )
+        lowest: int = Field(
+            default=5, ge=0, le=5, description="how many of the lowest questions are shown"
+        )
 
     def __init__(self, options: Options | None = None) -> None:
         self._options = options or self.Options()
@@ -70,18 +79,30 @@ class Html:
         template = environment().get_template("pages/report.html.j2")
         page = ""
         for limits in _LIMITS:
-            files = {} if file is None else {"The experiment file, as it was run": file[: limits.file]}
-            report = document(summary, texts=texts, files=files, lowest=self._options.lowest, longest=limits.answer)
+            files = (
+                {} if file is None else {"The experiment file, as it was run": file[: limits.file]}
+            )
+            report = document(
+                summary,
+                texts=texts,
+                files=files,
+                lowest=self._options.lowest,
+                longest=limits.answer,
+            )
             most = limits.charts if self._options.charts else 0
             sections, undrawn = shortened(report.sections, rows=limits.rows, charts=most)
             left_out = list(without)
             if undrawn:
                 left_out.append(
-                    f"{formats.plural(undrawn, 'chart')}, whose numbers are in tables: see `karat report --charts`."
+                    f"{formats.plural(undrawn, 'chart')}, whose numbers are in tables: see "
+                    f"`karat report --charts`."
                 )
             if texts is not None and limits is not _LIMITS[0]:
                 shown = formats.plural(limits.answer, "character")
-                left_out.append(f"Answers after their first {shown}, to keep this page below 2 MB: see the journal.")
+                left_out.append(
+                    f"Answers after their first {shown}, to keep this page below 2 MB: see "
+                    f"the journal."
+                )
             if file is not None and len(file) > limits.file:
                 shown = formats.plural(limits.file, "character")
                 left_out.append(f"The experiment file after its first {shown}: see the run folder.")
@@ -91,7 +112,10 @@ class Html:
                 icon=assets.icon(),
                 css=Markup(style),  # noqa: S704 - our own file, which holds no foreign text
                 script=Markup(script),  # noqa: S704 - as above
-                eyebrow=f"{summary.name} · run {summary.run} · {summary.created[:10]} · {summary.status}",
+                eyebrow=(
+                    f"{summary.name} · run {summary.run} · {summary.created[:10]} · "
+                    f"{summary.status}"
+                ),
                 verdicts=report.verdicts,
                 facts=report.facts,
                 warnings=report.warnings,

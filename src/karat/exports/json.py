@@ -17,7 +17,9 @@ __all__ = ["Json"]
 
 
 class Json:
-    """One JSON object: the summary, with raw numbers and, under `shown`, the same numbers as displayed."""
+    """One JSON object: the summary, with raw numbers and, under `shown`, the same numbers as
+    displayed.
+    """
 
     shows_corrected = True
 
@@ -27,7 +29,9 @@ class Json:
         model_config = ConfigDict(extra="forbid")
 
         indent: int = Field(default=2, ge=0, le=8, description="0 writes everything on one line")
-        samples: bool = Field(default=True, description="whether the means of every question are included")
+        samples: bool = Field(
+            default=True, description="whether the means of every question are included"
+        )
 
     def __init__(self, options: Options | None = None) -> None:
         self._options = options or self.Options()
@@ -39,7 +43,12 @@ class Json:
         _show(tree)
         for name, part in summary.parts.items():
             part.show(tree[name])
-        tree = {"format": tree.pop("format"), "made_by": f"karat {__version__}", "offline": summary.offline, **tree}
+        tree = {
+            "format": tree.pop("format"),
+            "made_by": f"karat {__version__}",
+            "offline": summary.offline,
+            **tree,
+        }
         raw = msgspec.json.encode(tree)
         indent = self._options.indent
         text = msgspec.json.format(raw, indent=indent) if indent else raw

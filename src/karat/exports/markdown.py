@@ -13,7 +13,8 @@ __all__ = ["Markdown"]
 
 
 class Markdown:
-    """The result as Markdown, for a pull request: verdicts and means on one screen, everything else folded.
+    """The result as Markdown, for a pull request: verdicts and means on one screen, everything else
+    folded.
 
     Foreign text stays text: an answer cannot create a heading, link or mention.
     """
@@ -25,7 +26,9 @@ class Markdown:
 
         model_config = ConfigDict(extra="forbid")
 
-        lowest: int = Field(default=3, ge=0, le=5, description="how many of the lowest questions are shown")
+        lowest: int = Field(
+            default=3, ge=0, le=5, description="how many of the lowest questions are shown"
+        )
 
     def __init__(self, options: Options | None = None) -> None:
         self._options = options or self.Options()

@@ -13,9 +13,11 @@ __all__ = ["Terminal"]
 
 
 class Terminal:
-    """The result for people: one line for each comparison that shows something, means, failures, warnings.
+    """The result for people: one line for each comparison that shows something, means, failures,
+    warnings.
 
-    `full` adds everything else: differences, variation, the lowest questions, cost, and how to repeat the run.
+    `full` adds everything else: differences, variation, the lowest questions, cost, and how to
+    repeat the run.
     """
 
     shows_corrected = True
@@ -25,12 +27,19 @@ class Terminal:
 
         model_config = ConfigDict(extra="forbid")
 
-        full: bool = Field(default=False, description="whether all sections are shown; --full sets it")
+        full: bool = Field(
+            default=False, description="whether all sections are shown; --full sets it"
+        )
         width: int | None = Field(
             default=None, ge=40, le=400, description="columns; default: the terminal's, at most 140"
         )
         color: bool = Field(default=False, description="whether to write colour codes")
-        lowest: int = Field(default=3, ge=0, le=5, description="how many of the lowest questions are shown with `full`")
+        lowest: int = Field(
+            default=3,
+            ge=0,
+            le=5,
+            description="how many of the lowest questions are shown with `full`",
+        )
 
     def __init__(self, options: Options | None = None) -> None:
         self._options = options or self.Options()
@@ -41,5 +50,7 @@ class Terminal:
 
         options = self._options
         page = document(summary, lowest=options.lowest)
-        text = render_terminal(page, width=options.width, full=options.full, color=options.color, lowest=options.lowest)
+        text = render_terminal(
+            page, width=options.width, full=options.full, color=options.color, lowest=options.lowest
+        )
         return {"report.txt": text}

@@ -1,6 +1,7 @@
 """What an importer is. There is one file per importer, which gives it its name.
 
-An importer reads what people already have: it turns results of another tool into run folders (`ResultImporter`).
+An importer reads what people already have: it turns results of another tool into run folders
+(`ResultImporter`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Results of other tools: the values that an importer reads, and the problems it counts on the way."""
+"""Results of other tools: the values that an importer reads, and the problems it counts on
+the way.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ class ImportedScore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ImportedFailure(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a trial has no answer (stage "agent"), or one scorer's score is missing (stage "score")."""
+    """Why a trial has no answer (stage "agent"), or one scorer's score is missing (stage
+    "score").
+    """
 
     cls: LedgerClass  # agent, infrastructure, judge, limit
     kind: str  # a short slug: timeout, error, token_limit, …
@@ -43,8 +47,9 @@ class ImportedFailure(msgspec.Struct, frozen=True, kw_only=True):
 class ImportedTrial(msgspec.Struct, frozen=True, kw_only=True):
     """One sample under one condition in one repetition, as the file gives it.
 
-    `reply` None: there is no answer, and `failure` says why; without a `failure` the trial counts as not run. A
-    `reply` with a failure of stage "agent" is kept with the failed attempt (it was paid for), and is not an answer.
+    `reply` None: there is no answer, and `failure` says why; without a `failure` the trial counts
+    as not run. A `reply` with a failure of stage "agent" is kept with the failed attempt (it was
+    paid for), and is not an answer.
     """
 
     sample: str  # id of the sample in the tool's dataset
@@ -54,7 +59,8 @@ class ImportedTrial(msgspec.Struct, frozen=True, kw_only=True):
     repetition: int  # from 0
     reply: Reply | None = None
     started: str | None = None  # UTC, ISO 8601; None: not recorded
-    seconds: float | None = None  # None: not recorded; also of the reply, unless it has its own milliseconds
+    # None: not recorded; also of the reply, unless it has its own milliseconds
+    seconds: float | None = None
     failure: ImportedFailure | None = None
     scores: Sequence[ImportedScore] = ()
     metadata: JsonObject = {}  # of the sample: columns to group by
@@ -66,7 +72,8 @@ class ImportedCondition(msgspec.Struct, frozen=True, kw_only=True):
 
     model: str | None = None
     system_prompt: str | None = None
-    detail: JsonObject = {}  # parameters, prompt template, task arguments, …: they make the condition's digest
+    # parameters, prompt template, task arguments, …: they make the condition's digest
+    detail: JsonObject = {}
 
 
 class Stated(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,10 +86,14 @@ class Stated(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ImportedRun(msgspec.Struct, kw_only=True):
-    """One run, as files of results describe it. `trials` is iterated once and not kept in memory."""
+    """One run, as files of results describe it.
+
+    `trials` is iterated once and not kept in memory.
+    """
 
     name: str
-    tool: str  # the program that wrote the files, with its version if they say it: "inspect_ai 0.3.140"
+    # the program that wrote the files, with its version if they say it: "inspect_ai 0.3.140"
+    tool: str
     trials: Iterable[ImportedTrial]
     conditions: Mapping[
         str, ImportedCondition
@@ -93,16 +104,21 @@ class ImportedRun(msgspec.Struct, kw_only=True):
     dataset: str = ""  # as the tool names it
     created: str | None = None  # UTC, ISO 8601; None: not recorded
     seconds: float | None = None  # of the whole run; None: not recorded
-    planned: tuple[int, int] | None = None  # samples, repetitions, if more were planned than are in the file
-    unfinished: Sequence[str] = ()  # what the files say of being incomplete; complete once all trials are read
-    sparse: bool = False  # whether a sample without a result under a condition was not planned there
+    # samples, repetitions, if more were planned than are in the file
+    planned: tuple[int, int] | None = None
+    # what the files say of being incomplete; complete once all trials are read
+    unfinished: Sequence[str] = ()
+    # whether a sample without a result under a condition was not planned there
+    sparse: bool = False
     stated: Sequence[Stated] = ()  # complete once all trials are read
     versions: Mapping[str, str] = {}  # package → version
     detail: JsonObject = {}  # further data of the run in the file
 
 
 class Findings:
-    """What a person should know about the files read: problems counted by message, with their first places."""
+    """What a person should know about the files read: problems counted by message, with their first
+    places.
+    """
 
     def __init__(self) -> None:
         self._start()
@@ -114,7 +130,9 @@ class Findings:
         self.notes: list[str] = []
 
     def unreadable(self, problem: str, place: str) -> None:
-        """Counts part of a file that cannot be read, and so is not in the run: "sample without an id"."""
+        """Counts part of a file that cannot be read, and so is not in the run: "sample without an
+        id".
+        """
         self._add("unreadable", problem, place)
 
     def lose(self, problem: str, place: str) -> None:
@@ -149,7 +167,9 @@ class Findings:
             places.append(place)
 
     def __iter__(self) -> Iterator[tuple[str, str, int, tuple[str, ...]]]:
-        """Yields the kind ("unreadable", "left out", "changed"), what, how often, and the first places."""
+        """Yields the kind ("unreadable", "left out", "changed"), what, how often, and the first
+        places.
+        """
         for (kind, problem), count in self._counts.items():
             yield kind, problem, count, tuple(self._places[kind, problem])
 
@@ -157,16 +177,18 @@ class Findings:
 class ResultImporter(Protocol):
     """Reads results of another tool. All its settings are in an inner `Options` model (pydantic).
 
-    `runs` returns the runs in the files: comparable files become conditions of one run. It writes nothing, starts
-    nothing, makes no calls, and never uses anything in a file as a path, a template or code. It raises BadDataset
-    if nothing can be read at all; faults in parts of a file go to `findings`, also while trials are read. What a
-    file does not record stays None. The same files give the same runs.
+    `runs` returns the runs in the files: comparable files become conditions of one run. It writes
+    nothing, starts nothing, makes no calls, and never uses anything in a file as a path, a template
+    or code. It raises BadDataset if nothing can be read at all; faults in parts of a file go to
+    `findings`, also while trials are read. What a file does not record stays None. The same files
+    give the same runs.
 
-    `recognizes` says whether a file seems to have this format, judged by its name and its first bytes (64 KiB at
-    most), so that `karat report FILE` and `karat compare FILE FILE` work without naming the format.
+    `recognizes` says whether a file seems to have this format, judged by its name and its first
+    bytes (64 KiB at most), so that `karat report FILE` and `karat compare FILE FILE` work without
+    naming the format.
 
-    An importer that also reads files next to the named one has `beside(path)`, which returns them: a file is imported
-    again if one of them has changed.
+    An importer that also reads files next to the named one has `beside(path)`, which returns them:
+    a file is imported again if one of them has changed.
     """
 
     @staticmethod
@@ -182,8 +204,8 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 def bounded(values: Mapping[str, object], *, deepest: int = _DEEPEST) -> JsonObject:
     """The mapping in a form that a journal can store and every reader can read.
 
-    Values nested more than `deepest` levels deep become a short text, integers beyond 64 bits their digits, and
-    numbers that are not finite None; half of a surrogate pair is replaced.
+    Values nested more than `deepest` levels deep become a short text, integers beyond 64 bits their
+    digits, and numbers that are not finite None; half of a surrogate pair is replaced.
     """
     return {_text(str(key)): _bounded(value, deepest - 1) for key, value in values.items()}
 
@@ -200,7 +222,9 @@ def _bounded(value: object, levels: int) -> object:
     if isinstance(value, Mapping):
         return bounded(value, deepest=levels) if levels > 0 else "(nested too deeply)"
     if isinstance(value, (list, tuple)):
-        return [_bounded(item, levels - 1) for item in value] if levels > 0 else "(nested too deeply)"
+        return (
+            [_bounded(item, levels - 1) for item in value] if levels > 0 else "(nested too deeply)"
+        )
     return _text(str(value))
 
 

@@ -1,9 +1,10 @@
 """Files in the user's cache about large runs that have ended, so that nothing is computed twice.
 
-They are in `$XDG_CACHE_HOME/karat/` or `~/.cache/karat/`, never in a run folder, because files that come with a run are
-not trusted. A file's name is a digest of the run's state (path, inodes, sizes and times of its files, head and tail of
-the journal) and of the code that made it, so files for another state or version are never found. Files are complete,
-read-only and never changed; above 2 GB in all, the oldest are removed. Deleting them costs nothing but time.
+They are in `$XDG_CACHE_HOME/karat/` or `~/.cache/karat/`, never in a run folder, because files that
+come with a run are not trusted. A file's name is a digest of the run's state (path, inodes, sizes
+and times of its files, head and tail of the journal) and of the code that made it, so files for
+another state or version are never found. Files are complete, read-only and never changed; above 2
+GB in all, the oldest are removed. Deleting them costs nothing but time.
 """
 
 from __future__ import annotations
@@ -35,9 +36,11 @@ LARGE = 64 * 2**20
 _MOST_BYTES = 2 * 2**30  # of all files
 _LARGEST = 256 * 2**20  # of one file
 _ENDS = 2**16  # bytes of the journal's head and tail that are digested
-_SETTLED = 2 * 10**9  # nanoseconds: a file changed more recently may change again within one tick of its file system
+# nanoseconds: a file changed more recently may change again within one tick of its file system
+_SETTLED = 2 * 10**9
 _ABANDONED_SECONDS = 3600  # after which a temporary file counts as abandoned
-_CONTENT = ("run.json", "samples.jsonl")  # and the journal, and the files of the dataset that the run keeps
+# and the journal, and the files of the dataset that the run keeps
+_CONTENT = ("run.json", "samples.jsonl")
 _LIBRARIES = ("msgspec", "numpy", "pydantic", "pyyaml", "scipy")
 
 
@@ -50,7 +53,10 @@ def is_large(run: RunFolder, *, at_least: int = LARGE) -> bool:
 
 
 class CacheFile:
-    """A cached file about a run in its present state, with a name such as `summary`. Creating this reads nothing."""
+    """A cached file about a run in its present state, with a name such as `summary`.
+
+    Creating this reads nothing.
+    """
 
     def __init__(self, run: RunFolder, name: str, *, at_least: int = LARGE) -> None:
         self._run = run
@@ -76,7 +82,9 @@ class CacheFile:
         return data if hashlib.sha256(data).digest() == digest else None
 
     def write(self, data: bytes) -> None:
-        """Stores data, unless the run or the code has changed since this was created, or the cache is not writable."""
+        """Stores data, unless the run or the code has changed since this was created, or the cache
+        is not writable.
+        """
         path = self._path
         if path is None or len(data) + 32 > _LARGEST or self._find() != path:
             return
@@ -96,7 +104,9 @@ class CacheFile:
                 part.unlink()
 
     def _find(self) -> Path | None:
-        """The path of the file, existing or not; None for a small or running run, or without a cache."""
+        """The path of the file, existing or not; None for a small or running run, or without a
+        cache.
+        """
         try:
             if not is_large(self._run, at_least=self._at_least) or RunLock(self._run.path).held():
                 return None
@@ -112,7 +122,9 @@ class CacheFile:
 
 
 def cache_folder() -> Path | None:
-    """The user's cache, created if missing; None if it would not belong to this user alone, e.g. under `sudo`."""
+    """The user's cache, created if missing; None if it would not belong to this user alone, e.g.
+    under `sudo`.
+    """
     given = os.environ.get("XDG_CACHE_HOME", "")
     base = Path(given) if os.path.isabs(given) else Path.home() / ".cache"
     if not base.is_absolute():
@@ -123,7 +135,11 @@ def cache_folder() -> Path | None:
     folder = base / "karat"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     status = folder.lstat()
-    private = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o022
+    private = (
+        stat.S_ISDIR(status.st_mode)
+        and status.st_uid == os.geteuid()
+        and not status.st_mode & 0o022
+    )
     return folder if private else None
 
 
@@ -134,7 +150,10 @@ def _content(run: RunFolder) -> list[Path]:
 
 
 def _state(run: RunFolder) -> str:
-    """A digest that changes when the run is written to, even if file times are reset. Raises OSError."""
+    """A digest that changes when the run is written to, even if file times are reset.
+
+    Raises OSError.
+    """
     lines = [str(run.path.resolve())]
     for path in _content(run):
         status = path.lstat()
@@ -148,9 +167,11 @@ def _state(run: RunFolder) -> str:
 
 
 def _code(root: Path, *, started: int) -> str:
-    """A digest of the files below `root`: a version number is not enough for a checkout under development.
+    """A digest of the files below `root`: a version number is not enough for a checkout under
+    development.
 
-    Empty if a file has changed since the process `started` (nanoseconds since 1970): the running code may be older.
+    Empty if a file has changed since the process `started` (nanoseconds since 1970): the running
+    code may be older.
     """
     lines = [karat.__version__, sys.version, *(f"{name} {_version(name)}" for name in _LIBRARIES)]
     for file in sorted(root.rglob("*.py")):
@@ -172,7 +193,9 @@ def _version(name: str) -> str:
 
 def _remove_oldest(folder: Path) -> None:
     """Removes files that killed writers left, and the oldest files beyond 2 GB."""
-    files = sorted(((path.lstat(), path) for path in folder.iterdir()), key=lambda file: -file[0].st_mtime_ns)
+    files = sorted(
+        ((path.lstat(), path) for path in folder.iterdir()), key=lambda file: -file[0].st_mtime_ns
+    )
     total = 0
     for status, path in files:
         total += status.st_size

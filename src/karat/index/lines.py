@@ -113,7 +113,9 @@ class EndLine(msgspec.Struct, gc=False):
 
 
 class LineReader:
-    """Reads single lines of a run's journal again, by the byte where each starts; fastest in ascending order."""
+    """Reads single lines of a run's journal again, by the byte where each starts; fastest in
+    ascending order.
+    """
 
     def __init__(self, run: RunFolder, file: BinaryIO) -> None:
         self._run = run
@@ -122,7 +124,10 @@ class LineReader:
         self._start = 0
 
     def line(self, at: int) -> bytes:
-        """The line without its newline. Raises BadRun if it is not the line that was read before."""
+        """The line without its newline.
+
+        Raises BadRun if it is not the line that was read before.
+        """
         start = at - self._start
         end = self._block.find(b"\n", start) if 0 <= start < len(self._block) else -1
         size = _BLOCK
@@ -136,9 +141,13 @@ class LineReader:
                 raise self._changed()
             size *= 8
         line = content_of(self._block[start:end])
-        if checksum_fault(line, required=self._run.has_checksums) is not None or not line.startswith(_BEGINNING):
+        if checksum_fault(
+            line, required=self._run.has_checksums
+        ) is not None or not line.startswith(_BEGINNING):
             raise self._changed()
         return line
 
     def _changed(self) -> BadRun:
-        return BadRun(self._run.path, "the journal changed while it was being read; run the command again")
+        return BadRun(
+            self._run.path, "the journal changed while it was being read; run the command again"
+        )

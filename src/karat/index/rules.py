@@ -30,10 +30,14 @@ _Reply = TypeVar("_Reply")
 class PartialScorings(Generic[_Scoring, _Place]):
     """The scorings with missing rows. A row's place is its turn, judge and repeat.
 
-    An interrupted scoring may start again from its first row, so this counts distinct places, not lines.
+    An interrupted scoring may start again from its first row, so this counts distinct places, not
+    lines.
 
     >>> partial = PartialScorings()
-    >>> partial.completes("equals of q1", (0, None, 0), rows=2), partial.completes("equals of q1", (0, None, 0), rows=2)
+    >>> (
+    ...     partial.completes("equals of q1", (0, None, 0), rows=2),
+    ...     partial.completes("equals of q1", (0, None, 0), rows=2),
+    ... )
     (False, False)
     >>> partial.completes("equals of q1", (1, None, 0), rows=2), partial.places
     (True, {})
@@ -45,7 +49,10 @@ class PartialScorings(Generic[_Scoring, _Place]):
         self.places: dict[_Scoring, set[_Place]] = {}  # incomplete scoring → its rows so far
 
     def completes(self, scoring: _Scoring, place: _Place, *, rows: int) -> bool:
-        """Whether this row completes its scoring of `rows` rows. Do not call it for a complete scoring."""
+        """Whether this row completes its scoring of `rows` rows.
+
+        Do not call it for a complete scoring.
+        """
         if rows <= 1:
             return True
         seen = self.places.setdefault(scoring, set())
@@ -57,11 +64,13 @@ class PartialScorings(Generic[_Scoring, _Place]):
 
 
 class PartialAnswer(Generic[_Reply]):
-    """The replies of a trial of several turns without an answer yet; `_Reply` is whatever the reader keeps of each.
+    """The replies of a trial of several turns without an answer yet; `_Reply` is whatever the
+    reader keeps of each.
 
-    A `reply` line is a turn that was answered and paid for. After a failed or killed attempt, the next one resumes
-    after those turns if its agent can (its next line has the next turn), or starts again (its next line has turn 0).
-    So a reply replaces everything at its turn and later, in journals of any version.
+    A `reply` line is a turn that was answered and paid for. After a failed or killed attempt, the
+    next one resumes after those turns if its agent can (its next line has the next turn), or starts
+    again (its next line has turn 0). So a reply replaces everything at its turn and later, in
+    journals of any version.
     """
 
     __slots__ = ("_missed_gate", "journalled", "replies")
@@ -84,7 +93,10 @@ class PartialAnswer(Generic[_Reply]):
         return replaced
 
     def end_attempt(self, kind: str) -> int:
-        """Ends a failed attempt; returns how many of its replies had separate lines. They come first."""
+        """Ends a failed attempt; returns how many of its replies had separate lines.
+
+        They come first.
+        """
         journalled = self.journalled
         self.journalled = 0
         self._missed_gate = self._missed_gate or kind.startswith(MISSED_GATE)
@@ -126,30 +138,39 @@ def counting_rows(
 
 
 def shown_scorings(
-    newest: Mapping[str, str], announced: Iterable[tuple[str, str]], scored: Iterable[tuple[str, str]],
+    newest: Mapping[str, str],
+    announced: Iterable[tuple[str, str]],
+    scored: Iterable[tuple[str, str]],
     wanted: Mapping[str, str],
-) -> dict[str, str]:  # fmt: skip
-    """Scorer → scoring: the newest of each, unless `wanted` names another one by its first characters.
+) -> dict[str, str]:
+    """Scorer → scoring: the newest of each, unless `wanted` names another one by its first
+    characters.
 
-    `announced`, `scored`: (scorer, scoring) in the run's list of scorers and in its score rows. Raises BadOption.
+    `announced`, `scored`: (scorer, scoring) in the run's list of scorers and in its score rows.
+    Raises BadOption.
     """
     announced = list(announced)
     order = dict.fromkeys([*(name for name, _ in announced), *sorted(newest)])
     shown = {name: newest[name] for name in order if name in newest}
     for name, prefix in wanted.items():
         if name not in shown:
-            raise BadOption("--scoring", f"the run has no scorer '{name}'{did_you_mean(name, shown)}")
+            raise BadOption(
+                "--scoring", f"the run has no scorer '{name}'{did_you_mean(name, shown)}"
+            )
         known = {scoring for scorer, scoring in (*announced, *scored) if scorer == name}
         matches = sorted(scoring for scoring in known if scoring.startswith(prefix))
         if len(matches) != 1:
             problem = "is not a scoring of" if not matches else "matches several scorings of"
-            raise BadOption("--scoring", f"'{prefix}' {problem} '{name}' (known: {', '.join(sorted(known))})")
+            raise BadOption(
+                "--scoring", f"'{prefix}' {problem} '{name}' (known: {', '.join(sorted(known))})"
+            )
         shown[name] = matches[0]
     return shown
 
 
 def turn_values(rows: Iterable[tuple[_Turn, str | None, float | bool | None]]) -> list[float]:
-    """One number per turn from rows (turn, judge, value): the mean over each judge's repeats, then over judges.
+    """One number per turn from rows (turn, judge, value): the mean over each judge's repeats, then
+    over judges.
 
     >>> turn_values([(0, "a", 1.0), (0, "a", 3.0), (0, "b", 4.0), (1, "a", None)])
     [3.0]

@@ -1,7 +1,9 @@
-"""The index of one run in memory: columns by trial and by score row, and where each line is in the journal.
+"""The index of one run in memory: columns by trial and by score row, and where each line is in the
+journal.
 
-A *cell* is a planned trial: (sample · conditions + condition) · repetitions + repetition. Numbers are thus added up in
-the plan's order, never in the order of completion. Without scores nothing here imports numpy.
+A *cell* is a planned trial: (sample · conditions + condition) · repetitions + repetition. Numbers
+are thus added up in the plan's order, never in the order of completion. Without scores nothing here
+imports numpy.
 """
 
 from __future__ import annotations
@@ -30,7 +32,17 @@ from karat.index.lines import (
 )
 from karat.index.rules import PartialAnswer, PartialScorings, counting_rows, shown_scorings
 from karat.index.spending import CallRows, Ints, Tally
-from karat.journal import MISSED_GATE, Decided, Gap, Horizon, LineDamaged, PlanInfo, Resume, RunFolder, ScorerInfo
+from karat.journal import (
+    MISSED_GATE,
+    Decided,
+    Gap,
+    Horizon,
+    LineDamaged,
+    PlanInfo,
+    Resume,
+    RunFolder,
+    ScorerInfo,
+)
 from karat.records import Sample, Usage, recorded_seconds, was_cut
 
 if TYPE_CHECKING:
@@ -40,7 +52,9 @@ if TYPE_CHECKING:
 _Line = TypeVar("_Line")
 
 _MOST_GROUPS = 1000
-"""Groups are few unless a plug-in puts a number or a path into a kind; further ones join one group, "other"."""
+"""Groups are few unless a plug-in puts a number or a path into a kind; further ones join one group,
+"other".
+"""
 
 _MOST_ERRORS = 50
 """Names of exceptions, to tell crashes apart."""
@@ -109,7 +123,8 @@ class ScoreRows:
         self.values: dict[str, array[float]] = {}  # metric → NaN if there is none
         self.names: dict[str, int] = {}  # judge → code
         self.numbers: set[str] = set()  # metrics with any value other than true or false
-        self.labels: dict[tuple[str, str], array[int]] = {}  # name and value → positions of the rows that have it
+        # name and value → positions of the rows that have it
+        self.labels: dict[tuple[str, str], array[int]] = {}
         self.claims = array("q")  # positions of the rows with unverified claims
         self.offline = False
         self.too_large = 0  # values left out because they exceed `_LARGEST`
@@ -117,7 +132,8 @@ class ScoreRows:
         self._complete: set[int] = set()  # cells whose several rows are all there
         self._order: NDArray[np.int64] | None = None
         self._ordered = 0  # rows covered by `_order`
-        self._by_cell: tuple[NDArray[np.int64], ...] | None = None  # `_order`; cells and places in that order
+        # `_order`; cells and places in that order
+        self._by_cell: tuple[NDArray[np.int64], ...] | None = None
 
     @property
     def partial(self) -> Mapping[int, set[tuple[int, int, int]]]:
@@ -125,17 +141,23 @@ class ScoreRows:
         return self.incomplete.places
 
     def add(self, cell: int, at: int, row: ScoreLine) -> None:
-        """Adds a row. Raises OverflowError, and adds nothing, for numbers that karat never writes."""
+        """Adds a row.
+
+        Raises OverflowError, and adds nothing, for numbers that karat never writes.
+        """
         if not (-_MOST <= (row.turn or 0) <= _MOST and -_MOST <= row.repeat <= _MOST):
             raise OverflowError
         count = len(self.cells)
         self.cells.append(cell)
         self.at.append(at)
         self.turns.append(-1 if row.turn is None else row.turn)
-        self.judges.append(-1 if row.judge is None else self.names.setdefault(row.judge, len(self.names)))
+        self.judges.append(
+            -1 if row.judge is None else self.names.setdefault(row.judge, len(self.names))
+        )
         self.repeats.append(row.repeat)
         if row.rows > 1:
-            # Counts a scoring of several rows once all are there; later rows then replace them one by one.
+            # Counts a scoring of several rows once all are there; later rows then replace them one
+            # by one.
             place = self.turns[-1], self.judges[-1], self.repeats[-1]
             if cell not in self._complete and self.incomplete.completes(cell, place, rows=row.rows):
                 self._complete.add(cell)
@@ -163,14 +185,19 @@ class ScoreRows:
                 column.extend([nan] * (count + 1 - len(column)))
 
     def counting(self) -> NDArray[np.int64]:
-        """The rows that count, in the order of cell, turn, judge's name and repeat; −1, not named, comes first."""
+        """The rows that count, in the order of cell, turn, judge's name and repeat; −1, not named,
+        comes first.
+        """
         import numpy as np
 
         if self._order is None or self._ordered != len(self.cells):
             cells, turns, repeats = (
-                np.frombuffer(column, dtype=column.typecode) for column in (self.cells, self.turns, self.repeats)
+                np.frombuffer(column, dtype=column.typecode)
+                for column in (self.cells, self.turns, self.repeats)
             )
-            self._order = counting_rows(cells, turns, self.judge_ranks(), repeats, partial=self.partial)
+            self._order = counting_rows(
+                cells, turns, self.judge_ranks(), repeats, partial=self.partial
+            )
             self._ordered = len(self.cells)
         return self._order
 
@@ -180,7 +207,9 @@ class ScoreRows:
 
         order = self.counting()
         if self._by_cell is None or self._by_cell[0] is not order:
-            columns = (np.frombuffer(column, dtype=np.int64)[order] for column in (self.cells, self.at))
+            columns = (
+                np.frombuffer(column, dtype=np.int64)[order] for column in (self.cells, self.at)
+            )
             self._by_cell = order, *columns
         _, cells, at = self._by_cell
         first, after = np.searchsorted(cells, (cell, cell + 1))
@@ -196,7 +225,9 @@ class ScoreRows:
 
 
 class Places(msgspec.Struct):
-    """Lines of one kind: the byte where each starts, and its cell; −1: no planned trial is known."""
+    """Lines of one kind: the byte where each starts, and its cell; −1: no planned trial is
+    known.
+    """
 
     at: Ints = msgspec.field(default_factory=lambda: array("q"))
     cells: Ints = msgspec.field(default_factory=lambda: array("q"))
@@ -212,9 +243,11 @@ class Places(msgspec.Struct):
 
 
 class TrialCells:
-    """Trial id → cell for very many trials, in a quarter of a dict's memory: the newest in a dict, the others sorted.
+    """Trial id → cell for very many trials, in a quarter of a dict's memory: the newest in a dict,
+    the others sorted.
 
-    An id that karat never writes (longer than 24 ASCII characters, or ending in NUL) stays in a dict.
+    An id that karat never writes (longer than 24 ASCII characters, or ending in NUL) stays in a
+    dict.
     """
 
     _LENGTH = 24
@@ -230,7 +263,9 @@ class TrialCells:
             self._odd[trial] = cell
             return
         self._new[trial] = cell
-        if len(self._new) >= max(self._most_new, 0 if self._sorted is None else len(self._sorted[1]) // 4):
+        if len(self._new) >= max(
+            self._most_new, 0 if self._sorted is None else len(self._sorted[1]) // 4
+        ):
             import numpy as np
 
             names = np.array(list(self._new), dtype=f"S{self._LENGTH}")
@@ -257,7 +292,13 @@ class TrialCells:
 class RunIndex:
     """The journal's data for each planned trial, before any statistics."""
 
-    def __init__(self, run: RunFolder, *, plan: PlanInfo | None = None, scorers: Sequence[ScorerInfo] | None = None):
+    def __init__(
+        self,
+        run: RunFolder,
+        *,
+        plan: PlanInfo | None = None,
+        scorers: Sequence[ScorerInfo] | None = None,
+    ):
         """With a plan and scorers, an index without samples and lines, for `stored` to fill.
 
         Raises BadRun for a plan or samples that karat would not write.
@@ -266,14 +307,17 @@ class RunIndex:
         self.end = 0  # bytes of the journal read so far
         self.damaged = 0  # lines that `follow` skipped
         self.gaps: tuple[Gap, ...] = ()  # as `RunFolder.gaps`
-        self.outgrown = False  # whether the run was resumed with a larger plan, which changes the cells
+        # whether the run was resumed with a larger plan, which changes the cells
+        self.outgrown = False
         self.plan = plan_of(run) if plan is None else plan
         known = run.scorers() if scorers is None else scorers
         self.scorers = {scorer.scoring: scorer for scorer in known}  # as `RunFolder.scorers`
         self.samples: dict[str, int] = {}  # id → row
-        self.positions, self.sample_lines = array("q"), array("q")  # per row: in the dataset, in samples.jsonl
+        # per row: in the dataset, in samples.jsonl
+        self.positions, self.sample_lines = array("q"), array("q")
         self.digests: list[str] = []
-        self.clusters: list[str | None] = []  # what each sample shares with others; all None: nothing is declared
+        # what each sample shares with others; all None: nothing is declared
+        self.clusters: list[str | None] = []
         if plan is None:
             self._read_samples()
         plan, scorers = self.plan, tuple(known)
@@ -281,9 +325,11 @@ class RunIndex:
         self.repetitions = plan.repetitions
         self.planned = len(self.samples) * len(self.conditions) * plan.repetitions
         self.answered = bytearray(self.planned)
-        self.answers = array("q", bytes(8 * self.planned))  # by cell: where the answer's line starts, once answered
+        # by cell: where the answer's line starts, once answered
+        self.answers = array("q", bytes(8 * self.planned))
         self.retried = bytearray(self.planned)
-        self.failed = array("H", bytes(2 * self.planned))  # code of the last failure, until there is an answer
+        # code of the last failure, until there is an answer
+        self.failed = array("H", bytes(2 * self.planned))
         self.score_failed: dict[tuple[int, str | None], tuple[str | None, int]] = {}
         self.failures = Places()
         self.attempts = Places()  # failed ones; complete once everything is read
@@ -293,7 +339,8 @@ class RunIndex:
         self.unassigned = Tally()  # spent on trials whose condition is not known
         self.calls = CallRows()
         self.scores: dict[tuple[str, str], ScoreRows] = {}  # (scorer, scoring)
-        self.newest = {scorer.name: scorer.scoring for scorer in run.info.scorers}  # scorer → its newest scoring
+        # scorer → its newest scoring
+        self.newest = {scorer.name: scorer.scoring for scorer in run.info.scorers}
         self.open_trials: dict[str, OpenTrial] = {}  # by id; an answer removes its trial
         self.recorded = run.info.agent_type == "replay"
         """Whether answers were made elsewhere: the time to read them back is not a latency."""
@@ -303,12 +350,16 @@ class RunIndex:
         self.orphan_scores = 0  # scores of trials without an answer
         self.horizon: Horizon | None = None  # of a run that may stop early
         self.decisions: dict[tuple[str, str], Decided] = {}  # by comparison; the first one counts
-        self._free_scoring = bool(scorers) and all(scorer.offline for scorer in scorers)  # failed attempts cost nothing
-        self._cells: dict[str, int] | TrialCells | None = {} if scorers else None  # trial id → cell, of answered trials
+        # failed attempts cost nothing
+        self._free_scoring = bool(scorers) and all(scorer.offline for scorer in scorers)
+        # trial id → cell, of answered trials
+        self._cells: dict[str, int] | TrialCells | None = {} if scorers else None
         self._attempted: dict[str, int] = {}  # trial id → cell, of trials with failed attempts
         self._attempt_trials: list[str] = []
-        self._run_scorings = self._part_scorings = tuple(self.newest.values())  # `_part`: of the part being read
-        self._unnamed: dict[str, list[AttemptLine]] = {}  # attempts of a scorer: the trial's next row names it
+        # `_part`: of the part being read
+        self._run_scorings = self._part_scorings = tuple(self.newest.values())
+        # attempts of a scorer: the trial's next row names it
+        self._unnamed: dict[str, list[AttemptLine]] = {}
         self._errors: set[str] = set()
 
     def _read_samples(self) -> None:
@@ -354,16 +405,22 @@ class RunIndex:
     @property
     def out(self) -> frozenset[str]:
         """Conditions no longer asked, because every comparison with them is decided."""
-        return frozenset(name for one in self.decisions.values() for name in one.out if name in self.conditions)
+        return frozenset(
+            name for one in self.decisions.values() for name in one.out if name in self.conditions
+        )
 
     @property
     def sparse(self) -> bool:
-        """Whether trials without a result were not planned: the run holds everything that there is."""
+        """Whether trials without a result were not planned: the run holds everything that
+        there is.
+        """
         whole = all(self.completed.get(scorer.scoring, False) for scorer in self.run.info.scorers)
         return self.run.info.sparse and whole
 
     def not_needed(self) -> bytearray | None:
-        """For each cell, whether it was not run because its comparison was decided, or never planned; None: none."""
+        """For each cell, whether it was not run because its comparison was decided, or never
+        planned; None: none.
+        """
         columns = [self.conditions[name] for name in (self.conditions if self.sparse else self.out)]
         if not columns:
             return None
@@ -377,7 +434,11 @@ class RunIndex:
         return cells
 
     def tally(self, cell: int) -> Tally:
-        return self.tallies[cell // self.repetitions % len(self.conditions)] if cell >= 0 else self.unassigned
+        return (
+            self.tallies[cell // self.repetitions % len(self.conditions)]
+            if cell >= 0
+            else self.unassigned
+        )
 
     def retried_in(self, condition: int) -> int:
         """How many answered trials of a condition took more than one attempt."""
@@ -393,8 +454,14 @@ class RunIndex:
         return self.run.samples(lines={self.sample_lines[row] for row in rows})
 
     def shown(self, wanted: Mapping[str, str]) -> dict[str, str]:
-        """Scorer → scoring that counts: the newest, unless `wanted` names another. Raises BadOption."""
-        announced = [(scorer.name, scorer.scoring) for scorer in (*self.run.info.scorers, *self.scorers.values())]
+        """Scorer → scoring that counts: the newest, unless `wanted` names another.
+
+        Raises BadOption.
+        """
+        announced = [
+            (scorer.name, scorer.scoring)
+            for scorer in (*self.run.info.scorers, *self.scorers.values())
+        ]
         return shown_scorings(self.newest, announced, self.scores, wanted)
 
     def scored(self, scoring: str) -> bytearray:
@@ -414,16 +481,25 @@ class RunIndex:
         width = self.repetitions * len(self.conditions)
         if info is None or info.compared_with not in self.conditions:
             return False
-        other = cell // width * width + self.conditions[info.compared_with] * self.repetitions + cell % self.repetitions
+        other = (
+            cell // width * width
+            + self.conditions[info.compared_with] * self.repetitions
+            + cell % self.repetitions
+        )
         return not self.answered[other]
 
     def partial_rows(self, scoring: str) -> dict[int, set[tuple[int | None, str | None, int]]]:
-        """For cells that lack rows of a scoring: cell → turn, judge and repeat of the rows they have."""
+        """For cells that lack rows of a scoring: cell → turn, judge and repeat of the rows they
+        have.
+        """
         present: dict[int, set[tuple[int | None, str | None, int]]] = {}
         for (_, digest), rows in self.scores.items():
             names = [*rows.names, None]  # −1: not named
             for cell, places in rows.partial.items() if digest == scoring else ():
-                present[cell] = {(turn if turn >= 0 else None, names[judge], repeat) for turn, judge, repeat in places}
+                present[cell] = {
+                    (turn if turn >= 0 else None, names[judge], repeat)
+                    for turn, judge, repeat in places
+                }
         return present
 
     @contextmanager
@@ -439,11 +515,20 @@ class RunIndex:
 
     def answer_lines(self, decode: Callable[[bytes], _Line]) -> Iterator[tuple[int, _Line]]:
         """Cell and line of every answer that counts, in the journal's order."""
-        cells = sorted((cell for cell in range(self.planned) if self.answered[cell]), key=self.answers.__getitem__)
-        return zip(cells, map(decode, self.lines(self.answers[cell] for cell in cells)), strict=True)
+        cells = sorted(
+            (cell for cell in range(self.planned) if self.answered[cell]),
+            key=self.answers.__getitem__,
+        )
+        return zip(
+            cells, map(decode, self.lines(self.answers[cell] for cell in cells)), strict=True
+        )
 
-    def score_lines(self, scoring: tuple[str, str], decode: Callable[[bytes], _Line]) -> Iterator[tuple[int, _Line]]:
-        """Cell and line of every row of a scoring, in the journal's order, including rows that do not count."""
+    def score_lines(
+        self, scoring: tuple[str, str], decode: Callable[[bytes], _Line]
+    ) -> Iterator[tuple[int, _Line]]:
+        """Cell and line of every row of a scoring, in the journal's order, including rows that do
+        not count.
+        """
         rows = self.scores.get(scoring) or ScoreRows()
         return zip(rows.cells, map(decode, self.lines(rows.at)) if rows.at else (), strict=True)
 
@@ -498,10 +583,12 @@ class RunIndex:
         self._attempt_trials = []
 
     def follow(self, *, at_most: int = sys.maxsize) -> bool:
-        """Reads about `at_most` bytes of what the journal has gained; returns whether there was anything.
+        """Reads about `at_most` bytes of what the journal has gained; returns whether there was
+        anything.
 
-        To show a run while it runs, call this repeatedly. Damaged lines are counted and skipped; nothing after a line
-        that is too long is read. The cost of open trials is not booked, as they may still be answered.
+        To show a run while it runs, call this repeatedly. Damaged lines are counted and skipped;
+        nothing after a line that is too long is read. The cost of open trials is not booked, as
+        they may still be answered.
         """
         if not isinstance(self._cells, TrialCells):
             self._cells = TrialCells()
@@ -529,7 +616,10 @@ class RunIndex:
         return self.end > start
 
     def cell_of(self, trial: str) -> int | None:
-        """The cell of a trial with an answer, or some turns of one. Only for an index that follows its run."""
+        """The cell of a trial with an answer, or some turns of one.
+
+        Only for an index that follows its run.
+        """
         pending = self.open_trials.get(trial)
         cell = (self._cells or {}).get(trial, pending.cell if pending is not None else -1)
         return cell if cell >= 0 else None
@@ -537,7 +627,11 @@ class RunIndex:
     def attempts_of(self, cell: int) -> list[int]:
         """Where the failed attempts of a cell start. Only for an index that follows its run."""
         trials = {trial for trial, of in self._attempted.items() if of == cell}
-        return [at for at, trial in zip(self.attempts.at, self._attempt_trials, strict=True) if trial in trials]
+        return [
+            at
+            for at, trial in zip(self.attempts.at, self._attempt_trials, strict=True)
+            if trial in trials
+        ]
 
     def _handlers(self) -> dict[bytes, Callable[[int, bytes], None]]:
         """Functions by the five bytes that follow `{"event":"`."""
@@ -575,7 +669,11 @@ class RunIndex:
         tally.answered += 1
         if any(was_cut(reply.stop_reason) for reply in replies):
             tally.cut += 1
-        seconds = recorded_seconds([reply.milliseconds for reply in replies]) if self.recorded else answer.seconds
+        seconds = (
+            recorded_seconds([reply.milliseconds for reply in replies])
+            if self.recorded
+            else answer.seconds
+        )
         if seconds is not None:
             tally.seconds.append(seconds)
         if answer.attempts > 1 or earlier or self.failed[cell]:
@@ -593,7 +691,8 @@ class RunIndex:
         if self._unnamed:
             self._name_attempts(row.trial, row.scorer)
         cell = self._cells.get(row.trial, -1) if self._cells is not None else -1
-        if not row.offline or row.dollars is not None or row.usage is not None:  # a rule costs nothing
+        # a rule costs nothing
+        if not row.offline or row.dollars is not None or row.usage is not None:
             tally = self.tally(cell)
             tally.pay_judge(0.0 if row.offline and row.dollars is None else row.dollars)
             if row.usage is not None or not row.offline:
@@ -666,7 +765,9 @@ class RunIndex:
         event = _reply(line)
         pending = self.open_trials.setdefault(event.trial, OpenTrial())
         pending.underway = True
-        pending.lost_replies += (reply for _, reply in pending.partial.add(event.turn, (at, event.reply)))
+        pending.lost_replies += (
+            reply for _, reply in pending.partial.add(event.turn, (at, event.reply))
+        )
 
     def _add_resume(self, _: int, line: bytes) -> None:
         resume = _resume(line)
@@ -675,9 +776,14 @@ class RunIndex:
             self.scorers.pop(scorer.scoring, None)
             self.scorers[scorer.scoring] = scorer
         if (plan := resume.plan) is not None:
-            self.outgrown |= plan.repetitions > self.repetitions or not self.conditions.keys() >= set(plan.conditions)
+            self.outgrown |= (
+                plan.repetitions > self.repetitions
+                or not self.conditions.keys() >= set(plan.conditions)
+            )
         again = resume.command == "score"
-        self._part_scorings = tuple(scorer.scoring for scorer in resume.scorers) if again else self._run_scorings
+        self._part_scorings = (
+            tuple(scorer.scoring for scorer in resume.scorers) if again else self._run_scorings
+        )
         self.completed.update(dict.fromkeys(self._part_scorings, False))
         for pending in self.open_trials.values():
             pending.partial.end_process()
@@ -737,10 +843,11 @@ class RunIndex:
 
 @contextmanager
 def trusted(run: RunFolder) -> Iterator[None]:
-    """Wraps code that uses a run's values: turns errors from values that karat never writes into BadRun.
+    """Wraps code that uses a run's values: turns errors from values that karat never writes into
+    BadRun.
 
-    A run folder may come from a stranger. Some lines are only partly decoded, so excessive sizes and
-    depths show only when values are used.
+    A run folder may come from a stranger. Some lines are only partly decoded, so excessive sizes
+    and depths show only when values are used.
     """
     try:
         yield

@@ -63,7 +63,8 @@ class CallRows(msgspec.Struct):
 
     cells: Ints = msgspec.field(default_factory=lambda: array("q"))
     tools: Ints = msgspec.field(default_factory=lambda: array("i"))  # codes
-    succeeded: Ints = msgspec.field(default_factory=lambda: array("b"))  # 1: a call succeeded; 0: all failed
+    # 1: a call succeeded; 0: all failed
+    succeeded: Ints = msgspec.field(default_factory=lambda: array("b"))
     codes: dict[CalledTool, int] = {}
 
     def add(self, cell: int, replies: Iterable[ReplyLine]) -> None:
@@ -86,7 +87,8 @@ class Tally(msgspec.Struct):
     cut: int = 0  # of `answered`: a reply was cut at a limit of tokens
     failed_attempts: int = 0
     unfinished_attempts: int = 0
-    lost_dollars: Doubles = msgspec.field(default_factory=_doubles)  # of these attempts; also in `dollars`
+    # of these attempts; also in `dollars`
+    lost_dollars: Doubles = msgspec.field(default_factory=_doubles)
     lost_unknown: int = 0
     dollars: Doubles = msgspec.field(default_factory=_doubles)
     unknown: int = 0
@@ -120,7 +122,10 @@ class Tally(msgspec.Struct):
             self.judge_dollars.append(dollars)
 
     def add_reply(self, reply: ReplyLine) -> None:
-        """Books a reply. A turn that was not asked used nothing, and does not make an unknown token count known."""
+        """Books a reply.
+
+        A turn that was not asked used nothing, and does not make an unknown token count known.
+        """
         if (dollars := reply.dollars) is None:
             self.unknown += 1
             self.unpriced_replies += 1
@@ -149,7 +154,10 @@ class Tally(msgspec.Struct):
                 sums[place] = (sums[place] or 0) + tokens
 
     def count_calls(self, replies: Iterable[ReplyLine], *, answered: bool) -> None:
-        """Books the MCP calls of some replies. `answered`: whether the replies are a trial's answer."""
+        """Books the MCP calls of some replies.
+
+        `answered`: whether the replies are a trial's answer.
+        """
         servers = set()
         for reply in replies:
             for call in reply.tool_calls:

@@ -1,4 +1,6 @@
-"""Stores the index of a large run that has ended in the user's cache: its columns as they are in memory."""
+"""Stores the index of a large run that has ended in the user's cache: its columns as they are in
+memory.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,8 @@ class _Stored(msgspec.Struct):
 
 
 def read_index(run: RunFolder, *, at_least: int = LARGE) -> RunIndex:
-    """The index of a run, read in one pass, or from the user's cache if the run has ended and has `at_least` bytes.
+    """The index of a run, read in one pass, or from the user's cache if the run has ended and has
+    `at_least` bytes.
 
     Raises BadRun at a damaged line.
     """

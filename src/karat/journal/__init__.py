@@ -4,7 +4,14 @@
 never repairs, and never runs code that a folder names.
 """
 
-from karat.journal.codec import Codec, LineDamaged, checked_lines, checksum_fault, damaged, with_checksum
+from karat.journal.codec import (
+    Codec,
+    LineDamaged,
+    checked_lines,
+    checksum_fault,
+    damaged,
+    with_checksum,
+)
 from karat.journal.cover import Gap
 from karat.journal.events import (
     CHECKSUMS_SINCE,
@@ -29,7 +36,14 @@ from karat.journal.events import (
     ScorerInfo,
     ServerInfo,
 )
-from karat.journal.folder import LARGEST_INFO, RUN_FILES, RunFolder, create_run, server_changes, slugged
+from karat.journal.folder import (
+    LARGEST_INFO,
+    RUN_FILES,
+    RunFolder,
+    create_run,
+    server_changes,
+    slugged,
+)
 from karat.journal.labels import Label, Labels, add_label, labels_path, read_labels
 from karat.journal.lock import RunLock
 from karat.journal.verify import Damage, Verified, verify

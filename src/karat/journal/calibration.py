@@ -1,7 +1,9 @@
-"""Answers drawn for people and the scores they gave: `calibration.jsonl` in the run folder, only appended to.
+"""Answers drawn for people and the scores they gave: `calibration.jsonl` in the run folder, only
+appended to.
 
-The first line is the head, every other line is a draw or a person's scores of one drawn answer. The newest score of
-a person on a metric of an answer counts. Separate from `labels.jsonl`, whose reviewers see the judge's score.
+The first line is the head, every other line is a draw or a person's scores of one drawn answer. The
+newest score of a person on a metric of an answer counts. Separate from `labels.jsonl`, whose
+reviewers see the judge's score.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ FORMAT_VERSION = 1
 
 
 class Stratum(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers of one condition with the same or neighbouring scores, all with the same chance to be drawn."""
+    """Answers of one condition with the same or neighbouring scores, all with the same chance to be
+    drawn.
+    """
 
     condition: str
     low: float  # the judge's lowest and highest score in it
@@ -61,13 +65,20 @@ class Calibrations(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_calibrations(run: RunFolder) -> Calibrations:
-    """Raises BadRun for a damaged line, and for a file of a newer format, of another run, or larger than 64 MB."""
+    """Raises BadRun for a damaged line, and for a file of a newer format, of another run, or larger
+    than 64 MB.
+    """
     draws: dict[str, Draw] = {}
     scores: dict[str, Scores] = {}
     lines = 0
     remedy = "restore it from a copy, or delete that line and lose the scores in it"
     for event in read_events(
-        run, CALIBRATION_FILE, Draw | PersonScores, newest_format=FORMAT_VERSION, holds="labels", remedy=remedy
+        run,
+        CALIBRATION_FILE,
+        Draw | PersonScores,
+        newest_format=FORMAT_VERSION,
+        holds="labels",
+        remedy=remedy,
     ):
         lines += 1
         if isinstance(event, Draw):
@@ -79,6 +90,9 @@ def read_calibrations(run: RunFolder) -> Calibrations:
 
 
 def add_calibration(run: RunFolder, events: Sequence[Draw | PersonScores]) -> None:
-    """Appends draws and scores; they are on disk when this returns. Raises BadRun as `read_calibrations`."""
+    """Appends draws and scores; they are on disk when this returns.
+
+    Raises BadRun as `read_calibrations`.
+    """
     read_calibrations(run)  # never write to a file of another run
     append_events(run, CALIBRATION_FILE, FORMAT_VERSION, events)

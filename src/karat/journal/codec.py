@@ -1,8 +1,8 @@
 """Events to lines and back.
 
-Every line that karat writes ends with its checksum: `,"crc":"1a2b3c4d"}`, the CRC-32 of the bytes before
-it. A line stays a JSON object, and a reader that does not know the key ignores it. `checksum_fault` is the one
-function that checks a line; every reader of a run folder calls it.
+Every line that karat writes ends with its checksum: `,"crc":"1a2b3c4d"}`, the CRC-32 of the bytes
+before it. A line stays a JSON object, and a reader that does not know the key ignores it.
+`checksum_fault` is the one function that checks a line; every reader of a run folder calls it.
 """
 
 from __future__ import annotations
@@ -60,21 +60,32 @@ class Codec:
             line = self._encode(event)
         except UnicodeEncodeError:
             # Models and tools do send lone surrogates; U+FFFD keeps the rest of the text.
-            event = msgspec.convert(map_texts(msgspec.to_builtins(event), without_surrogates), type(event))
+            event = msgspec.convert(
+                map_texts(msgspec.to_builtins(event), without_surrogates), type(event)
+            )
             line = self._encode(event)
-        if self._redact and self._redact(text := line.decode()) != text:  # it may learn secrets during the run
+        # it may learn secrets during the run
+        if self._redact and self._redact(text := line.decode()) != text:
             # Text by text, so no replacement can cross a JSON quote of the line.
             fields = msgspec.to_builtins(event)
-            # Only an event has such names, and only at its top level: a tool's input may have a key of the same name.
+            # Only an event has such names, and only at its top level: a tool's input may have a key
+            # of the same name.
             names = frozenset() if isinstance(event, Sample) else _STRUCTURAL
-            masked = self._redact.values([value for key, value in fields.items() if key not in names])
+            masked = self._redact.values(
+                [value for key, value in fields.items() if key not in names]
+            )
             others = iter(masked)
-            line = self._encode({key: value if key in names else next(others) for key, value in fields.items()})
+            line = self._encode(
+                {key: value if key in names else next(others) for key, value in fields.items()}
+            )
         return line
 
 
 class LineDamaged(Exception):
-    """A line is not as karat wrote it. `number`: its number among the lines read, from 1. `end`: the byte after it."""
+    """A line is not as karat wrote it.
+
+    `number`: its number among the lines read, from 1. `end`: the byte after it.
+    """
 
     def __init__(self, number: int, reason: str, *, end: int = 0) -> None:
         self.number = number
@@ -95,21 +106,29 @@ def has_checksum(line: bytes) -> bool:
 
 
 def checksum_fault(line: bytes, *, required: bool) -> str | None:
-    """Why a line is not as karat wrote it; None: it is. `required`: whether it must have a checksum.
+    """Why a line is not as karat wrote it; None: it is. `required`: whether it must have a
+    checksum.
 
     >>> checksum_fault(with_checksum(b'{"a":1}'), required=True)
     >>> checksum_fault(with_checksum(b'{"a":1}').replace(b"1", b"2", 1), required=True)
     'its checksum does not match'
     """
     if has_checksum(line):
-        return None if line[-10:] == b'%08x"}' % crc32(line[:-_LENGTH]) else "its checksum does not match"
+        return (
+            None
+            if line[-10:] == b'%08x"}' % crc32(line[:-_LENGTH])
+            else "its checksum does not match"
+        )
     if required:
         return "it has no checksum"
     return "it holds NUL bytes" if b"\0" in line else None
 
 
 def _all_match(lines: list[bytes]) -> bool:
-    """Whether there are lines, all with the right checksum. Twice as fast as calling `checksum_fault` for each."""
+    """Whether there are lines, all with the right checksum.
+
+    Twice as fast as calling `checksum_fault` for each.
+    """
     if not lines or not has_checksum(lines[0]):
         return False
     digits = hexlify(struct.pack(f">{len(lines)}I", *map(crc32, map(_BODY, lines))))
@@ -122,7 +141,8 @@ def _all_match(lines: list[bytes]) -> bool:
 class _Checks:
     """Checks the lines of one file, in order, against their checksums.
 
-    After a line that has a checksum every line must, until an older karat resumes the run: its `resume` line has none.
+    After a line that has a checksum every line must, until an older karat resumes the run: its
+    `resume` line has none.
     """
 
     __slots__ = ("_required", "_strict")
@@ -163,11 +183,13 @@ def checked_lines(
     on_damage: Callable[[LineDamaged], None] = fail,
     cover: Cover | None = None,
 ) -> Iterator[tuple[int, int, bytes]]:
-    """Every line from the file's current position up to byte `stop`: number from 1, byte where it starts, content.
+    """Every line from the file's current position up to byte `stop`: number from 1, byte where it
+    starts, content.
 
-    Blank lines are passed over. `torn`: ignore a last line that is incomplete. `required`: whether the first line must
-    have a checksum. `check=False`: for lines that were checked before. `on_damage` raises LineDamaged by default; if it
-    returns, the damaged line is skipped. `cover` gets every line, the damaged ones too.
+    Blank lines are passed over. `torn`: ignore a last line that is incomplete. `required`: whether
+    the first line must have a checksum. `check=False`: for lines that were checked before.
+    `on_damage` raises LineDamaged by default; if it returns, the damaged line is skipped. `cover`
+    gets every line, the damaged ones too.
     """
     rest = b""
     number = 0
@@ -213,7 +235,9 @@ def is_whole(rest: bytes) -> bool:
 
 
 def is_unended(rest: bytes) -> bool:
-    """Whether the text after the last newline is a whole line with another byte in place of its newline."""
+    """Whether the text after the last newline is a whole line with another byte in place of its
+    newline.
+    """
     return is_whole(rest[:-1])
 
 
@@ -228,7 +252,7 @@ def decode(line: bytes, *, path: str, number: int) -> Event:
 def damaged(path: str, number: int, reason: object) -> BadRun:
     """The message for an unusable line of the journal."""
     remedy = (
-        "restore the journal from a copy, or delete that line: its trial is then asked, or scored, again; "
-        f"`karat runs verify {path}` names every damaged line"
+        f"restore the journal from a copy, or delete that line: its trial is then asked, or "
+        f"scored, again; `karat runs verify {path}` names every damaged line"
     )
     return BadRun(path, f"line {number} of the journal is damaged ({reason}); {remedy}")

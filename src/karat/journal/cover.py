@@ -1,9 +1,10 @@
 """What shows that lines are missing: `end` and `resume` state what came before them.
 
-Each states `lines`, the number of lines before it, and `digest`, the BLAKE2b (8 bytes, hex) of the last ten bytes of
-every line since the last statement, where a line's checksum is. The first line after a statement is the line that
-makes it, preceded by its digest; so a statement rests on the earlier ones. A line is its content: without a byte order
-mark, the line end of Windows, or blank lines. What follows the last statement is not covered yet.
+Each states `lines`, the number of lines before it, and `digest`, the BLAKE2b (8 bytes, hex) of the
+last ten bytes of every line since the last statement, where a line's checksum is. The first line
+after a statement is the line that makes it, preceded by its digest; so a statement rests on the
+earlier ones. A line is its content: without a byte order mark, the line end of Windows, or blank
+lines. What follows the last statement is not covered yet.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ _STATING = (_END, _RESUME)
 _SERVER = b'{"event":"server"'  # may follow `end`: servers are closed after it
 _RESTORE = "restore the journal from a copy: karat does not know which of the lines are its own"
 _MISSING = (
-    "restore the journal from a copy, or go on with `karat run FILE --resume RUN`: a lost answer is then asked again, "
-    "a lost score made again, and a lost cost stays missing"
+    "restore the journal from a copy, or go on with `karat run FILE --resume RUN`: a lost answer "
+    "is then asked again, a lost score made again, and a lost cost stays missing"
 )
 _checksums = itemgetter(slice(-10, None))
 
@@ -39,7 +40,11 @@ class Gap(msgspec.Struct, frozen=True):
     remedy: str
 
     def __str__(self) -> str:
-        where = f"line {self.first}" if self.first == self.last else f"lines {self.first} to {self.last}"
+        where = (
+            f"line {self.first}"
+            if self.first == self.last
+            else f"lines {self.first} to {self.last}"
+        )
         return f"{where} of the journal: {self.reason}"
 
 
@@ -75,7 +80,9 @@ class Cover:
 
     @property
     def uncovered(self) -> int:
-        """The lines that no statement covers yet: since the last one, without the line that makes it."""
+        """The lines that no statement covers yet: since the last one, without the line that makes
+        it.
+        """
         return self.lines - self._start - self.states
 
     def stated_by(self, event: End | Resume) -> End | Resume:
@@ -110,7 +117,9 @@ class Cover:
             return
         if self._ended and not line.startswith(_RESUME):
             here = self.lines + 1
-            self.gaps.append(Gap(here, here, "lines were added from here on, after the run had ended", _RESTORE))
+            self.gaps.append(
+                Gap(here, here, "lines were added from here on, after the run had ended", _RESTORE)
+            )
         self._ended = False
         stated = _stated(line)
         if stated.lines is None:
@@ -125,7 +134,10 @@ class Cover:
         self._crashed = not self._ended and stated.command == "run"
 
     def _add_gap(self, missing: int) -> None:
-        """Of the lines since the last statement. `missing`: below 0, that many were added; 0: they are other ones."""
+        """Of the lines since the last statement.
+
+        `missing`: below 0, that many were added; 0: they are other ones.
+        """
         reason = "lines were changed, replaced or moved"
         remedy = _RESTORE
         if missing > 0:

@@ -11,12 +11,24 @@ from typing import Any, Literal
 
 import msgspec
 
-from karat.records import Answer, Failure, JsonObject, LedgerClass, Metric, Reply, Score, ServerEvent, Usage
+from karat.records import (
+    Answer,
+    Failure,
+    JsonObject,
+    LedgerClass,
+    Metric,
+    Reply,
+    Score,
+    ServerEvent,
+    Usage,
+)
 from karat.tool_use import Offered
 
 FORMAT_VERSION = 3
-"""1: 2026-11, the first. 2: every line has a checksum, `crc`, as its last key; so has `run.json`. 3: a run that may
-stop early, with a `horizon` and `decided` lines; every other run is still written as format 2."""
+"""1: 2026-11, the first. 2: every line has a checksum, `crc`, as its last key; so has `run.json`.
+3: a run that may stop early, with a `horizon` and `decided` lines; every other run is still written
+as format 2.
+"""
 
 FORMAT_WITHOUT_STOP = 2
 """Of a run that asks every question."""
@@ -26,11 +38,15 @@ CHECKSUMS_SINCE = 2
 
 
 MISSED_GATE = "gate_"
-"""Begins the kinds of failures that concern all turns together: the next attempt starts from the first turn."""
+"""Begins the kinds of failures that concern all turns together: the next attempt starts from the
+first turn.
+"""
 
 
 KEPT = "studies"
-"""The folder of kept files in a run folder, and their key in run.json: the first ones were those of human studies."""
+"""The folder of kept files in a run folder, and their key in run.json: the first ones were those of
+human studies.
+"""
 
 
 class PlanInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +68,9 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, tag="head", tag_field="eve
     run: str  # run id
 
 
-class Resume(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="resume", tag_field="event"):
+class Resume(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="resume", tag_field="event"
+):
     """The run continues, in another process."""
 
     at: str  # UTC, ISO 8601
@@ -67,13 +85,17 @@ class Resume(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
     condition_offers: dict[str, tuple[Offered, ...]] = {}  # skills and plug-ins
     command: Literal["run", "score"] = "run"
     scorers: tuple[ScorerInfo, ...] = ()  # command "score": the scorers in use now
-    kept: tuple[KeptFile, ...] = msgspec.field(default=(), name=KEPT)  # files that are new, or have changed
-    servers: tuple[ServerInfo, ...] = ()  # MCP servers that are new, or whose offer has changed since the start
+    # files that are new, or have changed
+    kept: tuple[KeptFile, ...] = msgspec.field(default=(), name=KEPT)
+    # MCP servers that are new, or whose offer has changed since the start
+    servers: tuple[ServerInfo, ...] = ()
     lines: int | None = None  # before this one; None: of an older karat, as for `digest`
     digest: str = ""  # over what `karat.journal.cover` says
 
 
-class ReplyEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="reply", tag_field="event"):
+class ReplyEvent(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="reply", tag_field="event"
+):
     """One turn of a trial of several turns, as it arrived."""
 
     trial: str
@@ -82,7 +104,9 @@ class ReplyEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     reply: Reply
 
 
-class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="attempt", tag_field="event"):
+class Attempt(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="attempt", tag_field="event"
+):
     """A failed attempt, before its back-off."""
 
     trial: str
@@ -98,7 +122,9 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag
     replies: tuple[Reply, ...] = ()  # the attempt's own paid replies; those of `reply` lines first
 
 
-class End(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="end", tag_field="event"):
+class End(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="end", tag_field="event"
+):
     """The process that wrote the run ended in order."""
 
     at: str  # UTC, ISO 8601
@@ -109,15 +135,21 @@ class End(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="en
     digest: str = ""
 
 
-class Horizon(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="horizon", tag_field="event"):
-    """The plan of a run that may stop early, before its first answer. It cannot change afterwards."""
+class Horizon(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="horizon", tag_field="event"
+):
+    """The plan of a run that may stop early, before its first answer.
+
+    It cannot change afterwards.
+    """
 
     questions: int
     clusters: int | None = None  # of these questions: what looks count; None: each question counts
     order: str  # digest of their ids, in the order they are asked
     seed: int  # of that order
     repetitions: int
-    pairs: tuple[tuple[str, str], ...]  # the comparisons: the baseline, and a condition compared with it
+    # the comparisons: the baseline, and a condition compared with it
+    pairs: tuple[tuple[str, str], ...]
     metric: str
     scorer: str
     scoring: str
@@ -126,12 +158,15 @@ class Horizon(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag
     futility: bool = False
 
 
-class Decided(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="decided", tag_field="event"):
+class Decided(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="decided", tag_field="event"
+):
     """A look that decided a comparison. It is final."""
 
     a: str
     b: str
-    verdict: Literal["better", "worse", "higher", "lower", "equivalent", "futile"]  # of b; higher: neither is better
+    # of b; higher: neither is better
+    verdict: Literal["better", "worse", "higher", "lower", "equivalent", "futile"]
     questions: int  # of the order, ended: those in the look
     clusters: int | None = None  # of these questions, if the horizon counts clusters
     n: int  # of the questions: answered under both
@@ -140,7 +175,19 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag
     out: tuple[str, ...] = ()  # conditions not asked from here on
 
 
-Event = Head | Resume | ReplyEvent | Attempt | Answer | Score | Failure | End | Horizon | Decided | ServerEvent
+Event = (
+    Head
+    | Resume
+    | ReplyEvent
+    | Attempt
+    | Answer
+    | Score
+    | Failure
+    | End
+    | Horizon
+    | Decided
+    | ServerEvent
+)
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,7 +208,10 @@ class DatasetInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class KeptFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A file of the dataset in the run folder: with it the analysis needs nothing else. A study has one."""
+    """A file of the dataset in the run folder: with it the analysis needs nothing else.
+
+    A study has one.
+    """
 
     name: str = msgspec.field(name="study")
     file: str  # below `KEPT` of the run folder
@@ -171,8 +221,10 @@ class KeptFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     wording: str | None = None  # of the materials; None: unchanged
     relabel: bool = False  # other names and amounts were shown
     reorder: bool = False  # options were shown in reverse order
-    folder: str | None = None  # its original folder, if it has its own code: `reducer` is searched there
-    code: dict[str, str] | None = None  # that code: file in `folder` → sha256, hex; None: no code, or not recorded
+    # its original folder, if it has its own code: `reducer` is searched there
+    folder: str | None = None
+    # that code: file in `folder` → sha256, hex; None: no code, or not recorded
+    code: dict[str, str] | None = None
 
 
 class ServerInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -198,8 +250,10 @@ class ScorerInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     options: JsonObject = {}
     rubric: str | None = None  # name or file
     rubric_digest: str | None = None
-    provenance: JsonObject = {}  # further inputs of its scores: models, parameters, digest of the prompt, prices
-    compared_with: str | None = None  # a condition whose answer to the same question each score needs; None: none
+    # further inputs of its scores: models, parameters, digest of the prompt, prices
+    provenance: JsonObject = {}
+    # a condition whose answer to the same question each score needs; None: none
+    compared_with: str | None = None
 
 
 class Merged(msgspec.Struct, frozen=True, kw_only=True):
@@ -231,17 +285,25 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     servers: tuple[ServerInfo, ...] = ()
     condition_servers: dict[str, tuple[str, ...]] = {}
     condition_offers: dict[str, tuple[Offered, ...]] = {}  # skills and plug-ins
-    reports_tool_calls: bool = False  # whether the agent claims to report every tool call; False: not known
-    measures_calls: bool = False  # whether the tool calls are what is measured, so that a failed one is a result
-    sparse: bool = False  # whether trials without a result were not planned: files of answers hold all that they state
+    # whether the agent claims to report every tool call; False: not known
+    reports_tool_calls: bool = False
+    # whether the tool calls are what is measured, so that a failed one is a result
+    measures_calls: bool = False
+    # whether trials without a result were not planned: files of answers hold all that they state
+    sparse: bool = False
     versions: dict[str, str] = {}  # karat, python, and the SDKs in use
-    rehearsed: bool = False  # whether scripts on this machine acted as its models: no number means anything
+    # whether scripts on this machine acted as its models: no number means anything
+    rehearsed: bool = False
     host: str = ""
-    shard: str | None = None  # "2/4": the run asks the second quarter of its plan's trials; None: all of them
+    # "2/4": the run asks the second quarter of its plan's trials; None: all of them
+    shard: str | None = None
     merged: Merged | None = None  # the runs it was merged from; None: not merged
-    source: dict[str, str] = {}  # for answers made elsewhere: file, sha256; with one row per turn, also the faults
+    # for answers made elsewhere: file, sha256; with one row per turn, also the faults
+    source: dict[str, str] = {}
 
     @property
     def imported(self) -> bool:
-        """Whether its answers and scores are results of another tool, which cannot be requested again here."""
+        """Whether its answers and scores are results of another tool, which cannot be requested
+        again here.
+        """
         return "format" in self.source

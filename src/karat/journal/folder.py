@@ -18,7 +18,14 @@ import msgspec
 
 from karat import formats
 from karat.errors import BadRun, unreadable
-from karat.files import in_use, make_folder, open_regular, remove_leftovers, sync_folder, write_durably
+from karat.files import (
+    in_use,
+    make_folder,
+    open_regular,
+    remove_leftovers,
+    sync_folder,
+    write_durably,
+)
 from karat.journal.codec import (
     LONGEST_LINE,
     UNREADABLE,
@@ -55,7 +62,9 @@ from karat.redact import Redactor
 LARGEST_INFO = 8 * 2**20
 """Bytes of run.json."""
 
-Status = Literal["running", "done", "interrupted", "crashed", "max_failures", "budget", "no_workers"]
+Status = Literal[
+    "running", "done", "interrupted", "crashed", "max_failures", "budget", "no_workers"
+]
 _JOURNAL = "journal.jsonl"
 _COMPRESSED = "journal.jsonl.zst"
 _OLD = "was written by a version of karat that could compress journals"
@@ -64,7 +73,8 @@ RUN_FILES = (_JOURNAL, _COMPRESSED, "run.json")
 _KEPT_FILE = re.compile(r"[a-z0-9-]{1,80}\.yaml", re.ASCII)
 _LARGEST_KEPT = 2_000_000  # bytes; more than a document may have
 _BLOCK = 2**20  # bytes
-_BY_CONDITION = ("conditions", "agents", "prompts", "condition_servers", "condition_offers")  # of RunInfo and Resume
+# of RunInfo and Resume
+_BY_CONDITION = ("conditions", "agents", "prompts", "condition_servers", "condition_offers")
 
 _Kind = TypeVar("_Kind", Resume, Answer, Score, Failure, Attempt, End, ServerEvent)
 _Rare = TypeVar("_Rare", Resume, ServerEvent)
@@ -92,9 +102,9 @@ def create_run(
 ) -> RunFolder:
     """A new run folder with everything but its journal.
 
-    It is filled under a temporary name and then renamed, so a folder that exists is
-    complete. `info.run` is replaced by the folder's own 8 hex digits. `kept`: the files of
-    `info.kept`, by name. `shared`: the group may read the folder, as far as the umask allows; else only its owner.
+    It is filled under a temporary name and then renamed, so a folder that exists is complete.
+    `info.run` is replaced by the folder's own 8 hex digits. `kept`: the files of `info.kept`, by
+    name. `shared`: the group may read the folder, as far as the umask allows; else only its owner.
     """
     try:
         if not results.is_dir():
@@ -126,14 +136,20 @@ def create_run(
 
 
 class RunFolder:
-    """A run on disk. Reading takes no lock and repairs nothing: an incomplete last line is ignored."""
+    """A run on disk.
+
+    Reading takes no lock and repairs nothing: an incomplete last line is ignored.
+    """
 
     def __init__(self, path: Path, info: RunInfo) -> None:
         self.path = path
         self.info = info
-        self.gaps: tuple[Gap, ...] = ()  # found when the journal was last read from its first line to its last
-        self._checked: tuple[int, ...] | None = None  # the journal whose lines all match their checksums
-        self._found: dict[type, tuple[tuple[int, ...], tuple[Any, ...]]] = {}  # rare events, of a journal in that state
+        # found when the journal was last read from its first line to its last
+        self.gaps: tuple[Gap, ...] = ()
+        # the journal whose lines all match their checksums
+        self._checked: tuple[int, ...] | None = None
+        # rare events, of a journal in that state
+        self._found: dict[type, tuple[tuple[int, ...], tuple[Any, ...]]] = {}
 
     def __repr__(self) -> str:
         return f"RunFolder({str(self.path)!r})"
@@ -141,8 +157,9 @@ class RunFolder:
     def _repr_html_(self) -> str:
         plan = self.info.plan
         size = (
-            f"{formats.plural(plan.samples, 'sample')} × {formats.plural(len(plan.conditions), 'condition')} "
-            f"× {formats.plural(plan.repetitions, 'repetition')}"
+            f"{formats.plural(plan.samples, 'sample')} × "
+            f"{formats.plural(len(plan.conditions), 'condition')} × "
+            f"{formats.plural(plan.repetitions, 'repetition')}"
         )
         facts = {
             "run": f"{self.info.name} {self.info.run} ({self.status()})",
@@ -154,13 +171,17 @@ class RunFolder:
             "scorers": ", ".join(scorer.name for scorer in self.info.scorers),
         }
         rows = "".join(
-            f"<tr><th>{name}</th><td>{escape(formats.clean(text))}</td></tr>" for name, text in facts.items()
+            f"<tr><th>{name}</th><td>{escape(formats.clean(text))}</td></tr>"
+            for name, text in facts.items()
         )
         return f"<table><tbody>{rows}</tbody></table>"
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, look: bool = True) -> RunFolder:
-        """`look`: also read the journal. Raises BadRun if there is no run, or one of a newer format."""
+        """`look`: also read the journal.
+
+        Raises BadRun if there is no run, or one of a newer format.
+        """
         folder = Path(path)
         if folder.name in RUN_FILES:
             folder = folder.parent
@@ -168,16 +189,25 @@ class RunFolder:
             with open_regular(folder / "run.json", within=folder, at_most=LARGEST_INFO) as file:
                 raw = content_of(file.read())
         except (FileNotFoundError, NotADirectoryError) as error:
-            problem = "is not a run folder (it has no run.json)" if folder.is_dir() else "there is no such folder"
+            problem = (
+                "is not a run folder (it has no run.json)"
+                if folder.is_dir()
+                else "there is no such folder"
+            )
             raise BadRun(path, f"{problem}; `karat run FILE` creates one under results/") from error
         except OSError as error:
             raise _unreadable(path, "run.json", error) from error
         try:
             known = msgspec.json.decode(raw, type=_Format)
             if known.format > FORMAT_VERSION:
-                newer = f"has format {known.format}, this karat reads up to {FORMAT_VERSION}: update karat"
+                newer = (
+                    f"has format {known.format}, this karat reads up to {FORMAT_VERSION}: update "
+                    f"karat"
+                )
                 raise BadRun(path, newer)
-            fault = checksum_fault(msgspec.json.format(raw, indent=-1), required=known.format >= CHECKSUMS_SINCE)
+            fault = checksum_fault(
+                msgspec.json.format(raw, indent=-1), required=known.format >= CHECKSUMS_SINCE
+            )
             run = cls(folder, msgspec.json.decode(raw, type=RunInfo))
         except UNREADABLE as error:
             raise BadRun(path, f"run.json is damaged: {error}") from error
@@ -193,10 +223,15 @@ class RunFolder:
             return
         head = decode(first, path=str(self.path), number=1)
         if isinstance(head, Head) and head.format > FORMAT_VERSION:
-            newer = f"its journal has format {head.format}, this karat reads up to {FORMAT_VERSION}: update karat"
+            newer = (
+                f"its journal has format {head.format}, this karat reads up to {FORMAT_VERSION}: "
+                f"update karat"
+            )
             raise BadRun(self.path, newer)
         if isinstance(head, Head) and head.run != self.info.run:
-            raise BadRun(self.path, f"the journal is of run {head.run}, run.json of {self.info.run}")
+            raise BadRun(
+                self.path, f"the journal is of run {head.run}, run.json of {self.info.run}"
+            )
 
     @property
     def journal(self) -> Path:
@@ -214,13 +249,18 @@ class RunFolder:
         return (line for _, _, line in self.numbered_lines(start=start, stop=stop))
 
     def numbered_lines(
-        self, *, start: int = 0, stop: int | None = None, on_damage: Callable[[LineDamaged], None] = fail
+        self,
+        *,
+        start: int = 0,
+        stop: int | None = None,
+        on_damage: Callable[[LineDamaged], None] = fail,
     ) -> Iterator[tuple[int, int, bytes]]:
-        """Every complete line from byte `start` up to byte `stop`: its number, from 1 at `start`, its byte, its text.
+        """Every complete line from byte `start` up to byte `stop`: its number, from 1 at `start`,
+        its byte, its text.
 
-        Each is checked against its checksum, and a whole journal for `gaps`, once while the file does not change.
-        Raises BadRun at a damaged line unless `on_damage` returns, which skips that line, and if the journal is not a
-        regular file.
+        Each is checked against its checksum, and a whole journal for `gaps`, once while the file
+        does not change. Raises BadRun at a damaged line unless `on_damage` returns, which skips
+        that line, and if the journal is not a regular file.
         """
         file = self.open_journal()
         if file is None:
@@ -233,13 +273,19 @@ class RunFolder:
             left = RunLock(self.path).lines_left()
             whole = check and start == 0 and stop is None
             lines = checked_lines(
-                file, stop=stop, required=self.has_checksums, check=check, on_damage=on_damage,
+                file,
+                stop=stop,
+                required=self.has_checksums,
+                check=check,
+                on_damage=on_damage,
                 cover=cover if whole else None,
-            )  # fmt: skip
+            )
             try:
                 yield from lines
             except LineDamaged as error:
-                raise damaged(str(self.path), self._lines_before(start) + error.number, error) from error
+                raise damaged(
+                    str(self.path), self._lines_before(start) + error.number, error
+                ) from error
             if not whole:
                 return
             if state == _state(file):  # no process is writing
@@ -256,16 +302,27 @@ class RunFolder:
         """What to know before reading numbers of a journal that was read and has gaps."""
         if not self.gaps:
             return []
-        more = f" and {formats.plural(len(self.gaps) - 1, 'other place')}" if len(self.gaps) > 1 else ""
+        more = (
+            f" and {formats.plural(len(self.gaps) - 1, 'other place')}"
+            if len(self.gaps) > 1
+            else ""
+        )
         hint = f"`karat runs verify {self.path}` says what to do"
-        return [f"The numbers may be wrong, because the journal is not as karat wrote it: {self.gaps[0]}{more}; {hint}"]
+        return [
+            (
+                f"The numbers may be wrong, because the journal is not as karat wrote it: "
+                f"{self.gaps[0]}{more}; {hint}"
+            )
+        ]
 
     def _lines_before(self, end: int) -> int:
         file = self.open_journal() if end else None
         if file is None:
             return 0
         with file:
-            return sum(file.read(min(_BLOCK, end - at)).count(b"\n") for at in range(0, end, _BLOCK))
+            return sum(
+                file.read(min(_BLOCK, end - at)).count(b"\n") for at in range(0, end, _BLOCK)
+            )
 
     @property
     def has_checksums(self) -> bool:
@@ -276,13 +333,16 @@ class RunFolder:
         """The journal's lines, open for reading; None if there are none. Raises BadRun."""
         file = self.open_file(_JOURNAL)
         if file is None and (self.path / _COMPRESSED).exists():
-            raise BadRun(self.path, f"{_OLD}; `unzstd {_COMPRESSED}` in its folder makes it plain again")
+            raise BadRun(
+                self.path, f"{_OLD}; `unzstd {_COMPRESSED}` in its folder makes it plain again"
+            )
         return file
 
     def open_file(self, name: str, *, at_most: int | None = None) -> io.BufferedReader | None:
         """A file of the folder, open for reading; None if there is none.
 
-        Raises BadRun if it is not a regular file in the folder itself, or longer than `at_most` bytes.
+        Raises BadRun if it is not a regular file in the folder itself, or longer than `at_most`
+        bytes.
         """
         try:
             return open_regular(self.path / name, within=self.path, at_most=at_most)
@@ -313,7 +373,10 @@ class RunFolder:
         return self._rare(ServerEvent)
 
     def _rare(self, kind: type[_Rare]) -> tuple[_Rare, ...]:
-        """Every event of a rare kind. The journal is searched for them once, while it does not change."""
+        """Every event of a rare kind.
+
+        The journal is searched for them once, while it does not change.
+        """
         file = self.open_journal()
         if file is None:
             return ()
@@ -324,7 +387,10 @@ class RunFolder:
         return self._found[kind][1]
 
     def _search(self, file: BinaryIO, kind: type[_Rare]) -> list[_Rare]:
-        """Searches the bytes: six times as fast as reading every line. Other lines are checked when read."""
+        """Searches the bytes: six times as fast as reading every line.
+
+        Other lines are checked when read.
+        """
         found: list[_Rare] = []
         head = b'\n{"event":"%s"' % str(kind.__struct_config__.tag).encode()
         rest = b"\n"
@@ -347,7 +413,10 @@ class RunFolder:
         return found
 
     def samples(self, *, lines: Container[int] | None = None) -> Iterator[Sample]:
-        """The planned samples, in the order of the dataset. `lines`: of the file, from 0; others stay undecoded."""
+        """The planned samples, in the order of the dataset.
+
+        `lines`: of the file, from 0; others stay undecoded.
+        """
         decoder = msgspec.json.Decoder(Sample)
         file = self.open_file("samples.jsonl")
         if file is None:
@@ -364,7 +433,9 @@ class RunFolder:
                         yield sample
         except (LineDamaged, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             at = error.number if isinstance(error, LineDamaged) else number
-            raise BadRun(self.path, f"samples.jsonl, line {at}: {error}; restore the file from a copy") from error
+            raise BadRun(
+                self.path, f"samples.jsonl, line {at}: {error}; restore the file from a copy"
+            ) from error
 
     def kept(self) -> tuple[KeptFile, ...]:
         """The files of the dataset that the run keeps, each as last run."""
@@ -386,7 +457,10 @@ class RunFolder:
         """A file that the run keeps. Raises BadRun if it is not the one that was run."""
         name = f"{KEPT}/{copy.file}"
         if _KEPT_FILE.fullmatch(copy.file) is None:
-            raise BadRun(self.path, f"run.json is damaged: '{copy.file}' is not the name of a file that karat keeps")
+            raise BadRun(
+                self.path,
+                f"run.json is damaged: '{copy.file}' is not the name of a file that karat keeps",
+            )
         with self.open_file(name, at_most=_LARGEST_KEPT) or io.BytesIO() as file:
             data = file.read(_LARGEST_KEPT + 1)
         if sha256(data).hexdigest() != copy.sha256:
@@ -413,7 +487,9 @@ class RunFolder:
     def digests(self) -> dict[str, tuple[str, str]]:
         """Condition → its digest and its agent's, as first planned."""
         info = self.widened_info()
-        return {name: (digest, info.agents.get(name, "")) for name, digest in info.conditions.items()}
+        return {
+            name: (digest, info.agents.get(name, "")) for name, digest in info.conditions.items()
+        }
 
     def scorers(self) -> tuple[ScorerInfo, ...]:
         """All scorings: of the run, then of each `karat score`; the newest last."""
@@ -436,7 +512,11 @@ class RunFolder:
         if RunLock(self.path).held():
             return "running"
         last = self.last_line()
-        ended = decode(last, path=str(self.path), number=0) if last.startswith(b'{"event":"end"') else None
+        ended = (
+            decode(last, path=str(self.path), number=0)
+            if last.startswith(b'{"event":"end"')
+            else None
+        )
         if isinstance(ended, End) and ended.command == "run":
             return ended.reason
         status: Status = "crashed"
@@ -454,7 +534,10 @@ class RunFolder:
                     yield event
 
     def last_line(self) -> bytes:
-        """The journal's last complete line if it is short, else its end. Raises BadRun if it is damaged."""
+        """The journal's last complete line if it is short, else its end.
+
+        Raises BadRun if it is damaged.
+        """
         file = self.open_journal()
         if file is None:
             return b""
@@ -499,7 +582,9 @@ def with_conditions_of(info: RunInfo, part: Resume | RunInfo) -> RunInfo:
 
     known = {server.name for server in info.servers}
     servers = (*info.servers, *(server for server in part.servers if server.name not in known))
-    return msgspec.structs.replace(info, servers=servers, **{field: union(field) for field in _BY_CONDITION})
+    return msgspec.structs.replace(
+        info, servers=servers, **{field: union(field) for field in _BY_CONDITION}
+    )
 
 
 def widened(first: PlanInfo, second: PlanInfo) -> PlanInfo:
@@ -512,7 +597,9 @@ def widened(first: PlanInfo, second: PlanInfo) -> PlanInfo:
     )
 
 
-def server_changes(before: Iterable[ServerInfo], after: Iterable[ServerInfo]) -> Iterator[tuple[ServerInfo, str]]:
+def server_changes(
+    before: Iterable[ServerInfo], after: Iterable[ServerInfo]
+) -> Iterator[tuple[ServerInfo, str]]:
     """Servers whose tools or protocol version have changed; each with a sentence."""
     first = {server.name: server for server in before}
     for server in after:
@@ -522,7 +609,16 @@ def server_changes(before: Iterable[ServerInfo], after: Iterable[ServerInfo]) ->
         if old.protocol not in (None, server.protocol):
             yield (
                 server,
-                f"MCP server '{server.name}' spoke protocol {old.protocol} at the start, and then {server.protocol}",
+                (
+                    f"MCP server '{server.name}' spoke protocol {old.protocol} at the start, and "
+                    f"then {server.protocol}"
+                ),
             )
         elif old.tools_digest != server.tools_digest:
-            yield server, f"MCP server '{server.name}' offered other tools when the run was resumed than at its start"
+            yield (
+                server,
+                (
+                    f"MCP server '{server.name}' offered other tools when the run was resumed "
+                    f"than at its start"
+                ),
+            )

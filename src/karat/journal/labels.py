@@ -18,14 +18,23 @@ import msgspec
 
 from karat.errors import BadRun
 from karat.files import sync_folder
-from karat.journal.codec import UNREADABLE, Codec, LineDamaged, checked_lines, checksum_fault, content_of, is_whole
+from karat.journal.codec import (
+    UNREADABLE,
+    Codec,
+    LineDamaged,
+    checked_lines,
+    checksum_fault,
+    content_of,
+    is_whole,
+)
 from karat.journal.folder import RunFolder
 from karat.journal.lock import open_own
 from karat.journal.writer import complete_lines, write_whole
 
 FORMAT_VERSION = 2
-"""1: 2026-11, the first. Verdicts and readings of turns came as further fields, which older readers pass over.
-2: every line has a checksum, `crc`, as its last key."""
+"""1: 2026-11, the first. Verdicts and readings of turns came as further fields, which older readers
+pass over. 2: every line has a checksum, `crc`, as its last key.
+"""
 
 _CHECKSUMS_SINCE = 2
 
@@ -39,26 +48,37 @@ Verdict = Literal["confirmed", "rejected"]
 Judged = Literal["right", "wrong", "cannot_tell"]
 
 
-class Label(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="label", tag_field="event"):
+class Label(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="label", tag_field="event"
+):
     """One person's label of one answer, or of one of its turns."""
 
     at: str  # UTC, ISO 8601
     who: str
     trial: str
-    turn: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] | None = None  # from 0; None: for the whole answer
+    # from 0; None: for the whole answer
+    turn: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] | None = None
     scores: dict[str, float] = {}  # metric, as named in reports → the person's own score
     claims: dict[str, Verdict] = {}  # an unverified claim, word for word → whether it holds
     note: str = ""
     verdict: Judged | None = None  # for a turn, compared with its golden answer
     diagnosis: str = ""  # for a wrong turn: why, in the terms of `karat_conversations.numeric`
-    answers: dict[str, float | str | list[str]] = {}  # for a turn of a study: field → the answer that the person reads
-    unread: dict[str, str] = {}  # the same: field → why it has no answer, in the terms of the journal
+    # for a turn of a study: field → the answer that the person reads
+    answers: dict[str, float | str | list[str]] = {}
+    # the same: field → why it has no answer, in the terms of the journal
+    unread: dict[str, str] = {}
 
     @property
     def empty(self) -> bool:
         """Whether it is empty: the earlier label is withdrawn."""
         return not (
-            self.scores or self.claims or self.note or self.verdict or self.diagnosis or self.answers or self.unread
+            self.scores
+            or self.claims
+            or self.note
+            or self.verdict
+            or self.diagnosis
+            or self.answers
+            or self.unread
         )
 
 
@@ -95,7 +115,9 @@ def labels_path(run: RunFolder) -> Path:
 
 
 def read_labels(run: RunFolder) -> Labels:
-    """Raises BadRun for a file of a newer format, of another run, or too large to be written by people."""
+    """Raises BadRun for a file of a newer format, of another run, or too large to be written by
+    people.
+    """
     file = run.open_file("labels.jsonl", at_most=_MOST_BYTES)
     if file is None:
         return Labels(newest={})
@@ -138,12 +160,15 @@ def _gathered(run: RunFolder, lines: Iterable[bytes]) -> Labels:
     for label in newest.values():
         by_trial.setdefault(label.trial, []).append(label)
     return Labels(
-        newest={trial: tuple(labels) for trial, labels in by_trial.items()}, lines=count, damaged_lines=tuple(damaged)
+        newest={trial: tuple(labels) for trial, labels in by_trial.items()},
+        lines=count,
+        damaged_lines=tuple(damaged),
     )
 
 
 def add_label(run: RunFolder, label: Label) -> None:
-    """Appends a label; it is on disk when this returns. Writers in different processes wait for each other.
+    """Appends a label; it is on disk when this returns. Writers in different processes wait for
+    each other.
 
     Raises BadRun if it cannot be written.
     """
@@ -154,10 +179,11 @@ def add_label(run: RunFolder, label: Label) -> None:
 def read_events(
     run: RunFolder, name: str, kinds: Any, *, newest_format: int, holds: str, remedy: str
 ) -> Iterator[object]:
-    """Every line of a file that `append_events` wrote, the head too. `kinds`: the types of the others.
+    """Every line of a file that `append_events` wrote, the head too. `kinds`: the types of the
+    others.
 
-    Raises BadRun for a damaged line, and for a file of a newer format, of another run, or larger than 64 MB. `holds`
-    and `remedy` are for its message.
+    Raises BadRun for a damaged line, and for a file of a newer format, of another run, or larger
+    than 64 MB. `holds` and `remedy` are for its message.
     """
     file = run.open_file(name, at_most=_MOST_BYTES)
     if file is None:
@@ -173,7 +199,9 @@ def read_events(
                 if isinstance(event, FileHead) and event.format > newest_format:
                     raise BadRun(where, _newer(event.format, newest_format))
                 if isinstance(event, FileHead) and event.run != run.info.run:
-                    raise BadRun(where, f"holds {holds} of run {event.run}, this is run {run.info.run}")
+                    raise BadRun(
+                        where, f"holds {holds} of run {event.run}, this is run {run.info.run}"
+                    )
                 yield event
         except (LineDamaged, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             number = error.number if isinstance(error, LineDamaged) else count

@@ -90,7 +90,9 @@ class RunLock:
         return self._note(Holder)
 
     def lines_left(self) -> int | None:
-        """The lines that the journal had when its last writer ended in order; None: it has not, or is not known."""
+        """The lines that the journal had when its last writer ended in order; None: it has not, or
+        is not known.
+        """
         left = self._note(_Left)
         return None if left is None else left.lines
 
@@ -103,12 +105,19 @@ class RunLock:
 
 
 def open_own(path: Path) -> int:
-    """A file of the run folder, for writing. Raises BadRun for a link: the folder may come from someone else."""
+    """A file of the run folder, for writing.
+
+    Raises BadRun for a link: the folder may come from someone else.
+    """
     try:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         fd = os.open(path, flags, new_file_mode(path.parent))
     except OSError as error:
-        reason = "is a link; a run is written to in its own folder only" if path.is_symlink() else f"{error.strerror}"
+        reason = (
+            "is a link; a run is written to in its own folder only"
+            if path.is_symlink()
+            else f"{error.strerror}"
+        )
         raise BadRun(path, reason) from error
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)

@@ -1,7 +1,7 @@
 """What gates decided about a run: `gate.jsonl` in the run folder, only appended to.
 
-The first line is the head, every other line is a threshold under one condition. Its newest line counts, so a second
-gate with other thresholds does not hide what an earlier one failed.
+The first line is the head, every other line is a threshold under one condition. Its newest line
+counts, so a second gate with other thresholds does not hide what an earlier one failed.
 """
 
 from __future__ import annotations
@@ -40,20 +40,26 @@ class Outcomes(msgspec.Struct, frozen=True, kw_only=True):
     def held_back(self) -> bool:
         """Whether the run is no baseline for `latest`: a threshold failed, or a drop is undecided.
 
-        Else a job that did not pass would pass when it is run again, compared with the very run that did not.
+        Else a job that did not pass would pass when it is run again, compared with the very run
+        that did not.
         """
         return any(
-            outcome.verdict == "failed" or (outcome.verdict == "undecided" and outcome.baseline is not None)
+            outcome.verdict == "failed"
+            or (outcome.verdict == "undecided" and outcome.baseline is not None)
             for outcome in self.newest
         )
 
 
 def read_outcomes(run: RunFolder) -> Outcomes:
-    """Raises BadRun for a damaged line, and for a file of a newer format, of another run, or larger than 64 MB."""
+    """Raises BadRun for a damaged line, and for a file of a newer format, of another run, or larger
+    than 64 MB.
+    """
     newest: dict[tuple[str, str, str | None], Outcome] = {}
     lines = 0
     remedy = "delete the file and gate the run again"
-    for event in read_events(run, GATE_FILE, Outcome, newest_format=FORMAT_VERSION, holds="outcomes", remedy=remedy):
+    for event in read_events(
+        run, GATE_FILE, Outcome, newest_format=FORMAT_VERSION, holds="outcomes", remedy=remedy
+    ):
         lines += 1
         if isinstance(event, Outcome):
             newest[event.bound, event.name, event.condition] = event
@@ -61,6 +67,9 @@ def read_outcomes(run: RunFolder) -> Outcomes:
 
 
 def add_outcomes(run: RunFolder, outcomes: Iterable[Outcome]) -> None:
-    """Appends outcomes. Raises BadRun as `read_outcomes`, and where the run folder cannot be written."""
+    """Appends outcomes.
+
+    Raises BadRun as `read_outcomes`, and where the run folder cannot be written.
+    """
     read_outcomes(run)  # never write to a file of another run
     append_events(run, GATE_FILE, FORMAT_VERSION, outcomes)

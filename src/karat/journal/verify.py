@@ -1,4 +1,7 @@
-"""Reads every file of a run folder and reports everything that is not as karat wrote it. Changes nothing."""
+"""Reads every file of a run folder and reports everything that is not as karat wrote it.
+
+Changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,10 @@ from karat.records import Answer, Sample, WorkspaceChanges
 _EVENT = re.compile(rb'\{"event":"([a-z]{3,7})"')
 _REMEDIES = {
     "head": "restore the journal from a copy",
-    "resume": "restore the journal from a copy: without this line the plan and the scorers of that part are unknown",
+    "resume": (
+        "restore the journal from a copy: without this line the plan and the scorers of that part "
+        "are unknown"
+    ),
     "end": "delete the line: the run then counts as one that was killed",
     "answer": "delete the line: `karat run FILE --resume RUN` asks its trial again",
     "reply": "delete the line: its turn is asked again, unless the trial has an answer",
@@ -35,11 +41,18 @@ _REMEDIES = {
     "attempt": "delete the line: what the failed attempt cost is then missing from every total",
     "failure": "delete the line: the trial then counts as not run",
     "server": "delete the line: what the server did is then in no report",
-    "horizon": "restore the journal from a copy: without this line karat cannot know when the run may stop",
-    "decided": "restore the journal from a copy: without this line decided conditions are asked again",
+    "horizon": (
+        "restore the journal from a copy: without this line karat cannot know when the run may stop"
+    ),
+    "decided": (
+        "restore the journal from a copy: without this line decided conditions are asked again"
+    ),
 }
 _REMOVED = "a resume removes it, or ends it if only its newline is missing"
-_ANY_EVENT = "delete the line: a lost answer is then asked again, a lost score made again, a lost cost stays missing"
+_ANY_EVENT = (
+    "delete the line: a lost answer is then asked again, a lost score made again, a lost cost "
+    "stays missing"
+)
 
 
 class Damage(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,8 +81,14 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def deletion(self) -> str | None:
-        """The command that deletes the damaged lines of the journal; None if there are none, or none may be deleted."""
-        lines = [damage for damage in self.damages if damage.file == "journal.jsonl" and damage.line is not None]
+        """The command that deletes the damaged lines of the journal; None if there are none, or
+        none may be deleted.
+        """
+        lines = [
+            damage
+            for damage in self.damages
+            if damage.file == "journal.jsonl" and damage.line is not None
+        ]
         if not lines or any(not damage.remedy.startswith("delete") for damage in lines):
             return None
         numbers = ";".join(f"{damage.line}d" for damage in lines)
@@ -140,15 +159,27 @@ class _Found:
                 reason = "it has changed since the answer was given" if file else reason
         except BadRun as error:
             reason = error.problem
-        self._add(name, None, reason, "restore it from a copy: without it this workspace is neither shown nor scored")
+        self._add(
+            name,
+            None,
+            reason,
+            "restore it from a copy: without it this workspace is neither shown nor scored",
+        )
 
     def samples(self, run: RunFolder) -> None:
         if not (self.folder / "samples.jsonl").exists():
             self._add("samples.jsonl", None, "it is missing", "restore it from a copy")
         count = sum(1 for _ in self._events(run, "samples.jsonl", Sample))
-        damaged = any(damage.file.startswith(("samples.jsonl", "journal.jsonl")) for damage in self.damages)
+        damaged = any(
+            damage.file.startswith(("samples.jsonl", "journal.jsonl")) for damage in self.damages
+        )
         if not damaged and count < (planned := run.plan().samples):
-            self._add("samples.jsonl", None, f"it holds {count} of {planned} samples", "restore it from a copy")
+            self._add(
+                "samples.jsonl",
+                None,
+                f"it holds {count} of {planned} samples",
+                "restore it from a copy",
+            )
 
     def labels(self, run: RunFolder) -> None:
         try:
@@ -165,13 +196,20 @@ class _Found:
         try:
             self.lines += read_calibrations(run).lines
         except BadRun as error:
-            self._add(CALIBRATION_FILE, None, error.problem.partition("; ")[0], "restore it from a copy")
+            self._add(
+                CALIBRATION_FILE, None, error.problem.partition("; ")[0], "restore it from a copy"
+            )
 
     def outcomes(self, run: RunFolder) -> None:
         try:
             self.lines += read_outcomes(run).lines
         except BadRun as error:
-            self._add(GATE_FILE, None, error.problem.partition("; ")[0], "delete it, and gate the run again")
+            self._add(
+                GATE_FILE,
+                None,
+                error.problem.partition("; ")[0],
+                "delete it, and gate the run again",
+            )
 
     def kept(self, run: RunFolder) -> None:
         for copy in self._kept.values():
@@ -218,15 +256,22 @@ class _Found:
                     self._add("journal.jsonl", None, str(gap), gap.remedy)
                 if cover.older and not cover.states:
                     self.notes.append(
-                        "journal.jsonl: of an older karat, with no running checksum: missing lines go unnoticed"
+                        "journal.jsonl: of an older karat, with no running checksum: missing "
+                        "lines go unnoticed"
                     )
                 elif cover.uncovered:
                     last = plural(cover.uncovered, "line at its end is", "lines at its end are")
-                    self.notes.append(f"journal.jsonl: {last} not covered yet; the next resume or scoring covers them")
+                    self.notes.append(
+                        f"journal.jsonl: {last} not covered yet; the next resume or scoring "
+                        f"covers them"
+                    )
                 size = file.seek(0, 2)
                 file.seek(max(0, size - 1))
                 if file.read(1) not in (b"", b"\n"):
-                    self.notes.append(f"{name}: the last line is incomplete, as a killed run leaves it; {_REMOVED}")
+                    self.notes.append(
+                        f"{name}: the last line is incomplete, as a killed run leaves it; "
+                        f"{_REMOVED}"
+                    )
 
     def _name(self, file: BinaryIO, name: str, damaged: dict[int, str]) -> None:
         if not damaged:
@@ -239,9 +284,14 @@ class _Found:
                 event = _EVENT.match(line)
                 remedy = _REMEDIES.get(event[1].decode() if event else "", _ANY_EVENT)
                 if b'"}{"event":"' in line or line.count(b',"crc":"') > 1:
-                    remedy = "restore the journal from a copy: the newline between two lines is lost"
+                    remedy = (
+                        "restore the journal from a copy: the newline between two lines is lost"
+                    )
                 self._add(
-                    name, number, damaged[number], remedy if name == "journal.jsonl" else "restore it from a copy"
+                    name,
+                    number,
+                    damaged[number],
+                    remedy if name == "journal.jsonl" else "restore it from a copy",
                 )
 
     def _add(self, file: str, line: int | None, reason: str, remedy: str) -> None:

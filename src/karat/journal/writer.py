@@ -18,7 +18,15 @@ from typing import TYPE_CHECKING
 
 from karat.errors import BadRun
 from karat.files import sync_folder
-from karat.journal.codec import LONGEST_LINE, Codec, LineDamaged, checked_lines, content_of, is_unended, is_whole
+from karat.journal.codec import (
+    LONGEST_LINE,
+    Codec,
+    LineDamaged,
+    checked_lines,
+    content_of,
+    is_unended,
+    is_whole,
+)
 from karat.journal.cover import Cover
 from karat.journal.events import End, Event, Resume
 from karat.journal.lock import RunLock, open_own
@@ -34,7 +42,8 @@ _RESTORE = "restore it from a copy"
 # macOS has no fdatasync.
 _sync = getattr(os, "fdatasync", os.fsync)
 
-_Item = tuple[bytes | End | Resume, "asyncio.Future[None]"]  # what states the lines before it is encoded in its turn
+# what states the lines before it is encoded in its turn
+_Item = tuple[bytes | End | Resume, "asyncio.Future[None]"]
 
 
 class Journal:
@@ -43,7 +52,9 @@ class Journal:
     Entering truncates the incomplete line that kill −9 can leave; readers never repair.
     """
 
-    def __init__(self, folder: Path, *, redact: Redactor | None = None, sync: Callable[[int], None] = _sync) -> None:
+    def __init__(
+        self, folder: Path, *, redact: Redactor | None = None, sync: Callable[[int], None] = _sync
+    ) -> None:
         """`sync`: makes data written to a descriptor durable."""
         self.path = folder / "journal.jsonl"
         self._lock = RunLock(folder)
@@ -65,7 +76,9 @@ class Journal:
             undo.callback(os.close, self._fd)
             path = str(self.path)
             size = os.fstat(self._fd).st_size
-            first = os.pread(self._fd, 2 * len(_FIRST), 0).lstrip(b"\xef\xbb\xbf\r\n")[: len(_FIRST)]
+            first = os.pread(self._fd, 2 * len(_FIRST), 0).lstrip(b"\xef\xbb\xbf\r\n")[
+                : len(_FIRST)
+            ]
             if not _FIRST.startswith(first) or (size and not first):
                 raise BadRun(path, "is not a journal: it does not begin with an event")
             self._size = complete_lines(self._fd, self.path)
@@ -74,7 +87,9 @@ class Journal:
             self._cover = _cover(self.path)
             sync_folder(self.path.parent)
             self._loop = asyncio.get_running_loop()
-            self._thread = threading.Thread(target=self._write_all, name="karat-journal", daemon=True)
+            self._thread = threading.Thread(
+                target=self._write_all, name="karat-journal", daemon=True
+            )
             self._thread.start()
             undo.pop_all()
         return self
@@ -85,7 +100,10 @@ class Journal:
         return self._size == 0
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         # The thread is joined without awaiting: it has at most one batch to write, and a
         # second Ctrl-C must not leave it behind.
@@ -105,7 +123,9 @@ class Journal:
         return self.append_lines(b"".join(map(self._codec.line, events)))
 
     def append_lines(self, lines: bytes | End | Resume) -> asyncio.Future[None]:
-        """As `append`, for whole lines that a `Codec` with the same secrets has written elsewhere."""
+        """As `append`, for whole lines that a `Codec` with the same secrets has written
+        elsewhere.
+        """
         future: asyncio.Future[None] = self._loop.create_future()
         if self._broken is not None:
             _settle([future], self._broken, str(self.path))
@@ -114,7 +134,9 @@ class Journal:
         return future
 
     def write_out(self, last: End, *, seconds: float) -> None:
-        """Writes what is queued, then `last`, and waits `seconds` at most; for a process that ends, from any thread."""
+        """Writes what is queued, then `last`, and waits `seconds` at most; for a process that ends,
+        from any thread.
+        """
         self._queue.put((last, self._loop.create_future()))
         self._queue.put(None)
         self._thread.join(seconds)
@@ -148,13 +170,14 @@ class Journal:
             try:
                 self._sync(self._fd)
             except BaseException as error:  # noqa: BLE001 -- every waiting caller gets it
-                # After a failed sync, the next one may succeed without having written: nothing of the batch counts.
+                # After a failed sync, the next one may succeed without having written: nothing of
+                # the batch counts.
                 self._broken = self._broken or error
                 kept = 0
             self._size += sum(map(len, lines[:kept]))
             if self._broken is not None:
-                # The content after the last full sync is unknown: truncate it, and stop writing. If that fails too, the
-                # next writer truncates it when it opens the journal.
+                # The content after the last full sync is unknown: truncate it, and stop writing. If
+                # that fails too, the next writer truncates it when it opens the journal.
                 with suppress(OSError):
                     os.ftruncate(self._fd, self._size)
         waiting = [future for _, future in batch]
@@ -163,7 +186,9 @@ class Journal:
             if kept:
                 self._loop.call_soon_threadsafe(_settle, waiting[:kept], None, str(self.path))
             if kept < len(batch):
-                self._loop.call_soon_threadsafe(_settle, waiting[kept:], self._broken, str(self.path))
+                self._loop.call_soon_threadsafe(
+                    _settle, waiting[kept:], self._broken, str(self.path)
+                )
 
     def _encoded(self, items: list[bytes | End | Resume]) -> list[bytes]:
         """The lines of each, which the running checksum then covers."""
@@ -209,10 +234,13 @@ def _settle(waiting: list[asyncio.Future[None]], problem: BaseException | None, 
         if problem is None:
             future.set_result(None)
         else:
-            remedy = "everything journalled before is safe: free some space, then continue with --resume"
+            remedy = (
+                "everything journalled before is safe: free some space, then continue with --resume"
+            )
             why = getattr(problem, "strerror", None) or repr(problem)
             future.set_exception(BadRun(path, f"the disk refused to write ({why}); {remedy}"))
-            future.exception()  # callers waiting for later events get it too, so Python need not warn about this one
+            # callers waiting for later events get it too, so Python need not warn about this one
+            future.exception()
 
 
 def write_whole(fd: int, data: bytes) -> None:
@@ -223,11 +251,16 @@ def write_whole(fd: int, data: bytes) -> None:
 
 
 def complete_lines(fd: int, path: Path) -> int:
-    """Ends the last line, or removes it if it is incomplete; the bytes that the file then has. Raises BadRun."""
+    """Ends the last line, or removes it if it is incomplete; the bytes that the file then has.
+
+    Raises BadRun.
+    """
     size = os.fstat(fd).st_size
     end = end_of_lines(fd)
     if size - end > LONGEST_LINE:
-        raise BadRun(path, f"its last line has no end within {LONGEST_LINE // 2**20} MB: {_RESTORE}")
+        raise BadRun(
+            path, f"its last line has no end within {LONGEST_LINE // 2**20} MB: {_RESTORE}"
+        )
     rest = os.pread(fd, size - end, end)
     if is_whole(content_of(rest)):
         write_whole(fd, b"\n")

@@ -96,7 +96,9 @@ class Linted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AnswerFile(msgspec.Struct, frozen=True, kw_only=True):
-    """The files of answers that `karat score FILE --kind NAME` takes for datasets of the kind NAME."""
+    """The files of answers that `karat score FILE --kind NAME` takes for datasets of the kind
+    NAME.
+    """
 
     rows: str  # a description of a row
     option: str  # of the agent `replay`, for the names of the file's columns
@@ -134,7 +136,10 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True):
-    """A column of a table for `karat query`. NULL: not known or not applicable, see `meaning`; never 0."""
+    """A column of a table for `karat query`.
+
+    NULL: not known or not applicable, see `meaning`; never 0.
+    """
 
     name: str
     type: str  # of karat_query.sql.TYPES
@@ -199,13 +204,16 @@ class RecordedAnswers(Protocol):
         self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int
     ) -> RecordedFaults | None: ...
 
-    def notes(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> dict[str, str]: ...
+    def notes(
+        self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int
+    ) -> dict[str, str]: ...
 
 
 class Kind:
     """The interface of a dataset kind, with the defaults.
 
-    A kind's class need not inherit from this: `of` adds the defaults. Nothing here depends on the options of a dataset.
+    A kind's class need not inherit from this: `of` adds the defaults. Nothing here depends on the
+    options of a dataset.
     """
 
     is_installed = True  # False: only common results are known: scores, ledger, cost
@@ -218,8 +226,9 @@ class Kind:
     parts: tuple[type[Part], ...] = ()  # classes of its additions to a Summary and to a Comparison
 
     tables: tuple[TableInfo, ...] = ()
-    """Tables of `karat query` that only its runs have, without the columns that say where a row belongs:
-    `run`, `trial`, `sample`, `condition`, `repetition` and `line`. `fill` gives the rows."""
+    """Tables of `karat query` that only its runs have, without the columns that say where a row
+    belongs: `run`, `trial`, `sample`, `condition`, `repetition` and `line`. `fill` gives the rows.
+    """
 
     content = ""  # a description of its datasets; empty: only the kind's name is known
     doubted = "sample"  # the word for what `karat check --lint` counts
@@ -228,8 +237,8 @@ class Kind:
     commands: Mapping[str, str] = {}
     """Of `karat score FILE --kind NAME`, for files that become no run: NAME → "module:command".
 
-    A click command whose function gets the file's path and the `Output` first. Its module is loaded when `karat score`
-    is called, by the command line alone, which it may import.
+    A click command whose function gets the file's path and the `Output` first. Its module is loaded
+    when `karat score` is called, by the command line alone, which it may import.
     """
 
     listed = ""  # the name in `karat list` for the datasets included with the kind; empty: none
@@ -240,7 +249,10 @@ class Kind:
 
     @staticmethod
     def looks_like(path: Path) -> bool:
-        """Whether a file looks like a dataset of this kind. Raises BadDataset if it cannot be read."""
+        """Whether a file looks like a dataset of this kind.
+
+        Raises BadDataset if it cannot be read.
+        """
         del path
         return False
 
@@ -255,17 +267,21 @@ class Kind:
     @staticmethod
     def recorded(path: Path, columns: BaseModel) -> RecordedAnswers:
         """Answers made elsewhere. Raises BadDataset with the faults of the file."""
-        raise ValueError(f"answers of this kind of dataset have one row a sample: {path}, {columns}")
+        raise ValueError(
+            f"answers of this kind of dataset have one row a sample: {path}, {columns}"
+        )
 
     has_random_replies = False  # whether `random_reply` gives any
-    turns_say_what_is_asked = False  # whether the detail of a turn is for agents; else it reveals golden answers
+    # whether the detail of a turn is for agents; else it reveals golden answers
+    turns_say_what_is_asked = False
 
     @staticmethod
     def next_turn(sample: Sample, turn: int, replies: Sequence[str | None]) -> str | None:
-        """What is sent in an open turn (from 0), given the replies to all turns before it (None: there is none).
+        """What is sent in an open turn (from 0), given the replies to all turns before it (None:
+        there is none).
 
-        None: nothing; neither this turn nor a later one of its session is asked. A function of only its
-        arguments, so a resumed run asks the same.
+        None: nothing; neither this turn nor a later one of its session is asked. A function of only
+        its arguments, so a resumed run asks the same.
         """
         del replies
         return sample.turns[turn].question
@@ -310,7 +326,8 @@ class Kind:
 
     @staticmethod
     def look_up(sample: Sample, turn: Turn) -> str | None:
-        """What a search without a model finds in the sample's own document, as a reply to one of its turns.
+        """What a search without a model finds in the sample's own document, as a reply to one of
+        its turns.
 
         None: nothing, or there is no document.
         """
@@ -319,13 +336,17 @@ class Kind:
 
     @staticmethod
     def keep(dataset: Dataset, *, redact: Redactor) -> Sequence[tuple[KeptFile, bytes]]:
-        """What a run folder keeps of the dataset: the entry of each part in `run.json`, and its file."""
+        """What a run folder keeps of the dataset: the entry of each part in `run.json`, and its
+        file.
+        """
         del dataset, redact
         return ()
 
     @staticmethod
     def shipped(name: str | None) -> object:
-        """The page of one dataset included with the kind, or of all: a value whose `str` is for people."""
+        """The page of one dataset included with the kind, or of all: a value whose `str` is for
+        people.
+        """
         raise BadOption("NAME", f"no dataset is called '{name}'")
 
     @staticmethod
@@ -342,13 +363,16 @@ class Kind:
 
     @staticmethod
     def judge(dataset: Dataset) -> dict[str, object] | None:
-        """The `judge` of recorded answers if no scorer is named; None: the kind's `scorer` suffices."""
+        """The `judge` of recorded answers if no scorer is named; None: the kind's `scorer`
+        suffices.
+        """
         del dataset
         return None
 
     @staticmethod
     def check_target(path: Path) -> Path | None:
-        """What `karat check` checks as a dataset of the kind, for a path or name; None: not such a dataset.
+        """What `karat check` checks as a dataset of the kind, for a path or name; None: not such a
+        dataset.
 
         Raises BadOption for a name that seems to mean one.
         """
@@ -357,7 +381,9 @@ class Kind:
 
     @staticmethod
     def right_rule(run: RunFolder, wanted: str | None) -> tuple[str, str | None]:
-        """The match that makes a turn right: the requested one, else the run's own; a warning if that is unknown."""
+        """The match that makes a turn right: the requested one, else the run's own; a warning if
+        that is unknown.
+        """
         del run
         if wanted is not None:
             raise BadOption("--right", "is for runs over conversations")
@@ -365,7 +391,8 @@ class Kind:
 
     @staticmethod
     def turn_scoring(scorer: ScorerInfo, rule: str) -> TurnScoring | None:
-        """How a scorer's rows become numbers of turns, if `by_turn`; None: every turn and every metric counts alike.
+        """How a scorer's rows become numbers of turns, if `by_turn`; None: every turn and every
+        metric counts alike.
 
         `rule`: the match that makes a turn right.
         """
@@ -386,7 +413,9 @@ class Kind:
 
     @staticmethod
     def fill(table: str, sample: Sample, record: Answer | Score) -> Iterable[Mapping[str, object]]:
-        """Rows of one of `tables` for an answer or a score that counts, column → value; omitted columns are NULL."""
+        """Rows of one of `tables` for an answer or a score that counts, column → value; omitted
+        columns are NULL.
+        """
         del table, sample, record
         return ()
 
@@ -417,7 +446,9 @@ class _NotInstalled(Kind):
 
 @cache
 def of(name: str) -> type[Kind]:
-    """The kind named in a run, never imported from "module:Class"; the defaults if it is not installed."""
+    """The kind named in a run, never imported from "module:Class"; the defaults if it is not
+    installed.
+    """
     try:
         kind = plugins.find("kinds", name, allow_code=False)
     except UnknownPlugin:

@@ -1,4 +1,6 @@
-"""Turns with doubtful golden answers: JSON Lines that `karat check --lint` writes and a run can name."""
+"""Turns with doubtful golden answers: JSON Lines that `karat check --lint` writes and a run can
+name.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,8 @@ def read_quarantine(path: Path, turns: Mapping[str, int]) -> Quarantine:
 def written(doubted: Iterable[Doubted]) -> str:
     """The file's text: one line per turn, `{"id", "turn", "reasons", "evidence"}`."""
     lines = (
-        {"id": doubt.id, "turn": doubt.turn, "reasons": doubt.reasons, "evidence": doubt.evidence} for doubt in doubted
+        {"id": doubt.id, "turn": doubt.turn, "reasons": doubt.reasons, "evidence": doubt.evidence}
+        for doubt in doubted
     )
     return "".join(msgspec.json.encode(line).decode() + "\n" for line in lines)
 
@@ -58,7 +61,11 @@ def _wrong(row: Mapping[str, Any], turns: Mapping[str, int]) -> str | None:
     if turn is not None and not 0 <= turn < turns[str(name)]:
         return f"'{name!s:.80}' has no turn {turn}: it has {turns[str(name)]}, counted from 0"
     listed = [reasons] if isinstance(reasons, str) else reasons
-    if not isinstance(listed, list) or not listed or not all(isinstance(reason, str) and reason for reason in listed):
+    if (
+        not isinstance(listed, list)
+        or not listed
+        or not all(isinstance(reason, str) and reason for reason in listed)
+    ):
         return f"'reasons' must be a list of texts, got {shown(reasons)}"
     return None
 

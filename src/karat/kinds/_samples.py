@@ -21,7 +21,9 @@ from karat.records import Sample
 
 Key = Annotated[str, Strict(), Field(min_length=1)]
 """The name of a column, as an option of a dataset."""
-Keys = Annotated[list[Key], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
+Keys = Annotated[
+    list[Key], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
+]
 
 Stratum = Callable[[Sample], Hashable]
 """What samples of one stratum have in common."""
@@ -78,7 +80,8 @@ class Packed(Sequence[Sample]):
 def clustered(samples: Sequence[Sample], column: str, *, path: str) -> Packed:
     """The samples, each with its value of a metadata column as its cluster.
 
-    Raises BadDataset if no sample has the column, or if some lack a value: whether they share something is not known.
+    Raises BadDataset if no sample has the column, or if some lack a value: whether they share
+    something is not known.
     """
     known = {name for sample in samples for name in sample.metadata}
     if column not in known:
@@ -92,7 +95,10 @@ def clustered(samples: Sequence[Sample], column: str, *, path: str) -> Packed:
         made.append(msgspec.structs.replace(sample, cluster=cluster))
     if lacking:
         first = f"the first is '{excerpt(lacking[0], 40)}'"
-        message = f"{plural(len(lacking), 'sample')} without a text or whole number in '{column}' ({first}); fill it in"
+        message = (
+            f"{plural(len(lacking), 'sample')} without a text or whole number in '{column}' "
+            f"({first}); fill it in"
+        )
         raise BadDataset(path, [Fault(place="dataset.cluster", message=message)])
     return made
 
@@ -108,7 +114,9 @@ def asks(sample: Sample) -> Hashable:
 
 
 def with_repeats_clustered(samples: Packed) -> Packed:
-    """The samples; those that ask the same share a cluster, with all of their clusters, so that they count as one."""
+    """The samples; those that ask the same share a cluster, with all of their clusters, so that
+    they count as one.
+    """
     first: dict[Hashable, str] = {}
     joined: dict[str, str] = {}
     for sample in samples:
@@ -139,13 +147,17 @@ def _joined(joined: Mapping[str, str], cluster: str) -> str:
 
 def by_columns(columns: Sequence[str]) -> Stratum:
     """A stratum for each combination of values in these columns of the metadata."""
-    return lambda sample: msgspec.json.encode([sample.metadata.get(column) for column in columns], order="sorted")
+    return lambda sample: msgspec.json.encode(
+        [sample.metadata.get(column) for column in columns], order="sorted"
+    )
 
 
 _ALL_ALIKE = by_columns(())
 
 
-def draw(samples: Sequence[Sample], size: int | None, *, seed: int, stratum: Stratum = _ALL_ALIKE) -> Sequence[Sample]:
+def draw(
+    samples: Sequence[Sample], size: int | None, *, seed: int, stratum: Stratum = _ALL_ALIKE
+) -> Sequence[Sample]:
     """`size` of the samples (all, if there are fewer), in their original order.
 
     Each stratum gets its share of them, to within one.
@@ -156,7 +168,9 @@ def draw(samples: Sequence[Sample], size: int | None, *, seed: int, stratum: Str
     return [samples[index] for index in sorted(_taking_turns(groups, size))]
 
 
-def draw_equally(samples: Sequence[Sample], size: int | None, *, seed: int, stratum: Stratum) -> Sequence[Sample]:
+def draw_equally(
+    samples: Sequence[Sample], size: int | None, *, seed: int, stratum: Stratum
+) -> Sequence[Sample]:
     """`size` of the samples, equally many from each stratum, in their original order.
 
     A stratum with fewer gives all it has, and the others share the rest. The `weight` of a
@@ -168,13 +182,19 @@ def draw_equally(samples: Sequence[Sample], size: int | None, *, seed: int, stra
     groups = _strata(samples, seed, stratum)
     if size < len(groups):
         raise ValueError(f"there are {len(groups)} strata, and each must give a sample")
-    rounds = sorted((place, rank, index) for rank, group in enumerate(groups) for place, index in enumerate(group))
+    rounds = sorted(
+        (place, rank, index)
+        for rank, group in enumerate(groups)
+        for place, index in enumerate(group)
+    )
     taken = {index for _, _, index in rounds[:size]}
     weights = {}
     for group in groups:
         chosen = taken.intersection(group)
         weights.update(dict.fromkeys(chosen, len(group) / len(chosen)))
-    return [msgspec.structs.replace(samples[index], weight=weights[index]) for index in sorted(taken)]
+    return [
+        msgspec.structs.replace(samples[index], weight=weights[index]) for index in sorted(taken)
+    ]
 
 
 def _strata(samples: Sequence[Sample], seed: int, stratum: Stratum) -> list[list[int]]:
@@ -186,10 +206,12 @@ def _strata(samples: Sequence[Sample], seed: int, stratum: Stratum) -> list[list
 
 
 def _taking_turns(groups: Sequence[Sequence[int]], size: int) -> Iterator[int]:
-    """Members of all groups, such that after each step every group has had its share, to within one.
+    """Members of all groups, such that after each step every group has had its share, to within
+    one.
 
-    The j-th of a group may be taken from step (j - 1 + d) N / n on and is due by (j - d) N / n, where the
-    group has n of the N members, d = 1 / (2 G - 2) for G groups; the one due first is taken.
+    The j-th of a group may be taken from step (j - 1 + d) N / n on and is due by (j - d) N / n,
+    where the group has n of the N members, d = 1 / (2 G - 2) for G groups; the one due first is
+    taken.
 
     Tijdeman (1980), The chairman assignment problem, Discrete Mathematics 32:323.
     """
@@ -214,4 +236,6 @@ def _taking_turns(groups: Sequence[Sequence[int]], size: int) -> Iterator[int]:
 
 
 def _lot(sample: Sample, seed: int) -> bytes:
-    return blake2b(sample.id.encode("utf-8", "surrogatepass"), digest_size=16, key=str(seed).encode()).digest()
+    return blake2b(
+        sample.id.encode("utf-8", "surrogatepass"), digest_size=16, key=str(seed).encode()
+    ).digest()

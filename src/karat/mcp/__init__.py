@@ -1,11 +1,14 @@
-"""MCP servers as a measured factor: started cleanly, listed before the first paid call, ended with all their children.
+"""MCP servers as a measured factor: started cleanly, listed before the first paid call, ended with
+all their children.
 
     async with Toolbox(servers, redact=redact, folder=folder, on_news=events.append) as toolbox:
         listed = await toolbox.preflight()                # server → ToolList, or ServerFault
-        async with toolbox.open(condition) as tools:      # one trial's view: its condition's servers, nothing else
-            call = await tools.call("docs", "search_docs", {"query": "resume"})
+        async with toolbox.open(condition) as tools:      # one trial's view: its condition's
+            servers, nothing else call = await tools.call("docs", "search_docs", {"query":
+            "resume"})
         gates.check(condition.gate, tools.calls)
-        events                                            # such as servers that changed their tools during the run
+        events                                            # such as servers that changed their tools
+        during the run
 
 With `cassettes` the toolbox records the traffic with servers, or replays it without
 servers (cassettes.py, taped.py); agents that start servers themselves then get a proxy
@@ -27,7 +30,16 @@ if TYPE_CHECKING:
     from karat.mcp.servers import Toolbox, Tools
     from karat.mcp.stdio import launch_command
 
-__all__ = ["ServerFault", "Tool", "ToolList", "Toolbox", "Tools", "attempts", "gates", "launch_command"]
+__all__ = [
+    "ServerFault",
+    "Tool",
+    "ToolList",
+    "Toolbox",
+    "Tools",
+    "attempts",
+    "gates",
+    "launch_command",
+]
 
 __getattr__, __dir__ = lazy(
     __name__,

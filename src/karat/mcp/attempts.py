@@ -1,7 +1,8 @@
-"""The attempt of a trial that the current task belongs to: set by the trial, read for recording and replay.
+"""The attempt of a trial that the current task belongs to: set by the trial, read for recording and
+replay.
 
-A context variable, because the agent between a trial and an MCP session does not know it: sessions are opened in the
-task of the attempt.
+A context variable, because the agent between a trial and an MCP session does not know it: sessions
+are opened in the task of the attempt.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class Attempt:
         self.lent = ExitStack()  # resources of the attempt
         self.fault: InfrastructureFault | None = None  # the first
         self.started: set[str] = set()  # cassettes that include it
-        self.goes_on = False  # whether it resumes an interrupted attempt: earlier answers still count
+        # whether it resumes an interrupted attempt: earlier answers still count
+        self.goes_on = False
         self._counts: Counter[tuple[str, str]] = Counter()
         self._before: Token[Attempt | None] | None = None
 
@@ -43,7 +45,9 @@ class Attempt:
         return n
 
     def elicited(self, server: str) -> Elicited:
-        """The answer to the server's next question to the user: the last one if there are no more."""
+        """The answer to the server's next question to the user: the last one if there are no
+        more.
+        """
         return self.elicit[min(self.next(server, "elicitation"), len(self.elicit) - 1)]
 
     def __enter__(self) -> Attempt:
@@ -51,13 +55,18 @@ class Attempt:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if self._before is not None:
             _CURRENT.reset(self._before)
         self.lent.close()
         # A cancellation is not an outcome of the attempt, and an OperatorError comes first.
-        outcome = error is None or (isinstance(error, Exception) and not isinstance(error, OperatorError))
+        outcome = error is None or (
+            isinstance(error, Exception) and not isinstance(error, OperatorError)
+        )
         if self.fault is not None and error is not self.fault and outcome:
             if isinstance(error, TrialFault):
                 self.fault.dollars = error.dollars

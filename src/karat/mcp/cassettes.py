@@ -1,9 +1,11 @@
-"""Cassettes: requests to MCP servers and their answers, in files, so a run can be repeated without the servers.
+"""Cassettes: requests to MCP servers and their answers, in files, so a run can be repeated without
+the servers.
 
 One file per server, named after it and the digest of its definition, one line per event:
 
     {"event":"head","format":1,"server":"docs","digest":"…"}
-    {"event":"begin","session":"<trial>-<attempt>"}          earlier lines of this session no longer count
+    {"event":"begin","session":"<trial>-<attempt>"}          earlier lines of this session no longer
+    count
     {"event":"asked","session":…,"method":"tools/call","arguments":{…},"n":0,"result":{…},"milliseconds":3.1}
 
 An answer is found by session, method, arguments in canonical form, and how often the same
@@ -51,14 +53,23 @@ class RecordedFault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     retry_after: float | None = None
 
     def as_fault(self) -> InfrastructureFault:
-        return InfrastructureFault(self.kind, self.message, retriable=self.retriable, retry_after=self.retry_after)
+        return InfrastructureFault(
+            self.kind, self.message, retriable=self.retriable, retry_after=self.retry_after
+        )
 
     @classmethod
     def of(cls, fault: InfrastructureFault) -> RecordedFault:
-        return cls(kind=fault.kind, message=fault.message, retriable=fault.retriable, retry_after=fault.retry_after)
+        return cls(
+            kind=fault.kind,
+            message=fault.message,
+            retriable=fault.retriable,
+            retry_after=fault.retry_after,
+        )
 
 
-class RecordedRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="asked", tag_field="event"):
+class RecordedRequest(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="asked", tag_field="event"
+):
     """One request and its outcome."""
 
     session: str
@@ -70,10 +81,12 @@ class RecordedRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     error: str | None = None
     code: int | None = None
     data: object = None  # of the error, as given by the server
-    relayed: bool = False  # asked by an agent that connects to the server itself: result or error come from the server
+    # asked by an agent that connects to the server itself: result or error come from the server
+    relayed: bool = False
     fault: RecordedFault | None = None
     cut: bool = False
-    elicited: tuple[Elicited, ...] = ()  # the server's questions to the user meanwhile, and the answers
+    # the server's questions to the user meanwhile, and the answers
+    elicited: tuple[Elicited, ...] = ()
     milliseconds: float | None = None
 
 
@@ -108,7 +121,9 @@ class CassetteWriter:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             os.close(self._file)
-            raise BadOption("mcp.record", f"another process is recording to {path}; wait for it") from error
+            raise BadOption(
+                "mcp.record", f"another process is recording to {path}; wait for it"
+            ) from error
         except OSError as error:
             raise BadOption("mcp.record", f"{path} cannot be written: {error.strerror}") from error
         # Remove a last line that a kill cut short.
@@ -148,7 +163,9 @@ class CassetteWriter:
 
 
 class CassetteReader:
-    """The cassette of one server, read by offset: memory grows by some bytes per request, not with the answers."""
+    """The cassette of one server, read by offset: memory grows by some bytes per request, not with
+    the answers.
+    """
 
     def __init__(self, path: Path, redact: Redactor) -> None:
         self.path = path
@@ -166,14 +183,20 @@ class CassetteReader:
         """The request in the canonical form for lookup."""
         return _request(method, arguments, self._redact)
 
-    def find(self, attempt: Attempt, method: str, arguments: JsonObject, n: int | None) -> RecordedRequest | None:
+    def find(
+        self, attempt: Attempt, method: str, arguments: JsonObject, n: int | None
+    ) -> RecordedRequest | None:
         """The n-th answer (from 0), or the last one; None: it was never asked."""
-        place = self._places.get(self._key(attempt.name, _request(method, arguments, self._redact), n))
+        place = self._places.get(
+            self._key(attempt.name, _request(method, arguments, self._redact), n)
+        )
         if place is None:
             return None
         asked = self._at(place)
         if asked.same is not None:
-            asked = msgspec.structs.replace(asked, result=self._at(self._results[asked.same]).result)
+            asked = msgspec.structs.replace(
+                asked, result=self._at(self._results[asked.same]).result
+            )
         return asked
 
     def relayed(self, attempt: Attempt) -> bool:
@@ -195,7 +218,10 @@ class CassetteReader:
     def _read(self) -> None:
         for place, line in self._lines():
             if isinstance(line, _Head) and line.format > FORMAT_VERSION:
-                message = f"{self.path} has format {line.format}; this version of karat reads up to {FORMAT_VERSION}"
+                message = (
+                    f"{self.path} has format {line.format}; this version of karat reads up to "
+                    f"{FORMAT_VERSION}"
+                )
                 raise BadOption("mcp.replay", message)
             if isinstance(line, _Begin):
                 self._takes[line.session] = self._takes.get(line.session, 0) + 1
@@ -223,7 +249,9 @@ class CassetteReader:
                 try:
                     yield place, _decode(data)
                 except msgspec.DecodeError as error:
-                    raise BadOption("mcp.replay", f"{self.path}, line {number} is damaged: {error}") from error
+                    raise BadOption(
+                        "mcp.replay", f"{self.path}, line {number} is damaged: {error}"
+                    ) from error
                 place += len(data)
 
     def _at(self, place: int) -> RecordedRequest:
@@ -251,7 +279,9 @@ def _digest(result: JsonObject) -> tuple[bytes, bool]:
 
 
 def _capabilities(attempt: Attempt) -> JsonObject:
-    """What identifies a handshake: a server that may ask the user can offer and answer differently."""
+    """What identifies a handshake: a server that may ask the user can offer and answer
+    differently.
+    """
     return {"capabilities": {"elicitation": {}}} if attempt.elicit else {}
 
 
@@ -260,7 +290,9 @@ UNREPEATABLE = frozenset({"subscriptions/listen"})
 
 
 class ServerConnection(Protocol):
-    """Anything that can be called like a server: a session with it, or a view that records or replays one."""
+    """Anything that can be called like a server: a session with it, or a view that records or
+    replays one.
+    """
 
     def offer(self) -> Coroutine[object, object, Offer]: ...
 
@@ -280,7 +312,9 @@ class CassetteStore:
         self._readers: dict[str, CassetteReader] = {}
         self._whole_run = Attempt(attempts.WHOLE_RUN)
 
-    def recorded(self, server: McpServer, line: ServerConnection, attempt: Attempt | None) -> ServerConnection:
+    def recorded(
+        self, server: McpServer, line: ServerConnection, attempt: Attempt | None
+    ) -> ServerConnection:
         """The same connection, with every request recorded."""
         return _Recorded(line, self.recording(server, attempt))
 
@@ -288,10 +322,14 @@ class CassetteStore:
         """The recorder of this attempt's requests to the server."""
         return Recording(self._recorder(server), attempt or self._whole_run)
 
-    def refused(self, server: McpServer, fault: InfrastructureFault, attempt: Attempt | None) -> None:
+    def refused(
+        self, server: McpServer, fault: InfrastructureFault, attempt: Attempt | None
+    ) -> None:
         """Record why there was no connection at all."""
         asked = RecordedRequest(
-            session=(attempt or self._whole_run).name, method="initialize", fault=RecordedFault.of(fault)
+            session=(attempt or self._whole_run).name,
+            method="initialize",
+            fault=RecordedFault.of(fault),
         )
         self._recorder(server).add(attempt or self._whole_run, asked)
 
@@ -315,17 +353,27 @@ class CassetteStore:
 
 
 class Recording:
-    """The requests of one attempt to one server, and the cassette they are written to (None: not recorded)."""
+    """The requests of one attempt to one server, and the cassette they are written to (None: not
+    recorded).
+    """
 
     def __init__(self, recorder: CassetteWriter | None, attempt: Attempt) -> None:
         self._recorder = recorder
         self.attempt = attempt
 
-    def asking(self, method: str, arguments: dict[str, object], *, relayed: bool = False) -> OpenRequest:
+    def asking(
+        self, method: str, arguments: dict[str, object], *, relayed: bool = False
+    ) -> OpenRequest:
         """A request in progress. `relayed`: by an agent that connects to the server itself."""
         recorder = self._recorder
-        n = 0 if recorder is None else self.attempt.next(recorder.name, recorder.request(method, arguments))
-        asked = RecordedRequest(session=self.attempt.name, method=method, arguments=arguments, n=n, relayed=relayed)
+        n = (
+            0
+            if recorder is None
+            else self.attempt.next(recorder.name, recorder.request(method, arguments))
+        )
+        asked = RecordedRequest(
+            session=self.attempt.name, method=method, arguments=arguments, n=n, relayed=relayed
+        )
         return OpenRequest(asked, self._recorder, self.attempt)
 
 
@@ -350,7 +398,9 @@ class _Recorded:
     async def read(self, method: str, parameters: JsonObject) -> Outcome:
         return await self._kept(method, parameters, self._line.read(method, parameters))
 
-    async def _kept(self, method: str, parameters: JsonObject, answer: Coroutine[object, object, Outcome]) -> Outcome:
+    async def _kept(
+        self, method: str, parameters: JsonObject, answer: Coroutine[object, object, Outcome]
+    ) -> Outcome:
         with self._recording.asking(method, parameters) as asking:
             outcome = bounded(await answer)
             reply = outcome.result
@@ -368,7 +418,9 @@ class _Recorded:
 class OpenRequest:
     """A request in progress, recorded when it ends, in any way."""
 
-    def __init__(self, asked: RecordedRequest, recorder: CassetteWriter | None, attempt: Attempt) -> None:
+    def __init__(
+        self, asked: RecordedRequest, recorder: CassetteWriter | None, attempt: Attempt
+    ) -> None:
         self._asked = asked
         self._recorder = recorder
         self._attempt = attempt
@@ -388,7 +440,10 @@ class OpenRequest:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if isinstance(error, InfrastructureFault):
             self.end(fault=RecordedFault.of(error))
@@ -427,7 +482,9 @@ class Replayed:
         asked = _without_fault(await self._found(method, parameters))
         result = result_of(method, asked.result)
         if not self._answered_alike(asked.elicited):
-            raise self._missing("holds another answer to an elicitation during", method, parameters, asked.n)
+            raise self._missing(
+                "holds another answer to an elicitation during", method, parameters, asked.n
+            )
         return Outcome(
             result=result,
             error=asked.error,
@@ -442,47 +499,67 @@ class Replayed:
             return not elicited
         for was in elicited:
             today = self._attempt.elicited(self._server.name)
-            if today.action != was.action or (was.content and self._reader.masked(today.content) != was.content):
+            if today.action != was.action or (
+                was.content and self._reader.masked(today.content) != was.content
+            ):
                 return False
         return True
 
     @property
     def reads(self) -> bool:
-        """Whether this attempt requested more than tools: otherwise it was not offered, or not noticed."""
+        """Whether this attempt requested more than tools: otherwise it was not offered, or not
+        noticed.
+        """
         return self._reader.reads(self._attempt)
 
     async def answer(self, method: str, arguments: JsonObject) -> RecordedRequest | None:
-        """The recorded answer to an agent's own request; None if it was not recorded, and could not be.
+        """The recorded answer to an agent's own request; None if it was not recorded, and could not
+        be.
 
         The server's fault, if there was one, is in it. Raises InfrastructureFault for requests
-        missing in the recording. In recordings of only tools, those are the handshake and the tools.
+        missing in the recording. In recordings of only tools, those are the handshake and the
+        tools.
         """
-        expected = method in ("initialize", "tools/list", "tools/call") or self._reader.relayed(self._attempt)
-        if method in UNREPEATABLE or not (expected or self._reader.find(self._attempt, method, arguments, None)):
+        expected = method in ("initialize", "tools/list", "tools/call") or self._reader.relayed(
+            self._attempt
+        )
+        if method in UNREPEATABLE or not (
+            expected or self._reader.find(self._attempt, method, arguments, None)
+        ):
             return None
         return await self._found(method, arguments, or_last=method != "tools/call")
 
-    async def _found(self, method: str, arguments: dict[str, object], *, or_last: bool = False) -> RecordedRequest:
+    async def _found(
+        self, method: str, arguments: dict[str, object], *, or_last: bool = False
+    ) -> RecordedRequest:
         n = self._attempt.next(self._reader.path.name, self._reader.request(method, arguments))
         asked = self._reader.find(self._attempt, method, arguments, n)
         if asked is None and or_last:
             asked = self._reader.find(self._attempt, method, arguments, None)
-        if asked is not None and asked.cut:  # then the attempt ended at its own limit, and does so again
+        # then the attempt ended at its own limit, and does so again
+        if asked is not None and asked.cut:
             await asyncio.sleep(self._server.call_timeout_seconds)
             raise self._missing("was cut off before there was an answer to", method, arguments, n)
         if asked is None:
             raise self._missing("holds no answer to", method, arguments, n)
         return asked
 
-    def _missing(self, lack: str, method: str, arguments: dict[str, object], n: int) -> InfrastructureFault:
+    def _missing(
+        self, lack: str, method: str, arguments: dict[str, object], n: int
+    ) -> InfrastructureFault:
         if not self._reader.known:
             reason = f"there is no recording of it with this definition ({self._reader.path})"
         else:
             request = self._reader.request(method, arguments)
             shown = request if len(request) <= 300 else f"{request[:299]}…"
             times = f", requested {n + 1} times" if n else ""
-            reason = f"the recording {lack} {shown}{times} (session {self._attempt.name}, {self._reader.path.name})"
-        fault = InfrastructureFault("cassette_miss", f"MCP server '{self._server.name}' is replayed: {reason}")
+            reason = (
+                f"the recording {lack} {shown}{times} (session {self._attempt.name}, "
+                f"{self._reader.path.name})"
+            )
+        fault = InfrastructureFault(
+            "cassette_miss", f"MCP server '{self._server.name}' is replayed: {reason}"
+        )
         # Also kept here: the agent may be another program, which only sees that its call failed.
         self._attempt.fault = self._attempt.fault or fault
         return fault

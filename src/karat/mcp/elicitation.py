@@ -24,7 +24,10 @@ _REFERENCE = re.compile(r'"\$(?:dynamic|recursive)?[Rr]ef":')
 def answers_from(value: object) -> tuple[Elicited, ...]:
     """The answers in a key or a cell. Raises ValueError.
 
-    >>> [(answer.action, answer.content) for answer in answers_from(["decline", {"accept": {"copies": 3}}])]
+    >>> [
+    ...     (answer.action, answer.content)
+    ...     for answer in answers_from(["decline", {"accept": {"copies": 3}}])
+    ... ]
     [('decline', {}), ('accept', {'copies': 3})]
     """
     return tuple(map(_answer, value)) if isinstance(value, list) and value else (_answer(value),)
@@ -34,13 +37,18 @@ def _answer(value: object) -> Elicited:
     match value:
         case "accept" | "decline" | "cancel":
             return Elicited(action=value)
-        case {"accept": dict(content), **rest} if not rest and all(isinstance(field, str) for field in content):
+        case {"accept": dict(content), **rest} if not rest and all(
+            isinstance(field, str) for field in content
+        ):
             return Elicited(action="accept", content=content)
     raise ValueError(_WANTED)
 
 
 def answers_for(condition: Condition, sample: Sample) -> tuple[Elicited, ...]:
-    """The answers of one trial; none if the sample's cell is empty. Raises AgentFault for an invalid cell."""
+    """The answers of one trial; none if the sample's cell is empty.
+
+    Raises AgentFault for an invalid cell.
+    """
     if condition.elicit is None or condition.elicit.column is None:
         return condition.elicit.answers if condition.elicit is not None else ()
     cell = sample.metadata.get(condition.elicit.column)
@@ -50,21 +58,27 @@ def answers_for(condition: Condition, sample: Sample) -> tuple[Elicited, ...]:
         text = isinstance(cell, str) and cell not in ("accept", "decline", "cancel")
         return answers_from(json.loads(cell) if text else cell)
     except ValueError as error:
-        message = f"the column `{condition.elicit.column}` {error if str(error) == _WANTED else _WANTED}"
+        message = (
+            f"the column `{condition.elicit.column}` {error if str(error) == _WANTED else _WANTED}"
+        )
         raise AgentFault("bad_elicit", message) from None
 
 
 class Answering:
     """Answers the questions of one session, and records them for the call in progress."""
 
-    def __init__(self, attempt: Attempt, server: str, *, on_news: Callable[[ServerEvent], object]) -> None:
+    def __init__(
+        self, attempt: Attempt, server: str, *, on_news: Callable[[ServerEvent], object]
+    ) -> None:
         """`on_news`: hears that the script's answer did not fit the form."""
         self._attempt = attempt
         self._server = server
         self._on_news = on_news
         self._noted: list[Elicited] = []
 
-    async def __call__(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+    async def __call__(
+        self, context: ClientRequestContext, params: ElicitRequestParams
+    ) -> ElicitResult:
         """The SDK's callback, for requests of the server and for `input_required`."""
         from mcp_types import ElicitRequestFormParams, ElicitResult
 
@@ -79,7 +93,9 @@ class Answering:
             content = None
             self._on_news(ServerEvent(server=self._server, what="declined", problem=problem))
         message = params.message[:_LONGEST]
-        self._noted.append(Elicited(action=action, content=content or {}, message=message, problem=problem))
+        self._noted.append(
+            Elicited(action=action, content=content or {}, message=message, problem=problem)
+        )
         return ElicitResult(action=action, content=content)
 
     def noted(self) -> tuple[Elicited, ...]:
@@ -90,7 +106,8 @@ class Answering:
 
 
 def filled_in(schema: JsonObject, given: JsonObject) -> tuple[JsonObject, str]:
-    """What a form sends whose fields begin with their defaults, and why no form can; empty if one can.
+    """What a form sends whose fields begin with their defaults, and why no form can; empty if one
+    can.
 
     >>> filled_in({"properties": {"copies": {"type": "integer", "default": 1}}}, {})
     ({'copies': 1}, '')

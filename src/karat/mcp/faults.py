@@ -1,4 +1,5 @@
-"""Turns an exception of the SDK and the related evidence into one InfrastructureFault with a helpful message.
+"""Turns an exception of the SDK and the related evidence into one InfrastructureFault with a
+helpful message.
 
 kind                  retriable
 mcp_server_start      if it ran   the process could not be started, or ended before the handshake
@@ -6,11 +7,13 @@ mcp_init_timeout      yes         no handshake within `init_timeout_seconds`
 mcp_handshake         no          the server does not speak MCP
 mcp_protocol          no          it speaks another version of the protocol than `protocol` pins
 mcp_unreachable       yes         connection refused, no such host, TLS
-mcp_unauthorized      no          HTTP 401, 403, or no token (retriable where the authorization server failed)
+mcp_unauthorized      no          HTTP 401, 403, or no token (retriable where the authorization
+server failed)
 mcp_login             no          no login, or it has expired
 mcp_rate_limit        yes         HTTP 429, with Retry-After
 mcp_redirect          no          a redirect to another origin, not followed
-mcp_http_error        some        any other HTTP status (retriable: 5xx, and a success without an answer)
+mcp_http_error        some        any other HTTP status (retriable: 5xx, and a success without an
+answer)
 mcp_server_down       yes         it ran, and has ended
 mcp_call_timeout      yes         no result within `call_timeout_seconds`
 mcp_tool_list         no          a list of tools without end
@@ -57,11 +60,16 @@ class Tail:
             self._cut = True
 
     def text(self, redact: Redactor) -> str:
-        """Readable and free of secrets. Redacted before it is shortened: half a secret would not be recognised."""
+        """Readable and free of secrets.
+
+        Redacted before it is shortened: half a secret would not be recognised.
+        """
         text = self._kept.decode("utf-8", "replace")
         if self._cut:  # text before the first line break may start in the middle of a secret
             text = text.partition("\n")[2]
-        lines = [line.rstrip() for line in redact(printable(redact(text))).splitlines() if line.strip()]
+        lines = [
+            line.rstrip() for line in redact(printable(redact(text))).splitlines() if line.strip()
+        ]
         return "\n".join(lines[-self.SHOWN_LINES :])[-self.SHOWN_CHARACTERS :]
 
 
@@ -69,9 +77,11 @@ class Evidence(msgspec.Struct, kw_only=True):
     """Collected by a link while it is up; read once it is down."""
 
     stderr: Tail = msgspec.field(default_factory=Tail)
-    exit_code: int | None = None  # None: still running, not a process, or ended by us; negative: killed by that signal
+    # None: still running, not a process, or ended by us; negative: killed by that signal
+    exit_code: int | None = None
     not_mcp: str | None = None  # the first line on stdout that is not a message
-    status: int | None = None  # the last HTTP status of 400 and above, or a redirect that was not followed
+    # the last HTTP status of 400 and above, or a redirect that was not followed
+    status: int | None = None
     instead: str = ""  # with a status below 300: the type of what came instead of a message
     lost: str | InfrastructureFault | None = None  # since then, why a request got no response
     location: str | None = None  # the target of that redirect
@@ -88,13 +98,23 @@ def leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 def fault_of(
-    server: McpServer, error: BaseException | None, evidence: Evidence, *, ready: bool, redact: Redactor
+    server: McpServer,
+    error: BaseException | None,
+    evidence: Evidence,
+    *,
+    ready: bool,
+    redact: Redactor,
 ) -> InfrastructureFault:
     """Why a session could not be opened, or (`ready`) why it ended.
 
-    `error`: the exception that ended the session's owner; None if it did not finish its handshake in time.
+    `error`: the exception that ended the session's owner; None if it did not finish its handshake
+    in time.
     """
-    known = next((leaf for leaf in leaves(error) if isinstance(leaf, InfrastructureFault)), None) if error else None
+    known = (
+        next((leaf for leaf in leaves(error) if isinstance(leaf, InfrastructureFault)), None)
+        if error
+        else None
+    )
     if isinstance(evidence.lost, InfrastructureFault):
         known = known or evidence.lost
     if known is not None:
@@ -112,7 +132,9 @@ def fault_of(
     last_words = evidence.stderr.text(redact)
     if last_words and CANNOT_START not in last_words:
         text += f"; its stderr ends:\n{last_words}"
-    retry_after = evidence.retry_after if retriable and kind in ("mcp_rate_limit", "mcp_http_error") else None
+    retry_after = (
+        evidence.retry_after if retriable and kind in ("mcp_rate_limit", "mcp_http_error") else None
+    )
     return InfrastructureFault(kind, text, retriable=retriable, retry_after=retry_after)
 
 
@@ -126,7 +148,9 @@ def call_timeout(server: McpServer, label: str, evidence: Evidence) -> Infrastru
 _Found = tuple[str, str, bool]
 
 
-def _from_process(server: McpServer, evidence: Evidence, ready: bool, redact: Redactor) -> _Found | None:
+def _from_process(
+    server: McpServer, evidence: Evidence, ready: bool, redact: Redactor
+) -> _Found | None:
     code = evidence.exit_code
     if code is None:
         return None
@@ -137,18 +161,26 @@ def _from_process(server: McpServer, evidence: Evidence, ready: bool, redact: Re
     ended = f"ended with exit code {code}" if code >= 0 else f"was killed by signal {-code}"
     if ready:
         return "mcp_server_down", f"{ended} while in use", True
-    return "mcp_server_start", f"{ended} before the handshake{_not_mcp(evidence)}{_program(server, words)}", True
+    return (
+        "mcp_server_start",
+        f"{ended} before the handshake{_not_mcp(evidence)}{_program(server, words)}",
+        True,
+    )
 
 
 def _program(server: McpServer, words: str) -> str:
     """The interpreter of a server that lacks a package: often not the one the user intended."""
     command = server.command or ""
-    if "ModuleNotFoundError" not in words and "ImportError" not in words and "No module named" not in words:
+    if (
+        "ModuleNotFoundError" not in words
+        and "ImportError" not in words
+        and "No module named" not in words
+    ):
         return ""
     if command in ("python", "python3"):
         return (
-            f"; `{command}` is karat's own interpreter, {sys.executable}: "
-            "if the server's packages are in another environment, give the full path of its python as `command`"
+            f"; `{command}` is karat's own interpreter, {sys.executable}: if the server's "
+            f"packages are in another environment, give the full path of its python as `command`"
         )
     path = shutil.which(command) if "/" not in command else None
     return f"; `{command}` is {path}" if path is not None else ""
@@ -161,20 +193,33 @@ def _from_status(evidence: Evidence, ready: bool) -> _Found | None:
     if status is None:
         return None
     if status in (401, 403):
-        return "mcp_unauthorized", f"answered with HTTP {status}: check its headers in the experiment file", False
+        return (
+            "mcp_unauthorized",
+            f"answered with HTTP {status}: check its headers in the experiment file",
+            False,
+        )
     if status == 429:
         return "mcp_rate_limit", "answered with HTTP 429: too many requests", True
     if evidence.location is not None and status < 400:
-        message = f"redirects to {evidence.location}, which is not followed: give that as its url if it is meant"
+        message = (
+            f"redirects to {evidence.location}, which is not followed: give that as its url if it "
+            f"is meant"
+        )
         return "mcp_redirect", message, False
     if status < 300:
         came = printable(evidence.instead) or "nothing"
-        return "mcp_http_error", f"answered with HTTP {status} and {came}, which is no message of MCP", True
+        return (
+            "mcp_http_error",
+            f"answered with HTTP {status} and {came}, which is no message of MCP",
+            True,
+        )
     hint = ": is the path right?" if status in (404, 405) else ""
     return "mcp_http_error", f"answered with HTTP {status}{hint}", status >= 500
 
 
-def _from_error(server: McpServer, error: BaseException | None, evidence: Evidence, ready: bool) -> _Found:
+def _from_error(
+    server: McpServer, error: BaseException | None, evidence: Evidence, ready: bool
+) -> _Found:
     import httpx2
 
     if error is None:

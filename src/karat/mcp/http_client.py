@@ -1,4 +1,6 @@
-"""The HTTP client of an MCP session, which outlives broken connections and sessions that the server has ended."""
+"""The HTTP client of an MCP session, which outlives broken connections and sessions that the server
+has ended.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +33,16 @@ class _Message(msgspec.Struct):
 class SessionClient(httpx2.AsyncClient):
     """Answers a request whose connection breaks off as a gateway does, with 502.
 
-    The SDK's transport would end the session, and with it every other call in flight. A server that cannot be
-    connected to does end it. A session that has expired is opened again, and the request is sent once more.
+    The SDK's transport would end the session, and with it every other call in flight. A server that
+    cannot be connected to does end it. A session that has expired is opened again, and the request
+    is sent once more.
     """
 
     def __init__(self, link: RemoteLink, **options: Any) -> None:
         super().__init__(**options)
         self._link = link
-        self._opening: dict[str, httpx2.Request] = {}  # method → the request that opened the session
+        # method → the request that opened the session
+        self._opening: dict[str, httpx2.Request] = {}
         self._renewed_id: str | None = None  # in place of the id that the SDK's transport knows
         self._renewing = asyncio.Lock()
 
@@ -72,7 +76,9 @@ class SessionClient(httpx2.AsyncClient):
         try:
             return await super().send(request, **options)
         except (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError) as error:
-            if request.method != "POST" or not self._link.on_lost(str(error) or type(error).__name__):
+            if request.method != "POST" or not self._link.on_lost(
+                str(error) or type(error).__name__
+            ):
                 raise
             return httpx2.Response(502, request=request)
         except InfrastructureFault as fault:  # there is no token for this request
@@ -81,7 +87,9 @@ class SessionClient(httpx2.AsyncClient):
             return httpx2.Response(403, request=request)
 
     async def _renewed(self, expired: str) -> bool:
-        """Opens another session in place of the expired one, if no other request has; whether there is one now."""
+        """Opens another session in place of the expired one, if no other request has; whether there
+        is one now.
+        """
         async with self._renewing:
             if self._renewed_id not in (None, expired):
                 return True
@@ -107,7 +115,9 @@ def _message_in(request: httpx2.Request) -> _Message:
 
 
 async def _expired(response: httpx2.Response) -> bool:
-    """Whether the server no longer knows the session: 404, or 400 unless it is about something else."""
+    """Whether the server no longer knows the session: 404, or 400 unless it is about something
+    else.
+    """
     if SESSION_ID not in response.request.headers or response.status_code not in (400, 404):
         return False
     error = await _error_in(response)

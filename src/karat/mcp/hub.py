@@ -41,7 +41,13 @@ LONGEST_MESSAGE = 64 * 1024 * 1024
 _VERSIONS = [version for version in get_args(ProtocolVersion) if version != MODERN_PROTOCOL]
 """Of the protocol: those that have `initialize`. Tools look the same in all of them."""
 
-_PARSE_ERROR, _INVALID, _NO_METHOD, _BAD_PARAMETERS, _INTERNAL = -32700, -32600, -32601, -32602, -32603
+_PARSE_ERROR, _INVALID, _NO_METHOD, _BAD_PARAMETERS, _INTERNAL = (
+    -32700,
+    -32600,
+    -32601,
+    -32602,
+    -32603,
+)
 
 _Serve = Callable[
     [McpServer, Attempt | None, Observed | None, asyncio.StreamReader, asyncio.StreamWriter],
@@ -50,7 +56,10 @@ _Serve = Callable[
 
 
 class Hub:
-    """A socket in a separate folder that only this user can enter. Each proxy authenticates with a token."""
+    """A socket in a separate folder that only this user can enter.
+
+    Each proxy authenticates with a token.
+    """
 
     def __init__(self, serve: _Serve) -> None:
         self._serve = serve
@@ -62,7 +71,9 @@ class Hub:
 
     async def start(self) -> None:
         self._folder = self._undo.enter_context(temporary_folder("mcp", for_socket=3))
-        self._server = await asyncio.start_unix_server(self._called, self._folder / "mcp", limit=LONGEST_MESSAGE)
+        self._server = await asyncio.start_unix_server(
+            self._called, self._folder / "mcp", limit=LONGEST_MESSAGE
+        )
 
     async def stop(self) -> None:
         """Ends all connections; their sessions are then closed."""
@@ -77,7 +88,10 @@ class Hub:
     def command(
         self, server: McpServer, attempt: Attempt | None, observed: Observed | None = None
     ) -> tuple[list[str], dict[str, str]]:
-        """The command that starts a proxy for this server. Its token is valid until the attempt ends."""
+        """The command that starts a proxy for this server.
+
+        Its token is valid until the attempt ends.
+        """
         assert self._folder is not None, "the toolbox is not open"
         token = secrets.token_hex(16)
         self._lent[token] = (server, attempt, observed)
@@ -85,7 +99,8 @@ class Hub:
             attempt.lent.callback(self._lent.pop, token, None)
         where = json.dumps({"socket": str(self._folder / "mcp"), "token": token})
         environment = {proxy.VARIABLE: where, "PATH": os.environ.get("PATH", os.defpath)}
-        return [sys.executable, "-I", "-S", proxy.__file__], environment  # some agents refuse to pass PYTHONPATH on
+        # some agents refuse to pass PYTHONPATH on
+        return [sys.executable, "-I", "-S", proxy.__file__], environment
 
     async def _called(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -104,9 +119,13 @@ class Hub:
                         observed.failed(fault)
                     raise
         except (InfrastructureFault, ConnectionError, ValueError):
-            pass  # the server was refused, the agent has ended, or a line was too long: the proxy sees the end
+            # the server was refused, the agent has ended, or a line was too long: the proxy sees
+            # the end
+            pass
         except asyncio.CancelledError:
-            pass  # at the end of the attempt or of the run; asyncio would log the cancellation of a callback
+            # at the end of the attempt or of the run; asyncio would log the cancellation of a
+            # callback
+            pass
         finally:
             self._talks.discard(task)
             writer.close()
@@ -151,7 +170,10 @@ class ProxySession:
             while data := await self._reader.readline():
                 await self._take(data)
         finally:
-            under_way: list[asyncio.Task[object]] = [*self._tasks.values(), *([self._offer] if self._offer else [])]
+            under_way: list[asyncio.Task[object]] = [
+                *self._tasks.values(),
+                *([self._offer] if self._offer else []),
+            ]
             for task in under_way:
                 task.cancel()
             await asyncio.gather(*under_way, return_exceptions=True)
@@ -171,7 +193,9 @@ class ProxySession:
             name = repr(message["id"])
             answer = self._answer(message["id"], message["method"], parameters)
             task = self._tasks[name] = asyncio.create_task(answer)
-            task.add_done_callback(lambda done: self._tasks.pop(name, None) if self._tasks.get(name) is done else None)
+            task.add_done_callback(
+                lambda done: self._tasks.pop(name, None) if self._tasks.get(name) is done else None
+            )
         elif message["method"] == "notifications/cancelled":
             cancelled = self._tasks.get(repr(parameters.get("requestId")))
             if cancelled is not None:
@@ -207,26 +231,35 @@ class ProxySession:
                 tool = parameters.get("name")
                 arguments = parameters.get("arguments")
                 if not isinstance(tool, str) or not isinstance(arguments, (dict, type(None))):
-                    raise _Refused(_BAD_PARAMETERS, "a call needs a `name`, and `arguments` that are an object")
+                    raise _Refused(
+                        _BAD_PARAMETERS, "a call needs a `name`, and `arguments` that are an object"
+                    )
                 await self._offered()
                 outcome = await self._line.ask(tool, arguments or {})
                 return _passed_on(outcome)
         if method in READS:
             return _passed_on(await self._line.read(method, recorded_arguments(method, parameters)))
-        raise _Refused(_NO_METHOD, f"karat's proxy passes on tools, resources and prompts, not '{method}'")
+        raise _Refused(
+            _NO_METHOD, f"karat's proxy passes on tools, resources and prompts, not '{method}'"
+        )
 
-    async def _replayed(self, line: Replayed, method: str, parameters: dict[str, object]) -> dict[str, object]:
+    async def _replayed(
+        self, line: Replayed, method: str, parameters: dict[str, object]
+    ) -> dict[str, object]:
         asked = await line.answer(method, recorded_arguments(method, parameters))
         if asked is None:
             raise _Refused(
-                _NO_METHOD, f"karat replays this MCP server, and cannot answer '{method}' from the recording"
+                _NO_METHOD,
+                f"karat replays this MCP server, and cannot answer '{method}' from the recording",
             )
         if asked.fault is not None:
             if asked.relayed:  # the agent saw the connection end
                 self._writer.close()
             raise asked.fault.as_fault()
         if asked.error is not None:
-            raise _Refused(asked.code if asked.code is not None else _INTERNAL, asked.error, asked.data)
+            raise _Refused(
+                asked.code if asked.code is not None else _INTERNAL, asked.error, asked.data
+            )
         result = asked.result or {}
         if method != "initialize" or asked.relayed:
             return result
@@ -253,11 +286,23 @@ def _passed_on(outcome: Outcome) -> JsonObject:
 
 
 def _introduction(about: dict[str, object], parameters: dict[str, object]) -> dict[str, object]:
-    """The result of `initialize`, without features that are not passed on. `about`: the server's introduction."""
+    """The result of `initialize`, without features that are not passed on.
+
+    `about`: the server's introduction.
+    """
     asked = parameters.get("protocolVersion")
-    known = {key: about[key] for key in ("serverInfo", "instructions") if about.get(key) is not None}
+    known = {
+        key: about[key] for key in ("serverInfo", "instructions") if about.get(key) is not None
+    }
     version = asked if asked in _VERSIONS else _VERSIONS[-1]
     anonymous = {"serverInfo": {"name": "anonymous", "version": ""}}
     has = about.get("capabilities")
-    offered: JsonObject = {name: {} for name in ("resources", "prompts") if isinstance(has, dict) and name in has}
-    return {"protocolVersion": version, "capabilities": {"tools": {}, **offered}, **anonymous, **known}
+    offered: JsonObject = {
+        name: {} for name in ("resources", "prompts") if isinstance(has, dict) and name in has
+    }
+    return {
+        "protocolVersion": version,
+        "capabilities": {"tools": {}, **offered},
+        **anonymous,
+        **known,
+    }

@@ -30,7 +30,8 @@ def main() -> None:
     text = os.environ.get(VARIABLE)
     if text is None:
         sys.exit(
-            f"{CANNOT_START}an MCP server: the variable {VARIABLE} is not set (karat sets it for the servers it starts)"
+            f"{CANNOT_START}an MCP server: the variable {VARIABLE} is not set (karat sets it "
+            f"for the servers it starts)"
         )
     definition = json.loads(text)
     argv: list[str] = definition["argv"]
@@ -60,7 +61,9 @@ def _refuse(argv: list[str], reason: str) -> NoReturn:
 
 
 def _end_with(parent: int | None) -> None:
-    """Asks the kernel for a SIGTERM when the parent dies, also by SIGKILL. The request survives exec."""
+    """Asks the kernel for a SIGTERM when the parent dies, also by SIGKILL. The request survives
+    exec.
+    """
     if parent is None or sys.platform != "linux":
         return
     import ctypes

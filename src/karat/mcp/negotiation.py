@@ -30,7 +30,10 @@ class Introduction(msgspec.Struct, frozen=True, kw_only=True):
 async def negotiate(
     session: ClientSession, pinned: ProtocolVersion, about: Introduction, *, evidence: Evidence
 ) -> None:
-    """Agrees on exactly this version. Raises InfrastructureFault("mcp_protocol") if the server speaks another."""
+    """Agrees on exactly this version.
+
+    Raises InfrastructureFault("mcp_protocol") if the server speaks another.
+    """
     server = about.server
     if pinned == MODERN_PROTOCOL:
         await _discover(session, pinned, server=server, evidence=evidence)
@@ -51,9 +54,15 @@ async def negotiate(
 
     # From here on the session validates and writes messages in this version.
     session.adopt(
-        InitializeResult(protocol_version=pinned, capabilities=ServerCapabilities(), server_info=about.information)
+        InitializeResult(
+            protocol_version=pinned,
+            capabilities=ServerCapabilities(),
+            server_info=about.information,
+        )
     )
-    elicitation = ElicitationCapability(form=FormElicitationCapability(), url=UrlElicitationCapability())
+    elicitation = ElicitationCapability(
+        form=FormElicitationCapability(), url=UrlElicitationCapability()
+    )
     parameters = InitializeRequestParams(
         protocol_version=pinned,
         capabilities=ClientCapabilities(elicitation=elicitation if about.elicits else None),
@@ -71,7 +80,9 @@ async def negotiate(
     await session.send_notification(InitializedNotification())
 
 
-async def _discover(session: ClientSession, pinned: ProtocolVersion, *, server: str, evidence: Evidence) -> None:
+async def _discover(
+    session: ClientSession, pinned: ProtocolVersion, *, server: str, evidence: Evidence
+) -> None:
     from mcp import MCPError
     from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT, DiscoverResult
 
@@ -82,8 +93,14 @@ async def _discover(session: ClientSession, pinned: ProtocolVersion, *, server: 
         except MCPError as error:
             by_the_sdk = not isinstance(error.error.data, Answered)
             if by_the_sdk and error.code == REQUEST_TIMEOUT:
-                continue  # the SDK gives it ten seconds; the time for the handshake is the server's own limit
-            if (by_the_sdk and error.code == CONNECTION_CLOSED) or evidence.status not in (None, 400, 404, 405):
+                # the SDK gives it ten seconds; the time for the handshake is the server's own limit
+                continue
+            if (by_the_sdk and error.code == CONNECTION_CLOSED) or evidence.status not in (
+                None,
+                400,
+                404,
+                405,
+            ):
                 raise  # a status such as 401 is not about versions
             if refused or pinned not in _supported(error):
                 raise _another(server, pinned, _versions(error)) from error
@@ -99,7 +116,11 @@ def _supported(error: MCPError) -> list[str]:
     """The versions that a server names when it refuses one."""
     data = error.error.data
     supported = data.get("supported") if isinstance(data, dict) else None
-    return [version for version in supported if isinstance(version, str)] if isinstance(supported, list) else []
+    return (
+        [version for version in supported if isinstance(version, str)]
+        if isinstance(supported, list)
+        else []
+    )
 
 
 def _versions(error: MCPError) -> str:
@@ -107,5 +128,8 @@ def _versions(error: MCPError) -> str:
 
 
 def _another(server: str, pinned: str, spoken: str) -> InfrastructureFault:
-    message = f"MCP server '{server}' speaks protocol {printable(spoken)[:200]}, and the experiment pins {pinned}"
+    message = (
+        f"MCP server '{server}' speaks protocol {printable(spoken)[:200]}, and the experiment "
+        f"pins {pinned}"
+    )
     return InfrastructureFault("mcp_protocol", message)

@@ -1,7 +1,8 @@
 """OAuth for MCP servers over HTTP: tokens obtained, renewed and kept by the SDK's own providers.
 
-One `Tokens` per server, shared by all its connections, so an expired token is renewed once. The server did not
-execute a request that it rejected for its token, so it is sent again with the new one.
+One `Tokens` per server, shared by all its connections, so an expired token is renewed once. The
+server did not execute a request that it rejected for its token, so it is sent again with the new
+one.
 """
 
 from __future__ import annotations
@@ -72,8 +73,12 @@ class Person:
 class Tokens(TokenStorage):
     """The tokens of one server. Those of `type: login` are in a file; others are only in memory."""
 
-    def __init__(self, server: McpServer, *, redact: Redactor, person: Person | None = None) -> None:
-        """`person`: logs in now; None: no person is there, so a missing or expired login is a fault."""
+    def __init__(
+        self, server: McpServer, *, redact: Redactor, person: Person | None = None
+    ) -> None:
+        """`person`: logs in now; None: no person is there, so a missing or expired login is a
+        fault.
+        """
         assert server.auth is not None
         _SDK.addHandler(logging.NullHandler())
         _SDK.propagate = False
@@ -82,8 +87,12 @@ class Tokens(TokenStorage):
         self._redact = redact
         self._person = person
         self._file = TokenFile(server) if server.auth.type == "login" else None
-        self._saved = SavedLogin() if person is not None or self._file is None else self._file.read()
-        self._wanted = server.auth.scopes or (self._file.read().needed if self._file is not None else ())
+        self._saved = (
+            SavedLogin() if person is not None or self._file is None else self._file.read()
+        )
+        self._wanted = server.auth.scopes or (
+            self._file.read().needed if self._file is not None else ()
+        )
         self._seen: list[str] = []
         self._mask()
         self._provider = self._made()
@@ -94,14 +103,19 @@ class Tokens(TokenStorage):
     def usable(self) -> str | None:
         """The token, if it has not expired."""
         saved = self._saved
-        return saved.access_token if saved.expires_at is None or time.time() < saved.expires_at else None
+        return (
+            saved.access_token
+            if saved.expires_at is None or time.time() < saved.expires_at
+            else None
+        )
 
     async def renewed(
         self, request: httpx2.Request, rejected: str | None, needed: tuple[str, ...] | None
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """Sends the requests for another token than the rejected one. Raises InfrastructureFault.
 
-        `needed`: the scopes that the request needs, if they were the reason; a refreshed token would lack them, too.
+        `needed`: the scopes that the request needs, if they were the reason; a refreshed token
+        would lack them, too.
         """
         async with self._lock, self._file.locked() if self._file is not None else nullcontext():
             if self._file is not None and self._person is None:
@@ -115,7 +129,8 @@ class Tokens(TokenStorage):
                 raise self._no_login()  # before the server registers a client in vain
             request.headers.pop("Authorization", None)
             self._restore(refreshes=needed is None)
-            # If a connection breaks, the garbage collector ends the flow, in a task that may not release this.
+            # If a connection breaks, the garbage collector ends the flow, in a task that may not
+            # release this.
             self._provider.context.lock = anyio.Lock()
             flow = self._provider.async_auth_flow(request)
             reply = None  # the authorization server's last
@@ -133,18 +148,28 @@ class Tokens(TokenStorage):
             except InfrastructureFault:
                 raise
             except (OAuthFlowError, PyJWTError, ValueError) as error:
-                raise self._fault(error, reply) from None  # the SDK quotes the reply, and a reply may hold tokens
+                # the SDK quotes the reply, and a reply may hold tokens
+                raise self._fault(error, reply) from None
             finally:
                 with suppress(RuntimeError):  # of that lock
                     await flow.aclose()
 
     def _widen(self, needed: tuple[str, ...]) -> None:
-        """From now on asks for these scopes, too. Raises InfrastructureFault if that is not allowed, or was in vain."""
+        """From now on asks for these scopes, too.
+
+        Raises InfrastructureFault if that is not allowed, or was in vain.
+        """
         granted = (self._saved.scope or "").split()
         missing = [scope for scope in needed if scope not in granted] or needed
-        lacks = f"needs scope {' '.join(missing)}" if missing else "needs a wider scope, and does not say which"
+        lacks = (
+            f"needs scope {' '.join(missing)}"
+            if missing
+            else "needs a wider scope, and does not say which"
+        )
         if self._auth.scopes and not set(needed) <= set(self._auth.scopes):
-            raise self._denied(f"{lacks}, which is not among the `scopes` of its `auth` in the experiment file")
+            raise self._denied(
+                f"{lacks}, which is not among the `scopes` of its `auth` in the experiment file"
+            )
         if self._file is not None and self._person is None:
             self._saved.needed = tuple(dict.fromkeys((*granted, *needed)))
             self._file.write(self._saved)
@@ -159,7 +184,9 @@ class Tokens(TokenStorage):
         response.headers["www-authenticate"] = f'Bearer scope="{" ".join(self._wanted)}", {named}'
 
     def _restore(self, *, refreshes: bool) -> None:
-        """Gives the provider the known tokens, also if another process renewed them; the token counts as expired."""
+        """Gives the provider the known tokens, also if another process renewed them; the token
+        counts as expired.
+        """
         context = self._provider.context
         saved = self._saved
         context.current_tokens = _token(saved) if refreshes else None
@@ -167,18 +194,28 @@ class Tokens(TokenStorage):
         if saved.metadata is not None and context.oauth_metadata is None:
             context.oauth_metadata = OAuthMetadata.model_validate(saved.metadata)
         if saved.resource is not None and context.protected_resource_metadata is None:
-            context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(saved.resource)
+            context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(
+                saved.resource
+            )
 
     def _fault(self, error: Exception, reply: httpx2.Response | None) -> InfrastructureFault:
-        if reply is not None and isinstance(error, (OAuthTokenError, OAuthRegistrationError, ValidationError)):
+        if reply is not None and isinstance(
+            error, (OAuthTokenError, OAuthRegistrationError, ValidationError)
+        ):
             reason = _answered(reply)
         else:
             reason = printable(self._redact(str(error)))[:_SHOWN] or type(error).__name__
-        hint = f"; {LOGIN_HINT.format(server=self._server.name)}" if self._auth.type == "login" else ""
-        retriable = isinstance(error, OAuthTokenError) and reply is not None and reply.status_code >= 500
+        hint = (
+            f"; {LOGIN_HINT.format(server=self._server.name)}" if self._auth.type == "login" else ""
+        )
+        retriable = (
+            isinstance(error, OAuthTokenError) and reply is not None and reply.status_code >= 500
+        )
         return self._denied(f"gave no token: {reason}{hint}", retriable=retriable)
 
-    def _denied(self, reason: str, *, kind: str = "mcp_unauthorized", retriable: bool = False) -> InfrastructureFault:
+    def _denied(
+        self, reason: str, *, kind: str = "mcp_unauthorized", retriable: bool = False
+    ) -> InfrastructureFault:
         message = f"MCP server '{self._server.name}' ({printable(self._server.url)}) {reason}"
         return InfrastructureFault(kind, self._redact(message), retriable=retriable)
 
@@ -203,12 +240,19 @@ class Tokens(TokenStorage):
                     signing_algorithm=auth.algorithm,
                 )
                 return PrivateKeyJWTOAuthProvider(
-                    url, self, auth.client_id, signed.create_assertion_provider(), scope, auth.issuer
+                    url,
+                    self,
+                    auth.client_id,
+                    signed.create_assertion_provider(),
+                    scope,
+                    auth.issuer,
                 )
         person = self._person or Person(
             redirect="http://127.0.0.1/callback", show=self._nobody, wait=self._nobody_waits
         )
-        metadata = OAuthClientMetadata(client_name="karat", redirect_uris=[AnyUrl(person.redirect)], scope=scope)
+        metadata = OAuthClientMetadata(
+            client_name="karat", redirect_uris=[AnyUrl(person.redirect)], scope=scope
+        )
         return OAuthClientProvider(url, metadata, self, person.show, person.wait)
 
     async def _nobody(self, address: str) -> None:
@@ -218,8 +262,14 @@ class Tokens(TokenStorage):
         raise self._no_login()
 
     def _no_login(self, reason: str = "the last one has expired") -> InfrastructureFault:
-        need = "needs a login" if self._saved.access_token is None else f"needs another login: {reason}"
-        return self._denied(f"{need}; {LOGIN_HINT.format(server=self._server.name)}", kind="mcp_login")
+        need = (
+            "needs a login"
+            if self._saved.access_token is None
+            else f"needs another login: {reason}"
+        )
+        return self._denied(
+            f"{need}; {LOGIN_HINT.format(server=self._server.name)}", kind="mcp_login"
+        )
 
     async def get_tokens(self) -> OAuthToken | None:
         return _token(self._saved)
@@ -246,7 +296,11 @@ class Tokens(TokenStorage):
                 client_secret=self._auth.secret or None,
                 redirect_uris=self._provider.context.client_metadata.redirect_uris,
             )
-        return OAuthClientInformationFull.model_validate(self._saved.client) if self._saved.client else None
+        return (
+            OAuthClientInformationFull.model_validate(self._saved.client)
+            if self._saved.client
+            else None
+        )
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         self._saved.client = _json(client_info)
@@ -256,12 +310,16 @@ class Tokens(TokenStorage):
         """Tokens are secrets, even if a server repeats them."""
         client = self._saved.client or {}
         new = (self._saved.access_token, self._saved.refresh_token, client.get("client_secret"))
-        self._seen = [*dict.fromkeys([*self._seen, *(text for text in new if isinstance(text, str))])][-_KEPT:]
+        self._seen = [
+            *dict.fromkeys([*self._seen, *(text for text in new if isinstance(text, str))])
+        ][-_KEPT:]
         self._redact.learn(f"token of {self._server.name}", self._seen)
 
 
 class _Context(OAuthContext):
-    """Sends the secret of a client from the experiment file as that file, or the token endpoint, wants it."""
+    """Sends the secret of a client from the experiment file as that file, or the token endpoint,
+    wants it.
+    """
 
     auth: ServerAuth
 
@@ -269,22 +327,33 @@ class _Context(OAuthContext):
         self, data: dict[str, str], headers: dict[str, str] | None = None
     ) -> tuple[dict[str, str], dict[str, str]]:
         if self.auth.client_id and self.client_info is not None and self.client_info.client_secret:
-            known = self.oauth_metadata and self.oauth_metadata.token_endpoint_auth_methods_supported
+            known = (
+                self.oauth_metadata and self.oauth_metadata.token_endpoint_auth_methods_supported
+            )
             no_basic = known and "client_secret_basic" not in known
             by_itself = "client_secret_post" if no_basic else "client_secret_basic"
-            self.client_info.token_endpoint_auth_method = self.auth.token_endpoint_auth_method or by_itself
+            self.client_info.token_endpoint_auth_method = (
+                self.auth.token_endpoint_auth_method or by_itself
+            )
         return super().prepare_token_auth(data, headers)
 
 
 class TokenAuth(httpx2.Auth):
-    """Sends each request of one connection with the token, and again with a new one if it was rejected."""
+    """Sends each request of one connection with the token, and again with a new one if it was
+    rejected.
+    """
 
     def __init__(self, tokens: Tokens, evidence: Evidence) -> None:
         self._tokens = tokens
         self._evidence = evidence
 
-    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """Ends with the server's response to the request. Raises InfrastructureFault if it takes no token."""
+    async def async_auth_flow(
+        self, request: httpx2.Request
+    ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """Ends with the server's response to the request.
+
+        Raises InfrastructureFault if it takes no token.
+        """
         for _ in range(_ROUNDS):
             used = self._tokens.usable()
             needed = None
@@ -316,13 +385,18 @@ def _rejected(response: httpx2.Response) -> bool:
 
 def _needed(response: httpx2.Response) -> tuple[str, ...] | None:
     """The scopes that the request needs, where they are the reason for its rejection."""
-    if response.status_code != 403 or extract_field_from_www_auth(response, "error") != "insufficient_scope":
+    if (
+        response.status_code != 403
+        or extract_field_from_www_auth(response, "error") != "insufficient_scope"
+    ):
         return None
     return tuple(printable(extract_scope_from_www_auth(response) or "").split())
 
 
 def _answered(reply: httpx2.Response) -> str:
-    """What may be shown of an authorization server's reply: it may hold tokens, or repeat secrets."""
+    """What may be shown of an authorization server's reply: it may hold tokens, or repeat
+    secrets.
+    """
     try:
         code = reply.json()["error"]
     except (httpx2.ResponseNotRead, ValueError, KeyError, TypeError):
@@ -334,7 +408,9 @@ def _answered(reply: httpx2.Response) -> str:
 def _token(saved: SavedLogin) -> OAuthToken | None:
     if saved.access_token is None:
         return None
-    return OAuthToken(access_token=saved.access_token, refresh_token=saved.refresh_token, scope=saved.scope)
+    return OAuthToken(
+        access_token=saved.access_token, refresh_token=saved.refresh_token, scope=saved.scope
+    )
 
 
 def _json(value: BaseModel | None) -> JsonObject | None:

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 class Observed:
-    """One agent's connection to one server. `ready` is set when the agent has the list of tools, or cannot get it."""
+    """One agent's connection to one server.
+
+    `ready` is set when the agent has the list of tools, or cannot get it.
+    """
 
     def __init__(self, server: str, redact: Callable[[str], str]) -> None:
         self.server = server
@@ -29,7 +32,9 @@ class Observed:
     def answered(self, method: str, asked: JsonObject, outcome: Outcome | JsonObject) -> None:
         """A completed request: a result of the protocol, or an outcome without one."""
         if method == "tools/list" and isinstance(outcome, dict):
-            self.tools.update(str(tool["name"]) for tool in outcome.get("tools") or () if isinstance(tool, dict))
+            self.tools.update(
+                str(tool["name"]) for tool in outcome.get("tools") or () if isinstance(tool, dict)
+            )
             if not outcome.get("nextCursor"):
                 self.ready.set()
         elif method == "tools/call":

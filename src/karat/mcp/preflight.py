@@ -1,4 +1,6 @@
-"""What a server offers: its tools, listed and hashed, so a change of the measured factor is detected."""
+"""What a server offers: its tools, listed and hashed, so a change of the measured factor is
+detected.
+"""
 
 from __future__ import annotations
 
@@ -109,16 +111,27 @@ def offer_of(
     listed: Sequence[mcp_types.Tool],
     left_out: dict[str, str] | None = None,
 ) -> Offer:
-    """The listed tools, as a ToolList with its digest, and as received. `left_out`: tools that are not among them."""
+    """The listed tools, as a ToolList with its digest, and as received.
+
+    `left_out`: tools that are not among them.
+    """
     tools = tuple(
-        Tool(server=server, name=tool.name, description=tool.description or "", input_schema=dict(tool.input_schema))
+        Tool(
+            server=server,
+            name=tool.name,
+            description=tool.description or "",
+            input_schema=dict(tool.input_schema),
+        )
         for tool in listed
     )
     offered = sorted(
-        msgspec.json.encode([tool.name, tool.description, tool.input_schema], order="sorted") for tool in tools
+        msgspec.json.encode([tool.name, tool.description, tool.input_schema], order="sorted")
+        for tool in tools
     )
     digest = blake2b(b"\n".join(offered), digest_size=16).hexdigest()
     version = introduction.get("protocolVersion")
     protocol = version if isinstance(version, str) else None
-    offer = ToolList(server=server, tools=tools, digest=digest, protocol=protocol, left_out=left_out or {})
+    offer = ToolList(
+        server=server, tools=tools, digest=digest, protocol=protocol, left_out=left_out or {}
+    )
     return Offer(tools=offer, introduction=introduction, as_listed=tuple(listed))

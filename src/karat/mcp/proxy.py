@@ -1,4 +1,5 @@
-"""Acts as an MCP server: carries messages between its standard streams and karat. ``python -m karat.mcp.proxy``.
+"""Acts as an MCP server: carries messages between its standard streams and karat. ``python -m
+karat.mcp.proxy``.
 
 karat gives this to agents that start their servers themselves, when traffic is recorded or
 replayed. The address to connect to and the token come as JSON in one environment variable;

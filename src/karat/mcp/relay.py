@@ -1,4 +1,5 @@
-"""Passes on the messages of an agent and its MCP server unchanged, and records the requests with their answers.
+"""Passes on the messages of an agent and its MCP server unchanged, and records the requests with
+their answers.
 
 Agent and server negotiate the protocol between themselves, in any revision, and see
 each other as without karat: resources, prompts, notifications, cancellations, and
@@ -34,15 +35,23 @@ _INVALID = -32600
 
 
 def recorded_arguments(method: str, parameters: dict[str, object]) -> dict[str, object]:
-    """What distinguishes a request from others of its method: not the client's description of itself."""
+    """What distinguishes a request from others of its method: not the client's description of
+    itself.
+    """
     if method in ("initialize", "server/discover"):
         return {}
     arguments = {key: value for key, value in parameters.items() if key != "_meta"}
-    return arguments | {"arguments": arguments.get("arguments") or {}} if method == "tools/call" else arguments
+    return (
+        arguments | {"arguments": arguments.get("arguments") or {}}
+        if method == "tools/call"
+        else arguments
+    )
 
 
 class Relay:
-    """One agent's connection to one server, which is started or reached at the agent's first message."""
+    """One agent's connection to one server, which is started or reached at the agent's first
+    message.
+    """
 
     def __init__(
         self,
@@ -69,7 +78,10 @@ class Relay:
         self._headers = _Headers()
 
     async def carry(self, reader: StreamReader, writer: StreamWriter) -> None:
-        """Runs until one side closes. Raises InfrastructureFault if the server does, or cannot be reached."""
+        """Runs until one side closes.
+
+        Raises InfrastructureFault if the server does, or cannot be reached.
+        """
         import anyio
 
         first = await self._next(reader, writer)
@@ -87,7 +99,12 @@ class Relay:
             self._end(sys.exception(), server_closed)
 
     async def _both(
-        self, reader: StreamReader, writer: StreamWriter, incoming: Any, outgoing: Any, first: SessionMessage
+        self,
+        reader: StreamReader,
+        writer: StreamWriter,
+        incoming: Any,
+        outgoing: Any,
+        first: SessionMessage,
     ) -> bool:
         """Carries in both directions until one ends. Returns whether the server's did."""
         up = asyncio.create_task(self._up(first, reader, writer, outgoing))
@@ -102,7 +119,9 @@ class Relay:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _up(self, message: SessionMessage | None, reader: StreamReader, writer: StreamWriter, to: Any) -> None:
+    async def _up(
+        self, message: SessionMessage | None, reader: StreamReader, writer: StreamWriter, to: Any
+    ) -> None:
         while message is not None:
             await to.send(message)
             message = await self._next(reader, writer)
@@ -115,7 +134,10 @@ class Relay:
                 await _write(writer, message)
 
     async def _next(self, reader: StreamReader, writer: StreamWriter) -> SessionMessage | None:
-        """The agent's next message; None if there is no more. Anything but a message gets an error."""
+        """The agent's next message; None if there is no more.
+
+        Anything but a message gets an error.
+        """
         from mcp.shared.message import ClientMessageMetadata, SessionMessage
         from mcp_types import ErrorData, JSONRPCError, JSONRPCRequest, jsonrpc_message_adapter
 
@@ -131,13 +153,17 @@ class Relay:
             headers = self._headers.of(message)
             if isinstance(message, JSONRPCRequest) and message.method != "ping":
                 asking = self._recording.asking(
-                    message.method, recorded_arguments(message.method, message.params or {}), relayed=True
+                    message.method,
+                    recorded_arguments(message.method, message.params or {}),
+                    relayed=True,
                 )
                 again = self._pending.get(message.id)
                 self._pending[message.id] = (asking, time.perf_counter())
                 if again is not None:
                     again[0].end(cut=True)
-            return SessionMessage(message, ClientMessageMetadata(headers=headers) if headers else None)
+            return SessionMessage(
+                message, ClientMessageMetadata(headers=headers) if headers else None
+            )
         return None
 
     def _answered(self, message: Any) -> None:
@@ -155,7 +181,9 @@ class Relay:
         else:
             error = message.error
             if self._observed is not None:
-                self._observed.answered(asking.method, asking.arguments, Outcome(error=error.message))
+                self._observed.answered(
+                    asking.method, asking.arguments, Outcome(error=error.message)
+                )
             asking.end(error=error.message, code=error.code, data=error.data)
 
     def _end(self, error: BaseException | None, server_closed: bool) -> None:
@@ -167,7 +195,9 @@ class Relay:
             return
         reason = error or EOFError("it closed the connection")
         ready = not self._link.end_at_once  # it has answered
-        fault = fault_of(self._server, reason, self._link.evidence, ready=ready, redact=self._redact)
+        fault = fault_of(
+            self._server, reason, self._link.evidence, ready=ready, redact=self._redact
+        )
         for asking in left:
             asking.end(fault=RecordedFault.of(fault))
         raise fault from error
@@ -177,7 +207,8 @@ class _Headers:
     """The HTTP headers that repeat parts of a message. Over stdio they are not sent."""
 
     def __init__(self) -> None:
-        self._version: str | None = None  # negotiated by `initialize`; later revisions name theirs in each request
+        # negotiated by `initialize`; later revisions name theirs in each request
+        self._version: str | None = None
         self._of_tools: JsonObject = {}  # tool → which arguments are repeated
 
     def of(self, message: Any) -> dict[str, str]:
@@ -188,13 +219,22 @@ class _Headers:
         meta = parameters.get("_meta")
         version = meta.get(PROTOCOL_VERSION_META_KEY) if isinstance(meta, dict) else None
         if not isinstance(version, str):
-            return {inbound.MCP_PROTOCOL_VERSION_HEADER: self._version} if self._version is not None else {}
-        headers = {inbound.MCP_PROTOCOL_VERSION_HEADER: version, inbound.MCP_METHOD_HEADER: message.method}
+            return (
+                {inbound.MCP_PROTOCOL_VERSION_HEADER: self._version}
+                if self._version is not None
+                else {}
+            )
+        headers = {
+            inbound.MCP_PROTOCOL_VERSION_HEADER: version,
+            inbound.MCP_METHOD_HEADER: message.method,
+        }
         name = parameters.get(inbound.NAME_BEARING_METHODS.get(message.method, ""))
         if isinstance(name, str):
             headers[inbound.MCP_NAME_HEADER] = inbound.encode_header_value(name)
             if message.method == "tools/call" and name in self._of_tools:
-                headers |= inbound.mcp_param_headers(self._of_tools[name], parameters.get("arguments") or {})
+                headers |= inbound.mcp_param_headers(
+                    self._of_tools[name], parameters.get("arguments") or {}
+                )
         return headers
 
     def learn(self, method: str, result: JsonObject) -> None:

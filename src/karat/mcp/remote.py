@@ -60,7 +60,8 @@ class RemoteLink:
 
     @asynccontextmanager
     async def connect(self, screen: Screen | None = None) -> AsyncIterator[Any]:
-        """The streams that the SDK's client speaks through. Raises httpx2's errors, perhaps in a group.
+        """The streams that the SDK's client speaks through. Raises httpx2's errors, perhaps in a
+        group.
 
         `screen`: as in Pending.
         """
@@ -68,17 +69,23 @@ class RemoteLink:
         if self._server.type == "sse":
             from mcp.client.sse import sse_client
 
-            async with sse_client(self._server.url, httpx_client_factory=self._for_sse, sse_read_timeout=0) as streams:
+            async with sse_client(
+                self._server.url, httpx_client_factory=self._for_sse, sse_read_timeout=0
+            ) as streams:
                 yield self._watched(*streams)
             return
         from mcp.client.streamable_http import streamable_http_client
 
         async with self._client() as client:
-            transport = streamable_http_client(self._server.url, http_client=client, max_sse_event_size=LARGEST_EVENT)
+            transport = streamable_http_client(
+                self._server.url, http_client=client, max_sse_event_size=LARGEST_EVENT
+            )
             async with transport as streams:
                 yield self._watched(*streams)
 
-    def _for_sse(self, headers: object = None, timeout: object = None, auth: object = None) -> httpx2.AsyncClient:
+    def _for_sse(
+        self, headers: object = None, timeout: object = None, auth: object = None
+    ) -> httpx2.AsyncClient:
         return self._client()
 
     def _client(self) -> httpx2.AsyncClient:
@@ -90,8 +97,8 @@ class RemoteLink:
             self,
             headers=self._server.headers,
             timeout=httpx2.Timeout(CONNECT_SECONDS, read=None),
-            # A call that waits too long for a connection ends the session. One that is sent while the server closes
-            # an idle connection fails: most servers do after 5 s, some after 2 s.
+            # A call that waits too long for a connection ends the session. One that is sent while
+            # the server closes an idle connection fails: most servers do after 5 s, some after 2 s.
             limits=httpx2.Limits(max_connections=None, keepalive_expiry=1.0),
             follow_redirects=False,
             trust_env=not is_loopback(self._server.url),
@@ -105,7 +112,9 @@ class RemoteLink:
         return self._server.type == "http" and not self.end_at_once
 
     def on_lost(self, reason: str | InfrastructureFault) -> bool:
-        """Keeps why a request got no response, for the call's fault; whether the session goes on."""
+        """Keeps why a request got no response, for the call's fault; whether the session goes
+        on.
+        """
         if self.up:
             self.evidence.status = None
             self.evidence.lost = reason
@@ -138,7 +147,9 @@ class RemoteLink:
 
     def _watched(self, incoming: Any, outgoing: Any, *_: Any) -> tuple[Any, Any]:
         """The streams, with invalid replies turned into errors of their requests."""
-        return _Incoming(incoming, self._pending, self.evidence), _Outgoing(outgoing, self._pending, self.evidence)
+        return _Incoming(incoming, self._pending, self.evidence), _Outgoing(
+            outgoing, self._pending, self.evidence
+        )
 
     async def _note(self, response: httpx2.Response) -> None:
         """Keeps the details that the SDK turns into "Server returned an error response"."""
@@ -148,20 +159,31 @@ class RemoteLink:
             return
         if self._tokens is not None and _of_the_login(response, self._server.url):
             return
-        if response.status_code in (404, 405) and response.request.method == "GET" and self._server.type == "http":
+        if (
+            response.status_code in (404, 405)
+            and response.request.method == "GET"
+            and self._server.type == "http"
+        ):
             return  # it has no stream of notifications, as the protocol allows
         evidence = self.evidence
         evidence.status = response.status_code
         evidence.lost = None
         evidence.location = _place(response) if response.has_redirect_location else None
         evidence.retry_after = _seconds(response.headers.get("retry-after"))
-        if self._server.type == "sse" and response.request.method == "POST" and response.status_code >= 400:
+        if (
+            self._server.type == "sse"
+            and response.request.method == "POST"
+            and response.status_code >= 400
+        ):
             self._on_broken()  # the SDK stops sending and would let every call wait for its timeout
 
 
 def _of_the_login(response: httpx2.Response, url: str) -> bool:
     """Whether it is only part of getting a token: the outcome is recorded there."""
-    return response.status_code in (401, 403) or str(response.request.url).partition("?")[0] != url.partition("?")[0]
+    return (
+        response.status_code in (401, 403)
+        or str(response.request.url).partition("?")[0] != url.partition("?")[0]
+    )
 
 
 class _Wrapped:

@@ -21,7 +21,8 @@ _OF_THE_SDK = ("Failed to parse JSON response", "Failed to parse SSE message")
 _FAULT = re.compile(r"^JSONRPC(?:Response|Error)\.([\w.]+)\n\s+(.*?) \[type=", re.MULTILINE)
 _ABSENT = "Field required"  # the message for absent forms of a reply
 _NO_JSON = re.compile(r"Invalid JSON: .*?(?= \[type=|$)", re.MULTILINE)
-_INPUT = re.compile(r", input_value=.*?, input_type=\w+", re.DOTALL)  # pieces of the reply, which pydantic cuts
+# pieces of the reply, which pydantic cuts
+_INPUT = re.compile(r", input_value=.*?, input_type=\w+", re.DOTALL)
 _SHOWN = 200  # characters of a server's own error
 
 
@@ -29,10 +30,13 @@ class Pending:
     """The requests that a server has not answered yet."""
 
     def __init__(self, screen: Screen | None = None) -> None:
-        """`screen`: sees the messages for karat's own client; None: an agent gets them unchanged."""
+        """`screen`: sees the messages for karat's own client; None: an agent gets them
+        unchanged.
+        """
         self._screen = screen
         self._ids: dict[int | str, Any] = {}  # → the request
-        self.undelivered: dict[int | str, Evidence] = {}  # requests whose error is made by the transport → why
+        # requests whose error is made by the transport → why
+        self.undelivered: dict[int | str, Evidence] = {}
 
     def sent(self, message: object) -> None:
         """Records a request."""
@@ -61,7 +65,9 @@ class Pending:
         return [self._error(meant, f"its reply has the id {number!r}, the request has {meant!r}")]
 
     def unreadable(self, error: Exception) -> JSONRPCError | None:
-        """An error for the only open request (the SDK's client drops the event); None: there is none, or several."""
+        """An error for the only open request (the SDK's client drops the event); None: there is
+        none, or several.
+        """
         alone = list(self._ids) if isinstance(error, ValueError) and len(self._ids) == 1 else []
         return self._error(alone[0], _in_short(str(error))) if alone else None
 
@@ -79,11 +85,18 @@ class Pending:
             return []
         if isinstance(message, list):
             problem = "its reply is a batch, which the protocol does not have"
-        errors = [self._of(reply, problem) for reply in (message if isinstance(message, list) else [message])]
+        errors = [
+            self._of(reply, problem)
+            for reply in (message if isinstance(message, list) else [message])
+        ]
         return [error for error in errors if error is not None]
 
     def _of(self, reply: object, problem: str | None) -> JSONRPCError | None:
-        if not isinstance(reply, dict) or "method" in reply or not {"id", "result", "error"} & reply.keys():
+        if (
+            not isinstance(reply, dict)
+            or "method" in reply
+            or not {"id", "result", "error"} & reply.keys()
+        ):
             return None
         meant = self._meant(reply.get("id"))
         return self._error(meant, problem or _problem(reply)) if meant is not None else None
@@ -98,7 +111,9 @@ class Pending:
     def _error(self, number: int | str, problem: str) -> JSONRPCError:
         from mcp_types import ErrorData, JSONRPCError
 
-        error = ErrorData(code=_INVALID_REPLY, message=f"the server does not follow the protocol: {problem}")
+        error = ErrorData(
+            code=_INVALID_REPLY, message=f"the server does not follow the protocol: {problem}"
+        )
         reply = JSONRPCError(jsonrpc="2.0", id=number, error=error)
         self._finish(number, reply)
         return reply
@@ -112,7 +127,11 @@ class Pending:
 
 def _in_short(validation: str) -> str:
     """The errors of pydantic for a reply, without those of other forms of reply."""
-    faults = [f"{where}: {text[:1].lower()}{text[1:]}" for where, text in _FAULT.findall(validation) if text != _ABSENT]
+    faults = [
+        f"{where}: {text[:1].lower()}{text[1:]}"
+        for where, text in _FAULT.findall(validation)
+        if text != _ABSENT
+    ]
     no_json = _NO_JSON.search(validation)
     otherwise = no_json[0] if no_json else _INPUT.sub("", validation)
     return f"its reply is not valid ({'; '.join(dict.fromkeys(faults)) or otherwise})"
@@ -133,7 +152,10 @@ def _problem(reply: dict[str, object]) -> str:
         if not isinstance(error, dict):
             return f"its error must be an object with code and message, got {_kind(error)}"
         if not isinstance(error.get("code"), int) or not isinstance(error.get("message"), str):
-            return f"its error needs a code (a whole number) and a message (a text), got {_kind(error)}"
+            return (
+                f"its error needs a code (a whole number) and a message (a text), got "
+                f"{_kind(error)}"
+            )
     elif "result" not in reply:
         return "its reply has neither result nor error"
     elif not isinstance(reply["result"], dict):

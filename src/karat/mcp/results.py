@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 LARGEST_RESULT = 10 * 1024 * 1024
-"""Bytes of UTF-8. A larger result is an error of the call: no agent could read it, and the journal would carry it."""
+"""Bytes of UTF-8.
+
+A larger result is an error of the call: no agent could read it, and the journal would carry it.
+"""
 
 
 READS = {
@@ -31,7 +34,9 @@ READS = {
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of one request, in the protocol's terms: a result, which may report a failed tool, or an error."""
+    """The outcome of one request, in the protocol's terms: a result, which may report a failed
+    tool, or an error.
+    """
 
     result: Any = None  # CallToolResult, or the method's type in READS
     error: str | None = None  # the request was refused, or its result is invalid
@@ -41,7 +46,12 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def as_call(
-    server: str, tool: str, arguments: dict[str, object], outcome: Outcome, *, clean: Callable[[str], str]
+    server: str,
+    tool: str,
+    arguments: dict[str, object],
+    outcome: Outcome,
+    *,
+    clean: Callable[[str], str],
 ) -> ToolCall:
     """The outcome as kept in the journal. `clean` is applied to errors."""
     text = None
@@ -58,7 +68,10 @@ def as_call(
         result=text if error is None else None,
         error=error,
         milliseconds=outcome.milliseconds,
-        elicited=tuple(msgspec.structs.replace(asked, message=clean(asked.message)) for asked in outcome.elicited),
+        elicited=tuple(
+            msgspec.structs.replace(asked, message=clean(asked.message))
+            for asked in outcome.elicited
+        ),
     )
 
 
@@ -69,11 +82,15 @@ def failure_of(outcome: Outcome) -> str:
 
 
 def masked(value: Any, redact: Redactor) -> Any:
-    """An SDK value without secrets: a server may repeat what it is sent, and a model may read it."""
+    """An SDK value without secrets: a server may repeat what it is sent, and a model may read
+    it.
+    """
     text = value.model_dump_json(by_alias=True, exclude_unset=True) if redact else ""
     if redact(text) == text:
         return value
-    return type(value).model_validate(redact.values(value.model_dump(mode="json", by_alias=True, exclude_unset=True)))
+    return type(value).model_validate(
+        redact.values(value.model_dump(mode="json", by_alias=True, exclude_unset=True))
+    )
 
 
 def as_json(value: BaseModel) -> JsonObject:
@@ -87,7 +104,9 @@ def content_of(result: BaseModel) -> JsonObject:
 
 
 def answer_of(result: BaseModel) -> JsonObject | None:
-    """What a program reads of a result: structuredContent of a tool, None if it has none; else all of it."""
+    """What a program reads of a result: structuredContent of a tool, None if it has none; else all
+    of it.
+    """
     from mcp_types import CallToolResult
 
     return result.structured_content if isinstance(result, CallToolResult) else content_of(result)
@@ -130,7 +149,8 @@ def bounded(outcome: Outcome) -> Outcome:
 
 
 def as_text(result: BaseModel) -> str:
-    """Text blocks joined by line breaks, other blocks described; structured content as JSON if there is no text.
+    """Text blocks joined by line breaks, other blocks described; structured content as JSON if
+    there is no text.
 
     In a prompt each message follows its role; a list is JSON.
     """
@@ -139,7 +159,9 @@ def as_text(result: BaseModel) -> str:
     if isinstance(result, ReadResourceResult):
         return "\n".join(map(_resource, result.contents))
     if isinstance(result, GetPromptResult):
-        return "\n\n".join(f"{message.role}: {_block(message.content)}" for message in result.messages)
+        return "\n\n".join(
+            f"{message.role}: {_block(message.content)}" for message in result.messages
+        )
     if not isinstance(result, CallToolResult):
         return msgspec.json.encode(content_of(result)).decode()
     parts = [_block(block) for block in result.content]

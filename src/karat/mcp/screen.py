@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 class Answered(msgspec.Struct, frozen=True):
-    """As `data` of an error: the server sent it. The SDK has the same codes for timeouts and closed connections."""
+    """As `data` of an error: the server sent it.
+
+    The SDK has the same codes for timeouts and closed connections.
+    """
 
     data: object
 
@@ -36,7 +39,10 @@ class Screen:
         self.changed = self.changed or method == "notifications/tools/list_changed"
 
     def __call__(self, request: Any, reply: Any, *, undelivered: Evidence | None) -> None:
-        """Marks errors, and corrects lists, in place. `undelivered`: why the transport made the error."""
+        """Marks errors, and corrects lists, in place.
+
+        `undelivered`: why the transport made the error.
+        """
         error: Any = getattr(reply, "error", None)
         if error is None:
             if reply.result.get("nextCursor") == "":
@@ -74,7 +80,9 @@ def _codes_of_the_sdk() -> tuple[int, int]:
 
 
 def _version_of(request: Any) -> str:
-    """The revision whose rules hold: those from 2026 on name theirs in each request, and the others are alike."""
+    """The revision whose rules hold: those from 2026 on name theirs in each request, and the others
+    are alike.
+    """
     from mcp_types import PROTOCOL_VERSION_META_KEY
 
     meta = (request.params or {}).get("_meta")

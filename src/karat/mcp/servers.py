@@ -31,8 +31,10 @@ if TYPE_CHECKING:
     from karat.mcp.session import Session
 
 MOST_STARTS = 10
-"""How often a stdio server with `scope: run` is started in one run, the first time included. Connecting to a server
-that runs elsewhere starts nothing, and is bounded by the attempts of the trials."""
+"""How often a stdio server with `scope: run` is started in one run, the first time included.
+Connecting to a server that runs elsewhere starts nothing, and is bounded by the attempts of the
+trials.
+"""
 
 _QUIET = logging.NullHandler()
 
@@ -40,7 +42,9 @@ _QUIET = logging.NullHandler()
 class Tools:
     """The tools that one trial may call: only those of its condition's servers."""
 
-    def __init__(self, lines: dict[str, ServerConnection], lists: Sequence[ToolList], redact: Redactor) -> None:
+    def __init__(
+        self, lines: dict[str, ServerConnection], lists: Sequence[ToolList], redact: Redactor
+    ) -> None:
         self._lines = lines
         self._redact = redact
         self._calls: list[ToolCall] = []
@@ -59,21 +63,35 @@ class Tools:
         """
         return (await self.call_in_full(server, tool, arguments))[0]
 
-    async def call_in_full(self, server: str, tool: str, arguments: JsonObject) -> tuple[ToolCall, JsonObject | None]:
+    async def call_in_full(
+        self, server: str, tool: str, arguments: JsonObject
+    ) -> tuple[ToolCall, JsonObject | None]:
         """The same, with the result's structuredContent; None if it has none."""
-        call, result = await self._asked(server, tool, arguments, lambda line: line.ask(tool, arguments))
+        call, result = await self._asked(
+            server, tool, arguments, lambda line: line.ask(tool, arguments)
+        )
         return call, None if result is None else answer_of(result)
 
     async def call_with_images(
         self, server: str, tool: str, arguments: JsonObject
     ) -> tuple[ToolCall, tuple[tuple[str, bytes], ...]]:
-        """The same, with media type and bytes of each image in the result that models can be sent."""
-        call, result = await self._asked(server, tool, arguments, lambda line: line.ask(tool, arguments))
+        """The same, with media type and bytes of each image in the result that models can be
+        sent.
+        """
+        call, result = await self._asked(
+            server, tool, arguments, lambda line: line.ask(tool, arguments)
+        )
         return call, () if result is None else tuple(images_of(result))
 
-    async def read(self, server: str, method: str, parameters: JsonObject) -> tuple[ToolCall, JsonObject | None]:
-        """A resource (`resources/read`) or a prompt (`prompts/get`): as a call of the method, and the whole result."""
-        call, result = await self._asked(server, method, parameters, lambda line: line.read(method, parameters))
+    async def read(
+        self, server: str, method: str, parameters: JsonObject
+    ) -> tuple[ToolCall, JsonObject | None]:
+        """A resource (`resources/read`) or a prompt (`prompts/get`): as a call of the method, and
+        the whole result.
+        """
+        call, result = await self._asked(
+            server, method, parameters, lambda line: line.read(method, parameters)
+        )
         return call, None if result is None else answer_of(result)
 
     async def _asked(
@@ -86,13 +104,23 @@ class Tools:
         line = self._lines.get(server)
         if line is None:
             hint = did_you_mean(server, self._lines) or " (it has none)"
-            raise AgentFault("unknown_mcp_server", f"the condition has no MCP server '{server}'{hint}")
+            raise AgentFault(
+                "unknown_mcp_server", f"the condition has no MCP server '{server}'{hint}"
+            )
         try:
             outcome = bounded(await ask(line))
         except InfrastructureFault as fault:
-            self._calls.append(ToolCall(tool=tool, server=server, input=arguments, error=fault.message))
+            self._calls.append(
+                ToolCall(tool=tool, server=server, input=arguments, error=fault.message)
+            )
             raise
-        call = as_call(server, tool, arguments, outcome, clean=lambda text: printable(self._redact(text)).strip())
+        call = as_call(
+            server,
+            tool,
+            arguments,
+            outcome,
+            clean=lambda text: printable(self._redact(text)).strip(),
+        )
         self._calls.append(call)
         return call, outcome.result
 
@@ -127,7 +155,8 @@ class Toolbox:
         self._starts: dict[str, int] = {}
         self._person = person
         self._tokens: dict[str, Tokens] = {}
-        self._first_lists: dict[tuple[str, bool], ToolList] = {}  # by server, and whether it may ask the user
+        # by server, and whether it may ask the user
+        self._first_lists: dict[tuple[str, bool], ToolList] = {}
         self._changes: set[tuple[str, str]] = set()  # server and digest of its tools
         self._cassettes = CassetteStore(cassettes, redact) if cassettes is not None else None
         self._hub = Hub(self._serve) if self._servers else None
@@ -150,32 +179,42 @@ class Toolbox:
                 self._cassettes.close()
 
     def proxy_command(self, server: McpServer) -> tuple[list[str], dict[str, str]] | None:
-        """The command line and environment of a stdio server in place of this one, for the current attempt.
+        """The command line and environment of a stdio server in place of this one, for the current
+        attempt.
 
-        For agents that start or reach servers themselves. None if they may use the server
-        itself: nothing is recorded or replayed, and nothing in its definition needs karat's own session.
+        For agents that start or reach servers themselves. None if they may use the server itself:
+        nothing is recorded or replayed, and nothing in its definition needs karat's own session.
         """
         attempt = attempts.current()
-        if self._hub is None or (self._cassettes is None and not _only_through_karat(server, attempt)):
+        if self._hub is None or (
+            self._cassettes is None and not _only_through_karat(server, attempt)
+        ):
             return None
         return self._hub.command(server, attempt)
 
-    def observed_command(self, server: McpServer, observed: Observed) -> tuple[list[str], dict[str, str]]:
+    def observed_command(
+        self, server: McpServer, observed: Observed
+    ) -> tuple[list[str], dict[str, str]]:
         """The same for any server, recorded or not; `observed` gets its requests."""
         if self._hub is None:
             raise ValueError(f"the server '{server.name}' is not of this run")
         return self._hub.command(server, attempts.current(), observed)
 
     async def preflight(
-        self, again: Callable[[McpServer, ServerFault, int], float | None] = lambda server, fault, attempt: None
+        self,
+        again: Callable[
+            [McpServer, ServerFault, int], float | None
+        ] = lambda server, fault, attempt: None,
     ) -> dict[str, ToolList | ServerFault]:
         """Every server started and listed, all at once, each bounded by its own timeout.
 
-        A server that cannot be listed is a value, not an error. Shared ones stay up. `again`: the seconds until a
-        server is tried again after so many attempts; None: it is not.
+        A server that cannot be listed is a value, not an error. Shared ones stay up. `again`: the
+        seconds until a server is tried again after so many attempts; None: it is not.
         """
         outcomes = await asyncio.gather(*(self._probed(server, again) for server in self._servers))
-        return {server.name: outcome for server, outcome in zip(self._servers, outcomes, strict=True)}
+        return {
+            server.name: outcome for server, outcome in zip(self._servers, outcomes, strict=True)
+        }
 
     @asynccontextmanager
     async def open(self, condition: Condition) -> AsyncIterator[Tools]:
@@ -189,7 +228,9 @@ class Toolbox:
         at_once = True
         try:
             attempt = attempts.current()
-            lines = {server.name: self._line(server, attempt, own) for server in condition.mcp_servers}
+            lines = {
+                server.name: self._line(server, attempt, own) for server in condition.mcp_servers
+            }
             lists = [(await line.offer()).tools for line in lines.values()]
             for listed in lists:
                 self._hear(listed, elicits=attempt is not None and bool(attempt.elicit))
@@ -215,13 +256,19 @@ class Toolbox:
             if self._cassettes is not None:
                 recording = self._cassettes.recording(server, attempt)
             relay = Relay(
-                server, recording, folder=self._folder, redact=self._redact, observed=observed,
+                server,
+                recording,
+                folder=self._folder,
+                redact=self._redact,
+                observed=observed,
                 on_renewed=lambda: self._on_news(ServerEvent(server=server.name, what="renewed")),
-            )  # fmt: skip
+            )
             await relay.carry(reader, writer)
         else:
             try:
-                await ProxySession(self._line(server, attempt, own), reader, writer, observed).serve()
+                await ProxySession(
+                    self._line(server, attempt, own), reader, writer, observed
+                ).serve()
             finally:
                 await _close(own, at_once=False)
                 self._forget()
@@ -245,17 +292,25 @@ class Toolbox:
             listed = (await self._line(server, attempts.current(), own).offer()).tools
         except InfrastructureFault as fault:
             return ServerFault(
-                server=server.name, kind=fault.kind, message=fault.message, retriable=fault.retriable,
+                server=server.name,
+                kind=fault.kind,
+                message=fault.message,
+                retriable=fault.retriable,
                 retry_after=fault.retry_after,
-            )  # fmt: skip
+            )
         finally:
             await _close(own, at_once=False)
             self._forget()
         self._hear(listed)
         return listed
 
-    def _line(self, server: McpServer, attempt: Attempt | None, own: set[Session]) -> ServerConnection:
-        """A connection to the server, or to its recording. `own` gets the session that ends with the caller's block."""
+    def _line(
+        self, server: McpServer, attempt: Attempt | None, own: set[Session]
+    ) -> ServerConnection:
+        """A connection to the server, or to its recording.
+
+        `own` gets the session that ends with the caller's block.
+        """
         if self._cassettes is not None and self._cassettes.replays:
             return self._cassettes.replayed(server, attempt)
         try:
@@ -266,7 +321,11 @@ class Toolbox:
             raise
         if server.scope == "trial":
             own.add(session)
-        return session if self._cassettes is None else self._cassettes.recorded(server, session, attempt)
+        return (
+            session
+            if self._cassettes is None
+            else self._cassettes.recorded(server, session, attempt)
+        )
 
     def _session(self, server: McpServer, attempt: Attempt | None) -> Session:
         """A new session, or the shared one if it is still alive."""
@@ -327,13 +386,16 @@ class Toolbox:
 
 
 def _only_through_karat(server: McpServer, attempt: Attempt | None = None) -> bool:
-    """Whether an agent that connects to its servers itself reaches this one through karat's own session."""
+    """Whether an agent that connects to its servers itself reaches this one through karat's own
+    session.
+    """
     elicits = attempt is not None and bool(attempt.elicit)
     return server.scope == "run" or server.protocol != "auto" or server.auth is not None or elicits
 
 
 async def _close(sessions: set[Session], *, at_once: bool) -> None:
-    for session in sessions:  # stop all before awaiting anything: a second cancellation must not lose one
+    # stop all before awaiting anything: a second cancellation must not lose one
+    for session in sessions:
         session.stop(at_once=at_once)
     if sessions:
         await asyncio.gather(*(session.gone() for session in sessions))

@@ -45,7 +45,10 @@ CAUSE_SECONDS = 2.0  # for an owner to end after its connection broke, to report
 
 
 class Session:
-    """Opened on construction, in the background; `offer` waits for it. Needs a running event loop."""
+    """Opened on construction, in the background; `offer` waits for it.
+
+    Needs a running event loop.
+    """
 
     def __init__(
         self,
@@ -60,7 +63,8 @@ class Session:
     ) -> None:
         """`report`: hears of every list of tools, and of a session that was opened again.
 
-        `answering`: answers the server's questions to the user; None: it cannot ask. `tokens`: for OAuth.
+        `answering`: answers the server's questions to the user; None: it cannot ask. `tokens`: for
+        OAuth.
         """
         import anyio
 
@@ -83,7 +87,9 @@ class Session:
         if server.type == "stdio":
             self._link = StdioLink(server, folder=folder, on_broken=self._stop.set)
         else:
-            self._link = RemoteLink(server, on_broken=self._scope.cancel, on_renewed=self._on_renewed, tokens=tokens)
+            self._link = RemoteLink(
+                server, on_broken=self._scope.cancel, on_renewed=self._on_renewed, tokens=tokens
+            )
         self._owner = asyncio.create_task(self._own(), name=f"MCP server {server.name}")
         self._owner.add_done_callback(_retrieve)
 
@@ -98,14 +104,20 @@ class Session:
         return not self._owner.done()
 
     async def offer(self) -> Offer:
-        """What the server offers; requested again if the list is a few seconds old. Raises InfrastructureFault."""
+        """What the server offers; requested again if the list is a few seconds old.
+
+        Raises InfrastructureFault.
+        """
         await self._ready()
         if self._screen.changed or time.monotonic() - self._listed_at > self._relist_seconds:
             await self._relist()
         return await self._ready()
 
     async def _relist(self) -> None:
-        """Asks for the list of tools again. If the server does not give it, the last one is kept."""
+        """Asks for the list of tools again.
+
+        If the server does not give it, the last one is kept.
+        """
         if self._client is None or self._offer is None or not self.alive:
             return
         self._listed_at = time.monotonic()
@@ -126,14 +138,18 @@ class Session:
         self._report(ServerEvent(server=self.server.name, what="renewed"))
 
     async def ask(self, tool: str, arguments: JsonObject) -> Outcome:
-        """The tool's result, or its error. Raises InfrastructureFault for a dead or silent server."""
+        """The tool's result, or its error.
+
+        Raises InfrastructureFault for a dead or silent server.
+        """
         seconds = self.server.call_timeout_seconds
         given = sendable(arguments)
         await self._ready()
         if (problem := self._screen.left_out.get(tool)) is not None:
             return Outcome(error=f"the tool was not called, because no client can: {problem}")
         return await self._outcome(
-            f"tool '{tool}'", lambda client: client.call_tool(tool, given, read_timeout_seconds=seconds)
+            f"tool '{tool}'",
+            lambda client: client.call_tool(tool, given, read_timeout_seconds=seconds),
         )
 
     async def read(self, method: str, parameters: JsonObject) -> Outcome:
@@ -150,7 +166,9 @@ class Session:
                     arguments = given.get("arguments") or {}
                     # Arguments of prompts are text.
                     texts = {
-                        name: value if isinstance(value, str) else msgspec.json.encode(value).decode()
+                        name: value
+                        if isinstance(value, str)
+                        else msgspec.json.encode(value).decode()
                         for name, value in arguments.items()
                     }
                     return await client.get_prompt(str(given.get("name")), texts)
@@ -160,11 +178,14 @@ class Session:
                     return await client.list_resource_templates(cursor=given.get("cursor"))
             return await client.list_prompts(cursor=given.get("cursor"))
 
-    async def _outcome(self, label: str, request: Callable[[Client], Coroutine[object, object, object]]) -> Outcome:
+    async def _outcome(
+        self, label: str, request: Callable[[Client], Coroutine[object, object, object]]
+    ) -> Outcome:
         if self._answering is None:
             outcome = await self._answered(label, request)
         else:
-            async with self._one_call:  # versions before 2026 do not tell which call a question belongs to
+            # versions before 2026 do not tell which call a question belongs to
+            async with self._one_call:
                 self._answering.noted()
                 outcome = await self._answered(label, request)
                 outcome = msgspec.structs.replace(outcome, elicited=self._answering.noted())
@@ -178,7 +199,9 @@ class Session:
             await self._relist()
         return outcome
 
-    async def _answered(self, label: str, request: Callable[[Client], Coroutine[object, object, object]]) -> Outcome:
+    async def _answered(
+        self, label: str, request: Callable[[Client], Coroutine[object, object, object]]
+    ) -> Outcome:
         import mcp
         from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
 
@@ -189,7 +212,11 @@ class Session:
         asked = self._request(request(self._client))
         await self._first(asked)
         milliseconds = round((time.perf_counter() - started) * 1000, 3)
-        error = asked.exception() if asked.done() and not asked.cancelled() else InterruptedError("closed")
+        error = (
+            asked.exception()
+            if asked.done() and not asked.cancelled()
+            else InterruptedError("closed")
+        )
         if error is None:
             return Outcome(result=masked(asked.result(), self._redact), milliseconds=milliseconds)
         if isinstance(error, mcp.MCPError):
@@ -199,9 +226,13 @@ class Session:
                 raise call_timeout(self.server, label, self._link.evidence)
             gone = (error.code == CONNECTION_CLOSED and by_the_sdk) or self._refused(error)
             if isinstance(made_by, Undelivered) and not gone:
-                raise self._fault(error, made_by.evidence)  # of this request only: the session continues
-            if not gone or "byte limit" in error.message:  # the limit of one event: the connection continues
-                return Outcome(error=self._redact(error.message), code=error.code, milliseconds=milliseconds)
+                # of this request only: the session continues
+                raise self._fault(error, made_by.evidence)
+            # the limit of one event: the connection continues
+            if not gone or "byte limit" in error.message:
+                return Outcome(
+                    error=self._redact(error.message), code=error.code, milliseconds=milliseconds
+                )
         elif isinstance(error, TimeoutError) and self.alive:
             raise call_timeout(self.server, label, self._link.evidence)
         elif self.alive and isinstance(error, (ValueError, RuntimeError)):
@@ -218,7 +249,10 @@ class Session:
             self._scope.cancel()
 
     async def gone(self) -> None:
-        """Waits, after `stop`, for the end; a stdio server has then ended with its children. Bounded."""
+        """Waits, after `stop`, for the end; a stdio server has then ended with its children.
+
+        Bounded.
+        """
         await asyncio.wait({self._owner}, timeout=CLOSE_SECONDS)
         if not self._owner.done():
             self._link.end_at_once = True
@@ -253,8 +287,12 @@ class Session:
             ) as client:
                 if pinned != "auto":
                     elicits = self._answering is not None
-                    client_side = Introduction(server=self.server.name, information=information, elicits=elicits)
-                    await negotiate(client.session, pinned, client_side, evidence=self._link.evidence)
+                    client_side = Introduction(
+                        server=self.server.name, information=information, elicits=elicits
+                    )
+                    await negotiate(
+                        client.session, pinned, client_side, evidence=self._link.evidence
+                    )
                 listed = await list_tools(client, self.server.name)
                 about = client.server_info
                 introduction: dict[str, object] = {  # as the result of an `initialize`
@@ -277,10 +315,15 @@ class Session:
         return task
 
     async def _first(self, wanted: asyncio.Future[Any], *, seconds: float | None = None) -> None:
-        """Waits for `wanted`, the owner's end or so many seconds; cancels what is no longer wanted."""
+        """Waits for `wanted`, the owner's end or so many seconds; cancels what is no longer
+        wanted.
+        """
         try:
-            await asyncio.wait({wanted, self._owner}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            if wanted in self._calls and not wanted.done():  # the owner's end resolves every request in progress
+            await asyncio.wait(
+                {wanted, self._owner}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+            # the owner's end resolves every request in progress
+            if wanted in self._calls and not wanted.done():
                 await asyncio.wait({wanted}, timeout=CAUSE_SECONDS)
         finally:
             if not wanted.done():
@@ -290,7 +333,9 @@ class Session:
     def _refused(self, error: MCPError) -> bool:
         """Whether HTTP reports that the session no longer exists, rather than a failed tool."""
         redirected = self._link.evidence.location is not None and "not followed" in error.message
-        return isinstance(error.error.data, Undelivered) and (redirected or error.message in _HTTP_GONE)
+        return isinstance(error.error.data, Undelivered) and (
+            redirected or error.message in _HTTP_GONE
+        )
 
     async def _down(self, error: BaseException | None = None) -> InfrastructureFault:
         """Mark the session as unusable, and give the reason."""
@@ -299,15 +344,21 @@ class Session:
         await asyncio.wait({self._owner}, timeout=CAUSE_SECONDS)
         return self._fault(error)
 
-    def _fault(self, error: BaseException | None = None, evidence: Evidence | None = None) -> InfrastructureFault:
+    def _fault(
+        self, error: BaseException | None = None, evidence: Evidence | None = None
+    ) -> InfrastructureFault:
         owner = self._owner
         evidence = evidence or self._link.evidence
         if owner.done() and not owner.cancelled() and owner.exception() is not None:
             error = owner.exception()
-        return fault_of(self.server, error, evidence, ready=self._listed.is_set(), redact=self._redact)
+        return fault_of(
+            self.server, error, evidence, ready=self._listed.is_set(), redact=self._redact
+        )
 
 
 def _retrieve(task: asyncio.Future[Any]) -> None:
-    """Retrieves the exception of a task that is no longer awaited, so that asyncio does not log it."""
+    """Retrieves the exception of a task that is no longer awaited, so that asyncio does not
+    log it.
+    """
     if not task.cancelled():
         task.exception()

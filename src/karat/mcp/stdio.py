@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from karat.mcp.screen import Screen
 
 LONGEST_MESSAGE = 64 * 1024 * 1024
-"""Bytes of one line on stdout. A longer one ends the session: the start of the next message cannot be found."""
+"""Bytes of one line on stdout.
+
+A longer one ends the session: the start of the next message cannot be found.
+"""
 
 EXIT_SECONDS = 1.0  # for a server to end by itself after its stdin closed
 TERM_SECONDS = 0.5  # after SIGTERM, before SIGKILL
@@ -37,7 +40,9 @@ _NEWS_SECONDS = 0.2  # between a process's last output and the notice of its exi
 _POLL_SECONDS = 0.01
 
 
-def launch_command(server: McpServer, *, folder: Path, parent: int | None = None) -> tuple[list[str], dict[str, str]]:
+def launch_command(
+    server: McpServer, *, folder: Path, parent: int | None = None
+) -> tuple[list[str], dict[str, str]]:
     """The command line and environment that start a stdio server through `karat.mcp.launch`.
 
     For every agent that starts servers, also in other programs: whatever is added to this
@@ -51,8 +56,14 @@ def launch_command(server: McpServer, *, folder: Path, parent: int | None = None
         "HOME": os.environ.get("HOME") or str(Path.home()),
         "LANG": os.environ.get("LANG", "C.UTF-8"),
     }
-    definition = {"argv": [command, *server.args], "env": own | server.env, "cwd": str(folder), "parent": parent}
-    # -P keeps the folder's own `json.py` from being imported; -S leaves out the .pth files of large environments.
+    definition = {
+        "argv": [command, *server.args],
+        "env": own | server.env,
+        "cwd": str(folder),
+        "parent": parent,
+    }
+    # -P keeps the folder's own `json.py` from being imported; -S leaves out the .pth files of large
+    # environments.
     argv = [sys.executable, "-P", "-S", "-m", "karat.mcp.launch"]
     home = str(Path(karat.__file__).resolve().parents[1])
     return argv, {VARIABLE: json.dumps(definition), "PYTHONPATH": home, "PATH": own["PATH"]}
@@ -70,7 +81,10 @@ class StdioLink:
 
     @asynccontextmanager
     async def connect(self, screen: Screen | None = None) -> AsyncIterator[Any]:
-        """Starts the process; on exit it has ended, with its children. `screen`: as in Pending. Raises OSError."""
+        """Starts the process; on exit it has ended, with its children.
+
+        `screen`: as in Pending. Raises OSError.
+        """
         import anyio
         from mcp.shared.message import SessionMessage
 
@@ -104,7 +118,9 @@ class StdioLink:
         async with arriving:
             while line := await _next_line(process.lines, self.evidence):
                 try:
-                    messages = pending.received(jsonrpc_message_adapter.validate_json(line, by_name=False))
+                    messages = pending.received(
+                        jsonrpc_message_adapter.validate_json(line, by_name=False)
+                    )
                 except ValueError:
                     messages = pending.malformed(line)
                     if not messages and line.strip() and self.evidence.not_mcp is None:
@@ -118,7 +134,10 @@ class StdioLink:
 
 
 class _Process(asyncio.SubprocessProtocol):
-    """The pipes of one server. Notified of its exit directly, even while a child still holds the pipes."""
+    """The pipes of one server.
+
+    Notified of its exit directly, even while a child still holds the pipes.
+    """
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
@@ -148,7 +167,8 @@ class _Process(asyncio.SubprocessProtocol):
         if not self._ending:
             self._evidence.exit_code = self._transport.get_returncode()
         self._exited.set()
-        # Its last output may still be in the pipe; a child that holds the pipe must not keep the session alive.
+        # Its last output may still be in the pipe; a child that holds the pipe must not keep the
+        # session alive.
         asyncio.get_running_loop().call_later(_NEWS_SECONDS, self._end_of_lines)
 
     def _end_of_lines(self) -> None:
@@ -188,7 +208,10 @@ class _Process(asyncio.SubprocessProtocol):
         return self._exited.is_set() and not self._signal(0)
 
     def _signal(self, number: int) -> bool:
-        """Whether the group may still have members. The leader's pid names it even after the leader has ended."""
+        """Whether the group may still have members.
+
+        The leader's pid names it even after the leader has ended.
+        """
         try:
             os.killpg(self._pid, number)
         except ProcessLookupError:

@@ -1,4 +1,7 @@
-"""The tokens of a login, in a file of the user's state folder that no one else can read. Never in a run folder."""
+"""The tokens of a login, in a file of the user's state folder that no one else can read.
+
+Never in a run folder.
+"""
 
 from __future__ import annotations
 
@@ -53,17 +56,24 @@ class TokenFile:
         self.path = self._folder / f"{sha256(key).hexdigest()[:32]}.json"
 
     def read(self) -> SavedLogin:
-        """Empty if there is no login. Raises BadOption for a file that others can read, or that is damaged."""
+        """Empty if there is no login.
+
+        Raises BadOption for a file that others can read, or that is damaged.
+        """
         try:
             with open_regular(self.path) as file:
                 mode = os.fstat(file.fileno())
                 if mode.st_uid != os.geteuid() or stat.S_IMODE(mode.st_mode) & 0o077:
-                    raise BadOption("auth", f"{self.path} can be read by others; remove it and log in again")
+                    raise BadOption(
+                        "auth", f"{self.path} can be read by others; remove it and log in again"
+                    )
                 saved = msgspec.json.decode(file.read(_LARGEST), type=SavedLogin)
         except FileNotFoundError:
             return SavedLogin()
         except (OSError, msgspec.DecodeError) as error:
-            raise BadOption("auth", f"{self.path} cannot be read ({error}); remove it and log in again") from error
+            raise BadOption(
+                "auth", f"{self.path} cannot be read ({error}); remove it and log in again"
+            ) from error
         return saved if saved.url == self._url else SavedLogin()
 
     def write(self, saved: SavedLogin) -> None:
@@ -84,7 +94,9 @@ class TokenFile:
 
     @asynccontextmanager
     async def locked(self) -> AsyncIterator[None]:
-        """Keeps other processes from renewing the login: its refresh token may be good for one use only."""
+        """Keeps other processes from renewing the login: its refresh token may be good for one use
+        only.
+        """
         self._make_folder()
         file = os.open(self._folder / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:

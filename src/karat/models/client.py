@@ -40,7 +40,8 @@ def open_model(
     prices: Mapping[str, Price] | None = None,
     place: str = "model",
 ) -> Model:
-    """A model of pydantic-ai, for `model.request` or `pydantic_ai.Agent(model)`; close it with `close_model`.
+    """A model of pydantic-ai, for `model.request` or `pydantic_ai.Agent(model)`; close it with
+    `close_model`.
 
     The key is the variable `api_key_env` of `env` (the process's unless given), else the
     provider's own. At a `base_url`, `openai:` means the chat-completions protocol, as
@@ -66,7 +67,8 @@ def open_model(
         if isinstance(caught.error, KaratError) or not isinstance(caught.error, Exception):
             raise caught.error
         raise _unusable(caught.error, name, place) from caught.error
-    # SDKs retry twice by default, which would hide rate limits from the limiter and attempts from the journal.
+    # SDKs retry twice by default, which would hide rate limits from the limiter and attempts from
+    # the journal.
     client: Any = getattr(model, "client", None)
     if hasattr(client, "max_retries"):
         client.max_retries = 0
@@ -74,7 +76,9 @@ def open_model(
 
 
 async def close_model(model: Model) -> None:
-    """Closes what only this model uses; the shared connections with the last model of the event loop."""
+    """Closes what only this model uses; the shared connections with the last model of the event
+    loop.
+    """
     async with model:
         pass  # leaving a model closes its own connections
     lease = getattr(model, "lease", None)
@@ -92,45 +96,78 @@ def settings_of(
     seed: int | None = None,
     thinking: bool | str | None = None,
 ) -> ModelSettings:
-    """The given inference parameters. Raises BadOption for one that this model would silently ignore."""
+    """The given inference parameters.
+
+    Raises BadOption for one that this model would silently ignore.
+    """
     given = {
-        "temperature": temperature, "top_p": top_p, "max_tokens": max_tokens, "seed": seed, "thinking": thinking,
-    }  # fmt: skip
+        "temperature": temperature,
+        "top_p": top_p,
+        "max_tokens": max_tokens,
+        "seed": seed,
+        "thinking": thinking,
+    }
     chosen: Any = {key: value for key, value in given.items() if value is not None}
     inner = getattr(model, "wrapped", model)
     for key in chosen:
         if key in inner.unsupported_settings:
-            hint = "; `openai-chat:` takes one" if key == "seed" and inner.system == "openai" else ""
-            raise BadOption(f"{place}.{key}", f"'{model.model_name}' is reached by an interface without it{hint}")
+            hint = (
+                "; `openai-chat:` takes one" if key == "seed" and inner.system == "openai" else ""
+            )
+            raise BadOption(
+                f"{place}.{key}",
+                f"'{model.model_name}' is reached by an interface without it{hint}",
+            )
     settings: ModelSettings = chosen
     return settings
 
 
 def _model(
-    named: ModelName, env: Mapping[str, str], *, base_url: str | None, key: str | None, lease: _Lease, place: str
+    named: ModelName,
+    env: Mapping[str, str],
+    *,
+    base_url: str | None,
+    key: str | None,
+    lease: _Lease,
+    place: str,
 ) -> Model:
     """pydantic-ai's model of the right class."""
     if vertex.is_claude(named):
         from pydantic_ai.models.anthropic import AnthropicModel
 
-        provider = vertex.anthropic_provider(env, base_url=base_url, key=key, place=place, http_client=lease.client())
+        provider = vertex.anthropic_provider(
+            env, base_url=base_url, key=key, place=place, http_client=lease.client()
+        )
         return AnthropicModel(named.name.rpartition("/")[2], provider=provider)
     from pydantic_ai.models import infer_model
 
-    more = vertex.google_settings(env, place) if named.provider == "google-cloud" and key is None else {}
+    more = (
+        vertex.google_settings(env, place)
+        if named.provider == "google-cloud" and key is None
+        else {}
+    )
     return infer_model(
         str(named),
         provider_factory=lambda provider: _provider(
-            provider, more, base_url=base_url, key=key, lease=lease, place=_beside(place, "base_url")
+            provider,
+            more,
+            base_url=base_url,
+            key=key,
+            lease=lease,
+            place=_beside(place, "base_url"),
         ),
     )
 
 
-_BY_ARGUMENT = re.compile(r",? or pass (?:it|the API key) via `[^`]*`|, pass `region_name`, or pass `base_url`")
+_BY_ARGUMENT = re.compile(
+    r",? or pass (?:it|the API key) via `[^`]*`|, pass `region_name`, or pass `base_url`"
+)
 
 
 def _unusable(error: Exception, name: ModelName | str, place: str) -> BadOption:
-    """The provider's error on creating its client, without advice that only its Python callers can follow."""
+    """The provider's error on creating its client, without advice that only its Python callers can
+    follow.
+    """
     words = _BY_ARGUMENT.sub("", str(error).partition(" To try Pydantic AI")[0]).strip().rstrip(".")
     if isinstance(error, ImportError):
         extra = re.search(r"pydantic-ai-slim\[[\w-]+\]", words)
@@ -202,14 +239,17 @@ def _pool() -> _Pool:
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
-        return _Pool(None)  # outside an event loop nothing can be shared: its later loop is not known
+        # outside an event loop nothing can be shared: its later loop is not known
+        return _Pool(None)
     if loop not in _POOLS:
         _POOLS[loop] = _Pool(loop)
     return _POOLS[loop]
 
 
 async def _refuse_redirect(response: httpx2.Response) -> None:
-    """Raises InfrastructureFault for a redirect to another host: keys and questions would go there."""
+    """Raises InfrastructureFault for a redirect to another host: keys and questions would go
+    there.
+    """
     if not response.has_redirect_location:
         return
     here = response.request.url
@@ -217,12 +257,17 @@ async def _refuse_redirect(response: httpx2.Response) -> None:
     same = (there.host, there.port) == (here.host, here.port)
     if not same or there.scheme not in ("https", here.scheme):
         shown = there.copy_with(userinfo=b"", query=None, fragment=None)
-        message = f"HTTP {response.status_code}: redirects to {shown}, which is not followed; give that as base_url"
+        message = (
+            f"HTTP {response.status_code}: redirects to {shown}, which is not followed; give that "
+            f"as base_url"
+        )
         raise InfrastructureFault("redirect", message)
 
 
 async def _restate_error(response: httpx2.Response) -> None:
-    """Gives a response of status 200 whose body is an error the status of that error, as routers send them."""
+    """Gives a response of status 200 whose body is an error the status of that error, as routers
+    send them.
+    """
     if response.status_code != 200 or "json" not in response.headers.get("content-type", ""):
         return
     body = await response.aread()
@@ -251,7 +296,11 @@ def _beside(place: str, key: str) -> str:
 
 
 def _key(
-    named: ModelName, base_url: str | None, api_key_env: str | None, env: Mapping[str, str], place: str
+    named: ModelName,
+    base_url: str | None,
+    api_key_env: str | None,
+    env: Mapping[str, str],
+    place: str,
 ) -> str | None:
     """The key; None if the provider finds one itself (or reports what is missing)."""
     if api_key_env is not None:
@@ -263,7 +312,13 @@ def _key(
 
 
 def _provider(
-    provider: str, more: Mapping[str, Any], *, base_url: str | None, key: str | None, lease: _Lease, place: str
+    provider: str,
+    more: Mapping[str, Any],
+    *,
+    base_url: str | None,
+    key: str | None,
+    lease: _Lease,
+    place: str,
 ) -> Any:
     """The provider, with our connections if its SDK accepts them."""
     from pydantic_ai.providers import infer_provider, infer_provider_class
@@ -273,16 +328,23 @@ def _provider(
     provider_class = infer_provider_class(provider)
     takes = inspect.signature(provider_class).parameters
     given: JsonObject = dict(more)
-    address = next((key for key in ("azure_endpoint", "api_base", "base_url") if key in takes), None)
+    address = next(
+        (key for key in ("azure_endpoint", "api_base", "base_url") if key in takes), None
+    )
     if base_url is not None:
         if address is None:
             raise BadOption(place, f"the provider '{provider}' takes none")
         given[address] = base_url
     elif provider == "litellm":
-        raise BadOption(place, "is required: the address of the LiteLLM proxy, e.g. http://localhost:4000")
+        raise BadOption(
+            place, "is required: the address of the LiteLLM proxy, e.g. http://localhost:4000"
+        )
     if key is not None and "api_key" in takes:
         given["api_key"] = key
-    # Annotations are strings there; some SDKs still need the older kind of client and create it themselves.
-    if "http_client" in takes and str(takes["http_client"].annotation).startswith(("httpx2", "_Open", "AsyncHTTP")):
+    # Annotations are strings there; some SDKs still need the older kind of client and create it
+    # themselves.
+    if "http_client" in takes and str(takes["http_client"].annotation).startswith(
+        ("httpx2", "_Open", "AsyncHTTP")
+    ):
         given["http_client"] = lease.client()
     return provider_class(**given)

@@ -41,7 +41,9 @@ def fault_of(error: BaseException) -> TrialFault:
 
 
 def known_fault(error: BaseException) -> TrialFault | None:
-    """The fault behind an exception of pydantic-ai, or one that carries an HTTP status; None for any other."""
+    """The fault behind an exception of pydantic-ai, or one that carries an HTTP status; None for
+    any other.
+    """
     return _from_request(error) or _from_pydantic_ai(error) or _from_response(error)
 
 
@@ -107,7 +109,10 @@ def _from_pydantic_ai(error: BaseException) -> TrialFault | None:
 
     words = _provider_message(error) or _words(error)
     wait = getattr(error, "retry_after", None)
-    if isinstance(error, raised.ContentFilterError) or _provider_error(error).get("code") in _FILTER_CODES:
+    if (
+        isinstance(error, raised.ContentFilterError)
+        or _provider_error(error).get("code") in _FILTER_CODES
+    ):
         return AgentFault("content_filter", words)
     match error:
         case raised.ModelRateLimitError() | raised.ModelOverloadedError():
@@ -176,7 +181,8 @@ def _from_network(error: BaseException | None) -> TrialFault | None:
     kinds = {kind.__name__ for kind in type(error).__mro__} if error is not None else set()
     if kinds & {"TimeoutException", "APITimeoutError", "TimeoutError"}:
         return InfrastructureFault("model_timeout", _words(error), retriable=True)
-    if kinds & {"RefreshError", "DefaultCredentialsError"}:  # google-auth, when the first token is fetched
+    # google-auth, when the first token is fetched
+    if kinds & {"RefreshError", "DefaultCredentialsError"}:
         return InfrastructureFault("unauthorized", _words(error))
     if kinds & {"TransportError", "APIConnectionError", "OSError"}:
         return InfrastructureFault("network", _words(error), retriable=True)

@@ -1,4 +1,7 @@
-"""A model of pydantic-ai that waits for its provider's limiter, and counts its cost. Loads pydantic-ai."""
+"""A model of pydantic-ai that waits for its provider's limiter, and counts its cost.
+
+Loads pydantic-ai.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,9 @@ def _not_limited(_usage: Usage | None) -> None:
 
 
 class LimitedModel(WrapperModel):
-    """Every request waits for its provider's limiter and its model's rate, and every response is metered."""
+    """Every request waits for its provider's limiter and its model's rate, and every response is
+    metered.
+    """
 
     def __init__(
         self,
@@ -60,11 +65,18 @@ class LimitedModel(WrapperModel):
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
         """As the wrapped model's, once there is a slot."""
-        async with self._slot(), self._admitted(messages, model_settings, model_request_parameters) as used:
+        async with (
+            self._slot(),
+            self._admitted(messages, model_settings, model_request_parameters) as used,
+        ):
             try:
-                response = await self.wrapped.request(messages, model_settings, model_request_parameters)
+                response = await self.wrapped.request(
+                    messages, model_settings, model_request_parameters
+                )
             except LookupError as error:  # pydantic-ai takes the first choice of an empty list
-                raise UnexpectedModelBehavior("the provider's response holds no answer (no choices)") from error
+                raise UnexpectedModelBehavior(
+                    "the provider's response holds no answer (no choices)"
+                ) from error
             used(usage_of(response.usage))
         self._count(response.usage)
         return response
@@ -81,7 +93,9 @@ class LimitedModel(WrapperModel):
         async with (
             self._slot(),
             self._admitted(messages, model_settings, model_request_parameters) as used,
-            self.wrapped.request_stream(messages, model_settings, model_request_parameters, run_context) as stream,
+            self.wrapped.request_stream(
+                messages, model_settings, model_request_parameters, run_context
+            ) as stream,
         ):
             yield stream
             used(usage_of(stream.usage))
@@ -102,8 +116,12 @@ class LimitedModel(WrapperModel):
         if limit is None:
             yield _not_limited
             return
-        characters = len(ModelMessagesTypeAdapter.dump_json(messages)) + len(repr(parameters.function_tools))
-        async with limit.admitted(limit.estimate(characters, (settings or {}).get("max_tokens"))) as used:
+        characters = len(ModelMessagesTypeAdapter.dump_json(messages)) + len(
+            repr(parameters.function_tools)
+        )
+        async with limit.admitted(
+            limit.estimate(characters, (settings or {}).get("max_tokens"))
+        ) as used:
             yield used
 
     @asynccontextmanager

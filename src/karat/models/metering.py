@@ -1,4 +1,5 @@
-"""Tokens of a response, and an attempt's cost and clock, which stops while a provider makes it wait.
+"""Tokens of a response, and an attempt's cost and clock, which stops while a provider makes it
+wait.
 
 The engine opens a meter around every attempt. Whatever ends the attempt – a timeout, a
 crash, a limit – the tokens and dollars of the responses that had arrived are known.
@@ -45,7 +46,9 @@ class Meter(msgspec.Struct):
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """A block whose duration counts neither towards the attempt's timeout nor towards its latency."""
+        """A block whose duration counts neither towards the attempt's timeout nor towards its
+        latency.
+        """
         clock = asyncio.get_running_loop().time
         if not self.waits:
             self.waiting_since = clock()
@@ -72,7 +75,9 @@ METER: ContextVar[Meter | None] = ContextVar("karat_meter", default=None)
 
 @contextmanager
 def metered(timeout: asyncio.Timeout | None = None) -> Iterator[Meter]:
-    """`with metered() as meter:` counts every response that arrives in the block, including tasks that it starts."""
+    """`with metered() as meter:` counts every response that arrives in the block, including tasks
+    that it starts.
+    """
     meter = Meter(timeout, METER.get())
     token = METER.set(meter)
     try:
@@ -100,14 +105,17 @@ def waiting() -> Iterator[None]:
 
 
 def usage_of(counted: Any) -> Usage | None:
-    """The tokens of one response or of a run, as pydantic-ai counts them; None: the provider did not report them.
+    """The tokens of one response or of a run, as pydantic-ai counts them; None: the provider did
+    not report them.
 
     Input tokens include cached ones, output tokens include reasoning. Kinds that a provider
     does not count are None if pydantic-ai has a zero and the details do not mention them.
     """
     if counted is None or not (counted.input_tokens or counted.output_tokens):
         return None
-    reasoning = getattr(counted, "output_reasoning_tokens", 0) or counted.details.get("reasoning_tokens", 0)
+    reasoning = getattr(counted, "output_reasoning_tokens", 0) or counted.details.get(
+        "reasoning_tokens", 0
+    )
     return Usage(
         input_tokens=counted.input_tokens,
         output_tokens=counted.output_tokens,
@@ -121,13 +129,20 @@ def total(first: Usage | None, second: Usage | None) -> Usage | None:
     """The sum of both. If one does not know a number, the other's is used.
 
     >>> total(Usage(input_tokens=1), Usage(input_tokens=2, output_tokens=3))
-    Usage(input_tokens=3, output_tokens=3, cache_read_tokens=None, cache_write_tokens=None, reasoning_tokens=None)
+    Usage(input_tokens=3, output_tokens=3, cache_read_tokens=None, cache_write_tokens=None,
+    reasoning_tokens=None)
     """
     if first is None or second is None:
         return first or second
     counts = zip(msgspec.structs.astuple(first), msgspec.structs.astuple(second), strict=True)
     return Usage(
-        **dict(zip(Usage.__struct_fields__, [b if a is None else a + (b or 0) for a, b in counts], strict=True))
+        **dict(
+            zip(
+                Usage.__struct_fields__,
+                [b if a is None else a + (b or 0) for a, b in counts],
+                strict=True,
+            )
+        )
     )
 
 

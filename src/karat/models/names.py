@@ -34,7 +34,14 @@ _KEYS = {
     "bedrock": "AWS_BEARER_TOKEN_BEDROCK",
 }
 
-_KNOWN = {"gpt": "openai", "o1": "openai", "o3": "openai", "o4": "openai", "claude": "anthropic", "gemini": "google"}
+_KNOWN = {
+    "gpt": "openai",
+    "o1": "openai",
+    "o3": "openai",
+    "o4": "openai",
+    "claude": "anthropic",
+    "gemini": "google",
+}
 
 
 class ModelName(msgspec.Struct, frozen=True):
@@ -48,7 +55,9 @@ class ModelName(msgspec.Struct, frozen=True):
 
     @property
     def vendor(self) -> str:
-        """The provider without the kind of its interface: `openai` for openai-chat and openai-responses."""
+        """The provider without the kind of its interface: `openai` for openai-chat and
+        openai-responses.
+        """
         provider = self.provider.rpartition("/")[2]
         return "openai" if provider in ("openai-chat", "openai-responses") else provider
 
@@ -72,10 +81,13 @@ def parse_model(text: str, *, place: str = "model") -> ModelName:
     provider = provider.strip()
     name = name.strip()
     if provider == "bedrock":
-        name = name.removeprefix("converse/")  # LiteLLM's name of the interface, which karat always uses
+        # LiteLLM's name of the interface, which karat always uses
+        name = name.removeprefix("converse/")
     if not provider or not name:
         maker = next((maker for sign, maker in _KNOWN.items() if text.startswith(sign)), "openai")
-        raise BadOption(place, f"must be provider:model, e.g. {maker}:{name or 'gpt-4.1'}; got '{text}'")
+        raise BadOption(
+            place, f"must be provider:model, e.g. {maker}:{name or 'gpt-4.1'}; got '{text}'"
+        )
     return ModelName(_ALIASES.get(provider, provider), name)
 
 

@@ -1,4 +1,5 @@
-"""How many requests a provider gets at a time: more after every success, half as many after a refusal.
+"""How many requests a provider gets at a time: more after every success, half as many after a
+refusal.
 
 One limiter per provider and address in each event loop, shared by all its users. Nothing is
 bounded before the first refusal, so a provider that never refuses costs nothing.
@@ -43,7 +44,10 @@ class Limiter:
         return None if self._limit is None else int(self._limit)
 
     def slot(self) -> Slot:
-        """A place among the requests at a time; waits for one. The wait does not count towards an attempt's timeout."""
+        """A place among the requests at a time; waits for one.
+
+        The wait does not count towards an attempt's timeout.
+        """
         return Slot(self)
 
     def success(self) -> None:
@@ -56,7 +60,8 @@ class Limiter:
         self._wake()
 
     def refused(self, retry_after: float | None = None) -> None:
-        """The provider asked for less (429, 529): half the places, and none before `retry_after` seconds.
+        """The provider asked for less (429, 529): half the places, and none before `retry_after`
+        seconds.
 
         Several refusals of concurrent requests count as one.
         """
@@ -64,7 +69,8 @@ class Limiter:
             self._cuts += 1
             at_once = self.in_flight if self._limit is None else min(self._limit, self.in_flight)
             self._limit = max(1.0, at_once // 2)
-        if retry_after and retry_after <= LONGEST_RETRY_AFTER:  # a longer wait is not worth it for every request
+        # a longer wait is not worth it for every request
+        if retry_after and retry_after <= LONGEST_RETRY_AFTER:
             loop = asyncio.get_running_loop()
             until = loop.time() + retry_after
             if until > self._paused_until:
@@ -130,7 +136,10 @@ class Slot:
         self._token = _HELD.set({**slots, id(self._limiter): self})
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if self._token is not None:
             _HELD.reset(self._token)  # type: ignore[arg-type]  # the token of our own set
@@ -142,12 +151,16 @@ _LIMITERS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Limiter]] = We
 
 
 def limiters() -> dict[str, Limiter]:
-    """The limiters of the running event loop, by name; the mapping itself, so that it can be watched."""
+    """The limiters of the running event loop, by name; the mapping itself, so that it can be
+    watched.
+    """
     return _LIMITERS.setdefault(asyncio.get_running_loop(), {})
 
 
 def limiter(provider: str, base_url: str | None = None) -> Limiter:
-    """The limiter of a provider (`openai`), or of a service at its own address; the same for all its users."""
+    """The limiter of a provider (`openai`), or of a service at its own address; the same for all
+    its users.
+    """
     from urllib.parse import urlsplit
 
     name = provider

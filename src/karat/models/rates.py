@@ -1,9 +1,9 @@
 """Limits of requests and tokens per minute for a model, if the experiment file sets them.
 
-One limit per model in each event loop, shared by all agents and judges that use it. Requests are spread evenly, so
-no window of a minute, by any clock, has more than the limit, and there are no bursts.
-Tokens are reserved before a request, by an estimate, and corrected by its usage: a sliding window of one minute
-counts what ended in it and what is under way.
+One limit per model in each event loop, shared by all agents and judges that use it. Requests are
+spread evenly, so no window of a minute, by any clock, has more than the limit, and there are no
+bursts. Tokens are reserved before a request, by an estimate, and corrected by its usage: a sliding
+window of one minute counts what ended in it and what is under way.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from karat.models.names import ModelName, parse_model
 from karat.records import Usage
 
 _MINUTE = 61.0
-"""Seconds: one more than a minute, because requests reach a provider sooner or later than they are sent."""
+"""Seconds: one more than a minute, because requests reach a provider sooner or later than they are
+sent.
+"""
 
 _FIRST_OUTPUT = 1000
 """Tokens of a response, while none is known."""
@@ -44,13 +46,17 @@ class Admission(Protocol):
     """What a model waits for before each request: a `RateLimit`, or a stand-in for one."""
 
     def estimate(self, characters: int, max_tokens: int | None) -> float: ...
-    def admitted(self, estimate: float) -> AbstractAsyncContextManager[Callable[[Usage | None], None]]: ...
+    def admitted(
+        self, estimate: float
+    ) -> AbstractAsyncContextManager[Callable[[Usage | None], None]]: ...
 
 
 class RateLimit:
-    """`async with limit.admitted(estimate) as used:` around a request; `used(usage)` when it is answered.
+    """`async with limit.admitted(estimate) as used:` around a request; `used(usage)` when it is
+    answered.
 
-    First come, first served. A request estimated above the whole limit waits until nothing else counts.
+    First come, first served. A request estimated above the whole limit waits until nothing else
+    counts.
     """
 
     def __init__(self, rate: Rate) -> None:
@@ -62,12 +68,15 @@ class RateLimit:
         self._changed = asyncio.Event()
 
     def estimate(self, characters: int, max_tokens: int | None) -> float:
-        """Tokens of a request before it is sent: three characters per token, and the largest response so far."""
+        """Tokens of a request before it is sent: three characters per token, and the largest
+        response so far.
+        """
         return characters / 3 + (max_tokens or self._largest_output or _FIRST_OUTPUT)
 
     @asynccontextmanager
     async def admitted(self, estimate: float) -> AsyncGenerator[_Used]:
-        """Waits until the limit allows a request; the wait does not count towards an attempt's timeout.
+        """Waits until the limit allows a request; the wait does not count towards an attempt's
+        timeout.
 
         A request that fails keeps its estimate: its provider's count is not known.
         """
@@ -95,7 +104,10 @@ class RateLimit:
         if self.rate.tokens_per_minute is not None:
             counted = [entry for entry in self._entries if entry.ends is None or entry.ends > now]
             self._entries = deque(counted)
-            if counted and sum(entry.tokens for entry in counted) + estimate > self.rate.tokens_per_minute:
+            if (
+                counted
+                and sum(entry.tokens for entry in counted) + estimate > self.rate.tokens_per_minute
+            ):
                 ends = [entry.ends for entry in counted if entry.ends is not None]
                 seconds = max(seconds, min(ends, default=now + _MINUTE) - now)
         else:
@@ -125,13 +137,17 @@ class _Used:
         self._limit.correct(self._entry, usage)
 
 
-_LIMITS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], Admission]] = WeakKeyDictionary()
+_LIMITS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], Admission]] = (
+    WeakKeyDictionary()
+)
 
 
 def limit_rates(
-    rates: Mapping[str, Rate], limit: Callable[[str, Rate], Admission] = lambda _, rate: RateLimit(rate)
+    rates: Mapping[str, Rate],
+    limit: Callable[[str, Rate], Admission] = lambda _, rate: RateLimit(rate),
 ) -> None:
-    """Limits models of the running event loop, by `provider:name`. Raises BadOption for a key that is not a model.
+    """Limits models of the running event loop, by `provider:name`. Raises BadOption for a key that
+    is not a model.
 
     `limit` creates each model's limit.
     """

@@ -1,8 +1,10 @@
-"""Google Cloud's Vertex AI: which models karat can reach there, and with which credentials, project and location.
+"""Google Cloud's Vertex AI: which models karat can reach there, and with which credentials, project
+and location.
 
 Settings are read in this order; LiteLLM's names come first because k-eval's judge uses them.
 
-    project     VERTEXAI_PROJECT, ANTHROPIC_VERTEX_PROJECT_ID, GOOGLE_CLOUD_PROJECT, the credentials' own project
+    project     VERTEXAI_PROJECT, ANTHROPIC_VERTEX_PROJECT_ID, GOOGLE_CLOUD_PROJECT, the
+    credentials' own project
     location    VERTEXAI_LOCATION, CLOUD_ML_REGION, GOOGLE_CLOUD_LOCATION
 """
 
@@ -30,7 +32,10 @@ _PARTNERS = re.compile(
 def is_claude(named: ModelName) -> bool:
     """Whether this is one of Anthropic's models on Vertex AI.
 
-    >>> is_claude(ModelName("google-cloud", "claude-opus-4-5")), is_claude(ModelName("anthropic", "claude-opus-4-5"))
+    >>> (
+    ...     is_claude(ModelName("google-cloud", "claude-opus-4-5")),
+    ...     is_claude(ModelName("anthropic", "claude-opus-4-5")),
+    ... )
     (True, False)
     """
     return named.provider == "google-cloud" and named.name.rpartition("/")[2].startswith("claude")
@@ -46,7 +51,9 @@ def route(named: ModelName, env: Mapping[str, str], base_url: str | None = None)
     """
     words = []
     if named.provider == "google-cloud":
-        words.append("Anthropic's API on Vertex AI" if is_claude(named) else "Gemini's API on Vertex AI")
+        words.append(
+            "Anthropic's API on Vertex AI" if is_claude(named) else "Gemini's API on Vertex AI"
+        )
         known = {"project": _first(env, _PROJECT), "location": _first(env, _LOCATION)}
         words += [f"{name} {value}" for name, value in known.items() if value is not None]
     words += [f"at {base_url}"] if base_url is not None else []
@@ -55,10 +62,13 @@ def route(named: ModelName, env: Mapping[str, str], base_url: str | None = None)
 
 def refuse_partner_model(named: ModelName, place: str) -> None:
     """Raises BadOption for a model on Vertex AI that karat has no client for."""
-    if named.provider == "google-cloud" and _PARTNERS.match(named.name.removeprefix("publishers/").lower()):
+    if named.provider == "google-cloud" and _PARTNERS.match(
+        named.name.removeprefix("publishers/").lower()
+    ):
         message = (
             f"'{named}' cannot be reached: on Vertex AI karat speaks to Gemini and Claude only; "
-            "use the publisher's own provider, or `openai:MODEL` with the `base_url` of a compatible service"
+            f"use the publisher's own provider, or `openai:MODEL` with the `base_url` of a "
+            f"compatible service"
         )
         raise BadOption(place, message)
 
@@ -78,9 +88,13 @@ def anthropic_provider(
     project = _first(env, _PROJECT) or project
     location = _first(env, _LOCATION)
     if project is None:
-        raise BadOption(place, "Claude on Vertex AI needs a Google Cloud project; set VERTEXAI_PROJECT")
+        raise BadOption(
+            place, "Claude on Vertex AI needs a Google Cloud project; set VERTEXAI_PROJECT"
+        )
     if location is None:
-        raise BadOption(place, "Claude on Vertex AI needs a location; set VERTEXAI_LOCATION, e.g. to global")
+        raise BadOption(
+            place, "Claude on Vertex AI needs a location; set VERTEXAI_LOCATION, e.g. to global"
+        )
     client = AsyncAnthropicVertex(
         project_id=project,
         region=location,
@@ -93,13 +107,19 @@ def anthropic_provider(
 
 
 def google_settings(env: Mapping[str, str], place: str) -> JsonObject:
-    """The arguments of pydantic-ai's provider for Gemini on Vertex AI; empty if an API key is used."""
-    if not env.get("GOOGLE_APPLICATION_CREDENTIALS") and (env.get("GOOGLE_API_KEY") or env.get("GEMINI_API_KEY")):
+    """The arguments of pydantic-ai's provider for Gemini on Vertex AI; empty if an API key is
+    used.
+    """
+    if not env.get("GOOGLE_APPLICATION_CREDENTIALS") and (
+        env.get("GOOGLE_API_KEY") or env.get("GEMINI_API_KEY")
+    ):
         return {}
     credentials, project = _credentials(env, place)
     project = _first(env, _PROJECT) or project
     if project is None:
-        raise BadOption(place, "Gemini on Vertex AI needs a Google Cloud project; set VERTEXAI_PROJECT")
+        raise BadOption(
+            place, "Gemini on Vertex AI needs a Google Cloud project; set VERTEXAI_PROJECT"
+        )
     return {"credentials": credentials, "project": project, "location": _first(env, _LOCATION)}
 
 
@@ -108,7 +128,10 @@ def _first(env: Mapping[str, str], names: tuple[str, ...]) -> str | None:
 
 
 def _credentials(env: Mapping[str, str], place: str) -> tuple[Any, str | None]:
-    """Google's credentials and the project they belong to. The token is fetched with the first request."""
+    """Google's credentials and the project they belong to.
+
+    The token is fetched with the first request.
+    """
     import google.auth
     from google.auth.exceptions import GoogleAuthError
 
@@ -122,9 +145,15 @@ def _credentials(env: Mapping[str, str], place: str) -> tuple[Any, str | None]:
             load: Callable[..., tuple[Any, str | None]] = google.auth.load_credentials_from_file
             return load(path, scopes=_SCOPES)
     except (GoogleAuthError, OSError, ValueError) as error:
-        fault = f"GOOGLE_APPLICATION_CREDENTIALS ('{path}') cannot be used" if path else "no Google credentials found"
+        fault = (
+            f"GOOGLE_APPLICATION_CREDENTIALS ('{path}') cannot be used"
+            if path
+            else "no Google credentials found"
+        )
         remedy = (
             "set GOOGLE_APPLICATION_CREDENTIALS to a service account's key file, "
             "or run `gcloud auth application-default login`"
         )
-        raise BadOption(place, f"{fault}: {str(error).partition('. To set up')[0].rstrip('.')}; {remedy}") from error
+        raise BadOption(
+            place, f"{fault}: {str(error).partition('. To set up')[0].rstrip('.')}; {remedy}"
+        ) from error

@@ -10,7 +10,8 @@ A rubric is a YAML file: `rubrics/NAME.yaml` in this package, or a file of the u
       completeness:
         description: Is everything there?
         levels: {1: Nothing., 2: …, 5: Everything.}     one text per level
-        empty: 1                                        optional: the level of an answer without text
+        empty: 1                                        optional: the level of an answer without
+        text
     extra_fields:              optional: what the judge gives in addition to scores
       unverified_claims: {type: list, description: …}    type: list, text, bool or number
 """
@@ -76,7 +77,11 @@ class Rubric(msgspec.Struct, frozen=True, kw_only=True):
         from hashlib import blake2b
 
         metrics = [  # without None: digests are older than the field `empty`
-            {name: value for name, value in msgspec.structs.asdict(metric).items() if value is not None}
+            {
+                name: value
+                for name, value in msgspec.structs.asdict(metric).items()
+                if value is not None
+            }
             for metric in self.metrics
         ]
         prompt_parts = (self.instructions, metrics, self.extra_fields)
@@ -84,14 +89,18 @@ class Rubric(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def of_empty_answers(self) -> dict[str, int] | None:
-        """Metric → level of an answer without text; None if the judge must be asked for one of them."""
+        """Metric → level of an answer without text; None if the judge must be asked for one of
+        them.
+        """
         levels = {metric.name: metric.empty for metric in self.metrics if metric.empty is not None}
         return levels if len(levels) == len(self.metrics) else None
 
     def single(self) -> tuple[Rubric, ...]:
         """One rubric for each metric; the first also asks for the extra fields."""
         return tuple(
-            msgspec.structs.replace(self, metrics=(metric,), extra_fields=() if position else self.extra_fields)
+            msgspec.structs.replace(
+                self, metrics=(metric,), extra_fields=() if position else self.extra_fields
+            )
             for position, metric in enumerate(self.metrics)
         )
 
@@ -120,7 +129,9 @@ def load(rubric: str | Path, *, folder: Path | None = None) -> Rubric:
     except OSError as error:
         if "/" not in asked and "." not in asked:
             hint = did_you_mean(asked, names())
-            raise BadOption("rubric", f"no rubric is called '{asked}', and no such file is there{hint}") from error
+            raise BadOption(
+                "rubric", f"no rubric is called '{asked}', and no such file is there{hint}"
+            ) from error
         raise BadOption("rubric", f"{asked} cannot be read: {error.strerror}") from error
     return parse(raw, source=asked)
 
@@ -128,7 +139,10 @@ def load(rubric: str | Path, *, folder: Path | None = None) -> Rubric:
 def parse(raw: bytes, *, source: str) -> Rubric:
     """The rubric in these bytes. Raises BadRubric with every fault at once."""
     if len(raw) > _MAX_BYTES:
-        raise BadRubric(source, [Fault(place="file", message=f"must be at most {_MAX_BYTES} bytes, has {len(raw)}")])
+        raise BadRubric(
+            source,
+            [Fault(place="file", message=f"must be at most {_MAX_BYTES} bytes, has {len(raw)}")],
+        )
     read = read_yaml(raw, what="a rubric")
     faults = read.faults
     values = None if read.root is None else plain(read.root)
@@ -138,15 +152,22 @@ def parse(raw: bytes, *, source: str) -> Rubric:
     if faults:
         raise BadRubric(source, faults)
     if not isinstance(values, dict):
-        raise BadRubric(source, [Fault(place="file", message=f"must be a mapping, got {_kind(values)}")])
+        raise BadRubric(
+            source, [Fault(place="file", message=f"must be a mapping, got {_kind(values)}")]
+        )
     root = _Section(values, "", faults)
     root.known("format", "name", "instructions", "scale", "metrics", "extra_fields")
     version = root.take("format", int, "a whole number")
     if version is not None and not 1 <= version <= FORMAT_VERSION:
         root.fault("format", f"this karat reads formats 1 to {FORMAT_VERSION}, got {version}")
     scale = _scale(root, required=False)
-    metrics = [_metric(root.inner("metrics", name), name, scale) for name in root.keys_of("metrics", required=True)]
-    extra = [_extra(root.inner("extra_fields", name), name) for name in root.keys_of("extra_fields")]
+    metrics = [
+        _metric(root.inner("metrics", name), name, scale)
+        for name in root.keys_of("metrics", required=True)
+    ]
+    extra = [
+        _extra(root.inner("extra_fields", name), name) for name in root.keys_of("extra_fields")
+    ]
     for name in {metric.name for metric in metrics} & {field.name for field in extra}:
         root.fault(f"extra_fields.{name}", "is a metric too")
     instructions = root.text("instructions")
@@ -169,7 +190,9 @@ class _Section:
         self._place, self._faults = place, faults
         self.values: dict[str, Any] = values if isinstance(values, dict) else {}
         if not isinstance(values, dict):
-            faults.append(Fault(place=place or "file", message=f"must be a mapping, got {_kind(values)}"))
+            faults.append(
+                Fault(place=place or "file", message=f"must be a mapping, got {_kind(values)}")
+            )
 
     def fault(self, key: str, message: str) -> None:
         self._faults.append(Fault(place=f"{self._place}.{key}".lstrip("."), message=message))
@@ -183,7 +206,9 @@ class _Section:
     def take(self, key: str, kind: type[object], wanted: str, *, default: Any = None) -> Any:
         """The value, or the default if it is missing; a value of another type is a fault."""
         value = self.values.get(key, default)
-        if value is not None and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
+        if value is not None and (
+            not isinstance(value, kind) or (kind is int and isinstance(value, bool))
+        ):
             self.fault(key, f"must be {wanted}, got {_kind(value)}")
             return default
         return value
@@ -214,7 +239,9 @@ class _Section:
 
     def inner(self, key: str, name: str) -> _Section:
         """One of the named things."""
-        return _Section(self.values[key][name], f"{self._place}.{key}.{name}".lstrip("."), self._faults)
+        return _Section(
+            self.values[key][name], f"{self._place}.{key}.{name}".lstrip("."), self._faults
+        )
 
     def sub(self, key: str) -> _Section | None:
         """A mapping under this key; None if it is missing."""
@@ -236,7 +263,9 @@ def _scale(section: _Section, *, required: bool) -> tuple[int, int] | None:
         section.fault("scale", "needs low and high, whole numbers")
         return None
     if not low < high < low + _MAX_LEVELS:
-        section.fault("scale", f"high must be above low, by less than {_MAX_LEVELS}; got {low} to {high}")
+        section.fault(
+            "scale", f"high must be above low, by less than {_MAX_LEVELS}; got {low} to {high}"
+        )
         return None
     return low, high
 
@@ -296,7 +325,10 @@ _KINDS: tuple[tuple[Callable[[object], bool], str], ...] = (
     (lambda value: isinstance(value, dict), "a mapping"),
     (lambda value: isinstance(value, list), "a list"),
     (lambda value: isinstance(value, str) and not value.strip(), "an empty text"),
-    (lambda value: isinstance(value, float) and not math.isfinite(value), "a number that is not finite"),
+    (
+        lambda value: isinstance(value, float) and not math.isfinite(value),
+        "a number that is not finite",
+    ),
 )
 
 

@@ -34,7 +34,16 @@ from karat.records import (
     checked,
 )
 
-__all__ = ["Row", "Scorer", "ScorerSetting", "StreamingScorer", "Verdict", "announced", "as_verdicts", "golden_turns"]
+__all__ = [
+    "Row",
+    "Scorer",
+    "ScorerSetting",
+    "StreamingScorer",
+    "Verdict",
+    "announced",
+    "as_verdicts",
+    "golden_turns",
+]
 
 Row = tuple[int | None, str | None, int]
 """Turn, judge and repeat of a verdict: which row of a scoring it is."""
@@ -66,41 +75,48 @@ Scored = Verdict | bool | float | str | Mapping[str, float | bool | None] | Sequ
 class Scorer(Protocol):
     """Scores one answer at a time; each verdict is journalled.
 
-    Optional attributes: `metrics` names what is measured, with range and direction;
-    `golden` (default True) is False for a scorer that uses no golden answer; `offline` (default True) is False
-    for a scorer that asks a model; `blocking` (default
-    False) is True for a sync `score` that waits for something: it then runs on a thread, so
-    agents and their timeouts continue. `compared_with` names a condition whose answer to the same
-    question each score needs, see `ScorerSetting.answer_of`: such a scorer is asked when all answers are in,
-    and gives no score while that answer is missing. `fingerprint` covers what the options only point at;
-    `runs_programs` (default False) is True if options name a program: a run folder alone never starts it.
-    `provenance` is kept in `run.json` and shown. `open()` is called before the first trial and
-    raises OperatorError if something is missing (a key), `await aclose()` ends the run.
+    Optional attributes: `metrics` names what is measured, with range and direction; `golden`
+    (default True) is False for a scorer that uses no golden answer; `offline` (default True) is
+    False for a scorer that asks a model; `blocking` (default False) is True for a sync `score` that
+    waits for something: it then runs on a thread, so agents and their timeouts continue.
+    `compared_with` names a condition whose answer to the same question each score needs, see
+    `ScorerSetting.answer_of`: such a scorer is asked when all answers are in, and gives no score
+    while that answer is missing. `fingerprint` covers what the options only point at;
+    `runs_programs` (default False) is True if options name a program: a run folder alone never
+    starts it. `provenance` is kept in `run.json` and shown. `open()` is called before the first
+    trial and raises OperatorError if something is missing (a key), `await aclose()` ends the run.
     """
 
     def score(self, sample: Sample, answer: Answer) -> Scored | Awaitable[Scored]: ...
 
 
 class StreamingScorer(Protocol):
-    """Scores one answer by several verdicts with a cost: a scorer whose `score` is an async generator.
+    """Scores one answer by several verdicts with a cost: a scorer whose `score` is an async
+    generator.
 
-    Each verdict is journalled before the next one is requested: if a later one fails, paid verdicts are
-    neither lost nor requested again. `done`: the rows that are on disk; they
-    are left out. Each verdict gives in `rows` the number of all verdicts, those included. The
-    timeout and the retries of a scorer apply to each verdict separately.
+    Each verdict is journalled before the next one is requested: if a later one fails, paid verdicts
+    are neither lost nor requested again. `done`: the rows that are on disk; they are left out. Each
+    verdict gives in `rows` the number of all verdicts, those included. The timeout and the retries
+    of a scorer apply to each verdict separately.
     """
 
-    def score(self, sample: Sample, answer: Answer, *, done: Collection[Row]) -> AsyncGenerator[Verdict]: ...
+    def score(
+        self, sample: Sample, answer: Answer, *, done: Collection[Row]
+    ) -> AsyncGenerator[Verdict]: ...
 
 
 def golden_turns(sample: Sample, answer: Answer) -> list[tuple[int | None, Turn, str]]:
     """The turns that have a golden answer, each with its number and its reply ("": none).
 
-    A conversation is judged turn by turn. Where only the last turn has a golden answer, it is that of the whole
-    answer: its number is None. Turns that were not asked are left out.
+    A conversation is judged turn by turn. Where only the last turn has a golden answer, it is that
+    of the whole answer: its number is None. Turns that were not asked are left out.
     """
     last = len(sample.turns) - 1
-    numbers = [number for number, turn in enumerate(sample.turns) if turn.golden is not None and turn.golden.strip()]
+    numbers = [
+        number
+        for number, turn in enumerate(sample.turns)
+        if turn.golden is not None and turn.golden.strip()
+    ]
     if numbers == [last]:
         return [(None, sample.turns[last], answer.text)]
     replies = answer.replies
@@ -120,18 +136,24 @@ def _no_answer(_sample: str, _condition: str, _repetition: int) -> Answer | None
 
 
 class ScorerSetting(msgspec.Struct, frozen=True, kw_only=True):
-    """What a scorer's constructor gets in addition to its options, if it has a parameter `setting`."""
+    """What a scorer's constructor gets in addition to its options, if it has a parameter
+    `setting`.
+    """
 
     folder: Path  # the experiment's: relative paths start here
     name: str  # the scorer's name in this run
-    # An earlier result of this run: a score whose `detail` holds the key, of this trial if there is one.
+    # An earlier result of this run: a score whose `detail` holds the key, of this trial if there is
+    # one.
     recall: Callable[[str, str], Score | None] = _nothing
-    env: Mapping[str, str] | None = None  # the environment that the experiment was read with; None: the process's
+    # the environment that the experiment was read with; None: the process's
+    env: Mapping[str, str] | None = None
     prices: Mapping[str, Price] = {}  # the experiment file's, by model
     conditions: Sequence[str] = ()  # the experiment's, its baseline first
-    # The answer to a sample under a condition in a repetition; None: there is none. Useful only with `compared_with`.
+    # The answer to a sample under a condition in a repetition; None: there is none. Useful only
+    # with `compared_with`.
     answer_of: Callable[[str, str, int], Answer | None] = _no_answer
-    # A copy of the workspace as the answer's trial left it, for one block. Raises JudgeFault if there is none.
+    # A copy of the workspace as the answer's trial left it, for one block. Raises JudgeFault if
+    # there is none.
     workspace_of: Callable[[Answer], AbstractContextManager[Workspace]] = RebuiltWorkspaces().of
 
 
@@ -143,8 +165,12 @@ def announced(scorer: object, target: str) -> tuple[Metric, ...]:
     """
     metrics: Any = getattr(scorer, "metrics", ())
     if isinstance(metrics, Metric):
-        raise BadPlugin(target, "`metrics` is a Metric, want a tuple of them: metrics = (Metric(…),)")
-    if not isinstance(metrics, Sequence) or not all(isinstance(metric, Metric) for metric in metrics):
+        raise BadPlugin(
+            target, "`metrics` is a Metric, want a tuple of them: metrics = (Metric(…),)"
+        )
+    if not isinstance(metrics, Sequence) or not all(
+        isinstance(metric, Metric) for metric in metrics
+    ):
         raise BadPlugin(target, f"`metrics` must be a tuple of karat.Metric, got {metrics!r:.80}")
     for place, metric in enumerate(metrics):
         try:
@@ -152,20 +178,26 @@ def announced(scorer: object, target: str) -> tuple[Metric, ...]:
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise BadPlugin(target, f"metrics[{place}] is not a valid Metric: {error}") from error
         if metric.low is not None and metric.high is not None and not metric.low <= metric.high:
-            raise BadPlugin(target, f"metric '{metric.name}': low ({metric.low:g}) is above high ({metric.high:g})")
+            raise BadPlugin(
+                target,
+                f"metric '{metric.name}': low ({metric.low:g}) is above high ({metric.high:g})",
+            )
     names = [metric.name for metric in metrics]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise BadPlugin(target, f"announces the metric '{twice}' twice")
     return tuple(metrics)
 
 
-def as_verdicts(scored: Scored, *, name: str, metrics: Sequence[Metric] = ()) -> tuple[Verdict, ...]:
+def as_verdicts(
+    scored: Scored, *, name: str, metrics: Sequence[Metric] = ()
+) -> tuple[Verdict, ...]:
     """Anything a scorer returned, as verdicts.
 
-    `metrics`: what the scorer announces. A bool or number is the only announced metric, else the metric `name`;
-    None says that no metric could be scored; text is a label. NaN and infinities become None: a mean cannot
-    hold them. Raises JudgeFault("bad_verdict") for another type, and for a scorer that announces metrics:
-    "unannounced_metric" for any other name, "out_of_bounds" for a value below `low` or above `high`.
+    `metrics`: what the scorer announces. A bool or number is the only announced metric, else the
+    metric `name`; None says that no metric could be scored; text is a label. NaN and infinities
+    become None: a mean cannot hold them. Raises JudgeFault("bad_verdict") for another type, and for
+    a scorer that announces metrics: "unannounced_metric" for any other name, "out_of_bounds" for a
+    value below `low` or above `high`.
     """
     bare = isinstance(scored, (bool, int, float)) or getattr(scored, "shape", None) == ()
     if isinstance(scored, Verdict):
@@ -184,7 +216,10 @@ def as_verdicts(scored: Scored, *, name: str, metrics: Sequence[Metric] = ()) ->
     else:
         raise JudgeFault(
             "bad_verdict",
-            f"scorer '{name}' returned a {type(scored).__name__}: want a number, bool, text, mapping or Verdict",
+            (
+                f"scorer '{name}' returned a {type(scored).__name__}: want a number, bool, text, "
+                f"mapping or Verdict"
+            ),
         )
     cleaned = tuple(_clean(verdict) for verdict in verdicts)
     for verdict in cleaned if metrics else ():
@@ -192,7 +227,9 @@ def as_verdicts(scored: Scored, *, name: str, metrics: Sequence[Metric] = ()) ->
     return cleaned
 
 
-def _check_announced(verdict: Verdict, scorer: str, metrics: Mapping[str, Metric], *, bare: bool) -> None:
+def _check_announced(
+    verdict: Verdict, scorer: str, metrics: Mapping[str, Metric], *, bare: bool
+) -> None:
     for name, value in verdict.values.items():
         metric = metrics.get(name)
         if metric is None:
@@ -200,17 +237,33 @@ def _check_announced(verdict: Verdict, scorer: str, metrics: Mapping[str, Metric
             given = "a bare number" if bare else f"'{name}'{did_you_mean(name, metrics)}"
             message = f"scorer '{scorer}' announces {known}, but returned {given}"
             remedy = "return a mapping of metric to number" if bare else "name it in `metrics` too"
-            raise JudgeFault("unannounced_metric", f"{message}: {remedy}", dollars=verdict.dollars, usage=verdict.usage)
+            raise JudgeFault(
+                "unannounced_metric",
+                f"{message}: {remedy}",
+                dollars=verdict.dollars,
+                usage=verdict.usage,
+            )
         low, high = metric.bounds
         if value is not None and not (_at_most(low, value) and _at_most(value, high)):
-            ends = f"{'−∞' if low is None else f'{low:g}'} to {'∞' if high is None else f'{high:g}'}"
-            message = f"scorer '{scorer}' returned {value:g} for '{name}', which it announces as {ends}"
+            ends = (
+                f"{'−∞' if low is None else f'{low:g}'} to {'∞' if high is None else f'{high:g}'}"
+            )
+            message = (
+                f"scorer '{scorer}' returned {value:g} for '{name}', which it announces as {ends}"
+            )
             raise JudgeFault("out_of_bounds", message, dollars=verdict.dollars, usage=verdict.usage)
 
 
 def _at_most(low: float | None, high: float | None) -> bool:
-    """Whether `low` is not above `high`; the rounding of a sum (1.0000000000000002) does not count."""
-    return low is None or high is None or low <= high or math.isclose(low, high, rel_tol=1e-9, abs_tol=1e-12)
+    """Whether `low` is not above `high`; the rounding of a sum (1.0000000000000002) does not
+    count.
+    """
+    return (
+        low is None
+        or high is None
+        or low <= high
+        or math.isclose(low, high, rel_tol=1e-9, abs_tol=1e-12)
+    )
 
 
 def _clean(verdict: Verdict) -> Verdict:
@@ -220,14 +273,20 @@ def _clean(verdict: Verdict) -> Verdict:
         raise JudgeFault("bad_verdict", f"the verdict is not a valid Verdict: {error}") from error
     wrong = absurd_dollars(verdict.dollars) or absurd_usage(verdict.usage)
     large = [
-        metric for metric, value in verdict.values.items() if value is not None and MOST_VALUE < abs(value) < math.inf
+        metric
+        for metric, value in verdict.values.items()
+        if value is not None and MOST_VALUE < abs(value) < math.inf
     ]
     if large:
-        wrong = f"{large[0]} is {verdict.values[large[0]]!r}, want at most {MOST_VALUE:g} either way"
+        wrong = (
+            f"{large[0]} is {verdict.values[large[0]]!r}, want at most {MOST_VALUE:g} either way"
+        )
     if wrong is not None:
         raise JudgeFault("bad_verdict", f"the verdict cannot be right: {wrong}")
     values = {
-        metric: (value if value is None or isinstance(value, bool) or math.isfinite(value) else None)
+        metric: (
+            value if value is None or isinstance(value, bool) or math.isfinite(value) else None
+        )
         for metric, value in verdict.values.items()
     }
     return verdict if values == verdict.values else msgspec.structs.replace(verdict, values=values)

@@ -1,4 +1,5 @@
-"""Runs a small program in a separate process that answers line by line, with a time limit per answer.
+"""Runs a small program in a separate process that answers line by line, with a time limit per
+answer.
 
 Once started on a hostile text, neither a regular expression nor a JSON schema can be stopped in
 this process: both run in C without checking signals or letting other threads work. The child sets
@@ -25,7 +26,8 @@ from karat.errors import BadOption, JudgeFault
 from karat.files import open_regular
 from karat.records import JsonObject
 
-# The child ignores SIGINT: Ctrl-C on a terminal reaches it too, while trials in flight are still being scored.
+# The child ignores SIGINT: Ctrl-C on a terminal reaches it too, while trials in flight are still
+# being scored.
 _FRAME = """
 import json, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -43,7 +45,8 @@ _ENVIRONMENT = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", 
 
 
 class Child:
-    """Runs `program`, which defines `ask(question)`, with `setting` in scope; started when first asked.
+    """Runs `program`, which defines `ask(question)`, with `setting` in scope; started when first
+    asked.
 
     Thread-safe. A child that was ended by its alarm is replaced at the next question.
     """
@@ -57,7 +60,10 @@ class Child:
         self._end: Callable[[], object] = _nothing
 
     def ask(self, question: object) -> Any:
-        """The program's answer. Raises JudgeFault: `scorer_timeout` if its alarm ended it, or `scorer_crash`."""
+        """The program's answer.
+
+        Raises JudgeFault: `scorer_timeout` if its alarm ended it, or `scorer_crash`.
+        """
         with self._lock:
             process = self._process or self._start()
             try:
@@ -71,7 +77,10 @@ class Child:
             self._end()
             self._process = None
         if code == -signal.SIGALRM:
-            why = f"no result within {self._seconds:g} seconds: the answer is too much for this pattern or schema"
+            why = (
+                f"no result within {self._seconds:g} seconds: the answer is too much for this "
+                f"pattern or schema"
+            )
             raise JudgeFault("scorer_timeout", why)
         raise JudgeFault("scorer_crash", f"the process that scores ended with code {code}")
 
@@ -127,7 +136,7 @@ def validator_of(schema):
         kind.check_schema(schema)
         if len(validators) > 1000:
             validators.clear()
-        # An empty registry: a reference to anything outside the schema fails, and nothing is fetched.
+        # An empty registry: a reference to anything outside the schema fails; nothing is fetched.
         validators[key] = kind(schema, registry=referencing.Registry())
     return validators[key]
 def ask(question):
@@ -146,7 +155,9 @@ def ask(question):
         return [None, "the schema refers to %s, which is not in it" % fault.ref]
     if error is None:
         return [True, ""]
-    place = "".join("[%r]" % part if isinstance(part, int) else ".%s" % part for part in error.absolute_path)
+    place = ""
+    for part in error.absolute_path:
+        place += "[%r]" % part if isinstance(part, int) else ".%s" % part
     return [False, "%s: %s" % (place.lstrip(".") or "the whole", error.message[:300])]
 """
 
@@ -177,7 +188,10 @@ def short_json(value: object) -> str:
 
 
 def read_schema(given: dict[str, object] | bool | str, folder: Path) -> dict[str, object] | bool:
-    """The schema itself, or the one in the file. Raises BadOption for a file that cannot be read or is not a schema."""
+    """The schema itself, or the one in the file.
+
+    Raises BadOption for a file that cannot be read or is not a schema.
+    """
     jsonschema: Any = importlib.import_module("jsonschema")  # has no types; 60 ms, so only here
     schema: Any = given
     if isinstance(given, str):
@@ -196,7 +210,9 @@ def read_schema(given: dict[str, object] | bool | str, folder: Path) -> dict[str
     if not isinstance(schema, (dict, bool)):
         raise BadOption("schema", f"must be an object or a bool, is a {type(schema).__name__}")
     try:
-        jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator).check_schema(schema)
+        jsonschema.validators.validator_for(
+            schema, default=jsonschema.Draft202012Validator
+        ).check_schema(schema)
     except jsonschema.SchemaError as error:
         place = "/".join(str(part) for part in error.absolute_path)
         raise BadOption(f"schema{'/' if place else ''}{place}", error.message) from error

@@ -1,4 +1,6 @@
-"""Several expectations of one answer: a metric for each, and one with the scorer's name that is true if all hold."""
+"""Several expectations of one answer: a metric for each, and one with the scorer's name that is
+true if all hold.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,17 @@ Outcome = tuple[bool | None, str]
 
 
 def metrics_of(name: str, whole: str, parts: Mapping[str, str]) -> tuple[Metric, ...]:
-    """The metrics of a scorer; a single expectation has none of its own. `parts`: expectation → its description."""
+    """The metrics of a scorer; a single expectation has none of its own.
+
+    `parts`: expectation → its description.
+    """
     described = {name: whole}
     if len(parts) > 1:
         described.update(parts)
-    return tuple(Metric(name=key, low=0, high=1, kind="share", description=text) for key, text in described.items())
+    return tuple(
+        Metric(name=key, low=0, high=1, kind="share", description=text)
+        for key, text in described.items()
+    )
 
 
 def verdict_of(name: str, parts: Sequence[str], outcomes: Mapping[str, Outcome]) -> Verdict:

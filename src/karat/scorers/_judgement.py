@@ -16,7 +16,12 @@ from karat.thoughts import spoken
 _MOST_CHARACTERS = 60_000  # of an output; a judgement has a few hundred
 _MOST_STARTS = 2_000  # opening braces of an answer that are tried
 _MOST_DIGITS = 6  # of a number in a fault's message
-_TYPES = {"list": "a list of texts", "text": "a text", "bool": "true or false", "number": "a number"}
+_TYPES = {
+    "list": "a list of texts",
+    "text": "a text",
+    "bool": "true or false",
+    "number": "a number",
+}
 _SCHEMAS: dict[str, JsonObject] = {
     "list": {"type": "array", "items": {"type": "string"}},
     "text": {"type": "string"},
@@ -43,13 +48,18 @@ class Unusable(Exception):
 
 
 def schema_of(rubric: Rubric) -> dict[str, object]:
-    """The form as a JSON schema: each metric's reasoning before its score, so the judge reasons first."""
+    """The form as a JSON schema: each metric's reasoning before its score, so the judge reasons
+    first.
+    """
     properties: JsonObject = {
         metric.name: {
             "type": "object",
             "description": metric.description,
             "properties": {
-                "reasoning": {"type": "string", "description": "what was found, in one to three sentences"},
+                "reasoning": {
+                    "type": "string",
+                    "description": "what was found, in one to three sentences",
+                },
                 "score": {"type": "integer", "enum": list(range(metric.low, metric.high + 1))},
             },
             "required": ["reasoning", "score"],
@@ -59,14 +69,23 @@ def schema_of(rubric: Rubric) -> dict[str, object]:
     }
     for field in rubric.extra_fields:
         properties[field.name] = {**_SCHEMAS[field.type], "description": field.description}
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 def read_object(text: str, rubric: Rubric) -> dict[str, object]:
-    """The one JSON object in a text that names a metric. Raises Unusable if there is none, or two that differ."""
+    """The one JSON object in a text that names a metric.
+
+    Raises Unusable if there is none, or two that differ.
+    """
     if len(text) > _MOST_CHARACTERS:
         raise Unusable("the output is far too long; give the JSON object alone")
-    if not text.lstrip().startswith(("{", "```")):  # a tag within the object may be quoted from the answer
+    # a tag within the object may be quoted from the answer
+    if not text.lstrip().startswith(("{", "```")):
         text = spoken(text)
     names = {metric.name for metric in rubric.metrics}
     candidates: list[JsonObject] = []
@@ -74,14 +93,21 @@ def read_object(text: str, rubric: Rubric) -> dict[str, object]:
         if names & set(value) and value not in candidates:
             candidates.append(value)
     if not candidates:
-        raise Unusable("there is no JSON object with the scores in the output; give that object and nothing else")
+        raise Unusable(
+            "there is no JSON object with the scores in the output; give that object and "
+            "nothing else"
+        )
     if len(candidates) > 1:
-        raise Unusable("there are several JSON objects with scores in the output; give one and nothing else")
+        raise Unusable(
+            "there are several JSON objects with scores in the output; give one and nothing else"
+        )
     return candidates[0]
 
 
 def is_copy(values: Mapping[str, object], text: str, rubric: Rubric) -> bool:
-    """Whether the answer contains this judgement word for word: a judge that quotes it has not judged."""
+    """Whether the answer contains this judgement word for word: a judge that quotes it has not
+    judged.
+    """
     if not any(metric.name in text or "\\u" in text for metric in rubric.metrics):
         return False
     decoder = json.JSONDecoder()
@@ -110,7 +136,9 @@ def _objects(text: str) -> Iterator[dict[str, object]]:
         if not end:
             return
         try:
-            value = json.loads(text[start:end], object_pairs_hook=_once, parse_constant=_refused, strict=False)
+            value = json.loads(
+                text[start:end], object_pairs_hook=_once, parse_constant=_refused, strict=False
+            )
         except (ValueError, RecursionError):
             continue
         yield value
@@ -152,7 +180,10 @@ def judgement_of(values: Mapping[str, object], rubric: Rubric) -> Judgement:
     for metric in rubric.metrics:
         given = values.get(metric.name)
         if not isinstance(given, Mapping):
-            faults.append(f"{metric.name} {_wanted('an object with reasoning and score', values, metric.name)}")
+            faults.append(
+                f"{metric.name} "
+                f"{_wanted('an object with reasoning and score', values, metric.name)}"
+            )
             continue
         score = _level(given.get("score"))
         if score is None:
@@ -160,7 +191,9 @@ def judgement_of(values: Mapping[str, object], rubric: Rubric) -> Judgement:
             faults.append(f"{metric.name}.score {_wanted(wanted, given, 'score')}")
         elif not metric.low <= score <= metric.high:
             got = str(score) if abs(score) < 10**_MOST_DIGITS else "a number far outside"
-            faults.append(f"{metric.name}.score must be from {metric.low} to {metric.high}, got {got}")
+            faults.append(
+                f"{metric.name}.score must be from {metric.low} to {metric.high}, got {got}"
+            )
         else:
             scores[metric.name] = score
         reason = given.get("reasoning")
@@ -206,6 +239,13 @@ def _extra(value: Any, field: ExtraField) -> tuple[bool, Any]:
 def _wanted(description: str, values: Mapping[str, object], key: str) -> str:
     if key not in values:
         return f"is missing: must be {description}"
-    kinds = ((bool, "true or false"), ((int, float), "another number"), (str, "a text"), (list, "a list"))
+    kinds = (
+        (bool, "true or false"),
+        ((int, float), "another number"),
+        (str, "a text"),
+        (list, "a list"),
+    )
     got = next((words for kind, words in kinds if isinstance(values[key], kind)), None)
-    return f"must be {description}, got {got or ('nothing' if values[key] is None else 'an object')}"
+    return (
+        f"must be {description}, got {got or ('nothing' if values[key] is None else 'an object')}"
+    )

@@ -1,6 +1,8 @@
-"""Programs that score a workspace: with limits, without the run's secrets, and with nothing left at the end.
+"""Programs that score a workspace: with limits, without the run's secrets, and with nothing left at
+the end.
 
-They may run the agent's own code. It runs as this user, with the network: `docs/explanation/security.md`.
+They may run the agent's own code. It runs as this user, with the network:
+`docs/explanation/security.md`.
 """
 
 from __future__ import annotations
@@ -42,16 +44,21 @@ class ProgramOptions(BaseModel):
     model_config = ConfigDict(extra="forbid")
     command: Annotated[list[str], AsWords] = Field(
         min_length=1,
-        description="program and arguments, one text is split as a shell would; {{ sample }} is the sample's id, "
-        "{{ metadata.NAME }} a column of the dataset",
+        description="program and arguments, one text is split as a shell would; {{ sample }} is "
+        "the sample's id, {{ metadata.NAME }} a column of the dataset",
     )
     add: str | None = Field(
-        default=None, description="a folder, such as hidden tests, that is laid over the workspace before"
+        default=None,
+        description="a folder, such as hidden tests, that is laid over the workspace before",
     )
-    env: dict[str, str] = Field(default={}, description="its environment besides PATH, LANG and its own HOME")
+    env: dict[str, str] = Field(
+        default={}, description="its environment besides PATH, LANG and its own HOME"
+    )
     timeout_seconds: float = Field(default=300.0, gt=0, le=86_400)  # for one answer
-    memory_mb: int | None = Field(default=8192, ge=64)  # address space of each process; null: not limited
-    max_processes: int = Field(default=4096, ge=1)  # of this user, including those of other programs
+    # address space of each process; null: not limited
+    memory_mb: int | None = Field(default=8192, ge=64)
+    # of this user, including those of other programs
+    max_processes: int = Field(default=4096, ge=1)
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +77,8 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def added(folder: Path, name: str | None) -> tuple[dict[str, tuple[bytes, bool]], str]:
-    """The files that are copied over a workspace, each with whether it is executable; and their digest.
+    """The files that are copied over a workspace, each with whether it is executable; and their
+    digest.
 
     Raises BadOption if the folder cannot be read.
     """
@@ -95,17 +103,22 @@ def run_program(
     files: dict[str, tuple[bytes, bool]],
     given: bytes = b"",
 ) -> Finished:
-    """Runs the command in a workspace after copying `files` over it. At its end, every process it started has ended.
+    """Runs the command in a workspace after copying `files` over it. At its end, every process it
+    started has ended.
 
-    `given`: standard input. Raises JudgeFault if most of the workspace is missing or the program cannot be
-    started, BadOption for a wrong template.
+    `given`: standard input. Raises JudgeFault if most of the workspace is missing or the program
+    cannot be started, BadOption for a wrong template.
     """
     if (why := why_mostly_left_out(workspace.left_out)) is not None:
-        raise JudgeFault("workspace_incomplete", f"not everything that the trial left could be kept: {why}")
+        raise JudgeFault(
+            "workspace_incomplete", f"not everything that the trial left could be kept: {why}"
+        )
     for name, (data, executable) in files.items():
         put(workspace.path, name, data, executable=executable)
     values = {"sample": sample.id, "metadata": sample.metadata}
-    program, *arguments = [templates.fill(part, values, place="command") for part in options.command]
+    program, *arguments = [
+        templates.fill(part, values, place="command") for part in options.command
+    ]
     program = sys.executable if program in ("python", "python3") else program
     place = workspace.path.parent
     for folder in ("home", "tmp"):
@@ -114,7 +127,12 @@ def run_program(
     env = {**kept, "HOME": str(place / "home"), "TMPDIR": str(place / "tmp"), **options.env}
     limits = [str(_LARGEST_FILE), str((options.memory_mb or 0) * 1024), str(options.max_processes)]
     command = ["/bin/sh", "-c", _LIMITS, "sh", *limits, program, *arguments]
-    definition = {"command": command, "env": env, "home": str(place / "home"), "parent": os.getpid()}
+    definition = {
+        "command": command,
+        "env": env,
+        "home": str(place / "home"),
+        "parent": os.getpid(),
+    }
     (place / "launch.json").write_text(json.dumps(definition))
     (place / "given").write_bytes(given)
     launcher = [sys.executable, "-I", "-S", launch.__file__, str(place / "launch.json")]
@@ -124,7 +142,13 @@ def run_program(
         open(place / "errors", "w+b") as errors,
     ):
         process = subprocess.Popen(
-            launcher, stdin=stdin, stdout=output, stderr=errors, cwd=workspace.path, env=kept, start_new_session=True
+            launcher,
+            stdin=stdin,
+            stdout=output,
+            stderr=errors,
+            cwd=workspace.path,
+            env=kept,
+            start_new_session=True,
         )
         limit = _wait(process, (output.fileno(), errors.fileno()), options.timeout_seconds)
         size = errors.seek(0, os.SEEK_END)
@@ -132,14 +156,19 @@ def run_program(
         stderr_end = errors.read(4 * _SHOWN).decode("utf-8", "replace").strip()[-_SHOWN:]
         output.seek(0)
         code = None if limit else process.returncode
-        finished = Finished(code=code, limit=limit, output=output.read(_MOST_OUTPUT), errors=stderr_end)
+        finished = Finished(
+            code=code, limit=limit, output=output.read(_MOST_OUTPUT), errors=stderr_end
+        )
     if code in (126, 127):
         raise JudgeFault("no_program", finished.ending)
     return finished
 
 
 def _wait(process: subprocess.Popen[bytes], files: tuple[int, int], seconds: float) -> str:
-    """Waits until the launcher has ended, and everything with it. Returns the limit that ended it, if any."""
+    """Waits until the launcher has ended, and everything with it.
+
+    Returns the limit that ended it, if any.
+    """
     limit, deadline = "", time.monotonic() + seconds
     try:
         while not limit:
@@ -163,6 +192,9 @@ def _wait(process: subprocess.Popen[bytes], files: tuple[int, int], seconds: flo
 
 def read_output(workspace: Workspace, name: str, *, at_most: int) -> bytes | None:
     """A file that a program wrote; None if there is no regular file that is not too long."""
-    with suppress(OSError), open_regular(workspace.path / name, within=workspace.path, at_most=at_most) as file:
+    with (
+        suppress(OSError),
+        open_regular(workspace.path / name, within=workspace.path, at_most=at_most) as file,
+    ):
         return file.read(at_most)
     return None

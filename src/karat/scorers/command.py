@@ -28,9 +28,9 @@ class Scale(BaseModel):
 class Command:
     """The numbers that a program prints: one JSON object of metric → number, true, false or null.
 
-    It runs in a copy of the workspace, as the trial left it, with the folder `add` copied over it. On standard input it
-    gets `sample`, `metadata`, `questions`, `golden` and `replies` as one JSON object. A program that fails, exceeds a
-    limit or prints something else gives no score.
+    It runs in a copy of the workspace, as the trial left it, with the folder `add` copied over it.
+    On standard input it gets `sample`, `metadata`, `questions`, `golden` and `replies` as one JSON
+    object. A program that fails, exceeds a limit or prints something else gives no score.
     """
 
     blocking = True
@@ -40,12 +40,17 @@ class Command:
         """What the experiment file may set."""
 
         metrics: dict[str, Scale] = Field(
-            min_length=1, description="what the program gives: metric → {low, high, direction}, or {} for any number"
+            min_length=1,
+            description=(
+                "what the program gives: metric → {low, high, direction}, or {} for any number"
+            ),
         )
 
     def __init__(self, options: Options, setting: ScorerSetting) -> None:
         self._options, self._workspace_of = options, setting.workspace_of
-        self.metrics = tuple(Metric(name=name, **scale.model_dump()) for name, scale in options.metrics.items())
+        self.metrics = tuple(
+            Metric(name=name, **scale.model_dump()) for name, scale in options.metrics.items()
+        )
         self._files, self.fingerprint = added(setting.folder, options.add)
 
     def score(self, sample: Sample, answer: Answer) -> Verdict:
@@ -58,7 +63,9 @@ class Command:
             "replies": [reply.text for reply in answer.replies],
         }
         with self._workspace_of(answer) as workspace:
-            finished = run_program(self._options, sample, workspace, self._files, json.dumps(given).encode())
+            finished = run_program(
+                self._options, sample, workspace, self._files, json.dumps(given).encode()
+            )
         if finished.code != 0:
             raise JudgeFault("program_failed", finished.ending)
         try:
@@ -69,6 +76,7 @@ class Command:
             value is None or isinstance(value, (int, float)) for value in values.values()
         ):
             raise JudgeFault(
-                "bad_output", "the program must print one JSON object of metric → number, true, false or null"
+                "bad_output",
+                "the program must print one JSON object of metric → number, true, false or null",
             )
         return Verdict(values=values)

@@ -23,8 +23,12 @@ class Contains:
         """What the experiment file may set."""
 
         model_config = ConfigDict(extra="forbid")
-        texts: list[str] = Field(default=[], description="what is looked for, instead of the golden answer")
-        match: Literal["all", "any"] = Field(default="all", description="how many of the texts must be there")
+        texts: list[str] = Field(
+            default=[], description="what is looked for, instead of the golden answer"
+        )
+        match: Literal["all", "any"] = Field(
+            default="all", description="how many of the texts must be there"
+        )
         case_sensitive: bool = False  # whether A and a differ
         negate: bool = Field(default=False, description="true where they are not there")
 
@@ -40,20 +44,31 @@ class Contains:
                 raise ValueError("must not hold an empty text: every answer contains it")
             return texts
 
-    def __init__(self, options: Options | None = None, setting: ScorerSetting | None = None) -> None:
+    def __init__(
+        self, options: Options | None = None, setting: ScorerSetting | None = None
+    ) -> None:
         self._options = options or self.Options()
         name = setting.name if setting is not None else "contains"
-        self.metrics = (Metric(name=name, low=0, high=1, kind="share", description="answers that hold the text"),)
+        self.metrics = (
+            Metric(
+                name=name, low=0, high=1, kind="share", description="answers that hold the text"
+            ),
+        )
         self._texts = [self._plain(text) for text in self._options.texts]
 
     def score(self, sample: Sample, answer: Answer) -> list[Verdict] | bool | None:
-        """For each turn with a golden answer, or for the last reply. None: no text and no golden answer is given."""
+        """For each turn with a golden answer, or for the last reply.
+
+        None: no text and no golden answer is given.
+        """
         if self._texts:
             return self._holds(self._texts, answer.text)
         (name,) = (metric.name for metric in self.metrics)
         turns = golden_turns(sample, answer)
         if len(sample.turns) < 2:
-            return self._holds([self._plain(turns[0][1].golden or "")], answer.text) if turns else None
+            return (
+                self._holds([self._plain(turns[0][1].golden or "")], answer.text) if turns else None
+            )
         verdicts = [
             Verdict(values={name: self._holds([self._plain(turn.golden or "")], text)}, turn=number)
             for number, turn, text in turns

@@ -23,16 +23,30 @@ class Equals:
         """What the experiment file may set."""
 
         model_config = ConfigDict(extra="forbid")
-        any_of: list[str] = Field(default=[], description="right answers, instead of the golden one")
+        any_of: list[str] = Field(
+            default=[], description="right answers, instead of the golden one"
+        )
         case_sensitive: bool = True  # whether A and a differ
         strip: bool = Field(default=True, description="leave out white space at both ends")
-        normalize_whitespace: bool = Field(default=True, description="read runs of white space as one space")
+        normalize_whitespace: bool = Field(
+            default=True, description="read runs of white space as one space"
+        )
         normalize_unicode: bool = Field(default=True, description="compare in Unicode's form NFKC")
 
-    def __init__(self, options: Options | None = None, setting: ScorerSetting | None = None) -> None:
+    def __init__(
+        self, options: Options | None = None, setting: ScorerSetting | None = None
+    ) -> None:
         self._options = options or self.Options()
         name = setting.name if setting is not None else "equals"
-        self.metrics = (Metric(name=name, low=0, high=1, kind="share", description="answers equal to the golden one"),)
+        self.metrics = (
+            Metric(
+                name=name,
+                low=0,
+                high=1,
+                kind="share",
+                description="answers equal to the golden one",
+            ),
+        )
         self._right = frozenset(self._plain(text) for text in self._options.any_of)
 
     def score(self, sample: Sample, answer: Answer) -> list[Verdict] | bool | None:

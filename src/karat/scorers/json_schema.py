@@ -20,8 +20,8 @@ class JsonSchema:
 
     In a conversation it checks the last reply.
 
-    The schema is applied in a separate process that ends after `timeout_seconds`. References outside the schema are
-    not followed: nothing is fetched. `reasons` gives the first fault.
+    The schema is applied in a separate process that ends after `timeout_seconds`. References
+    outside the schema are not followed: nothing is fetched. `reasons` gives the first fault.
     """
 
     blocking = True
@@ -31,10 +31,16 @@ class JsonSchema:
 
         model_config = ConfigDict(extra="forbid", populate_by_name=True)
         json_schema: dict[str, object] | bool | str = Field(
-            alias="schema", description="the schema, or the path of a JSON file with it, from the experiment's folder"
+            alias="schema",
+            description=(
+                "the schema, or the path of a JSON file with it, from the experiment's folder"
+            ),
         )
-        fence: bool = Field(default=True, description="read the first code fence, where the answer has one")
-        timeout_seconds: float = Field(default=5.0, gt=0, le=60)  # for one answer; after that it has no score
+        fence: bool = Field(
+            default=True, description="read the first code fence, where the answer has one"
+        )
+        # for one answer; after that it has no score
+        timeout_seconds: float = Field(default=5.0, gt=0, le=60)
         max_characters: int = Field(default=1_000_000, ge=1)  # a longer answer has no score
 
     golden = False
@@ -43,9 +49,13 @@ class JsonSchema:
         self._options = options
         self._name = setting.name if setting is not None else "json_schema"
         description = "answers valid against the schema"
-        self.metrics = (Metric(name=self._name, low=0, high=1, kind="share", description=description),)
+        self.metrics = (
+            Metric(name=self._name, low=0, high=1, kind="share", description=description),
+        )
         schema = read_schema(options.json_schema, setting.folder if setting is not None else Path())
-        self.fingerprint = blake2b(json.dumps(schema, sort_keys=True).encode(), digest_size=16).hexdigest()
+        self.fingerprint = blake2b(
+            json.dumps(schema, sort_keys=True).encode(), digest_size=16
+        ).hexdigest()
         self._schemas = Schemas([schema], seconds=options.timeout_seconds)
 
     def score(self, sample: Sample, answer: Answer) -> Verdict:

@@ -1,4 +1,6 @@
-"""Whether a tool of an MCP server returned what was expected: values, a schema, an error, in time."""
+"""Whether a tool of an MCP server returned what was expected: values, a schema, an error, in
+time.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,12 @@ _ABSENT = object()
 
 
 class McpResult:
-    """True if a tool call returned what was expected: for the agent `mcp`, which makes one call per sample.
+    """True if a tool call returned what was expected: for the agent `mcp`, which makes one call per
+    sample.
 
-    Expectations are in the options, or, sample by sample, in columns of the dataset named in `columns`. Each gives
-    its own metric, with a reason if it was not met; the metric with the scorer's name is true if all hold.
-    Texts are for `equals` and `contains`.
+    Expectations are in the options, or, sample by sample, in columns of the dataset named in
+    `columns`. Each gives its own metric, with a reason if it was not met; the metric with the
+    scorer's name is true if all hold. Texts are for `equals` and `contains`.
     """
 
     class Options(BaseModel):
@@ -42,26 +45,39 @@ class McpResult:
 
         model_config = ConfigDict(extra="forbid", populate_by_name=True)
         error: bool | str | None = Field(
-            default=None, description="whether the call must fail; a text: it must fail, and say this"
+            default=None,
+            description="whether the call must fail; a text: it must fail, and say this",
         )
         values: dict[str, object] | None = Field(
-            default=None, description="path in structuredContent → its value, e.g. {'items[0].name': lamp}"
+            default=None,
+            description="path in structuredContent → its value, e.g. {'items[0].name': lamp}",
         )
         json_schema: dict[str, object] | str | None = Field(
-            default=None, alias="schema", description="a JSON schema of structuredContent, or the path of a file"
+            default=None,
+            alias="schema",
+            description="a JSON schema of structuredContent, or the path of a file",
         )
-        max_milliseconds: float | None = Field(default=None, gt=0, description="how long the call may take")
+        max_milliseconds: float | None = Field(
+            default=None, gt=0, description="how long the call may take"
+        )
         columns: dict[_Part, str] = Field(
-            default={}, description="expectation → column of the dataset that holds it for each sample"
+            default={},
+            description="expectation → column of the dataset that holds it for each sample",
         )
         timeout_seconds: float = Field(default=5.0, gt=0, le=60)  # for one check against a schema
 
         @model_validator(mode="after")
         def _something_is_expected(self) -> McpResult.Options:
-            given: dict[_Part, object] = {"error": self.error, "values": self.values, "schema": self.json_schema}
+            given: dict[_Part, object] = {
+                "error": self.error,
+                "values": self.values,
+                "schema": self.json_schema,
+            }
             given["max_milliseconds"] = self.max_milliseconds
             if twice := [part for part in self.columns if given[part] is not None]:
-                raise ValueError(f"'{twice[0]}' is set both in the options and in `columns`; leave out one")
+                raise ValueError(
+                    f"'{twice[0]}' is set both in the options and in `columns`; leave out one"
+                )
             if not self.columns and all(value is None for value in given.values()):
                 raise ValueError(f"expects nothing; give at least one of {', '.join(_PARTS)}")
             return self
@@ -71,25 +87,43 @@ class McpResult:
 
     def __init__(self, options: Options, setting: ScorerSetting) -> None:
         self._name, self._columns = setting.name, options.columns
-        schema = None if options.json_schema is None else read_schema(options.json_schema, setting.folder)
+        schema = (
+            None
+            if options.json_schema is None
+            else read_schema(options.json_schema, setting.folder)
+        )
         self._given: dict[_Part, object] = {
             "error": options.error,
             "values": options.values,
             "schema": schema,
             "max_milliseconds": options.max_milliseconds,
         }
-        self._parts = [part for part in _PARTS if self._given[part] is not None or part in options.columns]
-        self.metrics = metrics_of(self._name, "calls as expected", {part: _PARTS[part] for part in self._parts})
-        self.fingerprint = blake2b(json.dumps(schema, sort_keys=True).encode(), digest_size=16).hexdigest()
+        self._parts = [
+            part for part in _PARTS if self._given[part] is not None or part in options.columns
+        ]
+        self.metrics = metrics_of(
+            self._name, "calls as expected", {part: _PARTS[part] for part in self._parts}
+        )
+        self.fingerprint = blake2b(
+            json.dumps(schema, sort_keys=True).encode(), digest_size=16
+        ).hexdigest()
         self._schemas = Schemas([], seconds=options.timeout_seconds)
 
     def score(self, sample: Sample, answer: Answer) -> Verdict:
-        """One value per expectation; None if the sample has none. Raises JudgeFault for an invalid column."""
+        """One value per expectation; None if the sample has none.
+
+        Raises JudgeFault for an invalid column.
+        """
         calls = [call for reply in answer.replies for call in reply.tool_calls]
         if not calls:
             names = [metric.name for metric in self.metrics]
-            return Verdict(values=dict.fromkeys(names), reasons=dict.fromkeys(names, "the agent reports no tool call"))
-        structured = _loaded(answer.replies[-1].answer) if answer.replies[-1].answer is not None else _ABSENT
+            return Verdict(
+                values=dict.fromkeys(names),
+                reasons=dict.fromkeys(names, "the agent reports no tool call"),
+            )
+        structured = (
+            _loaded(answer.replies[-1].answer) if answer.replies[-1].answer is not None else _ABSENT
+        )
         outcomes: dict[str, Outcome] = {}
         for part in self._parts:
             column = self._columns.get(part)
@@ -108,7 +142,9 @@ class McpResult:
         if part == "max_milliseconds":
             if call.milliseconds is None or not isinstance(wanted, (int, float)):
                 return None, "it is not known how long the call took, or may take"
-            slow = f"took {formats.brief(call.milliseconds)} ms, want at most {formats.brief(wanted)}"
+            slow = (
+                f"took {formats.brief(call.milliseconds)} ms, want at most {formats.brief(wanted)}"
+            )
             return call.milliseconds <= wanted, slow if call.milliseconds > wanted else ""
         if structured is _ABSENT:
             return False, "there is no structuredContent"
@@ -118,7 +154,10 @@ class McpResult:
             return self._schemas.check(wanted, json.dumps(structured))
         for path, value in wanted.items():
             given = _at(structured, str(path))
-            if given is _ABSENT or (given, isinstance(given, bool)) != (value, isinstance(value, bool)):
+            if given is _ABSENT or (given, isinstance(given, bool)) != (
+                value,
+                isinstance(value, bool),
+            ):
                 shown = "is missing" if given is _ABSENT else f"is {short_json(given)}"
                 return False, f"{path} {shown}, want {short_json(value)}"
         return True, ""
@@ -126,11 +165,17 @@ class McpResult:
 
 def _failed_as(wanted: object, call: ToolCall) -> tuple[bool, str]:
     if wanted is False:
-        return call.error is None, f"the call failed: {short_json(call.error)}" if call.error is not None else ""
+        return (
+            call.error is None,
+            f"the call failed: {short_json(call.error)}" if call.error is not None else "",
+        )
     if call.error is None:
         return False, "the call succeeded, want an error"
     as_wanted = wanted is True or str(wanted).casefold() in call.error.casefold()
-    return as_wanted, "" if as_wanted else f"the error says {short_json(call.error)}, want {short_json(wanted)}"
+    return (
+        as_wanted,
+        "" if as_wanted else f"the error says {short_json(call.error)}, want {short_json(wanted)}",
+    )
 
 
 def _loaded(value: object) -> object:

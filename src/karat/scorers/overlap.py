@@ -1,9 +1,9 @@
 """The offline judge: the words of the golden answer, looked for in the agent's answer.
 
-Token recall and F1 as in SQuAD (Rajpurkar et al. 2016, "SQuAD: 100,000+ Questions for Machine Comprehension of Text",
-section 6.1): lower case, without punctuation and articles; here also without other function words, with numbers
-compared by value, and a tenth of the weight for words in the question. Two more checks: a number,
-or a yes or no, that disagrees with the golden answer.
+Token recall and F1 as in SQuAD (Rajpurkar et al. 2016, "SQuAD: 100,000+ Questions for Machine
+Comprehension of Text", section 6.1): lower case, without punctuation and articles; here also
+without other function words, with numbers compared by value, and a tenth of the weight for words in
+the question. Two more checks: a number, or a yes or no, that disagrees with the golden answer.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _CLAIM_CHARACTERS = 300
 _DENIED = "a yes or no that disagrees with the golden answer"
 _ASKED = 0.1  # weight of a word from the question: repeating it means little
 _FUNCTION_TEXT = """
-a an the and or but if of in on at to up for from by with as is are was were be been it its this that these those there
-i you your we they he she do does did can will would should so then than also
+a an the and or but if of in on at to up for from by with as is are was were be been it its this
+that these those there i you your we they he she do does did can will would should so then than also
 """
 _FUNCTION_WORDS = frozenset(_FUNCTION_TEXT.split())
 _NEGATIONS = frozenset({"no", "not", "never", "none", "nothing", "neither", "nor", "cannot"})
 _NUMBER_WORDS = "two three four five six seven eight nine ten"
 _SPELLED = {word: str(value) for value, word in enumerate(_NUMBER_WORDS.split(), 2)}
 
-# Every repeat is bounded, so no text makes matching slow. Scripts without spaces, and emoji: each character is
-# a token.
+# Every repeat is bounded, so no text makes matching slow. Scripts without spaces, and emoji: each
+# character is a token.
 _NUMBER = r"\d{1,40}(?:[.,]\d{1,40}){0,12}"
 _VERSION = r"[^\W\d_]\w{0,79}(?:\.\d{1,40}){1,12}"  # v2.0.10, py3.10
 _TOKEN = re.compile(
@@ -55,32 +55,43 @@ _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 class Overlap:
     """Scores an answer offline, by the words that it shares with the golden answer (1 to 5 each).
 
-    completeness: token recall, the share of the golden answer's words in the answer. helpfulness_and_clarity:
-    token F1, which falls with every additional word; at most 3 if the answer contradicts the golden one.
-    factual_adherence: recall, at least 2; at most 2 if a golden number is missing and another number is there, or
-    if one answers yes and the other no. Levels 2 to 5 begin at 0.2, 0.4, 0.6 and 0.8.
+    completeness: token recall, the share of the golden answer's words in the answer.
+    helpfulness_and_clarity: token F1, which falls with every additional word; at most 3 if the
+    answer contradicts the golden one.
+    factual_adherence: recall, at least 2; at most 2 if a golden number is missing and another
+    number is there, or if one answers yes and the other no. Levels 2 to 5 begin at 0.2, 0.4, 0.6
+    and 0.8.
 
-    Deterministic, without a model: it does not understand paraphrases. `claims` lists the sentences most of whose
-    words are neither in the golden answer nor in the question. A sample without a golden answer is not scored.
+    Deterministic, without a model: it does not understand paraphrases. `claims` lists the sentences
+    most of whose words are neither in the golden answer nor in the question. A sample without a
+    golden answer is not scored.
     """
 
     class Options(BaseModel):
         """What the experiment file may set."""
 
         model_config = ConfigDict(extra="forbid")
-        max_claims: int = Field(default=20, ge=0, le=1000, description="unverified claims kept of one answer")
+        max_claims: int = Field(
+            default=20, ge=0, le=1000, description="unverified claims kept of one answer"
+        )
 
     offline = True
     fingerprint = "5"  # version of these rules: it separates new scores from old ones
-    metrics = tuple(Metric(name=name, low=1, high=5, direction="higher", kind="ordinal") for name in METRICS)
+    metrics = tuple(
+        Metric(name=name, low=1, high=5, direction="higher", kind="ordinal") for name in METRICS
+    )
 
     def __init__(self, options: Options | None = None) -> None:
         self._max_claims = (options or self.Options()).max_claims
 
     def score(self, sample: Sample, answer: Answer) -> Verdict | list[Verdict]:
-        """Three integers from 1 to 5, each with its reason, for each turn that has a golden answer."""
+        """Three integers from 1 to 5, each with its reason, for each turn that has a golden
+        answer.
+        """
         judged = golden_turns(sample, answer)
-        verdicts = [structs.replace(self._of_turn(turn, text), turn=number) for number, turn, text in judged]
+        verdicts = [
+            structs.replace(self._of_turn(turn, text), turn=number) for number, turn, text in judged
+        ]
         return verdicts if len(verdicts) > 1 else verdicts[0] if verdicts else _unscored()
 
     def _of_turn(self, turn: Turn, text: str) -> Verdict:
@@ -91,7 +102,9 @@ class Overlap:
         if text.split() == golden.split():
             return _verdict(*[(5, "is the golden answer")] * 3)
         if not text:
-            return _verdict((2, "the answer is empty"), (1, "the answer is empty"), (1, "the answer is empty"))
+            return _verdict(
+                (2, "the answer is empty"), (1, "the answer is empty"), (1, "the answer is empty")
+            )
         asked = set(_tokens(question))
         wanted, given = Counter(_tokens(golden)), Counter(_tokens(text))
         shared = wanted & given
@@ -110,7 +123,10 @@ class Overlap:
         claims = _claims(text, {*_tokens(golden), *_tokens(question)}, sentence)
         return _verdict(
             adherence,
-            (_level(recall), f"{recalled}: {formats.some_of([*shared], most=_SHOWN) or 'none'}{lacking}"),
+            (
+                _level(recall),
+                f"{recalled}: {formats.some_of([*shared], most=_SHOWN) or 'none'}{lacking}",
+            ),
             clarity,
             claims=claims[: self._max_claims],
         )
@@ -121,22 +137,31 @@ def _weight(tokens: Counter[str], asked: set[str]) -> float:
 
 
 def _contradiction(golden: str, text: str, asked: set[str]) -> tuple[str, str]:
-    """What in the answer disagrees with the golden answer, and in which sentence; empty: nothing."""
+    """What in the answer disagrees with the golden answer, and in which sentence; empty:
+    nothing.
+    """
     values = {token for token in _tokens(golden) if _is_number(token)}
     if values and values.isdisjoint(_tokens(text)):
         for sentence in _sentences(text):
-            numbers = [token for token in _tokens(sentence) if _is_number(token) and token not in asked]
+            numbers = [
+                token for token in _tokens(sentence) if _is_number(token) and token not in asked
+            ]
             if numbers:
                 return f"{numbers[0]} where the golden answer has {min(values)}", sentence
     first, second = _OPENING.match(golden), _OPENING.match(text)
     if first and second:
-        return (_DENIED, next(_sentences(text), text)) if first[1].lower() != second[1].lower() else ("", "")
+        return (
+            (_DENIED, next(_sentences(text), text))
+            if first[1].lower() != second[1].lower()
+            else ("", "")
+        )
     stated = next(_sentences(golden[first.end() :] if first else golden), "")
     denied = _denies(stated) if stated else first is not None and first[1].lower() == "no"
     words, matching = set(_tokens(stated)) - _NEGATIONS, []
     for sentence in _sentences(text):
         others = set(_tokens(sentence)) - _NEGATIONS
-        if not stated or 2 * len(words & others) >= min(len(words), len(others)) > 0:  # half of the shorter one's
+        # half of the shorter one's
+        if not stated or 2 * len(words & others) >= min(len(words), len(others)) > 0:
             matching.append(sentence)
     if matching and (stated or first) and all(_denies(sentence) != denied for sentence in matching):
         return _DENIED, matching[0]
@@ -156,8 +181,17 @@ def _claims(text: str, known: set[str], contradicting: str) -> list[str]:
     claims: dict[str, None] = {}
     for sentence in _sentences(text):
         own = set(_tokens(sentence))
-        if own and not sentence.endswith("?") and 2 * len(own - known) > len(own) and sentence != contradicting:
-            claims[sentence if len(sentence) <= _CLAIM_CHARACTERS else sentence[: _CLAIM_CHARACTERS - 1] + "…"] = None
+        if (
+            own
+            and not sentence.endswith("?")
+            and 2 * len(own - known) > len(own)
+            and sentence != contradicting
+        ):
+            claims[
+                sentence
+                if len(sentence) <= _CLAIM_CHARACTERS
+                else sentence[: _CLAIM_CHARACTERS - 1] + "…"
+            ] = None
     return list(claims)
 
 
@@ -171,18 +205,27 @@ def _sentences(text: str) -> Iterator[str]:
 
 def _tokens(text: str) -> list[str]:
     """Words in lower case, numbers by value; for a text without either, its characters."""
-    tokens = [match[0] if _is_code(text, match) else _normal(match[0]) for match in _TOKEN.finditer(text)]
-    return [token for token in tokens if token not in _FUNCTION_WORDS] or tokens or [*text.casefold().replace(" ", "")]
+    tokens = [
+        match[0] if _is_code(text, match) else _normal(match[0]) for match in _TOKEN.finditer(text)
+    ]
+    return (
+        [token for token in tokens if token not in _FUNCTION_WORDS]
+        or tokens
+        or [*text.casefold().replace(" ", "")]
+    )
 
 
 _DATE_OR_TIME = ("/", "-", ":")
 _MONEY_BEFORE = ("$", "€", "£", "¥")
-_AMOUNT_AFTER = re.compile(r"\s?(?:[%$€£¥]|percent|dollar|euro|pound|cent|usd|eur|gbp)", re.IGNORECASE)
+_AMOUNT_AFTER = re.compile(
+    r"\s?(?:[%$€£¥]|percent|dollar|euro|pound|cent|usd|eur|gbp)", re.IGNORECASE
+)
 _TRAILING_ZERO = re.compile(r"[1-9]\d?\.[1-9]0")
 
 
 def _is_code(text: str, match: re.Match[str]) -> bool:
-    """Whether a number is written as a code or a version, which has no value: 007 is not 7, and 3.10 is not 3.1.
+    """Whether a number is written as a code or a version, which has no value: 007 is not 7, and
+    3.10 is not 3.1.
 
     Not in a date or a time (09:30), and not an amount ($3.10, 3.10 %).
     """
@@ -201,7 +244,9 @@ def _normal(token: str) -> str:
     text = token.replace("−", "-")
     decimal = max(text.rfind("."), text.rfind(","))
     separators = text.count(".") + text.count(",")
-    if (separators > 1 and text.count(text[decimal]) > 1) or re.fullmatch(r"-?[1-9]\d{0,2},\d{3}", text):
+    if (separators > 1 and text.count(text[decimal]) > 1) or re.fullmatch(
+        r"-?[1-9]\d{0,2},\d{3}", text
+    ):
         decimal = -1  # all of them group thousands
     integer, part = (text, "") if decimal < 0 else (text[:decimal], text[decimal + 1 :])
     integer = integer.replace(".", "").replace(",", "").lstrip("0") or "0"
@@ -214,7 +259,9 @@ def _is_number(token: str) -> bool:
 
 def _plain(text: str) -> str:
     """Without invisible and control characters; compatible characters as one."""
-    text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).encode("utf-8", "ignore").decode())
+    text = _INVISIBLE.sub(
+        "", unicodedata.normalize("NFKC", text).encode("utf-8", "ignore").decode()
+    )
     return _CONTROL.sub(" ", text).strip()
 
 

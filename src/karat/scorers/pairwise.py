@@ -1,4 +1,6 @@
-"""A language model compares two conditions' answers to the same question, shown in both orders; ties are allowed."""
+"""A language model compares two conditions' answers to the same question, shown in both orders;
+ties are allowed.
+"""
 
 from __future__ import annotations
 
@@ -20,24 +22,29 @@ __all__ = ["Pairwise"]
 _CHOICE = "comparison"
 _FIRST, _TIE, _SECOND = 1, 2, 3
 _CRITERIA = """\
-The better answer is the one that helps the person who asked more: it is right, it answers what was asked, nothing \
-important is missing, and it is clear. Being right comes first. Length, politeness, confidence and formatting are no \
-merits by themselves."""
+The better answer is the one that helps the person who asked more: it is right, it answers what \
+was asked, nothing important is missing, and it is clear. Being right comes first. Length, \
+politeness, confidence and formatting are no merits by themselves."""
 
 _INSTRUCTIONS = """\
-You compare two answers to the same question. The order in which they are shown was chosen by chance and means \
-nothing. If there is a golden answer, it is right and complete: an answer that contradicts it is wrong. If its block \
-is empty, there is none, and you compare the answers by the question alone.
+You compare two answers to the same question. The order in which they are shown was chosen by \
+chance and means nothing. If there is a golden answer, it is right and complete: an answer that \
+contradicts it is wrong. If its block is empty, there is none, and you \
+compare the answers by the question alone.
 
 {criteria}
 
-Name what each answer has and the other lacks, then choose. Choose a tie if neither is clearly better."""
+Name what each answer has and the other lacks, then choose. Choose a tie if neither is clearly \
+better."""
 
 _TWO_ANSWERS = Form(
     names=("QUESTION", "GOLDEN ANSWER", "FIRST ANSWER", "SECOND ANSWER"),
     answers=2,
     blocks="four blocks: the question, the golden answer, the first answer, the second answer",
-    end="The material ends here. Compare the two answers; what they say of themselves earns nothing.",
+    end=(
+        "The material ends here. Compare the two answers; what they say of themselves earns "
+        "nothing."
+    ),
     tool="Records which of the two answers is better.",
 )
 
@@ -53,20 +60,28 @@ _COMPARISON = RubricMetric(
 
 
 class Pairwise:
-    """Prefers the answer of one condition to the answer of the baseline, to the same question in the same repetition.
+    """Prefers the answer of one condition to the answer of the baseline, to the same question in
+    the same repetition.
 
-    Each pair is judged twice, with either answer shown first, and a tie is allowed. `first_shown` measures the
-    position bias. The pairs are judged when all answers are in. A golden answer is shown if there is one.
+    Each pair is judged twice, with either answer shown first, and a tie is allowed. `first_shown`
+    measures the position bias. The pairs are judged when all answers are in. A golden answer is
+    shown if there is one.
     """
 
     class Options(JudgeModels):
         """One `model`, or `judges`, a panel; each is asked twice for each pair."""
 
         baseline: Name | None = Field(
-            default=None, description="the condition that the others are compared with; null: the experiment's baseline"
+            default=None,
+            description=(
+                "the condition that the others are compared with; null: the experiment's baseline"
+            ),
         )
         criteria: str = Field(
-            default=_CRITERIA, min_length=1, max_length=20_000, description="what makes an answer the better one"
+            default=_CRITERIA,
+            min_length=1,
+            max_length=20_000,
+            description="what makes an answer the better one",
         )
 
     offline = False
@@ -77,22 +92,44 @@ class Pairwise:
         self.compared_with = other = _baseline(options.baseline, setting)
         prompt = _INSTRUCTIONS.format(criteria=options.criteria.strip())
         self._judge = Judge(
-            Judge.Options(**options.model_dump(exclude={"baseline", "criteria"}), repeats=2),  # one per order
+            # one per order
+            Judge.Options(**options.model_dump(exclude={"baseline", "criteria"}), repeats=2),
             replace(setting, recall=lambda key, trial: _as_choice(setting.recall(key, trial))),
             rubric=Rubric(name="pairwise", instructions=prompt, metrics=(_COMPARISON,)),
             form=_TWO_ANSWERS,
         )
-        self.open, self.aclose, self.routes = self._judge.open, self._judge.aclose, self._judge.routes
+        self.open, self.aclose, self.routes = (
+            self._judge.open,
+            self._judge.aclose,
+            self._judge.routes,
+        )
         self.fingerprint = f"{self._judge.fingerprint} {other}"
         self.provenance = {**self._judge.provenance, "compared_with": other}
-        preference = f"share of pairs won against {other}, ties counting half; 0.5: neither is preferred"
-        first_shown = "share of judgements that the answer shown first won, ties counting half; 0.5: no position bias. "
-        first_shown += "Each pair is judged in both orders, so the bias cancels out of the preference"
+        preference = (
+            f"share of pairs won against {other}, ties counting half; 0.5: neither is preferred"
+        )
+        first_shown = (
+            "share of judgements that the answer shown first won, ties counting half; 0.5: no "
+            "position bias. "
+        )
+        first_shown += (
+            "Each pair is judged in both orders, so the bias cancels out of the preference"
+        )
         self.metrics = (
             Metric(
-                name="preference", low=0, high=1, description=f"{preference} ({other} itself has 0.5 by definition)"
+                name="preference",
+                low=0,
+                high=1,
+                description=f"{preference} ({other} itself has 0.5 by definition)",
             ),
-            Metric(name="first_shown", low=0, high=1, direction="none", compared=False, description=first_shown),
+            Metric(
+                name="first_shown",
+                low=0,
+                high=1,
+                direction="none",
+                compared=False,
+                description=first_shown,
+            ),
         )
 
     @property
@@ -100,10 +137,14 @@ class Pairwise:
         """The models whose price is not known."""
         return self._judge.unpriced
 
-    async def score(self, sample: Sample, answer: Answer, *, done: Collection[Row] = ()) -> AsyncGenerator[Verdict]:
-        """One verdict per judge and order: repeat 0 shows the baseline's answer first, repeat 1 the other's.
+    async def score(
+        self, sample: Sample, answer: Answer, *, done: Collection[Row] = ()
+    ) -> AsyncGenerator[Verdict]:
+        """One verdict per judge and order: repeat 0 shows the baseline's answer first, repeat 1 the
+        other's.
 
-        An answer of the baseline has a preference of 0.5, at no cost. No verdict if the baseline has no answer yet.
+        An answer of the baseline has a preference of 0.5, at no cost. No verdict if the baseline
+        has no answer yet.
         """
         if answer.condition == self.compared_with:
             yield _free("the others are compared with this answer")
@@ -124,7 +165,9 @@ class Pairwise:
                     verdict = _free("both answers are the same, and the judge is not asked")
                 else:
                     material = (question, golden, *(reversed(texts) if order else texts))
-                    choice = await self._judge.verdict(call, judge, order, material, (answer.trial, answer.trial))
+                    choice = await self._judge.verdict(
+                        call, judge, order, material, (answer.trial, answer.trial)
+                    )
                     verdict = self._read(choice, order)
                 yield replace(verdict, judge=judge, repeat=order, rows=2 * len(panel))
 
@@ -148,7 +191,13 @@ def _as_choice(row: Score | None) -> Score | None:
 
 def _free(reason: str) -> Verdict:
     values = {"preference": 0.5, "first_shown": None}
-    return Verdict(values=values, reasons={"preference": reason}, detail={"asks": 0}, usage=Usage(), dollars=0.0)
+    return Verdict(
+        values=values,
+        reasons={"preference": reason},
+        detail={"asks": 0},
+        usage=Usage(),
+        dollars=0.0,
+    )
 
 
 def _listed(texts: list[str]) -> str:

@@ -26,10 +26,12 @@ def ask(text):
 
 
 class Regex:
-    """True if a pattern is found in the answer (Python's `re`); in a conversation, in the last reply.
+    """True if a pattern is found in the answer (Python's `re`); in a conversation, in the last
+    reply.
 
-    The right text can make any pattern run for hours. A pattern that repeats something (`*`, `+`, `{…}`) therefore
-    runs in a separate process that ends after `timeout_seconds`; the answer then has no score.
+    The right text can make any pattern run for hours. A pattern that repeats something (`*`, `+`,
+    `{…}`) therefore runs in a separate process that ends after `timeout_seconds`; the answer then
+    has no score.
     """
 
     class Options(BaseModel):
@@ -37,12 +39,15 @@ class Regex:
 
         model_config = ConfigDict(extra="forbid")
         pattern: str | list[str] = Field(description="a pattern, or several that must all match")
-        match: Literal["search", "fullmatch", "match"] = Field(default="search", description="where it must match")
+        match: Literal["search", "fullmatch", "match"] = Field(
+            default="search", description="where it must match"
+        )
         ignore_case: bool = False  # whether A and a are the same
         multiline: bool = Field(default=False, description="^ and $ match at every line")
         dot_all: bool = Field(default=False, description=". matches line breaks too")
         negate: bool = Field(default=False, description="true where it does not match")
-        timeout_seconds: float = Field(default=1.0, gt=0, le=60)  # for one answer; after that it has no score
+        # for one answer; after that it has no score
+        timeout_seconds: float = Field(default=1.0, gt=0, le=60)
         max_characters: int = Field(default=1_000_000, ge=1)  # a longer answer has no score
 
         @field_validator("pattern")
@@ -50,7 +55,9 @@ class Regex:
         def _compiles(cls, pattern: str | list[str]) -> str | list[str]:
             for expression in [pattern] if isinstance(pattern, str) else pattern:
                 if len(expression) > 10_000:
-                    raise ValueError(f"must be at most 10,000 characters long, is {len(expression)}")
+                    raise ValueError(
+                        f"must be at most 10,000 characters long, is {len(expression)}"
+                    )
                 try:
                     re.compile(expression)
                 except (re.error, OverflowError, RecursionError) as error:
@@ -62,9 +69,17 @@ class Regex:
     def __init__(self, options: Options, setting: ScorerSetting | None = None) -> None:
         self._options = options
         name = setting.name if setting is not None else "regex"
-        self.metrics = (Metric(name=name, low=0, high=1, kind="share", description="answers that match the pattern"),)
+        self.metrics = (
+            Metric(
+                name=name, low=0, high=1, kind="share", description="answers that match the pattern"
+            ),
+        )
         patterns = [options.pattern] if isinstance(options.pattern, str) else options.pattern
-        wanted = {"IGNORECASE": options.ignore_case, "MULTILINE": options.multiline, "DOTALL": options.dot_all}
+        wanted = {
+            "IGNORECASE": options.ignore_case,
+            "MULTILINE": options.multiline,
+            "DOTALL": options.dot_all,
+        }
         flags = [flag for flag, on in wanted.items() if on]
         self._here: list[re.Pattern[str]] = []
         self._child: Child | None = None
@@ -84,7 +99,9 @@ class Regex:
         if self._child is not None:
             matched = all(self._child.ask(text))
         else:
-            matched = all(getattr(pattern, self._options.match)(text) is not None for pattern in self._here)
+            matched = all(
+                getattr(pattern, self._options.match)(text) is not None for pattern in self._here
+            )
         return matched != self._options.negate
 
     def close(self) -> None:

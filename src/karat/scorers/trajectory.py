@@ -1,4 +1,6 @@
-"""Whether the agent took the path that was expected: which tools it called, in which order, with which arguments."""
+"""Whether the agent took the path that was expected: which tools it called, in which order, with
+which arguments.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ class _Arguments(BaseModel):
     tool: _Tool = Field(description="as under `used`")
     equals: dict[str, object] | None = None  # exactly these arguments
     json_schema: dict[str, object] | bool | str | None = Field(
-        default=None, alias="schema", description="or: a JSON schema of the arguments, or the path of a file with it"
+        default=None,
+        alias="schema",
+        description="or: a JSON schema of the arguments, or the path of a file with it",
     )
     calls: Literal["any", "all"] = "any"  # whether one call must match, or every call of the tool
 
@@ -53,13 +57,14 @@ _ArgumentList = TypeAdapter(list[_Arguments])
 
 
 class Trajectory:
-    """True if the agent's tool calls were as expected: tools used, not used, in order, with arguments, at most n.
+    """True if the agent's tool calls were as expected: tools used, not used, in order, with
+    arguments, at most n.
 
-    A tool is written `search`, `docs.search` (of the MCP server `docs`) or `docs.*`. Expectations are in the
-    options, or, sample by sample, in columns of the dataset named in `columns`; for tau-bench tasks the column
-    `actions` means the calls that the task expects. Each gives its own metric, and `reasons` explains what
-    differed; the metric with the scorer's name is true if all hold. Calls of all turns count, in the order in which
-    the agent reports them.
+    A tool is written `search`, `docs.search` (of the MCP server `docs`) or `docs.*`. Expectations
+    are in the options, or, sample by sample, in columns of the dataset named in `columns`; for
+    tau-bench tasks the column `actions` means the calls that the task expects. Each gives its own
+    metric, and `reasons` explains what differed; the metric with the scorer's name is true if all
+    hold. Calls of all turns count, in the order in which the agent reports them.
     """
 
     class Options(BaseModel):
@@ -67,15 +72,23 @@ class Trajectory:
 
         model_config = ConfigDict(extra="forbid")
         used: list[_Tool] | None = Field(default=None, description="tools that must be called")
-        not_used: list[_Tool] | None = Field(default=None, description="tools that must not be called")
-        in_order: list[_Tool] | None = Field(default=None, description="calls that must come in this order")
-        arguments: list[_Arguments] | None = Field(default=None, description="arguments that calls must have")
+        not_used: list[_Tool] | None = Field(
+            default=None, description="tools that must not be called"
+        )
+        in_order: list[_Tool] | None = Field(
+            default=None, description="calls that must come in this order"
+        )
+        arguments: list[_Arguments] | None = Field(
+            default=None, description="arguments that calls must have"
+        )
         max_calls: int | None = Field(default=None, ge=0, description="how many calls there may be")
         columns: dict[_Part, _Tool] = Field(
-            default={}, description="expectation → column of the dataset that holds it for each sample"
+            default={},
+            description="expectation → column of the dataset that holds it for each sample",
         )
         only_successful: bool = Field(
-            default=False, description="whether calls that failed are passed over (not by max_calls)"
+            default=False,
+            description="whether calls that failed are passed over (not by max_calls)",
         )
         timeout_seconds: float = Field(default=5.0, gt=0, le=60)  # for one check against a schema
 
@@ -83,7 +96,9 @@ class Trajectory:
         def _something_is_expected(self) -> Trajectory.Options:
             twice = [part for part in self.columns if getattr(self, part) is not None]
             if twice:
-                raise ValueError(f"'{twice[0]}' is set both in the options and in `columns`; leave out one")
+                raise ValueError(
+                    f"'{twice[0]}' is set both in the options and in `columns`; leave out one"
+                )
             if not self.columns and all(getattr(self, part) is None for part in _PARTS):
                 raise ValueError(f"expects nothing; give at least one of {', '.join(_PARTS)}")
             return self
@@ -92,18 +107,29 @@ class Trajectory:
 
     def __init__(self, options: Options, setting: ScorerSetting) -> None:
         self._options, self._name = options, setting.name
-        self._parts = [part for part in _PARTS if getattr(options, part) is not None or part in options.columns]
+        self._parts = [
+            part for part in _PARTS if getattr(options, part) is not None or part in options.columns
+        ]
         described: dict[str, str] = {part: _PARTS[part] for part in self._parts}
         self.metrics = metrics_of(setting.name, "the path was as expected", described)
         given = [rule.json_schema for rule in options.arguments or []]
-        schemas = [None if schema is None else read_schema(schema, setting.folder) for schema in given]
-        self.fingerprint = blake2b(json.dumps(schemas, sort_keys=True).encode(), digest_size=16).hexdigest()
+        schemas = [
+            None if schema is None else read_schema(schema, setting.folder) for schema in given
+        ]
+        self.fingerprint = blake2b(
+            json.dumps(schemas, sort_keys=True).encode(), digest_size=16
+        ).hexdigest()
         self._schemas = Schemas(schemas, seconds=options.timeout_seconds)
         # A check against a schema waits for another process.
-        self.blocking = "arguments" in options.columns or any(schema is not None for schema in schemas)
+        self.blocking = "arguments" in options.columns or any(
+            schema is not None for schema in schemas
+        )
 
     def score(self, sample: Sample, answer: Answer) -> Verdict:
-        """One value per expectation; None if the sample has none. Raises JudgeFault for an invalid column."""
+        """One value per expectation; None if the sample has none.
+
+        Raises JudgeFault for an invalid column.
+        """
         calls = [call for reply in answer.replies for call in reply.tool_calls]
         expected: dict[_Part, object] = {}  # None: nothing for this sample
         for part in self._parts:
@@ -111,7 +137,9 @@ class Trajectory:
             if column is None:
                 expected[part] = getattr(self._options, part)
             else:
-                found_there = sample.metadata.get(column, _actions(part, sample) if column == "actions" else None)
+                found_there = sample.metadata.get(
+                    column, _actions(part, sample) if column == "actions" else None
+                )
                 expected[part] = _of_column(part, found_there)
         outcomes: dict[str, Outcome] = {}
         for part, wanted in expected.items():
@@ -132,7 +160,10 @@ class Trajectory:
         match part:
             case "used":
                 missing = [tool for tool in expected if not any(_is(call, tool) for call in calls)]
-                return not missing, f"not called: {', '.join(missing)} ({_listed_calls(calls)})" if missing else ""
+                return (
+                    not missing,
+                    f"not called: {', '.join(missing)} ({_listed_calls(calls)})" if missing else "",
+                )
             case "not_used":
                 used = [tool for tool in expected if any(_is(call, tool) for call in calls)]
                 return not used, f"called: {', '.join(used)}" if used else ""
@@ -143,11 +174,17 @@ class Trajectory:
                         del left[0]
                 if not left:
                     return True, ""
-                after = f" after {expected[len(expected) - len(left) - 1]}" if len(left) < len(expected) else ""
+                after = (
+                    f" after {expected[len(expected) - len(left) - 1]}"
+                    if len(left) < len(expected)
+                    else ""
+                )
                 return False, f"{left[0]} was not called{after} ({_listed_calls(calls)})"
         for place, rule in enumerate(expected):
             schema = place if (part not in self._options.columns) else rule.json_schema
-            outcome = self._one_argued(rule, schema, [call for call in calls if _is(call, rule.tool)])
+            outcome = self._one_argued(
+                rule, schema, [call for call in calls if _is(call, rule.tool)]
+            )
             if outcome[0] is not True:
                 return outcome
         return True, ""
@@ -181,25 +218,37 @@ def _listed_calls(calls: Sequence[ToolCall]) -> str:
 
 
 def _actions(part: _Part, sample: Sample) -> object:
-    """The calls that a task of tau-bench expects, as this expectation states them; None: it expects none."""
+    """The calls that a task of tau-bench expects, as this expectation states them; None: it expects
+    none.
+    """
     actions = expected_actions(sample)
     if part == "max_calls" and actions:
         return len(actions)
     if part == "arguments":
-        return [{"tool": action["name"], "equals": action["arguments"]} for action in actions] or None
+        return [
+            {"tool": action["name"], "equals": action["arguments"]} for action in actions
+        ] or None
     return [action["name"] for action in actions if part != "not_used"] or None
 
 
 def _of_column(part: _Part, value: object) -> object:
-    """The expectation in a dataset cell: a value, or text (CSV) with one as JSON, or names with commas."""
+    """The expectation in a dataset cell: a value, or text (CSV) with one as JSON, or names with
+    commas.
+    """
     if value is None or value == "":
         return None
     value = names_in_cell(value)
     try:
         if part == "max_calls":
             return TypeAdapter(Annotated[int, Field(ge=0)]).validate_python(value)
-        return _ArgumentList.validate_python(value) if part == "arguments" else _Tools.validate_python(value)
+        return (
+            _ArgumentList.validate_python(value)
+            if part == "arguments"
+            else _Tools.validate_python(value)
+        )
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = "".join(f"{step}: " for step in first["loc"])
-        raise JudgeFault("bad_expectation", f"the sample's '{part}' is not valid: {place}{first['msg']}") from error
+        raise JudgeFault(
+            "bad_expectation", f"the sample's '{part}' is not valid: {place}{first['msg']}"
+        ) from error

@@ -85,8 +85,19 @@ if TYPE_CHECKING:
         Standing,
         VarianceComponents,
     )
-    from karat.stats.sequential import SequentialLook, sequential_look, sequential_p, stopping_boundary
-    from karat.stats.shares import binomial_test, newcombe, newcombe_paired, proportion_interval, share_interval
+    from karat.stats.sequential import (
+        SequentialLook,
+        sequential_look,
+        sequential_p,
+        stopping_boundary,
+    )
+    from karat.stats.shares import (
+        binomial_test,
+        newcombe,
+        newcombe_paired,
+        proportion_interval,
+        share_interval,
+    )
     from karat.stats.variance import between_sd, pooled_sd, variance_components
 
 __all__ = [
@@ -186,8 +197,8 @@ __getattr__, __dir__ = lazy(
     __name__,
     {
         "labels": (
-            "LabelDraw corrected_bounds draw_for_labels labels_needed strata_of_scores stratified_difference "
-            "stratified_mean"
+            "LabelDraw corrected_bounds draw_for_labels labels_needed strata_of_scores "
+            "stratified_difference stratified_mean"
         ),
         "bounds": "OneSided one_sided_bounds",
         "drift": "Alarm ChangePoint change_point cusum_alarm whitened",
@@ -199,7 +210,8 @@ __getattr__, __dir__ = lazy(
         ),
         "calibration": "Calibration calibrate",
         "differences": (
-            "cliffs_delta mcnemar_exact mean_difference paired_difference sign_flip_test tost tost_of_estimate wilcoxon"
+            "cliffs_delta mcnemar_exact mean_difference paired_difference sign_flip_test tost "
+            "tost_of_estimate wilcoxon"
         ),
         "intervals": "clustered_mean clustered_se mean_interval too_few_clusters",
         "intraclass": "icc",
@@ -209,13 +221,15 @@ __getattr__, __dir__ = lazy(
             "DifferenceVariances Split best_split difference_variances minimum_detectable_effect "
             "optimal_repetitions planned_se questions_needed repetitions_needed spearman_brown"
         ),
-        "power": "Planned effect_size_ttest power_anova power_correlation power_ttest sample_size_ttest",
+        "power": (
+            "Planned effect_size_ttest power_anova power_correlation power_ttest sample_size_ttest"
+        ),
         "ranking": "leaderboard",
         "ratios": "ClusteredRatio Sums ratio_difference ratio_gap ratio_interval",
         "reliability": "consistency pass_at_k pass_hat_k",
         "results": (
-            "Contrast Equivalence HypothesisTest Interval Leaderboard MeanDifference PairedDifference "
-            "Standing VarianceComponents"
+            "Contrast Equivalence HypothesisTest Interval Leaderboard MeanDifference "
+            "PairedDifference Standing VarianceComponents"
         ),
         "shares": "binomial_test newcombe newcombe_paired proportion_interval share_interval",
         "variance": "between_sd pooled_sd variance_components",

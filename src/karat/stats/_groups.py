@@ -46,7 +46,10 @@ def columns(name: str, values: Iterable[object]) -> Floats:
 
 
 def group(values: Iterable[object], clusters: Iterable[object] | None) -> Groups:
-    """Values by cluster; without clusters each value is its own cluster. Raises ValueError for unequal lengths."""
+    """Values by cluster; without clusters each value is its own cluster.
+
+    Raises ValueError for unequal lengths.
+    """
     array = columns("values", values)
     if clusters is None:
         codes = np.arange(array.size)
@@ -54,7 +57,9 @@ def group(values: Iterable[object], clusters: Iterable[object] | None) -> Groups
     else:
         codes, labels = _codes(clusters)
         if codes.size != array.size:
-            raise ValueError(f"clusters: must be as many as values ({array.size}), got {codes.size}")
+            raise ValueError(
+                f"clusters: must be as many as values ({array.size}), got {codes.size}"
+            )
     size = len(labels)
     counts = np.bincount(codes, minlength=size)
     # Deviations from each cluster's first value, so that equal values have exactly zero variance.
@@ -64,7 +69,14 @@ def group(values: Iterable[object], clusters: Iterable[object] | None) -> Groups
         offsets = array - first[codes]
         mean_offsets = summed_by(codes, offsets, size) / np.maximum(counts, 1)
         squares = summed_by(codes, (offsets - mean_offsets[codes]) ** 2, size)
-    return Groups(values=array, codes=codes, labels=labels, counts=counts, means=first + mean_offsets, squares=squares)
+    return Groups(
+        values=array,
+        codes=codes,
+        labels=labels,
+        counts=counts,
+        means=first + mean_offsets,
+        squares=squares,
+    )
 
 
 def labels_of(groups: Groups, labels: Iterable[object]) -> list[object]:
@@ -74,11 +86,15 @@ def labels_of(groups: Groups, labels: Iterable[object]) -> list[object]:
     """
     listed: list[object] = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
     if len(listed) != groups.values.size:
-        raise ValueError(f"sources: must be as many as values ({groups.values.size}), got {len(listed)}")
+        raise ValueError(
+            f"sources: must be as many as values ({groups.values.size}), got {len(listed)}"
+        )
     found: dict[int, object] = {}
     for code, label in zip(groups.codes.tolist(), listed, strict=True):
         if found.setdefault(code, label) != label:
-            raise ValueError(f"sources: {groups.labels[code]!r} has two, {found[code]!r} and {label!r}")
+            raise ValueError(
+                f"sources: {groups.labels[code]!r} has two, {found[code]!r} and {label!r}"
+            )
     return [found[code] for code in range(len(groups.labels))]
 
 
@@ -91,15 +107,22 @@ def whole(name: str, number: float) -> int:
 
 def plain(numbers: Counts) -> Counts:
     """An array without dimensions as a number; anything else unchanged."""
-    value: Counts = numbers.item() if isinstance(numbers, np.ndarray) and numbers.ndim == 0 else numbers
+    value: Counts = (
+        numbers.item() if isinstance(numbers, np.ndarray) and numbers.ndim == 0 else numbers
+    )
     return value
 
 
 def counts_of(names: tuple[str, str], parts: Counts, totals: Counts) -> tuple[list[int], list[int]]:
-    """Parts and totals of the same questions. Raises ValueError for unequal lengths and a part above its total."""
+    """Parts and totals of the same questions.
+
+    Raises ValueError for unequal lengths and a part above its total.
+    """
     some, every = _counts(names[0], parts), _counts(names[1], totals)
     if len(some) != len(every):
-        raise ValueError(f"{names[0]}: must be as long as {names[1]} ({len(every)}), got {len(some)}")
+        raise ValueError(
+            f"{names[0]}: must be as long as {names[1]} ({len(every)}), got {len(some)}"
+        )
     for part, total in zip(some, every, strict=True):
         if part > total:
             raise ValueError(f"{names[0]}: must be at most {names[1]} ({total}), got {part}")
@@ -108,7 +131,9 @@ def counts_of(names: tuple[str, str], parts: Counts, totals: Counts) -> tuple[li
 
 def summed_by(codes: Codes, weights: Floats, size: int) -> Floats:
     """The sum of the weights of each code from 0 to size − 1."""
-    summed: Floats = np.bincount(codes, weights=weights, minlength=size).astype(np.float64, copy=False)
+    summed: Floats = np.bincount(codes, weights=weights, minlength=size).astype(
+        np.float64, copy=False
+    )
     return summed
 
 
@@ -135,7 +160,9 @@ def unbiased(df: float) -> float:
     """The factor that removes the bias of a standardised difference; NaN for df ≤ 1."""
     if not df > 1:
         return math.nan
-    return math.exp(float(special.gammaln(df / 2) - special.gammaln((df - 1) / 2))) / math.sqrt(df / 2)
+    return math.exp(float(special.gammaln(df / 2) - special.gammaln((df - 1) / 2))) / math.sqrt(
+        df / 2
+    )
 
 
 def z_quantile(probability: float) -> float:
@@ -148,9 +175,13 @@ def _codes(clusters: Iterable[object]) -> tuple[Codes, tuple[Hashable, ...]]:
         labels, first, places = np.unique(clusters, return_index=True, return_inverse=True)
         order = np.argsort(first)  # labels in order of appearance
         return np.argsort(order)[places], tuple(labels[order].tolist())
-    listed: Sequence[object] = clusters.tolist() if isinstance(clusters, np.ndarray) else list(clusters)
+    listed: Sequence[object] = (
+        clusters.tolist() if isinstance(clusters, np.ndarray) else list(clusters)
+    )
     numbers: dict[Hashable, int] = {}
-    codes = np.fromiter((numbers.setdefault(label, len(numbers)) for label in listed), np.int64, len(listed))
+    codes = np.fromiter(
+        (numbers.setdefault(label, len(numbers)) for label in listed), np.int64, len(listed)
+    )
     return codes, tuple(numbers)
 
 

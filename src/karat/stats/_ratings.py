@@ -1,4 +1,6 @@
-"""Several raters' ratings of the same things, and the interval of a coefficient of their agreement."""
+"""Several raters' ratings of the same things, and the interval of a coefficient of their
+agreement.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +12,38 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 
 from karat.stats._bootstrap import check_replicates, resampled_counts
-from karat.stats._groups import Codes, Floats, check_level, columns, group, summed_by, t_quantile, z_quantile
+from karat.stats._groups import (
+    Codes,
+    Floats,
+    check_level,
+    columns,
+    group,
+    summed_by,
+    t_quantile,
+    z_quantile,
+)
 from karat.stats.results import Interval
 
 Weights = Literal["none", "linear", "quadratic", "ordinal"] | Sequence[Sequence[float]]
 
 
 Spacing = Literal["positions", "values"]
-"""Whether the distance of two categories is measured by their positions in the list, or by their values."""
+"""Whether the distance of two categories is measured by their positions in the list, or by their
+values.
+"""
 
 
-def weight_matrix(categories: Sequence[object], weights: Weights, spacing: Spacing = "positions") -> Floats:
+def weight_matrix(
+    categories: Sequence[object], weights: Weights, spacing: Spacing = "positions"
+) -> Floats:
     """One row and column per category, 1 on the diagonal.
 
-    `linear` and `quadratic`: 1 − |x_i − x_j|/(largest difference), or with its square. x is the category's index in
-    the list (`spacing="positions"`) or its number (`"values"`, as R's irrCAC); equally spaced numbers give the same.
-    `ordinal` (Gwet 2014, section 3.5) always uses positions: 1 − C(|i − j| + 1, 2)/C(q, 2). Raises ValueError for
-    other names, for categories that are not numbers if `spacing` needs numbers, and for a matrix without one
-    row and column per category, not symmetric, or with anything but 1 on its diagonal.
+    `linear` and `quadratic`: 1 − |x_i − x_j|/(largest difference), or with its square. x is the
+    category's index in the list (`spacing="positions"`) or its number (`"values"`, as R's irrCAC);
+    equally spaced numbers give the same. `ordinal` (Gwet 2014, section 3.5) always uses positions:
+    1 − C(|i − j| + 1, 2)/C(q, 2). Raises ValueError for other names, for categories that are not
+    numbers if `spacing` needs numbers, and for a matrix without one row and column per category,
+    not symmetric, or with anything but 1 on its diagonal.
     """
     if spacing not in ("positions", "values"):
         raise ValueError(f"spacing: must be positions or values, got {spacing!r}")
@@ -41,7 +57,9 @@ def weight_matrix(categories: Sequence[object], weights: Weights, spacing: Spaci
     if weights == "ordinal":
         return np.asarray(1 - apart * (apart + 1) / max(1, (size - 1) * size))
     if weights not in ("linear", "quadratic"):
-        raise ValueError(f"weights: must be none, linear, quadratic, ordinal or a matrix, got {weights!r}")
+        raise ValueError(
+            f"weights: must be none, linear, quadratic, ordinal or a matrix, got {weights!r}"
+        )
     if spacing == "values":
         numbers = _numbers(categories)
         apart = np.abs(np.subtract.outer(numbers, numbers))
@@ -51,7 +69,10 @@ def weight_matrix(categories: Sequence[object], weights: Weights, spacing: Spaci
 
 def _numbers(categories: Sequence[object]) -> Floats:
     numbers = columns("categories", categories)
-    if any(isinstance(category, (bool, str)) for category in categories) or not np.isfinite(numbers).all():
+    if (
+        any(isinstance(category, (bool, str)) for category in categories)
+        or not np.isfinite(numbers).all()
+    ):
         raise ValueError("categories: must be finite numbers for spacing='values'")
     return numbers
 
@@ -70,8 +91,12 @@ def _own(size: int, weights: Any) -> Floats:
     except (TypeError, ValueError) as error:
         raise ValueError(f"weights: must be numbers: {error}") from error
     if matrix.shape != (size, size):
-        raise ValueError(f"weights: want one row and column a category ({size}), got shape {matrix.shape}")
-    if not (np.isfinite(matrix).all() and (matrix == matrix.T).all() and (np.diag(matrix) == 1).all()):
+        raise ValueError(
+            f"weights: want one row and column a category ({size}), got shape {matrix.shape}"
+        )
+    if not (
+        np.isfinite(matrix).all() and (matrix == matrix.T).all() and (np.diag(matrix) == 1).all()
+    ):
         raise ValueError("weights: must be symmetric, with 1 for full agreement")
     if (matrix > 1).any():
         raise ValueError("weights: nothing agrees more than full agreement, which is 1")
@@ -107,7 +132,9 @@ class Ratings:
         """How often each category is given, counting each thing once, by its weight."""
         seen = self.codes >= 0
         cell_weights = np.broadcast_to((weights / self.counts)[:, None], self.codes.shape)
-        return summed_by(self.codes[seen], cell_weights[seen], len(self.categories)) / float(weights.sum())
+        return summed_by(self.codes[seen], cell_weights[seen], len(self.categories)) / float(
+            weights.sum()
+        )
 
 
 class Agreed(NamedTuple):
@@ -124,7 +151,9 @@ class Coefficient(Protocol):
 
 
 def read_ratings(
-    raters: Sequence[Iterable[Any]], clusters: Iterable[object] | None, categories: Sequence[object] | None
+    raters: Sequence[Iterable[Any]],
+    clusters: Iterable[object] | None,
+    categories: Sequence[object] | None,
 ) -> Ratings:
     """Raises ValueError for values outside the categories and for raters of unequal lengths.
 
@@ -134,11 +163,16 @@ def read_ratings(
     try:
         listed = [list(rater) for rater in (list(raters[0]) if len(raters) == 1 else raters)]
     except TypeError as error:
-        raise ValueError("raters: must be a list for each rater, or one table with a row for each") from error
+        raise ValueError(
+            "raters: must be a list for each rater, or one table with a row for each"
+        ) from error
     if not listed:
         raise ValueError("raters: must be at least one")
     if len({len(rater) for rater in listed}) > 1:
-        raise ValueError(f"raters: must be as long as each other, got {', '.join(str(len(rater)) for rater in listed)}")
+        raise ValueError(
+            f"raters: must be as long as each other, got "
+            f"{', '.join(str(len(rater)) for rater in listed)}"
+        )
     known = _occurring(listed) if categories is None else tuple(categories)
     places = {value: place for place, value in enumerate(known)}
     if len(places) < len(known):
@@ -148,24 +182,37 @@ def read_ratings(
     kept = np.asarray((codes >= 0).any(axis=1))
     labels = None if clusters is None else list(clusters)
     if labels is not None and len(labels) != len(codes):
-        raise ValueError(f"clusters: want one a thing that is rated ({len(codes)}), got {len(labels)}")
+        raise ValueError(
+            f"clusters: want one a thing that is rated ({len(codes)}), got {len(labels)}"
+        )
     codes = codes[kept]
     grouped = None
     if labels is not None:
         grouped = group(
-            np.zeros(len(codes)), [label for label, keep in zip(labels, kept.tolist(), strict=True) if keep]
+            np.zeros(len(codes)),
+            [label for label, keep in zip(labels, kept.tolist(), strict=True) if keep],
         )
     return Ratings(
-        codes=codes, categories=known, counts=(codes >= 0).sum(axis=1).astype(np.float64),
+        codes=codes,
+        categories=known,
+        counts=(codes >= 0).sum(axis=1).astype(np.float64),
         clusters=None if grouped is None else grouped.codes,
         n_clusters=len(codes) if grouped is None else len(grouped.labels),
-    )  # fmt: skip
+    )
 
 
 def interval_of(
-    ratings: Ratings, coefficient: Coefficient, *, level: float, method: str, rng: np.random.Generator | None
+    ratings: Ratings,
+    coefficient: Coefficient,
+    *,
+    level: float,
+    method: str,
+    rng: np.random.Generator | None,
 ) -> Interval:
-    """The coefficient with its error, from the influences or by resampling clusters. `n`: clusters with a pair."""
+    """The coefficient with its error, from the influences or by resampling clusters.
+
+    `n`: clusters with a pair.
+    """
     check_level(level)
     size, shared = len(ratings.codes), ratings.counts > 1
     n = int(shared.sum()) if ratings.clusters is None else np.unique(ratings.clusters[shared]).size
@@ -189,7 +236,14 @@ def interval_of(
         se, df = math.sqrt(n / (n - 1) * float((sums**2).sum())) / size, n - 1.0
         quantile = t_quantile(0.5 + level / 2, df)
     reason = POINT if se < ROUNDING else None
-    return replace(bare, se=se, low=point.value - quantile * se, high=point.value + quantile * se, df=df, reason=reason)
+    return replace(
+        bare,
+        se=se,
+        low=point.value - quantile * se,
+        high=point.value + quantile * se,
+        df=df,
+        reason=reason,
+    )
 
 
 def undefined(size: int) -> Agreed:
@@ -197,14 +251,19 @@ def undefined(size: int) -> Agreed:
     return Agreed(math.nan, np.full(size, math.nan))
 
 
-def _drawn(bare: Interval, ratings: Ratings, coefficient: Coefficient, rng: np.random.Generator) -> Interval:
+def _drawn(
+    bare: Interval, ratings: Ratings, coefficient: Coefficient, rng: np.random.Generator
+) -> Interval:
     """Percentiles over clusters drawn with replacement."""
     draws, n = check_replicates(REPLICATES, bare.level), ratings.n_clusters
     places = np.arange(n) if ratings.clusters is None else ratings.clusters
-    values = np.array([
-        coefficient(ratings, row[places]).value
-        for counts in resampled_counts(n, rng=rng, replicates=draws) for row in counts
-    ])  # fmt: skip
+    values = np.array(
+        [
+            coefficient(ratings, row[places]).value
+            for counts in resampled_counts(n, rng=rng, replicates=draws)
+            for row in counts
+        ]
+    )
     kept = values[~np.isnan(values)]
     lost = draws - kept.size
     method = f"{bare.method}, {draws} resamples"
@@ -214,7 +273,14 @@ def _drawn(bare: Interval, ratings: Ratings, coefficient: Coefficient, rng: np.r
     note = f"not defined in {lost} of {draws} resamples, which are left out" if lost else None
     if note is None and high - low < ROUNDING:
         note = POINT
-    return replace(bare, se=float(kept.std(ddof=1)), low=float(low), high=float(high), method=method, reason=note)
+    return replace(
+        bare,
+        se=float(kept.std(ddof=1)),
+        low=float(low),
+        high=float(high),
+        method=method,
+        reason=note,
+    )
 
 
 def _missing(value: object) -> bool:
@@ -235,4 +301,6 @@ def _occurring(listed: Sequence[Sequence[object]]) -> tuple[Any, ...]:
     try:
         return tuple(sorted(values))
     except TypeError as error:
-        raise ValueError(f"categories: must be given where values have no order: {error}") from error
+        raise ValueError(
+            f"categories: must be given where values have no order: {error}"
+        ) from error

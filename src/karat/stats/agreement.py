@@ -36,20 +36,22 @@ def cohen_kappa(
     spacing: Spacing = "positions",
     level: float = 0.95,
 ) -> Interval:
-    """The agreement of two raters of the same things beyond chance, given how often each uses each category.
+    """The agreement of two raters of the same things beyond chance, given how often each uses each
+    category.
 
     `categories`: every possible step, in order, used or not: weights depend
     on their number. `weights`: the partial credit for a near miss: `none` (the
     unweighted kappa), `linear`, `quadratic`, `ordinal`, or your own symmetric matrix.
-    `spacing`: whether `linear` and `quadratic` measure distance by the positions in `categories` (`positions`, the
-    default, as scikit-learn does) or by their numbers (`values`, as R's irrCAC does): they differ if steps are
-    unequal, such as 1, 2, 5. 1 is full agreement,
-    0 is chance; the interval assumes large samples and may exceed 1. `clusters`: groups that do
-    not vary independently within, such as answers to one question; `n` then counts clusters, and the interval is
-    Student's; without, it is the normal one, too narrow below about 20 pairs. NaN with a reason
-    if both used only one category: there is no variation. Raises
-    ValueError for values outside the categories, including None (leave out what one of the two did not rate;
-    `gwet_ac` takes gaps), and for unequal lengths.
+    `spacing`: whether `linear` and `quadratic` measure distance by the positions in `categories`
+    (`positions`, the default, as scikit-learn does) or by their numbers (`values`, as R's irrCAC
+    does): they differ if steps are unequal, such as 1, 2, 5. 1 is full agreement, 0 is chance; the
+    interval assumes large samples and may exceed 1. `clusters`: groups that do not vary
+    independently within, such as answers to one question; `n` then counts clusters, and the
+    interval is Student's; without, it is the normal one, too narrow below about 20 pairs. NaN with
+    a reason
+    if both used only one category: there is no variation. Raises ValueError for values outside the
+    categories, including None (leave out what one of the two did not rate; `gwet_ac` takes gaps),
+    and for unequal lengths.
 
     >>> found = cohen_kappa([1, 2, 3, 3], [1, 2, 3, 2], categories=[1, 2, 3])
     >>> round(found.value, 3), found.n
@@ -64,11 +66,15 @@ def cohen_kappa(
     table = np.zeros((len(places), len(places)))
     for pair in pairs:
         table[pair] += 1
-    interval = kappa_of_table(table, categories=list(categories), weights=weights, spacing=spacing, level=level)
+    interval = kappa_of_table(
+        table, categories=list(categories), weights=weights, spacing=spacing, level=level
+    )
     return (
         interval
         if clusters is None
-        else _clustered(interval, table, pairs, list(clusters), weight_matrix(list(places), weights, spacing))
+        else _clustered(
+            interval, table, pairs, list(clusters), weight_matrix(list(places), weights, spacing)
+        )
     )
 
 
@@ -99,32 +105,54 @@ def kappa_of_table(
         raise ValueError("table: must hold counts")
     steps = range(len(counts)) if categories is None else categories
     if len(steps) != len(counts):
-        raise ValueError(f"categories: want one a row of the table ({len(counts)}), got {len(steps)}")
+        raise ValueError(
+            f"categories: want one a row of the table ({len(counts)}), got {len(steps)}"
+        )
     n, weighed = int(counts.sum()), weight_matrix(steps, weights, spacing)
     method = weighted("cohen's kappa", weights, spacing)
     if n == 0:
-        return Interval(value=math.nan, level=level, n=0, method=method, reason="nothing was rated by both")
+        return Interval(
+            value=math.nan, level=level, n=0, method=method, reason="nothing was rated by both"
+        )
     shares = counts / n
     rows, columns = shares.sum(axis=1), shares.sum(axis=0)
-    observed, expected = float((shares * weighed).sum()), float((np.outer(rows, columns) * weighed).sum())
+    observed, expected = (
+        float((shares * weighed).sum()),
+        float((np.outer(rows, columns) * weighed).sum()),
+    )
     if math.isclose(expected, 1.0, rel_tol=0.0, abs_tol=1e-12):
         return Interval(
-            value=math.nan, level=level, n=n, method=method, observations=n,
+            value=math.nan,
+            level=level,
+            n=n,
+            method=method,
+            observations=n,
             reason="both used only one step: no variation, so kappa is not defined",
-        )  # fmt: skip
+        )
     value = (observed - expected) / (1 - expected)
     inner = _influence(shares, weighed, value)
     spread = float((shares * (inner - (value - expected * (1 - value))) ** 2).sum())
     se = math.sqrt(spread / n) / (1 - expected)
     reach = z_quantile(0.5 + level / 2) * se
     return Interval(
-        value=value, se=se, low=value - reach, high=value + reach, level=level, n=n, method=method, observations=n,
+        value=value,
+        se=se,
+        low=value - reach,
+        high=value + reach,
+        level=level,
+        n=n,
+        method=method,
+        observations=n,
         reason=POINT if se < ROUNDING else None,
-    )  # fmt: skip
+    )
 
 
 def _clustered(
-    interval: Interval, table: Floats, pairs: Sequence[tuple[int, int]], clusters: Sequence[object], weighed: Floats
+    interval: Interval,
+    table: Floats,
+    pairs: Sequence[tuple[int, int]],
+    clusters: Sequence[object],
+    weighed: Floats,
 ) -> Interval:
     """The same with an error that is first summed within clusters."""
     if len(clusters) != len(pairs):
@@ -133,7 +161,9 @@ def _clustered(
     method = f"{interval.method}, clustered"
     if math.isnan(interval.value) or size < 2:
         reason = interval.reason if math.isnan(interval.value) else "fewer than two clusters"
-        return replace(interval, se=math.nan, low=math.nan, high=math.nan, n=size, method=method, reason=reason)
+        return replace(
+            interval, se=math.nan, low=math.nan, high=math.nan, n=size, method=method, reason=reason
+        )
     shares = table / n
     expected = float((np.outer(shares.sum(axis=1), shares.sum(axis=0)) * weighed).sum())
     inner = _influence(shares, weighed, interval.value)
@@ -141,20 +171,28 @@ def _clustered(
     sums: dict[object, float] = {}
     for pair, cluster in zip(pairs, clusters, strict=True):
         sums[cluster] = sums.get(cluster, 0.0) + float(inner[pair]) - centre
-    se = math.sqrt(size / (size - 1) * math.fsum(part * part for part in sums.values())) / n / (1 - expected)
+    se = (
+        math.sqrt(size / (size - 1) * math.fsum(part * part for part in sums.values()))
+        / n
+        / (1 - expected)
+    )
     clustered = replace(interval, n=size, method=method)
     return clustered.with_error(se, float(size - 1), POINT if se < ROUNDING else None)
 
 
 def _influence(shares: Floats, weighed: Floats, kappa: float) -> Floats:
-    """The contribution of one pair, by its cell; its variance is that of kappa (Fleiss, Cohen and Everitt, eq. 8)."""
+    """The contribution of one pair, by its cell; its variance is that of kappa (Fleiss, Cohen and
+    Everitt, eq. 8).
+    """
     rows, columns = shares.sum(axis=1), shares.sum(axis=0)
     inner: Floats = weighed - np.add.outer(weighed @ columns, weighed.T @ rows) * (1 - kappa)
     return inner
 
 
 Chance = Callable[[Ratings, Floats, Floats], tuple[float, Floats]]
-"""Ratings, how often each thing counts, weights → the agreement expected by chance, and each thing's influence."""
+"""Ratings, how often each thing counts, weights → the agreement expected by chance, and each
+thing's influence.
+"""
 
 
 def gwet_ac(
@@ -168,21 +206,26 @@ def gwet_ac(
 ) -> Interval:
     """The agreement of raters beyond chance, by Gwet's AC2; AC1 with `weights="none"`.
 
-    Unlike kappa it does not fall to 0 if nearly everything gets the same step. Each
-    argument is one rater's list over the same things, with None or NaN if not rated (a
-    single argument: rows are raters). `categories`: every possible step, in order,
-    used or not. `weights`, `spacing`: as in `cohen_kappa`. `clusters`: groups not independent within, such as
-    answers to one question; t with clusters − 1 df. Without clusters the interval is the normal one, narrow below about
-    20 things. With `rng` clusters are resampled 2,000 times. All intervals assume large samples: with twenty clusters
-    they are a little too narrow. If no thing was rated twice: NaN with a reason.
+    Unlike kappa it does not fall to 0 if nearly everything gets the same step. Each argument is one
+    rater's list over the same things, with None or NaN if not rated (a single argument: rows are
+    raters). `categories`: every possible step, in order, used or not. `weights`, `spacing`: as in
+    `cohen_kappa`. `clusters`: groups not independent within, such as answers to one question; t
+    with clusters − 1 df. Without clusters the interval is the normal one, narrow below about 20
+    things. With `rng` clusters are resampled 2,000 times. All intervals assume large samples: with
+    twenty clusters they are a little too narrow. If no thing was rated twice: NaN with a reason.
 
     >>> found = gwet_ac([1, 2, 3, 3], [1, 2, 3, 2], categories=[1, 2, 3])
     >>> round(found.value, 3), found.n
     (0.818, 4)
 
-    Gwet (2008), Br. J. Math. Stat. Psychol. 61:29; Gwet (2014), Handbook of Inter-Rater Reliability, chapter 4.
+    Gwet (2008), Br. J. Math. Stat. Psychol. 61:29; Gwet (2014), Handbook of Inter-Rater
+    Reliability, chapter 4.
     """
-    name = "Gwet's AC1" if isinstance(weights, str) and weights == "none" else weighted("Gwet's AC2", weights, spacing)
+    name = (
+        "Gwet's AC1"
+        if isinstance(weights, str) and weights == "none"
+        else weighted("Gwet's AC2", weights, spacing)
+    )
     if len(tuple(categories)) < 2:
         raise ValueError("categories: must be at least two, used or not")
     return _interval(raters, clusters, categories, (weights, spacing), _gwet, name, level, rng)
@@ -223,7 +266,8 @@ def fleiss_kappa(
     level: float = 0.95,
     rng: np.random.Generator | None = None,
 ) -> Interval:
-    """The agreement of exchangeable raters: chance is how often all of them together give each step.
+    """The agreement of exchangeable raters: chance is how often all of them together give each
+    step.
 
     Arguments and interval as in `gwet_ac`; with two raters it is Scott's pi. NaN if
     everybody gave the same step.
@@ -256,7 +300,9 @@ def conger_kappa(
     Conger (1980), Psychol. Bull. 88:322.
     """
     name = weighted("Conger's kappa", weights, spacing)
-    return _interval(raters, clusters, categories, (weights, spacing), _own_habits, name, level, rng)
+    return _interval(
+        raters, clusters, categories, (weights, spacing), _own_habits, name, level, rng
+    )
 
 
 def percent_agreement(
@@ -268,7 +314,8 @@ def percent_agreement(
     level: float = 0.95,
     rng: np.random.Generator | None = None,
 ) -> Interval:
-    """How often two raters of one thing agree, including by chance; near misses count by their weights.
+    """How often two raters of one thing agree, including by chance; near misses count by their
+    weights.
 
     Arguments as in `gwet_ac`. The interval assumes large samples and may exceed 1.
 
@@ -324,11 +371,14 @@ def _interval(  # noqa: PLR0913 – the arguments of every coefficient here, and
     return interval_of(ratings, coefficient, level=level, method=method, rng=rng)
 
 
-def _beyond_chance(ratings: Ratings, often: Floats, agreeing: Floats, expected: tuple[float, Floats]) -> Agreed:
-    """(pa − pe)/(1 − pe), with Gwet's influence (2014, chapter 5), except for things with one rating.
+def _beyond_chance(
+    ratings: Ratings, often: Floats, agreeing: Floats, expected: tuple[float, Floats]
+) -> Agreed:
+    """(pa − pe)/(1 − pe), with Gwet's influence (2014, chapter 5), except for things with one
+    rating.
 
-    He takes the number of shared things as known, which makes the error far too large if most have only one
-    rating, such as a judge's. If everything is shared it is the same.
+    He takes the number of shared things as known, which makes the error far too large if most have
+    only one rating, such as a judge's. If everything is shared it is the same.
     """
     chance, moved = expected
     paired = ratings.counts > 1
@@ -357,11 +407,15 @@ def _pooled(ratings: Ratings, often: Floats, matrix: Floats) -> tuple[float, Flo
 
 def _own_habits(ratings: Ratings, often: Floats, matrix: Floats) -> tuple[float, Floats]:
     codes = ratings.codes
-    rated = [np.flatnonzero((codes[:, rater] >= 0) & (often > 0)) for rater in range(codes.shape[1])]
+    rated = [
+        np.flatnonzero((codes[:, rater] >= 0) & (often > 0)) for rater in range(codes.shape[1])
+    ]
     raters = [(rater, rows) for rater, rows in enumerate(rated) if rows.size]
     if len(raters) < 2:
         return 1.0, np.zeros(len(often))
-    habits = np.array([np.bincount(codes[rows, rater], often[rows], len(matrix)) for rater, rows in raters])
+    habits = np.array(
+        [np.bincount(codes[rows, rater], often[rows], len(matrix)) for rater, rows in raters]
+    )
     counts = habits.sum(axis=1)
     habits = habits / counts[:, None]
     pairs = len(raters) * (len(raters) - 1)
@@ -388,22 +442,25 @@ def krippendorff_alpha(
     confidence: float = 0.95,
     rng: np.random.Generator | None = None,
 ) -> Interval:
-    """The agreement of any number of raters, with any number of gaps: 1 − observed / chance disagreement.
+    """The agreement of any number of raters, with any number of gaps: 1 − observed / chance
+    disagreement.
 
     `level` defines how values differ: `nominal` (or not), `ordinal` (by rank), `interval` (by
-    distance), `ratio` (by proportion, of values ≥ 0; its time grows with the square of the number of different
-    values, 10,000 take seconds); `weights` (and `spacing`) instead takes those of the other coefficients. Each
-    argument is one rater's list over the same things, with None or NaN if not rated (a
-    single argument: rows are raters). `categories`: the order, if values have no natural one. Things with
-    one rating do not count. `confidence` is that of the interval, which is normal, or t with
-    `clusters` − 1 df; with `rng` clusters are resampled 2,000 times. NaN with a
-    reason if everybody gave the same value, or no thing was rated twice.
+    distance), `ratio` (by proportion, of values ≥ 0; its time grows with the square of the number
+    of different values, 10,000 take seconds); `weights` (and `spacing`) instead takes those of the
+    other coefficients. Each argument is one rater's list over the same things, with None or NaN if
+    not rated (a
+    single argument: rows are raters). `categories`: the order, if values have no natural one.
+    Things with one rating do not count. `confidence` is that of the interval, which is normal, or t
+    with `clusters` − 1 df; with `rng` clusters are resampled 2,000 times. NaN with a reason if
+    everybody gave the same value, or no thing was rated twice.
 
     >>> found = krippendorff_alpha([1, 2, 3, 3, None], [1, 2, 3, 2, 3], level="ordinal")
     >>> round(found.value, 3), found.n
     (0.79, 4)
 
-    Krippendorff (2011), Computing Krippendorff's Alpha-Reliability; Gwet (2014), chapter 5, for the error.
+    Krippendorff (2011), Computing Krippendorff's Alpha-Reliability; Gwet (2014), chapter 5, for the
+    error.
     """
     if (level is None) == (weights is None):
         raise ValueError("level: is required, or weights in its place")
@@ -412,7 +469,8 @@ def krippendorff_alpha(
     if weights is not None:
         matrix = weight_matrix(known, weights, spacing)
         distance = _Distance(
-            lambda _, a, b: np.asarray(1 - matrix[a, b]), lambda share: np.asarray((1 - matrix) @ share)
+            lambda _, a, b: np.asarray(1 - matrix[a, b]),
+            lambda share: np.asarray((1 - matrix) @ share),
         )
         method = weighted("Krippendorff's alpha", weights, spacing)
     else:
@@ -431,13 +489,16 @@ class _Distance(NamedTuple):
     """The distances between categories, given how often each is used."""
 
     between: Callable[[Floats, Any, Any], Floats]  # shares, places, places → distances
-    to_all: Callable[[Floats], Floats]  # shares → mean distance of each category to a value drawn at random
+    # shares → mean distance of each category to a value drawn at random
+    to_all: Callable[[Floats], Floats]
     by_rank: bool = False  # distances depend on the shares
 
 
 def _by_level(level: str, known: Sequence[object], *, ordered: bool) -> _Distance:
     if level == "nominal":
-        return _Distance(lambda _, a, b: np.asarray(a != b, dtype=np.float64), lambda share: 1 - share)
+        return _Distance(
+            lambda _, a, b: np.asarray(a != b, dtype=np.float64), lambda share: 1 - share
+        )
     if level == "ordinal":
         if not ordered and any(isinstance(value, str) for value in known):
             raise ValueError("categories: must be given in their order for the level ordinal")
@@ -452,7 +513,9 @@ def _by_level(level: str, known: Sequence[object], *, ordered: bool) -> _Distanc
         return _squared(lambda _: centred)
     if (values < 0).any():
         raise ValueError(f"raters: proportions need values of at least 0, got {values.min():g}")
-    return _Distance(lambda _, a, b: _proportion(values[a], values[b]), lambda share: _to_all(values, share))
+    return _Distance(
+        lambda _, a, b: _proportion(values[a], values[b]), lambda share: _to_all(values, share)
+    )
 
 
 def _squared(points: Callable[[Floats], Floats], *, by_rank: bool = False) -> _Distance:
@@ -461,11 +524,15 @@ def _squared(points: Callable[[Floats], Floats], *, by_rank: bool = False) -> _D
         centre = float(share @ at)
         return np.asarray((at - centre) ** 2 + float(share @ (at - centre) ** 2))
 
-    return _Distance(lambda share, a, b: np.asarray((points(share)[a] - points(share)[b]) ** 2), to_all, by_rank)
+    return _Distance(
+        lambda share, a, b: np.asarray((points(share)[a] - points(share)[b]) ** 2), to_all, by_rank
+    )
 
 
 def _ranks(share: Floats) -> Floats:
-    """Mid-ranks, as shares: distances between them are Krippendorff's sums of the categories between."""
+    """Mid-ranks, as shares: distances between them are Krippendorff's sums of the categories
+    between.
+    """
     return np.asarray(np.cumsum(share) - share / 2)
 
 
@@ -477,7 +544,9 @@ def _proportion(a: Floats, b: Floats) -> Floats:
 def _to_all(values: Floats, share: Floats) -> Floats:
     rows = max(1, _BLOCK // max(1, values.size))
     starts = range(0, values.size, rows)
-    return np.concatenate([_proportion(values[at : at + rows, None], values) @ share for at in starts] or [values])
+    return np.concatenate(
+        [_proportion(values[at : at + rows, None], values) @ share for at in starts] or [values]
+    )
 
 
 def _shared(ratings: Ratings) -> Ratings:
@@ -490,12 +559,18 @@ def _shared(ratings: Ratings) -> Ratings:
         left, clusters = np.unique(ratings.clusters[kept], return_inverse=True)
         n = left.size
     return replace(
-        ratings, codes=ratings.codes[kept], counts=ratings.counts[kept], clusters=clusters, n_clusters=n
-    )  # fmt: skip
+        ratings,
+        codes=ratings.codes[kept],
+        counts=ratings.counts[kept],
+        clusters=clusters,
+        n_clusters=n,
+    )
 
 
 def _alpha(ratings: Ratings, often: Floats, distance: _Distance) -> Agreed:
-    """1 − (N − 1)/N · D_o/D_e over N values; its influence is that of the ratio, as for Scott's pi."""
+    """1 − (N − 1)/N · D_o/D_e over N values; its influence is that of the ratio, as for
+    Scott's pi.
+    """
     codes, counts = ratings.codes, ratings.counts
     total, size = float((often * counts).sum()), len(often)
     if not total > 0:
@@ -518,7 +593,9 @@ def _alpha(ratings: Ratings, often: Floats, distance: _Distance) -> Agreed:
     along = 2 * apart
     if distance.by_rank:
         along = along - _with_ranks(ratings, often, pairs, share, (total, ratio))
-    moved = moved - ratio * (ratings.sum_of(along) * (often.sum() / total) - weight * float(share @ along))
+    moved = moved - ratio * (
+        ratings.sum_of(along) * (often.sum() / total) - weight * float(share @ along)
+    )
     return Agreed(1 - (total - 1) / total * ratio, -moved / by_chance)
 
 
@@ -535,7 +612,9 @@ def _pairs(ratings: Ratings) -> Pairs:
     return pairs
 
 
-def _with_ranks(ratings: Ratings, often: Floats, pairs: Pairs, share: Floats, known: tuple[float, float]) -> Floats:
+def _with_ranks(
+    ratings: Ratings, often: Floats, pairs: Pairs, share: Floats, known: tuple[float, float]
+) -> Floats:
     """How (D_o − ratio·D_e)/ratio changes with each category's share through the ranks."""
     total, ratio = known
     at, size = _ranks(share), share.size

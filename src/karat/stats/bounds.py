@@ -14,18 +14,24 @@ from karat.stats.intervals import centred_mean, clustered_mean, sample_sd
 from karat.stats.results import Interval
 from karat.stats.shares import clopper_pearson_bounds, effective_n
 
-CROWDED = 0.3  # if at least this share of questions has one value, rare other values are allowed for
+# if at least this share of questions has one value, rare other values are allowed for
+CROWDED = 0.3
 
 
 class OneSided(Struct, frozen=True, kw_only=True):
-    """An estimate with a lower and an upper bound, each valid by itself. NaN: `reason` explains why."""
+    """An estimate with a lower and an upper bound, each valid by itself.
+
+    NaN: `reason` explains why.
+    """
 
     value: float
     low: float  # the truth is below it in at most 1 - level of experiments
     high: float  # the truth is above it in at most 1 - level of experiments
     level: float
     n: int  # questions, or their sources
-    method: Literal["t", "t with one pseudo-value", "exact at the end of the scale", "Clopper-Pearson", "Hall"]
+    method: Literal[
+        "t", "t with one pseudo-value", "exact at the end of the scale", "Clopper-Pearson", "Hall"
+    ]
     reason: str | None = None
 
 
@@ -40,16 +46,19 @@ def one_sided_bounds(
 ) -> OneSided:
     """Bounds of the mean of question means, for a decision against a threshold.
 
-    Values of 0 and 1 on a `scale` of 0 to 1, one per question: Clopper and Pearson's. `scale`, ends included: if all
-    question means are at one end, the bound towards the other is exact: the mean of n independent values that are all
-    at the end is at least `end − range · (1 − (1 − level)^(1/n))`. If at
-    least 30 % of the question means are equal to their most frequent value, each bound is computed with one more value
-    at its own end of the scale, since t falsely passes 9-21 % if 92-97 % of the answers have the best score. For
-    differences give the scale of differences, (-4, 4) for 1 to 5. `skewed`: positive amounts such as costs, by Hall's
-    cubic transformation, and at least Cox's upper bound if they may be lognormal. `sources`: the document or other
-    origin of each value, if questions of one source are not independent; t then has the error and the degrees of
-    freedom of `clustered_mean`, exact bounds count sources, and those of shares the effective n. NaN or None make
-    everything NaN. Raises ValueError for values outside the scale, unequal lengths, and a level outside (0, 1).
+    Values of 0 and 1 on a `scale` of 0 to 1, one per question: Clopper and Pearson's. `scale`, ends
+    included: if all
+    question means are at one end, the bound towards the other is exact: the mean of n independent
+    values that are all at the end is at least `end − range · (1 − (1 − level)^(1/n))`. If at least
+    30 % of the question means are equal to their most frequent value, each bound is computed with
+    one more value at its own end of the scale, since t falsely passes 9-21 % if 92-97 % of the
+    answers have the best score. For differences give the scale of differences, (-4, 4) for 1 to 5.
+    `skewed`: positive amounts such as costs, by Hall's cubic transformation, and at least Cox's
+    upper bound if they may be lognormal. `sources`: the document or other origin of each value, if
+    questions of one source are not independent; t then has the error and the degrees of freedom of
+    `clustered_mean`, exact bounds count sources, and those of shares the effective n. NaN or None
+    make everything NaN. Raises ValueError for values outside the scale, unequal lengths, and a
+    level outside (0, 1).
 
     >>> bounds = one_sided_bounds([1] * 48 + [0] * 2, scale=(0, 1))
     >>> round(bounds.low, 4), round(bounds.high, 4), bounds.method
@@ -64,7 +73,9 @@ def one_sided_bounds(
     means, n = groups.means, len(groups.labels if origins is None else origins.labels)
     nothing = OneSided(value=math.nan, low=math.nan, high=math.nan, level=level, n=n, method="t")
     if not n or groups.missing:
-        reason = f"{groups.missing} of {groups.values.size} values are missing" if n else "no values"
+        reason = (
+            f"{groups.missing} of {groups.values.size} values are missing" if n else "no values"
+        )
         return structs.replace(nothing, reason=reason)
     over = clustered_mean(means, None if origins is None else origins.codes, level=level)
     known = structs.replace(nothing, value=over.value)
@@ -72,7 +83,9 @@ def one_sided_bounds(
         if means.min() < scale[0] or means.max() > scale[1]:
             outside = means.min() if means.min() < scale[0] else means.max()
             raise ValueError(f"scale: {outside:g} is outside {scale[0]:g} to {scale[1]:g}")
-        bounded = _on_scale(known, over, means, scale, once=groups.values.size == means.size, origins=origins)
+        bounded = _on_scale(
+            known, over, means, scale, once=groups.values.size == means.size, origins=origins
+        )
         if bounded is not None:
             return bounded
     if n < 2:
@@ -93,32 +106,43 @@ def _on_scale(
     once: bool,
     origins: Groups | None,
 ) -> OneSided | None:
-    """Bounds that use the ends of the scale; None if t needs no help of them. `once`: one value a question."""
+    """Bounds that use the ends of the scale; None if t needs no help of them.
+
+    `once`: one value a question.
+    """
     n, level = known.n, known.level
     if scale == (0.0, 1.0) and once and bool(np.isin(means, (0.0, 1.0)).all()):
         size = float(n) if origins is None else effective_n(over, level)
-        low, high = clopper_pearson_bounds(over.value, size, 2 * level - 1)  # two-sided: each end at `level`
+        # two-sided: each end at `level`
+        low, high = clopper_pearson_bounds(over.value, size, 2 * level - 1)
         return structs.replace(known, low=low, high=high, method="Clopper-Pearson")
     for end, other in (scale, scale[::-1]):
         if n > 1 and bool((means == end).all()):
             bound = end + (other - end) * (1 - (1 - level) ** (1 / n))
             low, high = sorted((end, bound))
-            return structs.replace(known, low=low, high=high, method="exact at the end of the scale")
+            return structs.replace(
+                known, low=low, high=high, method="exact at the end of the scale"
+            )
     if np.unique(means, return_counts=True)[1].max() < max(2, CROWDED * means.size):
         return None
     low, high = (
-        _t_bound(_with_one_more(means, end, origins), side, level) for end, side in zip(scale, (-1, 1), strict=True)
+        _t_bound(_with_one_more(means, end, origins), side, level)
+        for end, side in zip(scale, (-1, 1), strict=True)
     )
     return structs.replace(known, low=low, high=high, method="t with one pseudo-value")
 
 
 def _with_one_more(means: Floats, value: float, origins: Groups | None) -> Interval:
-    """The mean with one more value; where questions come in clusters, with one more cluster of average size."""
+    """The mean with one more value; where questions come in clusters, with one more cluster of
+    average size.
+    """
     more = np.append(means, value)
     if origins is None:
         return clustered_mean(more, None)
     n = len(origins.labels)
-    return clustered_mean(more, np.append(origins.codes, n), weights=np.append(np.ones(means.size), means.size / n))
+    return clustered_mean(
+        more, np.append(origins.codes, n), weights=np.append(np.ones(means.size), means.size / n)
+    )
 
 
 def _t_bound(over: Interval, side: int, level: float) -> float:
@@ -143,12 +167,15 @@ def _hall_bounds(means: Floats, level: float) -> tuple[float, float]:
 
 
 def _lognormal_bound(means: Floats, level: float) -> float:
-    """Cox's upper bound if the amounts may be lognormal, where Hall's misses 7-9 % at an sd of 1; else -inf."""
+    """Cox's upper bound if the amounts may be lognormal, where Hall's misses 7-9 % at an sd of 1;
+    else -inf.
+    """
     if means.min() <= 0:
         return -math.inf
     logs, n = np.log(means), means.size
     sd, off = sample_sd(logs), logs - logs.mean()
-    if not sd > 0 or float((off * off * off).mean()) / sd**3 < -2 * math.sqrt(6 / n):  # two of its errors
+    # two of its errors
+    if not sd > 0 or float((off * off * off).mean()) / sd**3 < -2 * math.sqrt(6 / n):
         return -math.inf
     reach = t_quantile(level, n - 1) * math.sqrt(sd**2 / n + sd**4 / (2 * (n + 1)))
     return math.exp(centred_mean(logs) + sd**2 / 2 + reach)

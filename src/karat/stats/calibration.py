@@ -20,7 +20,8 @@ from karat.sums import exact_sum
 
 Bools = npt.NDArray[np.bool_]
 
-NOT_RANDOM = 1e-4  # if p of equal labelled shares for all scores is below it, the draw was not random
+# if p of equal labelled shares for all scores is below it, the draw was not random
+NOT_RANDOM = 1e-4
 FEW_SCORES = 20  # most different scores of a judge in that test
 
 
@@ -28,11 +29,14 @@ class Calibration(Struct, frozen=True, kw_only=True):
     """A judge's scores compared with people's. Each question counts once."""
 
     bias: Interval  # judge less person, where both scored
-    judge: Interval  # the judge's mean over everything it scored, as reported if no people scored anything
+    # the judge's mean over everything it scored, as reported if no people scored anything
+    judge: Interval
     people: Interval  # the people's mean over what they scored
-    corrected: Interval  # the mean people would have given to everything; for many more unlabelled than labelled
+    # the mean people would have given to everything; for many more unlabelled than labelled
+    corrected: Interval
     steps: tuple[float, ...]  # of the rows and columns of `confusion`
-    confusion: tuple[tuple[int, ...], ...] | None  # row: the person's step, column: the judge's. None: no steps given
+    # row: the person's step, column: the judge's. None: no steps given
+    confusion: tuple[tuple[int, ...], ...] | None
     exact: float  # share of answers on the same step; NaN: no steps given, or no answers
     labelled: int  # answers that both scored
     unlabelled: int  # answers that only the judge scored
@@ -51,30 +55,38 @@ def calibrate(
 ) -> Calibration:
     """A judge's bias, step by step and on average, and its mean corrected by people's scores.
 
-    One entry per answer: the judge's score, and the person's, None or NaN if there is none. Answers of one
-    cluster (a question) are averaged first. `categories`: the steps of the scale; a mean over repeats or people counts
-    at the nearest step, halfway at the upper. Raises ValueError for a score beyond them.
+    One entry per answer: the judge's score, and the person's, None or NaN if there is none. Answers
+    of one cluster (a question) are averaged first. `categories`: the steps of the scale; a mean
+    over repeats or people counts at the nearest step, halfway at the upper. Raises ValueError for a
+    score beyond them.
 
-    `corrected` is the judge's mean over the answers that people did not score, plus the mean of person less judge over
-    those that both scored. It estimates people's mean score of answers like these, however bad the
-    judge is, provided that the answers people scored were drawn at random; a better judge makes it narrower.
-    `strata`: the stratum each answer was drawn from for people (the judge's score, say), if they were not drawn
-    uniformly: `corrected` is then Σ W_h·ȳ_h over the strata, W_h their shares of what the judge scored. `target`
-    is what its interval is about: `"questions"` like these, or `"answers"`, only these, whose interval is narrower
-    (it covers the value for such questions in 38–92 % of cases); see `stratified_mean`. Draws with equal numbers per
-    score give means that are off by .11 to .19 on a scale of five steps, so a labelled share that differs between the
-    judge's scores beyond chance (p < 0.0001) is refused without strata. `people` and `bias` are of the answers that
-    people scored, unweighted.
+    `corrected` is the judge's mean over the answers that people did not score, plus the mean of
+    person less judge over those that both scored. It estimates people's mean score of answers like
+    these, however bad the judge is, provided that the answers people scored were drawn at random; a
+    better judge makes it narrower. `strata`: the stratum each answer was drawn from for people (the
+    judge's score, say), if they were not drawn uniformly: `corrected` is then Σ W_h·ȳ_h over the
+    strata, W_h their shares of what the judge scored. `target` is what its interval is about:
+    `"questions"` like these, or `"answers"`, only these, whose interval is narrower (it covers the
+    value for such questions in 38–92 % of cases); see `stratified_mean`. Draws with equal numbers
+    per score give means that are off by .11 to .19 on a scale of five steps, so a labelled share
+    that differs between the judge's scores beyond chance (p < 0.0001) is refused without strata.
+    `people` and `bias` are of the answers that people scored, unweighted.
 
-    Without strata, it is meant for many more unread answers than read ones. With few its interval is wider than
-    that of `people`: 100 read and 10 unread have an error of about 0.35 where people's own mean has 0.10. With one
-    unread question it has no interval, and `reason` explains it; with none it is people's own mean.
+    Without strata, it is meant for many more unread answers than read ones. With few its interval
+    is wider than that of `people`: 100 read and 10 unread have an error of about 0.35 where
+    people's own mean has 0.10. With one unread question it has no interval, and `reason` explains
+    it; with none it is people's own mean.
 
-    >>> found = calibrate([5, 4, 5, 3, 4, 5, 5, 2], [4, 4, 5, 2, None, None, None, None], categories=[1, 2, 3, 4, 5])
+    >>> found = calibrate(
+    ...     [5, 4, 5, 3, 4, 5, 5, 2],
+    ...     [4, 4, 5, 2, None, None, None, None],
+    ...     categories=[1, 2, 3, 4, 5],
+    ... )
     >>> found.bias.value, found.exact, found.corrected.value
     (0.5, 0.5, 3.5)
 
-    Angelopoulos et al. (2023), Science 382:669; Särndal et al. (1992), Model Assisted Survey Sampling, 3.7 and 5.
+    Angelopoulos et al. (2023), Science 382:669; Särndal et al. (1992), Model Assisted Survey
+    Sampling, 3.7 and 5.
     """
     check_level(level)
     draw = _read(judge, human, clusters)
@@ -91,7 +103,9 @@ def calibrate(
     corrected = _of_strata(draw, strata, target, level)
     if corrected is None:
         _refuse_strata(judged[has_judge], both[has_judge])
-        corrected = _corrected(by_question(judged, alone), by_question(people - judged, both), over(people, both))
+        corrected = _corrected(
+            by_question(judged, alone), by_question(people - judged, both), over(people, both)
+        )
     confusion, exact = _confusion(judged[both], people[both], categories)
     return Calibration(
         bias=over(judged - people, both),
@@ -119,17 +133,23 @@ class _Draw(Struct, frozen=True):
         return [self.clusters[row] for row in np.arange(self.judged.size)[rows].tolist()]
 
 
-def _read(judge: Iterable[object], human: Iterable[object], clusters: Iterable[object] | None) -> _Draw:
+def _read(
+    judge: Iterable[object], human: Iterable[object], clusters: Iterable[object] | None
+) -> _Draw:
     judged, people = columns("judge", judge), columns("human", human)
     if judged.size != people.size:
-        raise ValueError(f"human: must be one an answer, as judge ({judged.size}), got {people.size}")
+        raise ValueError(
+            f"human: must be one an answer, as judge ({judged.size}), got {people.size}"
+        )
     at = list(range(judged.size)) if clusters is None else list(clusters)
     if len(at) != judged.size:
         raise ValueError(f"clusters: want one an answer ({judged.size}), got {len(at)}")
     return _Draw(judged, people, at)
 
 
-def _of_strata(draw: _Draw, strata: Iterable[object] | None, target: Target, level: float) -> Interval | None:
+def _of_strata(
+    draw: _Draw, strata: Iterable[object] | None, target: Target, level: float
+) -> Interval | None:
     """None if it is not given how the answers were drawn."""
     if target not in ("questions", "answers"):
         raise ValueError(f"target: must be questions or answers, got {target!r}")
@@ -140,7 +160,11 @@ def _of_strata(draw: _Draw, strata: Iterable[object] | None, target: Target, lev
         raise ValueError(f"strata: want one an answer ({draw.judged.size}), got {len(known)}")
     rows = np.flatnonzero(np.isfinite(draw.judged))
     return stratified_mean(
-        draw.people[rows], [known[row] for row in rows.tolist()], draw.clusters_of(rows), target=target, level=level
+        draw.people[rows],
+        [known[row] for row in rows.tolist()],
+        draw.clusters_of(rows),
+        target=target,
+        level=level,
     )
 
 
@@ -162,10 +186,13 @@ def _refuse_strata(judged: Floats, labelled: Bools) -> None:
     size, hits = np.array(merged).T
     far = float(((hits - size * share) ** 2 / (size * share * (1 - share))).sum())
     if len(merged) > 1 and float(special.chdtrc(len(merged) - 1, far)) < NOT_RANDOM:
-        parts = ", ".join(f"{score:g}: {int(n)} of {c}" for score, n, c in zip(scores, seen, counts, strict=True))
+        parts = ", ".join(
+            f"{score:g}: {int(n)} of {c}" for score, n, c in zip(scores, seen, counts, strict=True)
+        )
         raise ValueError(
-            f"strata: people scored other shares of some scores than of others ({parts}), so their mean is not that of "
-            "all: say from which stratum each answer was drawn (strata=)"
+            f"strata: people scored other shares of some scores than of others ({parts}), so "
+            f"their mean is not that of all: say from which stratum each answer was drawn "
+            f"(strata=)"
         )
 
 
@@ -181,11 +208,15 @@ def _corrected(alone: Groups, gap: Groups, people: Interval) -> Interval:
     bare = Interval(value=math.nan, level=level, n=clusters, method=method, observations=size)
     if not second:
         return replace(bare, reason="no person scored what the judge scored")
-    judged, correction = (t_interval(groups.means, level=level, observations=0) for groups in (alone, gap))
+    judged, correction = (
+        t_interval(groups.means, level=level, observations=0) for groups in (alone, gap)
+    )
     value = judged.value + correction.value
     if first < 2 or second < 2:
         which = "both scored" if second < 2 else "the judge alone scored"
-        return replace(bare, value=value, reason=f"{which} one question only: its spread cannot be known")
+        return replace(
+            bare, value=value, reason=f"{which} one question only: its spread cannot be known"
+        )
     se = _joint_error(alone, gap)
     widest = max(judged.se, correction.se)
     bare = replace(bare, value=value)
@@ -197,7 +228,9 @@ def _corrected(alone: Groups, gap: Groups, people: Interval) -> Interval:
 
 
 def _joint_error(alone: Groups, gap: Groups) -> float:
-    """The error of the sum of both means, which are correlated by the questions that are in both."""
+    """The error of the sum of both means, which are correlated by the questions that are in
+    both.
+    """
     moved: dict[object, float] = {}
     for groups in (alone, gap):
         n = len(groups.labels)
@@ -218,7 +251,9 @@ def _confusion(
     for name, values in (("judge", judged), ("human", people)):
         outside = values[(values < steps[0]) | (values > steps[-1])]
         if outside.size:
-            raise ValueError(f"{name}: {outside[0]:g} is beyond the categories ({steps[0]:g} to {steps[-1]:g})")
+            raise ValueError(
+                f"{name}: {outside[0]:g} is beyond the categories ({steps[0]:g} to {steps[-1]:g})"
+            )
     borders = (steps[1:] + steps[:-1]) / 2
     rows, below = (np.searchsorted(borders, values, side="right") for values in (people, judged))
     table = np.zeros((steps.size, steps.size), dtype=np.int64)

@@ -1,4 +1,6 @@
-"""Two conditions, over the same or different questions: how much they differ, and whether by chance."""
+"""Two conditions, over the same or different questions: how much they differ, and whether by
+chance.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,13 @@ from karat.stats._groups import (
     whole,
 )
 from karat.stats.intervals import centred_mean, clustered_mean, sample_sd, t_interval
-from karat.stats.results import Equivalence, HypothesisTest, Interval, MeanDifference, PairedDifference
+from karat.stats.results import (
+    Equivalence,
+    HypothesisTest,
+    Interval,
+    MeanDifference,
+    PairedDifference,
+)
 from karat.sums import exact_sum
 
 EXACT_FLIPS = 20  # 2²⁰ sums take 10 ms
@@ -42,13 +50,13 @@ def paired_difference(
 ) -> PairedDifference:
     """How much higher b is than a: paired t on differences of question means.
 
-    `clusters` names the question of each value of `a`, and of `b` too unless `clusters_b`
-    does; without clusters the i-th values belong together. Only questions with a value
-    under both count; the result reports how many were lost on either side, with a warning if the
-    losses differ. None and NaN are failed trials: left out and counted. Equal to the
-    balanced mixed model. If every difference is the same, t is infinite or NaN; p is
-    then that of the sign-flip test, never 0. `sources`: the document or other origin of each value of `a`, if
-    questions of one source are not independent; error and degrees of freedom are then those of `clustered_mean`.
+    `clusters` names the question of each value of `a`, and of `b` too unless `clusters_b` does;
+    without clusters the i-th values belong together. Only questions with a value under both count;
+    the result reports how many were lost on either side, with a warning if the losses differ. None
+    and NaN are failed trials: left out and counted. Equal to the balanced mixed model. If every
+    difference is the same, t is infinite or NaN; p is then that of the sign-flip test, never 0.
+    `sources`: the document or other origin of each value of `a`, if questions of one source are not
+    independent; error and degrees of freedom are then those of `clustered_mean`.
 
     >>> found = paired_difference([3, 4, 2, 5], [4, 4, 3, 5], ["q1", "q2", "q3", "q4"])
     >>> found.value, round(found.p, 3), found.better, found.equal
@@ -58,7 +66,9 @@ def paired_difference(
     """
     check_level(level)
     pairs = _pairs(a, b, clusters, clusters_b, sources)
-    lost_a, lost_b = (int(np.count_nonzero(np.isnan(means))) for means in (pairs.means_a, pairs.means_b))
+    lost_a, lost_b = (
+        int(np.count_nonzero(np.isnan(means))) for means in (pairs.means_a, pairs.means_b)
+    )
     missing_a, missing_b = pairs.missing
     both = ~np.isnan(pairs.means_a) & ~np.isnan(pairs.means_b)
     means_a, means_b = pairs.means_a[both], pairs.means_b[both]
@@ -128,19 +138,29 @@ def _pairs(
         raise ValueError("clusters: must be given where clusters_b is")
     values_a, values_b = columns("a", a), columns("b", b)
     if clusters_b is None and values_a.size != values_b.size:
-        raise ValueError(f"b: must be as long as a ({values_a.size}), got {values_b.size}; or give clusters_b")
-    questions = clusters.tolist() if isinstance(clusters, np.ndarray) else clusters and list(clusters)
-    sides = group(values_a, questions), group(values_b, questions if clusters_b is None else clusters_b)
+        raise ValueError(
+            f"b: must be as long as a ({values_a.size}), got {values_b.size}; or give clusters_b"
+        )
+    questions = (
+        clusters.tolist() if isinstance(clusters, np.ndarray) else clusters and list(clusters)
+    )
+    sides = (
+        group(values_a, questions),
+        group(values_b, questions if clusters_b is None else clusters_b),
+    )
     asked = dict.fromkeys(question for side in sides for question in side.labels)
     answered = [answered_means(side) for side in sides]
     first, second = (
-        np.array([means.get(question, math.nan) for question in asked], dtype=np.float64) for means in answered
+        np.array([means.get(question, math.nan) for question in asked], dtype=np.float64)
+        for means in answered
     )
     origins = None
     if sources is not None:
         known = group(np.zeros(len(sides[0].labels)), labels_of(sides[0], sources)).codes
         origins = np.append(known, np.full(len(asked) - known.size, -1))
-    return _Pairs(means_a=first, means_b=second, missing=(sides[0].missing, sides[1].missing), sources=origins)
+    return _Pairs(
+        means_a=first, means_b=second, missing=(sides[0].missing, sides[1].missing), sources=origins
+    )
 
 
 def answered_means(side: Groups) -> dict[object, float]:
@@ -153,8 +173,12 @@ def answered_means(side: Groups) -> dict[object, float]:
     return dict(zip(left.labels, left.means.tolist(), strict=True))
 
 
-def t_test(d: Interval, *, unknown: str | None, zero: str, units: str) -> tuple[float, float, str | None]:
-    """Statistic, p and reason of "the mean of these differences is 0"; the reasons are in the caller's words."""
+def t_test(
+    d: Interval, *, unknown: str | None, zero: str, units: str
+) -> tuple[float, float, str | None]:
+    """Statistic, p and reason of "the mean of these differences is 0"; the reasons are in the
+    caller's words.
+    """
     if math.isnan(d.se):
         return math.nan, math.nan, unknown
     if d.se > 0:
@@ -175,7 +199,8 @@ def correlation(a: Floats, b: Floats) -> float:
 
 
 def cliffs_delta(a: Iterable[object], b: Iterable[object]) -> float:
-    """P(b > a) − P(b < a) over all pairs of one value of each: −1 to 1, 0 if neither tends to be higher.
+    """P(b > a) − P(b < a) over all pairs of one value of each: −1 to 1, 0 if neither tends to be
+    higher.
 
     NaN if either is empty or contains a NaN. n log n time.
 
@@ -201,11 +226,11 @@ def sign_flip_test(
 ) -> HypothesisTest:
     """Whether differences are symmetric about 0, by flipping their signs; no other assumptions.
 
-    Every combination of signs for up to 20 differences that are not 0 (zeros change
-    nothing); beyond that `draws` random ones from `rng`, which is then required, and p
-    counts the data as one more draw. Fewer than six differences cannot reach 0.05, as
-    `reason` explains. A NaN difference makes p NaN. Conservative for tied values. `clusters`: the document or
-    other origin of each difference; all differences of a cluster are then flipped together, and `n` counts clusters.
+    Every combination of signs for up to 20 differences that are not 0 (zeros change nothing);
+    beyond that `draws` random ones from `rng`, which is then required, and p counts the data as one
+    more draw. Fewer than six differences cannot reach 0.05, as `reason` explains. A NaN difference
+    makes p NaN. Conservative for tied values. `clusters`: the document or other origin of each
+    difference; all differences of a cluster are then flipped together, and `n` counts clusters.
 
     >>> sign_flip_test([0.5, 0.2, -0.1, 0.7, 0.4, 0.3]).p
     0.0625
@@ -218,9 +243,13 @@ def sign_flip_test(
     total, n = float(differences.sum()), differences.size
     if n == 0 or not math.isfinite(total):
         lacking = "no differences" if n == 0 else "a difference is missing"
-        return HypothesisTest(statistic=math.nan, p=math.nan, n=n, method="sign flip", reason=lacking)
+        return HypothesisTest(
+            statistic=math.nan, p=math.nan, n=n, method="sign flip", reason=lacking
+        )
     moving = np.abs(differences[differences != 0])
-    reason = "fewer than 6 differences that are not 0 cannot reach p = 0.05" if moving.size < 6 else None
+    reason = (
+        "fewer than 6 differences that are not 0 cannot reach p = 0.05" if moving.size < 6 else None
+    )
     bar = abs(total) - 1e-12 * max(1.0, float(moving.sum()))
     if moving.size <= EXACT_FLIPS:
         p, method = _exact_flips(moving, bar), "sign flip, exact"
@@ -230,7 +259,9 @@ def sign_flip_test(
         if draws < 1:
             raise ValueError(f"draws: must be at least 1, got {draws}")
         p, method = _drawn_flips(moving, bar, rng, draws), f"sign flip, {draws} draws"
-    return HypothesisTest(statistic=total, p=p, n=n, method=method, value=centred_mean(values), reason=reason)
+    return HypothesisTest(
+        statistic=total, p=p, n=n, method=method, value=centred_mean(values), reason=reason
+    )
 
 
 def _exact_flips(moving: Floats, bar: float) -> float:
@@ -247,7 +278,9 @@ def _drawn_flips(moving: Floats, bar: float, rng: np.random.Generator, draws: in
     reached = 0
     for start in range(0, draws, _BLOCK):
         rows = min(_BLOCK, draws - start)
-        packed = np.frombuffer(rng.bytes(_BLOCK * width), dtype=np.uint8).reshape(_BLOCK, width)[:rows]
+        packed = np.frombuffer(rng.bytes(_BLOCK * width), dtype=np.uint8).reshape(_BLOCK, width)[
+            :rows
+        ]
         kept = np.unpackbits(packed, axis=1, count=moving.size).astype(np.float64)
         reached += int(np.count_nonzero(np.abs(2 * (kept @ moving) - total) >= bar))
     return (reached + 1) / (draws + 1)
@@ -269,13 +302,23 @@ def mcnemar_exact(b: int, c: int) -> HypothesisTest:
     n, fewer = b + c, min(b, c)
     if n == 0:
         return HypothesisTest(
-            statistic=math.nan, p=1.0, p_mid=1.0, n=0, method="mcnemar, exact", reason="no question differs"
+            statistic=math.nan,
+            p=1.0,
+            p_mid=1.0,
+            n=0,
+            method="mcnemar, exact",
+            reason="no question differs",
         )
     p = max(min(1.0, 2 * float(special.bdtr(fewer, n, 0.5))), math.ulp(0.0))
-    point = math.exp(float(special.gammaln(n + 1) - special.gammaln(b + 1) - special.gammaln(c + 1)) - n * math.log(2))
+    point = math.exp(
+        float(special.gammaln(n + 1) - special.gammaln(b + 1) - special.gammaln(c + 1))
+        - n * math.log(2)
+    )
     p_mid = max(min(1.0, 2 * float(special.bdtr(fewer, n, 0.5)) - point), math.ulp(0.0))
     chi2 = max(0, abs(b - c) - 1) ** 2 / n
-    return HypothesisTest(statistic=chi2, p=p, p_mid=p_mid, n=n, df=1, value=(c - b) / n, method="mcnemar, exact")
+    return HypothesisTest(
+        statistic=chi2, p=p, p_mid=p_mid, n=n, df=1, value=(c - b) / n, method="mcnemar, exact"
+    )
 
 
 def wilcoxon(d: Iterable[object]) -> HypothesisTest:
@@ -288,16 +331,27 @@ def wilcoxon(d: Iterable[object]) -> HypothesisTest:
     >>> wilcoxon([1, -2, 3, -4, 5, 6, -7, 8]).p
     0.546875
 
-    Wilcoxon (1945), Biometrics Bull. 1:80; Pratt and Gibbons (1981), Concepts of Nonparametric Theory.
+    Wilcoxon (1945), Biometrics Bull. 1:80; Pratt and Gibbons (1981), Concepts of Nonparametric
+    Theory.
     """
     differences = columns("d", d)
     moving = differences[differences != 0]
     n = moving.size
     if n == 0 or not np.isfinite(moving).all():
         nothing = n == 0 and differences.size > 0
-        reason = "all differences are 0" if nothing else "no differences" if n == 0 else "a difference is missing"
+        reason = (
+            "all differences are 0"
+            if nothing
+            else "no differences"
+            if n == 0
+            else "a difference is missing"
+        )
         return HypothesisTest(
-            statistic=math.nan, p=1.0 if nothing else math.nan, n=differences.size, method="wilcoxon", reason=reason
+            statistic=math.nan,
+            p=1.0 if nothing else math.nan,
+            n=differences.size,
+            method="wilcoxon",
+            reason=reason,
         )
     _, inverse, counts = np.unique(np.abs(moving), return_inverse=True, return_counts=True)
     doubled = (2 * np.cumsum(counts) - counts + 1)[inverse]  # twice the mid-rank: whole
@@ -306,7 +360,11 @@ def wilcoxon(d: Iterable[object]) -> HypothesisTest:
     p = _exact_ranks(doubled, positive) if exact else _normal_ranks(n, counts, positive / 2)
     method = "wilcoxon, exact" if exact else "wilcoxon, normal"
     return HypothesisTest(
-        statistic=positive / 2, p=p, n=differences.size, method=method, value=float(np.median(differences))
+        statistic=positive / 2,
+        p=p,
+        n=differences.size,
+        method=method,
+        value=float(np.median(differences)),
     )
 
 
@@ -320,7 +378,9 @@ def _exact_ranks(doubled: np.ndarray[Any, Any], positive: int) -> float:
 
 
 def _normal_ranks(n: int, ties: np.ndarray[Any, Any], statistic: float) -> float:
-    variance = n * (n + 1) * (2 * n + 1) / 24 - float(np.sum(ties.astype(float) * ties * ties - ties)) / 48
+    variance = (
+        n * (n + 1) * (2 * n + 1) / 24 - float(np.sum(ties.astype(float) * ties * ties - ties)) / 48
+    )
     off = max(0.0, abs(statistic - n * (n + 1) / 4) - 0.5)
     return max(min(1.0, 2 * float(special.ndtr(-off / math.sqrt(variance)))), math.ulp(0.0))
 
@@ -334,14 +394,15 @@ def mean_difference(
     equal_variances: bool = False,
     level: float = 0.95,
 ) -> MeanDifference:
-    """How much higher b is than a, if the two have no questions in common: Welch's t on question means.
+    """How much higher b is than a, if the two have no questions in common: Welch's t on question
+    means.
 
     `equal_variances`: Student's t with the pooled variance instead. Over the same questions use
-    `paired_difference`, which detects far smaller differences. Without clusters each value is its own
-    question. None and NaN are failed trials: left out and counted, with a warning if their
+    `paired_difference`, which detects far smaller differences. Without clusters each value is its
+    own question. None and NaN are failed trials: left out and counted, with a warning if their
     shares differ. If no question differs from the others of its group, p is that of a permutation
-    test. Welch's t needs two questions per group, Student's three in all; with fewer the error is NaN.
-    Raises ValueError if only one group has clusters.
+    test. Welch's t needs two questions per group, Student's three in all; with fewer the error is
+    NaN. Raises ValueError if only one group has clusters.
 
     >>> found = mean_difference([3, 4, 2, 5], [4, 5, 5, 4, 5])
     >>> round(found.value, 3), round(found.p, 3), round(found.hedges_g, 3)
@@ -418,7 +479,8 @@ def _test(value: float, error: _Error, n_a: int, n_b: int) -> tuple[float, float
         return value / error.se, t_two_sided(value / error.se, error.df), None
     if value == 0:
         return math.nan, 1.0, "all question means are equal"
-    p = share_of_arrangements(n_a, n_b, 2 if n_a == n_b else 1)  # only groups of equal size can be swapped
+    # only groups of equal size can be swapped
+    p = share_of_arrangements(n_a, n_b, 2 if n_a == n_b else 1)
     return math.copysign(math.inf, value), p, "no spread within either group: p by permutation"
 
 
@@ -439,7 +501,10 @@ def _warnings(first: Groups, second: Groups) -> tuple[str, ...]:
     missing, sizes = (first.missing, second.missing), (first.values.size, second.values.size)
     if missing[0] * sizes[1] == missing[1] * sizes[0]:
         return ()
-    lost = " and ".join(f"{gone} of {size} under {side}" for gone, size, side in zip(missing, sizes, "ab", strict=True))
+    lost = " and ".join(
+        f"{gone} of {size} under {side}"
+        for gone, size, side in zip(missing, sizes, "ab", strict=True)
+    )
     return (f"answers missing: {lost}; the compared parts may differ",)
 
 
@@ -458,13 +523,13 @@ def tost(
 ) -> Equivalence:
     """Whether b − a lies between two bounds: two one-sided t-tests on question means.
 
-    `bounds`: the smallest difference that would matter, on both sides, or two numbers (lower, upper); choose
-    them before seeing the data. Without `b`, the mean of `a` itself is tested. `design`: `paired` over
-    the questions that both answered, `independent` for different questions (Welch), `pooled` the same with one
-    variance (Student); these two need `clusters_b` as well as `clusters`. Shares are 0/1 values. A large p shows
-    neither equivalence nor a difference.
-    Missing values count as in `paired_difference` and `mean_difference`; in `a` alone they make all
-    NaN. Raises ValueError for bounds out of order and alpha outside (0, 0.5).
+    `bounds`: the smallest difference that would matter, on both sides, or two numbers (lower,
+    upper); choose them before seeing the data. Without `b`, the mean of `a` itself is tested.
+    `design`: `paired` over the questions that both answered, `independent` for different questions
+    (Welch), `pooled` the same with one variance (Student); these two need `clusters_b` as well as
+    `clusters`. Shares are 0/1 values. A large p shows neither equivalence nor a difference. Missing
+    values count as in `paired_difference` and `mean_difference`; in `a` alone they make all NaN.
+    Raises ValueError for bounds out of order and alpha outside (0, 0.5).
 
     >>> found = tost([3, 4, 2, 5, 4, 4], [3, 4, 3, 5, 4, 4], bounds=0.8)
     >>> round(found.value, 3), round(found.p, 4), found.equivalent
@@ -476,24 +541,51 @@ def tost(
         raise ValueError(f"design: must be paired, independent or pooled, got {design!r}")
     if b is None:
         groups = group(a, clusters)
-        alone = t_interval(groups.means, level=0.95, observations=groups.values.size, missing=groups.missing)
-        result = tost_of_estimate(alone.value, alone.se, alone.df, bounds=bounds, alpha=alpha, n=alone.n)
-        return _flat(replace(result, method="tost, one sample", reason=result.reason and alone.reason))
+        alone = t_interval(
+            groups.means, level=0.95, observations=groups.values.size, missing=groups.missing
+        )
+        result = tost_of_estimate(
+            alone.value, alone.se, alone.df, bounds=bounds, alpha=alpha, n=alone.n
+        )
+        return _flat(
+            replace(result, method="tost, one sample", reason=result.reason and alone.reason)
+        )
     if design == "paired":
         both = paired_difference(a, b, clusters, clusters_b=clusters_b)
-        result = tost_of_estimate(both.value, both.se, both.df, bounds=bounds, alpha=alpha, n=both.n)
-        named = replace(result, method="tost, paired", warnings=both.warnings, reason=result.reason and both.reason)
+        result = tost_of_estimate(
+            both.value, both.se, both.df, bounds=bounds, alpha=alpha, n=both.n
+        )
+        named = replace(
+            result,
+            method="tost, paired",
+            warnings=both.warnings,
+            reason=result.reason and both.reason,
+        )
         return _flat(named)
     apart = mean_difference(a, b, clusters, clusters_b, equal_variances=design == "pooled")
-    result = tost_of_estimate(apart.value, apart.se, apart.df, bounds=bounds, alpha=alpha, n=apart.n)
-    named = replace(result, method=f"tost, {design}", warnings=apart.warnings, reason=result.reason and apart.reason)
+    result = tost_of_estimate(
+        apart.value, apart.se, apart.df, bounds=bounds, alpha=alpha, n=apart.n
+    )
+    named = replace(
+        result,
+        method=f"tost, {design}",
+        warnings=apart.warnings,
+        reason=result.reason and apart.reason,
+    )
     return _flat(named, sides=(apart.n_a, apart.n_b))
 
 
 def tost_of_estimate(
-    value: float, se: float, df: float = math.inf, *, bounds: Bounds, alpha: float = 0.05, n: int = 0
+    value: float,
+    se: float,
+    df: float = math.inf,
+    *,
+    bounds: Bounds,
+    alpha: float = 0.05,
+    n: int = 0,
 ) -> Equivalence:
-    """The same for any estimate with an error and degrees of freedom (∞: normal), such as a published one.
+    """The same for any estimate with an error and degrees of freedom (∞: normal), such as a
+    published one.
 
     An error of 0 or NaN: p is NaN, with a reason.
 
@@ -505,7 +597,9 @@ def tost_of_estimate(
     """
     low, high = _ends(bounds)
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise ValueError(f"bounds: must be finite, the lower below the upper, got {low:g} and {high:g}")
+        raise ValueError(
+            f"bounds: must be finite, the lower below the upper, got {low:g} and {high:g}"
+        )
     if not 0 < alpha < 0.5:
         raise ValueError(f"alpha: must lie between 0 and 0.5, got {alpha}")
     if se < 0:
@@ -518,9 +612,21 @@ def tost_of_estimate(
     elif not df > 0:
         reason = "the degrees of freedom are not known"
     known = Equivalence(
-        value=value, se=se, low=nan, high=nan, bounds=(low, high), alpha=alpha, t_low=nan, t_high=nan,
-        p_low=nan, p_high=nan, n=n, df=df, method="tost", reason=reason,
-    )  # fmt: skip
+        value=value,
+        se=se,
+        low=nan,
+        high=nan,
+        bounds=(low, high),
+        alpha=alpha,
+        t_low=nan,
+        t_high=nan,
+        p_low=nan,
+        p_high=nan,
+        n=n,
+        df=df,
+        method="tost",
+        reason=reason,
+    )
     if reason is not None:
         return known
     t_low, t_high, reach = (value - low) / se, (value - high) / se, t_quantile(1 - alpha, df) * se
@@ -540,7 +646,9 @@ def _ends(bounds: Bounds) -> tuple[float, float]:
     if listed.ndim == 0:
         return 0.0 - float(listed), float(listed)
     if listed.shape != (2,):
-        raise ValueError(f"bounds: must be one number, or a lower and an upper one, got {listed.size}")
+        raise ValueError(
+            f"bounds: must be one number, or a lower and an upper one, got {listed.size}"
+        )
     return float(listed[0]), float(listed[1])
 
 

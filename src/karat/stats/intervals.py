@@ -31,14 +31,14 @@ def mean_interval(
 ) -> Interval:
     """The mean of the clusters' means, with an interval over clusters.
 
-    Each question counts once, however often it was answered. `t` is Student's and has the best coverage,
-    even with few questions. `bootstrap-t` follows skewed means, as does `bca`, which is too narrow below
-    about 50 questions; both resample questions, `replicates` times from `rng`, which they require.
-    `scope`: `population` is about questions of this kind, `fixed` about exactly these: the error is
-    then that of repetitions alone, with Satterthwaite's degrees of freedom, and `t` only. One cluster has
-    a mean and no interval (except with `fixed`); any NaN or None makes everything NaN: leave missing
-    values out yourself, and report how many. Raises ValueError for an unknown method, a level outside
-    (0, 1), unequal lengths, and a bootstrap without `rng`.
+    Each question counts once, however often it was answered. `t` is Student's and has the best
+    coverage, even with few questions. `bootstrap-t` follows skewed means, as does `bca`, which is
+    too narrow below about 50 questions; both resample questions, `replicates` times from `rng`,
+    which they require. `scope`: `population` is about questions of this kind, `fixed` about exactly
+    these: the error is then that of repetitions alone, with Satterthwaite's degrees of freedom, and
+    `t` only. One cluster has a mean and no interval (except with `fixed`); any NaN or None makes
+    everything NaN: leave missing values out yourself, and report how many. Raises ValueError for an
+    unknown method, a level outside (0, 1), unequal lengths, and a bootstrap without `rng`.
 
     >>> found = mean_interval([4, 5, 3, 3, 5, 4], ["a", "a", "b", "b", "c", "c"])
     >>> found.value, round(found.low, 3), round(found.high, 3), found.n
@@ -50,7 +50,9 @@ def mean_interval(
     if method not in _BOOTSTRAPS and method != "t":
         raise ValueError(f"method: must be t, {' or '.join(_BOOTSTRAPS)}, got {method!r}")
     if scope not in ("population", "fixed") or (scope == "fixed" and method != "t"):
-        raise ValueError(f"scope: must be population, or fixed with method t, got {scope!r} with {method}")
+        raise ValueError(
+            f"scope: must be population, or fixed with method t, got {scope!r} with {method}"
+        )
     groups = group(values, clusters)
     size, missing = groups.values.size, groups.missing
     bare = t_interval(groups.means, level=check_level(level), observations=size, missing=missing)
@@ -60,10 +62,14 @@ def mean_interval(
         return bare
     if rng is None:
         raise ValueError(f"rng: is required for {method}")
-    interval = replace(bare, method=f"{method}, {check_replicates(replicates, level)} resamples", df=math.nan)
+    interval = replace(
+        bare, method=f"{method}, {check_replicates(replicates, level)} resamples", df=math.nan
+    )
     if not bare.se > 0:
         return interval
-    low, high, reason = _BOOTSTRAPS[method](groups.means, level=level, rng=rng, replicates=replicates)
+    low, high, reason = _BOOTSTRAPS[method](
+        groups.means, level=level, rng=rng, replicates=replicates
+    )
     return replace(interval, low=low, high=high, reason=reason)
 
 
@@ -74,14 +80,20 @@ def _of_these(groups: Groups, bare: Interval) -> Interval:
     if math.isnan(bare.value):
         return nothing
     if once:
-        return replace(nothing, reason=f"{once} of {bare.n} questions were answered once: their spread is not known")
-    spreads = groups.squares / (groups.counts - 1) / groups.counts  # the variance of each question's mean
+        return replace(
+            nothing,
+            reason=f"{once} of {bare.n} questions were answered once: their spread is not known",
+        )
+    # the variance of each question's mean
+    spreads = groups.squares / (groups.counts - 1) / groups.counts
     se = math.sqrt(float(spreads.sum())) / bare.n
     if se == 0:
         reason = "answers to one question never differ: the interval is a point"
         return replace(nothing, se=0.0, low=bare.value, high=bare.value, reason=reason)
     relative = spreads / spreads.max()
-    return nothing.with_error(se, float(relative.sum()) ** 2 / float(np.sum(relative**2 / (groups.counts - 1))))
+    return nothing.with_error(
+        se, float(relative.sum()) ** 2 / float(np.sum(relative**2 / (groups.counts - 1)))
+    )
 
 
 def t_interval(means: Floats, *, level: float, observations: int, missing: int = 0) -> Interval:
@@ -89,12 +101,18 @@ def t_interval(means: Floats, *, level: float, observations: int, missing: int =
     n = means.size
     if n == 0 or missing:
         reason = f"{missing} of {observations} values are missing" if missing else "no values"
-        return Interval(value=math.nan, level=level, n=n, method="t", observations=observations, reason=reason)
-    bare = Interval(value=centred_mean(means), level=level, n=n, method="t", observations=observations)
+        return Interval(
+            value=math.nan, level=level, n=n, method="t", observations=observations, reason=reason
+        )
+    bare = Interval(
+        value=centred_mean(means), level=level, n=n, method="t", observations=observations
+    )
     if n == 1:
         return replace(bare, reason="one cluster: its spread cannot be known")
     se = sample_sd(means) / math.sqrt(n)
-    return bare.with_error(se, n - 1, None if se > 0 else f"all {n} cluster means are equal: the interval is a point")
+    return bare.with_error(
+        se, n - 1, None if se > 0 else f"all {n} cluster means are equal: the interval is a point"
+    )
 
 
 def centred_mean(values: Floats) -> float:
@@ -103,7 +121,9 @@ def centred_mean(values: Floats) -> float:
 
 
 def sample_sd(values: Floats) -> float:
-    """The standard deviation with n − 1; NaN for fewer than two values, exactly 0 for equal ones."""
+    """The standard deviation with n − 1; NaN for fewer than two values, exactly 0 for equal
+    ones.
+    """
     return float(np.std(values - values[0], ddof=1)) if values.size > 1 else math.nan
 
 
@@ -116,29 +136,37 @@ def clustered_mean(
 ) -> Interval:
     """The mean of question values whose questions come in clusters, such as those of one document.
 
-    Every question counts once, or by its weight; the clusters change the error, not the mean. The error is CR2 (Bell
-    and McCaffrey) with Satterthwaite's degrees of freedom, and `n` counts clusters. With equal clusters this is
-    Student's t over cluster means; without clusters, or with one question each, Student's t over questions.
-    `design_effect` is the variance, relative to that of independent questions. The difference of two conditions is the
-    mean of its values. Fewer than two clusters: a mean and no interval; see also `too_few_clusters`. None and
-    NaN make everything NaN. Raises ValueError for weights that are not finite or below 0, and unequal lengths.
+    Every question counts once, or by its weight; the clusters change the error, not the mean. The
+    error is CR2 (Bell and McCaffrey) with Satterthwaite's degrees of freedom, and `n` counts
+    clusters. With equal clusters this is Student's t over cluster means; without clusters, or with
+    one question each, Student's t over questions. `design_effect` is the variance, relative to that
+    of independent questions. The difference of two conditions is the mean of its values. Fewer than
+    two clusters: a mean and no interval; see also `too_few_clusters`. None and NaN make everything
+    NaN. Raises ValueError for weights that are not finite or below 0, and unequal lengths.
 
     >>> found = clustered_mean([4, 5, 3, 3, 5, 4], ["a", "a", "b", "b", "c", "c"])
     >>> found.value, round(found.low, 3), round(found.high, 3), found.n, round(found.df, 9)
     (4.0, 1.849, 6.151, 3, 2.0)
 
-    Bell and McCaffrey (2002), Survey Methodology 28:169; Pustejovsky and Tipton (2018), J. Bus. Econ. Stat. 36:672.
+    Bell and McCaffrey (2002), Survey Methodology 28:169; Pustejovsky and Tipton (2018), J. Bus.
+    Econ. Stat. 36:672.
     """
     groups, weight = _weighted(values, clusters, weights)
     size, n = groups.values.size, len(groups.labels)
     equal = not size or bool((weight == weight[0]).all())
     if equal and n == size:
-        return t_interval(groups.values, level=check_level(level), observations=size, missing=groups.missing)
+        return t_interval(
+            groups.values, level=check_level(level), observations=size, missing=groups.missing
+        )
     bare = _bare_mean(groups, level=check_level(level), method="CR2")
     if groups.missing:
         return bare
     shares = weight / weight.sum()
-    value = bare.value if equal else float(groups.values[0] + shares @ (groups.values - groups.values[0]))
+    value = (
+        bare.value
+        if equal
+        else float(groups.values[0] + shares @ (groups.values - groups.values[0]))
+    )
     bare = replace(bare, value=value)
     if n < 2:
         return bare
@@ -162,7 +190,9 @@ def _weighted(
         return groups, np.ones(groups.values.size)
     weight = columns("weights", weights)
     if weight.size != groups.values.size:
-        raise ValueError(f"weights: must be as many as values ({groups.values.size}), got {weight.size}")
+        raise ValueError(
+            f"weights: must be as many as values ({groups.values.size}), got {weight.size}"
+        )
     if not np.isfinite(weight).all() or (weight < 0).any():
         raise ValueError("weights: must be finite and at least 0")
     counted = weight > 0
@@ -179,10 +209,11 @@ class _Error(NamedTuple):
 def _cr2(groups: Groups, shares: Floats, residuals: Floats) -> _Error:
     """CR2 of a weighted mean, with the working model of independent values of equal variance.
 
-    A cluster's adjustment is the inverse square root of its block of (I − H)(I − H)ᵀ, H = 1 pᵀ, p the shares of
-    the weights. The block is the identity except in the plane of the vectors 1 and p, so it is a 2 × 2 matrix here:
-    in the directions of 1 and of p less its mean. Satterthwaite's df is tr(G)²/‖G‖² with Gⱼₖ the covariances of the
-    clusters' scores, which is a diagonal plus a matrix of rank two: no matrix of clusters is needed.
+    A cluster's adjustment is the inverse square root of its block of (I − H)(I − H)ᵀ, H = 1 pᵀ, p
+    the shares of the weights. The block is the identity except in the plane of the vectors 1 and p,
+    so it is a 2 × 2 matrix here: in the directions of 1 and of p less its mean. Satterthwaite's df
+    is tr(G)²/‖G‖² with Gⱼₖ the covariances of the clusters' scores, which is a diagonal plus a
+    matrix of rank two: no matrix of clusters is needed.
     """
     codes, n, sizes = groups.codes, len(groups.labels), groups.counts.astype(float)
     held = summed_by(codes, shares, n)
@@ -205,14 +236,21 @@ def _cr2(groups: Groups, shares: Floats, residuals: Floats) -> _Error:
     u, v, c = a1 * np.sqrt(sizes), a1 * along + a2 * across, a1**2 + a2**2
     own = squares * u**2 - 2 * u * v
     uu, uv, vv = float(u @ u), float(u @ v), float(v @ v)
-    norm = float(c @ c + 2 * (c @ own)) + 2 * uu * vv + 2 * uv**2 + squares**2 * uu**2 - 4 * squares * uu * uv
+    norm = (
+        float(c @ c + 2 * (c @ own))
+        + 2 * uu * vv
+        + 2 * uv**2
+        + squares**2 * uu**2
+        - 4 * squares * uu * uv
+    )
     return _Error(se=math.sqrt(float(scores @ scores)), df=float((c + own).sum()) ** 2 / norm)
 
 
 def too_few_clusters(clusters: int, df: float) -> str | None:
     """Why clusters are too few for a verdict; None if they are enough.
 
-    With fewer than 5 clusters, or fewer than 4 degrees of freedom, the interval rests on too little.
+    With fewer than 5 clusters, or fewer than 4 degrees of freedom, the interval rests on too
+    little.
 
     >>> too_few_clusters(4, 3.0), too_few_clusters(12, 11.0)
     ('4 clusters: a verdict needs at least 5', None)
@@ -220,7 +258,9 @@ def too_few_clusters(clusters: int, df: float) -> str | None:
     '9 clusters of very unequal size count as few: 2.6 degrees of freedom, a verdict needs 4'
     """
     if clusters < LEAST_CLUSTERS:
-        return f"{clusters} cluster{'s' * (clusters != 1)}: a verdict needs at least {LEAST_CLUSTERS}"
+        return (
+            f"{clusters} cluster{'s' * (clusters != 1)}: a verdict needs at least {LEAST_CLUSTERS}"
+        )
     if df < LEAST_DF:
         unequal = f"{clusters} clusters of very unequal size count as few"
         return f"{unequal}: {df:.2g} degrees of freedom, a verdict needs {LEAST_DF:g}"
@@ -243,7 +283,9 @@ def clustered_se(
     is negative the error is NaN. Fewer than two clusters: NaN. `reason` reports if more than
     half of the values are in one cluster.
 
-    >>> found = clustered_se([1, 0, 1, 1, 0, 0, 1, 1, 1, 0], [1, 1, 2, 2, 2, 3, 3, 4, 4, 4], kind="CR1")
+    >>> found = clustered_se(
+    ...     [1, 0, 1, 1, 0, 0, 1, 1, 1, 0], [1, 1, 2, 2, 2, 3, 3, 4, 4, 4], kind="CR1"
+    ... )
     >>> round(found.value, 3), round(found.se, 6)
     (0.6, 0.046188)
 
@@ -282,24 +324,34 @@ def _bare_mean(groups: Groups, *, level: float, method: str) -> Interval:
     else:
         value = centred_mean(groups.values)
         reason = "one cluster: its spread cannot be known" if n < 2 else None
-    return Interval(value=value, level=level, n=n, method=method, observations=observations, reason=reason)
+    return Interval(
+        value=value, level=level, n=n, method=method, observations=observations, reason=reason
+    )
 
 
 def _cluster_scores(groups: Groups, mean: float) -> Floats:
     return summed_by(groups.codes, groups.values - mean, len(groups.labels))
 
 
-def _two_way(values: Iterable[object], first: Iterable[object], second: Iterable[object], *, level: float) -> Interval:
+def _two_way(
+    values: Iterable[object], first: Iterable[object], second: Iterable[object], *, level: float
+) -> Interval:
     listed, one, two = columns("values", values), list(first), list(second)
     if not len(one) == len(two) == listed.size:
-        raise ValueError(f"clusters and second: must be as many as values ({listed.size}), got {len(one)}, {len(two)}")
+        raise ValueError(
+            f"clusters and second: must be as many as values ({listed.size}), got {len(one)}, "
+            f"{len(two)}"
+        )
     by_first, by_second = group(listed, one), group(listed, two)
     by_both = group(listed, list(zip(one, two, strict=True)))
     smaller = min(by_first, by_second, key=lambda groups: len(groups.labels))
     bare = _bare_mean(smaller, level=level, method="two-way CR0")
     if bare.reason is not None:
         return bare
-    parts = [float(np.sum(_cluster_scores(groups, bare.value) ** 2)) for groups in (by_first, by_second, by_both)]
+    parts = [
+        float(np.sum(_cluster_scores(groups, bare.value) ** 2))
+        for groups in (by_first, by_second, by_both)
+    ]
     variance = (parts[0] + parts[1] - parts[2]) / listed.size**2
     if variance < 0:
         return bare.with_error(math.nan, bare.n - 1, "the two-way variance estimate is negative")

@@ -31,10 +31,12 @@ class LabelDraw(Struct, frozen=True, kw_only=True):
 
 
 def strata_of_scores(scores: Iterable[Any], groups: Iterable[Hashable]) -> list[int]:
-    """The stratum of each answer: its group (a condition) and its exact score; -1 if it has no score.
+    """The stratum of each answer: its group (a condition) and its exact score; -1 if it has no
+    score.
 
-    Within a group strata of fewer than 20 answers are merged with the neighbouring score; more than 12 different scores
-    are first binned by rank. Depends only on the arguments, so it can be recomputed later.
+    Within a group strata of fewer than 20 answers are merged with the neighbouring score; more than
+    12 different scores are first binned by rank. Depends only on the arguments, so it can be
+    recomputed later.
     """
     values, named = columns("scores", scores), list(groups)
     if len(named) != values.size:
@@ -49,7 +51,9 @@ def strata_of_scores(scores: Iterable[Any], groups: Iterable[Hashable]) -> list[
         distinct, codes = np.unique(values[rows], return_inverse=True)
         if distinct.size > MOST_SCORES:
             edges = np.quantile(values[rows], np.linspace(0, 1, MOST_SCORES + 1)[1:-1])
-            codes = np.unique(np.searchsorted(edges, values[rows], side="right"), return_inverse=True)[1]
+            codes = np.unique(
+                np.searchsorted(edges, values[rows], side="right"), return_inverse=True
+            )[1]
         merged = _merged(np.bincount(codes))
         strata[rows] = start + merged[codes]
         start += int(merged.max()) + 1
@@ -57,7 +61,9 @@ def strata_of_scores(scores: Iterable[Any], groups: Iterable[Hashable]) -> list[
 
 
 def _merged(sizes: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Step of the scale -> stratum: the smallest is merged with its smaller neighbour until all are large enough."""
+    """Step of the scale -> stratum: the smallest is merged with its smaller neighbour until all are
+    large enough.
+    """
     parts = [[step] for step in range(sizes.size)]
     counts = sizes.tolist()
     while len(parts) > 1 and min(counts) < SMALLEST:
@@ -78,9 +84,9 @@ def draw_for_labels(
 ) -> LabelDraw:
     """Draws `size` answers in proportion to the strata of `strata_of_scores`, at least 4 from each.
 
-    Equal numbers per score instead would bias an unweighted mean by .11 to .19 on a scale of 1 to 5. A few more than
-    `size` are drawn if 4 from each stratum are more, and all if there are fewer. Raises ValueError for a size
-    below 1.
+    Equal numbers per score instead would bias an unweighted mean by .11 to .19 on a scale of 1 to
+    5. A few more than `size` are drawn if 4 from each stratum are more, and all if there are fewer.
+    Raises ValueError for a size below 1.
 
     >>> import numpy as np
     >>> draw = draw_for_labels([5] * 60 + [1] * 40, ["a"] * 100, 20, rng=np.random.default_rng(1))
@@ -105,9 +111,11 @@ def draw_for_labels(
     ]
     chosen = rng.permutation(np.concatenate(rows)) if rows else np.zeros(0, dtype=np.int64)
     return LabelDraw(
-        rows=tuple(chosen.tolist()), strata=tuple(strata.tolist()), sizes=tuple(sizes.tolist()),
+        rows=tuple(chosen.tolist()),
+        strata=tuple(strata.tolist()),
+        sizes=tuple(sizes.tolist()),
         drawn=tuple(drawn.tolist()),
-    )  # fmt: skip
+    )
 
 
 def stratified_mean(
@@ -118,14 +126,17 @@ def stratified_mean(
     target: Target = "questions",
     level: float = 0.95,
 ) -> Interval:
-    """The mean over all answers, from the values of those that were drawn from each stratum: Σ W_h·ȳ_h.
+    """The mean over all answers, from the values of those that were drawn from each stratum: Σ
+    W_h·ȳ_h.
 
-    One entry per answer; `values`: NaN or None if it was not drawn. Within a stratum every answer must have had the
-    same chance. `clusters`: questions. `target`: whether the interval is for `"questions"` like these, or just these
-    `"answers"`, which is narrower (over repeated experiments it covers the value for such questions in
-    38 to 92 % of cases). NaN with a reason if a stratum has no value, or one value for several answers.
+    One entry per answer; `values`: NaN or None if it was not drawn. Within a stratum every answer
+    must have had the same chance. `clusters`: questions. `target`: whether the interval is for
+    `"questions"` like these, or just these `"answers"`, which is narrower (over repeated
+    experiments it covers the value for such questions in 38 to 92 % of cases). NaN with a reason if
+    a stratum has no value, or one value for several answers.
 
-    Särndal et al. (1992), Model Assisted Survey Sampling, 3.7 and 5; Cochran (1977), Sampling Techniques, chapter 5.
+    Särndal et al. (1992), Model Assisted Survey Sampling, 3.7 and 5; Cochran (1977), Sampling
+    Techniques, chapter 5.
     """
     drawn = columns("values", values)
     weights = np.full(drawn.size, 1 / max(drawn.size, 1))
@@ -151,7 +162,9 @@ def stratified_difference(  # noqa: PLR0913 - the design, and which groups are c
     drawn, named, listed = columns("values", values), list(groups), list(strata)
     asked = list(range(drawn.size)) if clusters is None else list(clusters)
     if len({drawn.size, len(named), len(listed), len(asked)}) != 1:
-        raise ValueError(f"groups: strata, clusters and groups must be as many as values ({drawn.size})")
+        raise ValueError(
+            f"groups: strata, clusters and groups must be as many as values ({drawn.size})"
+        )
     if {stratum for stratum, name in zip(listed, named, strict=True) if name == a} & {
         stratum for stratum, name in zip(listed, named, strict=True) if name == b
     }:
@@ -161,7 +174,14 @@ def stratified_difference(  # noqa: PLR0913 - the design, and which groups are c
         raise ValueError(f"groups: no answers of {(a if not size[0] else b)!r}")
     rows = [row for row, name in enumerate(named) if name in (a, b)]
     weights = np.array([-1 / size[0] if named[row] == a else 1 / size[1] for row in rows])
-    return _expanded(drawn[rows], [listed[row] for row in rows], [asked[row] for row in rows], weights, target, level)
+    return _expanded(
+        drawn[rows],
+        [listed[row] for row in rows],
+        [asked[row] for row in rows],
+        weights,
+        target,
+        level,
+    )
 
 
 def _expanded(
@@ -180,14 +200,21 @@ def _expanded(
     questions = group(np.zeros(values.size), clusters)
     seen, size, count = np.isfinite(values), np.bincount(codes), len(questions.labels)
     n = np.bincount(codes[seen], minlength=size.size)
-    method = f"stratified mean, of {'questions like these' if target == 'questions' else 'these answers'}"
-    bare = Interval(value=math.nan, level=level, n=count, method=method, observations=int(values.size))
+    method = (
+        f"stratified mean, of "
+        f"{'questions like these' if target == 'questions' else 'these answers'}"
+    )
+    bare = Interval(
+        value=math.nan, level=level, n=count, method=method, observations=int(values.size)
+    )
     if not values.size or (n == 0).any():
         return replace(bare, reason="people scored nothing of a stratum: merge it with another")
     means = np.bincount(codes[seen], weights=values[seen], minlength=size.size) / n
     bare = replace(bare, value=float(weights @ means[codes]))
     if ((n < 2) & (n < size)).any():
-        return replace(bare, reason="people scored one answer of a stratum: its spread cannot be known")
+        return replace(
+            bare, reason="people scored one answer of a stratum: its spread cannot be known"
+        )
     off = np.where(seen, values - means[codes], 0.0)
     if target == "answers":
         share, variance = np.bincount(codes, weights=weights), np.bincount(codes, weights=off**2)
@@ -206,17 +233,30 @@ def _expanded(
 def around(bare: Interval, se: float, df: float) -> Interval:
     """The estimate with the interval of its error; a point if the error is 0."""
     if not se > 1e-15 * max(1.0, abs(bare.value)):
-        return replace(bare, se=0.0, low=bare.value, high=bare.value, reason="nothing varies: the interval is a point")
+        return replace(
+            bare,
+            se=0.0,
+            low=bare.value,
+            high=bare.value,
+            reason="nothing varies: the interval is a point",
+        )
     return bare.with_error(se, df)
 
 
 def corrected_bounds(
-    value: float, se: float, df: float, *, labels: int, scale: tuple[float, float], level: float = 0.95
+    value: float,
+    se: float,
+    df: float,
+    *,
+    labels: int,
+    scale: tuple[float, float],
+    level: float = 0.95,
 ) -> OneSided:
     """One-sided bounds of a corrected mean, for a decision against a threshold.
 
-    Each bound is computed with one more label at its own end of the scale: without it, few labels that nearly all
-    have the best score pass falsely in 4 to 13 % of cases, with it in at most 3.5 % (`benchmarks/decisions.py`).
+    Each bound is computed with one more label at its own end of the scale: without it, few labels
+    that nearly all have the best score pass falsely in 4 to 13 % of cases, with it in at most 3.5 %
+    (`benchmarks/decisions.py`).
 
     >>> bounds = corrected_bounds(4.6, 0.1, 99, labels=50, scale=(1, 5))
     >>> round(bounds.low, 2), round(bounds.high, 2)
@@ -228,17 +268,24 @@ def corrected_bounds(
         bound = (labels * value + end) / (labels + 1) + way * t_quantile(level, df + 1) * error
         ends.append(min(max(bound, scale[0]), scale[1]))
     return OneSided(
-        value=value, low=ends[0], high=ends[1], level=level, n=labels, method="t with one pseudo-value",
+        value=value,
+        low=ends[0],
+        high=ends[1],
+        level=level,
+        n=labels,
+        method="t with one pseudo-value",
         reason=None if math.isfinite(se) else "the corrected mean has no interval",
-    )  # fmt: skip
+    )
 
 
-def labels_needed(half_width: float, *, labelled: int, answers: int, drawing: float, floor: float = 0.0) -> int | None:
+def labels_needed(
+    half_width: float, *, labelled: int, answers: int, drawing: float, floor: float = 0.0
+) -> int | None:
     """Labels for an interval of ±`half_width`.
 
-    `drawing`: the half width due to drawing `labelled` of `answers`, with the target "answers"; `floor`:
-    the half width with every answer labelled. None if the floor is not narrower than `half_width` (then
-    only more questions help), or if nothing is known yet.
+    `drawing`: the half width due to drawing `labelled` of `answers`, with the target "answers";
+    `floor`: the half width with every answer labelled. None if the floor is not narrower than
+    `half_width` (then only more questions help), or if nothing is known yet.
 
     >>> labels_needed(0.1, labelled=50, answers=10**9, drawing=0.2)
     200

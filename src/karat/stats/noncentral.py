@@ -26,7 +26,9 @@ def noncentral_t_cdf(t: float, df: float, ncp: float) -> float:
 
     Johnson, Kotz and Balakrishnan (1995), Continuous Univariate Distributions 2, chapter 31.
     """
-    chance = _mean_over_spread(df, ncp, t, lambda s: np.asarray(special.log_ndtr(t * s - ncp), dtype=np.float64))
+    chance = _mean_over_spread(
+        df, ncp, t, lambda s: np.asarray(special.log_ndtr(t * s - ncp), dtype=np.float64)
+    )
     return 1.0 if chance > 1 else chance  # by rounding; NaN stays NaN
 
 
@@ -42,26 +44,38 @@ def noncentral_t_pdf(t: float, df: float, ncp: float) -> float:
     0.228208494
     """
     return _mean_over_spread(
-        df, ncp, t, lambda s: np.asarray(np.log(s) - 0.5 * (t * s - ncp) ** 2 - 0.5 * math.log(2 * math.pi))
+        df,
+        ncp,
+        t,
+        lambda s: np.asarray(np.log(s) - 0.5 * (t * s - ncp) ** 2 - 0.5 * math.log(2 * math.pi)),
     )
 
 
-def _mean_over_spread(df: float, ncp: float, t: float, log_kernel: Callable[[Floats], Floats]) -> float:
-    """E[kernel(s)], s = √(χ²_ν/ν): first the range that matters, then a step finer than its steepest part."""
+def _mean_over_spread(
+    df: float, ncp: float, t: float, log_kernel: Callable[[Floats], Floats]
+) -> float:
+    """E[kernel(s)], s = √(χ²_ν/ν): first the range that matters, then a step finer than its
+    steepest part.
+    """
     if math.isnan(df) or math.isnan(ncp) or math.isnan(t):
         return math.nan
     if not (df > 0 and math.isfinite(df) and math.isfinite(ncp) and math.isfinite(t)):
-        raise ValueError(f"df: must be above 0, and all finite, got t = {t:g}, df = {df:g}, ncp = {ncp:g}")
+        raise ValueError(
+            f"df: must be above 0, and all finite, got t = {t:g}, df = {df:g}, ncp = {ncp:g}"
+        )
 
     def log_f(u: Floats) -> Floats:
-        return np.asarray(df * (u - 0.5 * special.expm1(2 * u)) + log_kernel(np.exp(u)), dtype=np.float64)
+        return np.asarray(
+            df * (u - 0.5 * special.expm1(2 * u)) + log_kernel(np.exp(u)), dtype=np.float64
+        )
 
     width = 1 / math.sqrt(2 * df)
     low, high = -14 * width - 800 / df, min(40 * width + 1, 20.0)
     for _ in range(60):
         u = np.linspace(low, high, 400)
         seen = log_f(u)
-        kept = np.flatnonzero(seen >= seen.max() - _GONE)  # ≥: subtracting 45 from a huge number changes nothing
+        # ≥: subtracting 45 from a huge number changes nothing
+        kept = np.flatnonzero(seen >= seen.max() - _GONE)
         first, last = max(0, int(kept[0]) - 1), min(u.size - 1, int(kept[-1]) + 1)
         low, high = float(u[first]), float(u[last])
         if last - first > 200:
@@ -76,8 +90,15 @@ def _mean_over_spread(df: float, ncp: float, t: float, log_kernel: Callable[[Flo
     half = df / 2
     stirling = 1 / (12 * half) - 1 / (360 * half**3) + 1 / (1260 * half**5)
     if half < 50:
-        stirling = float(special.gammaln(half)) - (half - 0.5) * math.log(half) + half - 0.5 * math.log(2 * math.pi)
-    return math.exp(top + total + (math.log(2) + 0.5 * math.log(half) - 0.5 * math.log(2 * math.pi) - stirling))
+        stirling = (
+            float(special.gammaln(half))
+            - (half - 0.5) * math.log(half)
+            + half
+            - 0.5 * math.log(2 * math.pi)
+        )
+    return math.exp(
+        top + total + (math.log(2) + 0.5 * math.log(half) - 0.5 * math.log(2 * math.pi) - stirling)
+    )
 
 
 def noncentral_f_above(f: float, df1: float, df2: float, ncp: float) -> float:

@@ -1,4 +1,6 @@
-"""Before an experiment: how many questions and repetitions, the effects they can show, and their cost."""
+"""Before an experiment: how many questions and repetitions, the effects they can show, and their
+cost.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,14 @@ import numpy.typing as npt
 from karat.stats import special
 from karat.stats._groups import Floats, Groups, columns, group, z_quantile
 from karat.stats.intervals import sample_sd
-from karat.stats.power import Planned, check_power, effect_size_ttest, normal_sum, power_ttest, sample_size_ttest
+from karat.stats.power import (
+    Planned,
+    check_power,
+    effect_size_ttest,
+    normal_sum,
+    power_ttest,
+    sample_size_ttest,
+)
 from karat.sums import exact_sum
 
 OneOrTwo = float | tuple[float, float]
@@ -30,12 +39,15 @@ def questions_needed(
     alpha: float = 0.05,
     method: Method = "t",
 ) -> Planned:
-    """How many questions show a difference of `delta` between two conditions that both answer them all.
+    """How many questions show a difference of `delta` between two conditions that both answer them
+    all.
 
-    `var_between`: the variance over questions of the *true difference* between the conditions, not of scores;
-    `var_within`: the variance of repeated answers to one question; both from `difference_variances`.
-    A pair gives one number per condition. `t` uses the noncentral t; `z` is the normal formula, which
-    is about two questions short. `value` is the solution, `n` the smallest whole number that is enough.
+    `var_between`: the variance over questions of the *true difference* between the conditions, not
+    of scores;
+    `var_within`: the variance of repeated answers to one question; both from
+    `difference_variances`. A pair gives one number per condition. `t` uses the noncentral t; `z` is
+    the normal formula, which is about two questions short. `value` is the solution, `n` the
+    smallest whole number that is enough.
 
     >>> found = questions_needed(0.03, 1 / 9, method="z")
     >>> round(found.value, 3), found.n
@@ -84,14 +96,20 @@ def minimum_detectable_effect(
         errors = normal_sum(power, alpha)
         if not questions > 1:
             few = "too few questions"
-            return Planned(value=math.nan, n=questions, power=power, alpha=alpha, method="z", reason=few)
+            return Planned(
+                value=math.nan, n=questions, power=power, alpha=alpha, method="z", reason=few
+            )
         value, reached = errors * math.sqrt(spread / questions), _normal_power(errors, alpha)
         return Planned(value=value, n=questions, power=reached, alpha=alpha, method="z")
     effect = effect_size_ttest(questions, power=power, alpha=alpha)
     return Planned(
-        value=effect.value * math.sqrt(spread), n=effect.n, power=power, alpha=alpha, method=effect.method,
+        value=effect.value * math.sqrt(spread),
+        n=effect.n,
+        power=power,
+        alpha=alpha,
+        method=effect.method,
         reason=effect.reason,
-    )  # fmt: skip
+    )
 
 
 def repetitions_needed(
@@ -103,7 +121,8 @@ def repetitions_needed(
     power: float = 0.8,
     alpha: float = 0.05,
 ) -> Planned:
-    """How often each of a fixed number of questions must be answered, under both conditions, to show `delta`.
+    """How often each of a fixed number of questions must be answered, under both conditions, to
+    show `delta`.
 
     Repetitions only reduce the noise of the answers: if questions differ too much, no
     number is enough, and `reason` explains it. `n` counts repetitions here.
@@ -125,15 +144,21 @@ def repetitions_needed(
         best = size.value * math.sqrt(var_between)
         shown = f"no number of repetitions is enough: {questions} questions show {best:.2g} at best"
         why = size.reason or shown
-        return Planned(value=math.nan, n=None, power=power, alpha=alpha, method=size.method, reason=why)
+        return Planned(
+            value=math.nan, n=None, power=power, alpha=alpha, method=size.method, reason=why
+        )
     value = (first + second) / room
     n = max(1, math.ceil(value * (1 - 1e-12)))
     spread = question_variance(var_between, var_within, n)
-    reached = power_ttest(delta / math.sqrt(spread), questions, alpha=alpha).power if spread > 0 else 1.0
+    reached = (
+        power_ttest(delta / math.sqrt(spread), questions, alpha=alpha).power if spread > 0 else 1.0
+    )
     return Planned(value=value, n=n, power=reached, alpha=alpha, method=size.method)
 
 
-def planned_se(questions: int, var_between: float, var_within: float = 0.0, repetitions: int = 1) -> float:
+def planned_se(
+    questions: int, var_between: float, var_within: float = 0.0, repetitions: int = 1
+) -> float:
     """The error that the mean of one condition will have: √((s_b² + s_w²/K) / questions).
 
     >>> round(planned_se(100, 0.4, 0.5, 3), 6)
@@ -142,7 +167,9 @@ def planned_se(questions: int, var_between: float, var_within: float = 0.0, repe
     Miller (2024), arXiv:2411.00640, section 3.
     """
     if questions < 1 or repetitions < 1:
-        raise ValueError(f"questions, repetitions: must be at least 1, got {questions}, {repetitions}")
+        raise ValueError(
+            f"questions, repetitions: must be at least 1, got {questions}, {repetitions}"
+        )
     question_variance(var_between, var_within, 1)
     return math.sqrt((var_between + var_within / repetitions) / questions)
 
@@ -167,7 +194,8 @@ def spearman_brown(reliability: float, k: float) -> float:
 class DifferenceVariances:
     """The variance parts of a difference between two conditions; NaN and a reason if unknown."""
 
-    total: float  # variance over questions of the differences of means: as planned for the same repetitions
+    # variance over questions of the differences of means: as planned for the same repetitions
+    total: float
     between: float  # of the true differences; at least 0
     raw_between: float  # the estimate itself, which may be negative
     within: tuple[float, float]  # of repeated answers to one question, under a and b
@@ -182,13 +210,17 @@ def difference_variances(
     *,
     clusters_b: Iterable[object] | None = None,
 ) -> DifferenceVariances:
-    """Variances for a plan from a pilot run: of the differences between questions, and of repeated answers.
+    """Variances for a plan from a pilot run: of the differences between questions, and of repeated
+    answers.
 
-    Var(d) − s_a²/K_a − s_b²/K_b over the questions that both answered (1/K averaged if it varies). None, NaN and
-    infinities are left out. If no question was answered twice under a condition, its part cannot be separated:
-    NaN; a plan for the same repetitions can then use `total` and no `var_within`.
+    Var(d) − s_a²/K_a − s_b²/K_b over the questions that both answered (1/K averaged if it varies).
+    None, NaN and infinities are left out. If no question was answered twice under a condition, its
+    part cannot be separated: NaN; a plan for the same repetitions can then use `total` and no
+    `var_within`.
 
-    >>> found = difference_variances([3, 4, 2, 2, 5, 4], [4, 4, 2, 3, 4, 4], ["q1", "q1", "q2", "q2", "q3", "q3"])
+    >>> found = difference_variances(
+    ...     [3, 4, 2, 2, 5, 4], [4, 4, 2, 3, 4, 4], ["q1", "q1", "q2", "q2", "q3", "q3"]
+    ... )
     >>> round(found.total, 4), round(found.between, 4), found.n
     (0.3333, 0.0833, 3)
 
@@ -201,8 +233,10 @@ def difference_variances(
     here, there = (np.array([pair[side] for pair in both], dtype=np.int64) for side in (0, 1))
     total = sample_sd(second.means[there] - first.means[here]) ** 2
     within = _within(first, here), _within(second, there)
-    noise = exact_sum(part * float(np.mean(1 / groups.counts[rows])) if rows.size else math.nan
-                for part, groups, rows in zip(within, (first, second), (here, there), strict=True))  # fmt: skip
+    noise = exact_sum(
+        part * float(np.mean(1 / groups.counts[rows])) if rows.size else math.nan
+        for part, groups, rows in zip(within, (first, second), (here, there), strict=True)
+    )
     raw = total - noise
     reason = None
     if math.isnan(total):
@@ -212,17 +246,25 @@ def difference_variances(
     elif raw < 0:
         reason = "answers vary more than differences do: taken as 0 between questions"
     return DifferenceVariances(
-        total=total, between=max(0.0, raw) if raw == raw else math.nan, raw_between=raw, within=within, n=len(both),
+        total=total,
+        between=max(0.0, raw) if raw == raw else math.nan,
+        raw_between=raw,
+        within=within,
+        n=len(both),
         reason=reason,
-    )  # fmt: skip
+    )
 
 
 def _known(values: Iterable[object], clusters: list[object]) -> Groups:
     listed = columns("values", values)
     if listed.size != len(clusters):
-        raise ValueError(f"clusters: must be as many as values ({listed.size}), got {len(clusters)}")
+        raise ValueError(
+            f"clusters: must be as many as values ({listed.size}), got {len(clusters)}"
+        )
     kept = np.isfinite(listed)
-    return group(listed[kept], [at for at, there in zip(clusters, kept.tolist(), strict=True) if there])
+    return group(
+        listed[kept], [at for at, there in zip(clusters, kept.tolist(), strict=True) if there]
+    )
 
 
 def _within(groups: Groups, rows: npt.NDArray[np.int64]) -> float:
@@ -231,9 +273,15 @@ def _within(groups: Groups, rows: npt.NDArray[np.int64]) -> float:
 
 
 def question_variance(var_between: float, var_within: OneOrTwo, repetitions: OneOrTwo) -> float:
-    """The variance of one question's difference. Raises ValueError if negative, or for less than one repetition."""
+    """The variance of one question's difference.
+
+    Raises ValueError if negative, or for less than one repetition.
+    """
     within, times = _pair("var_within", var_within), _pair("repetitions", repetitions)
-    for name, value in (("var_between", var_between), *(("var_within", variance) for variance in within)):
+    for name, value in (
+        ("var_between", var_between),
+        *(("var_within", variance) for variance in within),
+    ):
         if not (value >= 0 and math.isfinite(value)):
             raise ValueError(f"{name}: must be a number of at least 0, got {value:g}")
     if not min(times) >= 1:
@@ -246,7 +294,9 @@ def _pair(name: str, value: OneOrTwo) -> tuple[float, float]:
         return float(value), float(value)
     listed = tuple(float(number) for number in value)
     if len(listed) != 2:
-        raise ValueError(f"{name}: must be one number, or one for each of two conditions, got {len(listed)}")
+        raise ValueError(
+            f"{name}: must be one number, or one for each of two conditions, got {len(listed)}"
+        )
     return listed
 
 
@@ -265,12 +315,16 @@ def _named(method: Method) -> str:
 _MOST_REPETITIONS, _MOST_JUDGEMENTS = 1_000, 50
 
 
-def optimal_repetitions(var_between: float, var_within: float, *, cost_question: float, cost_run: float) -> float:
-    """How often to ask each question so that a budget gives the smallest error: √(c_q/c_r · s²/w²), at least 1.
+def optimal_repetitions(
+    var_between: float, var_within: float, *, cost_question: float, cost_run: float
+) -> float:
+    """How often to ask each question so that a budget gives the smallest error: √(c_q/c_r · s²/w²),
+    at least 1.
 
-    A question costs `cost_question` once; `cost_run`: one repetition under all the conditions compared. If a question
-    costs 0, the answer is 1: more questions are always better than more repetitions. If
-    questions do not differ, infinity. `var_within` is the sum over the conditions compared.
+    A question costs `cost_question` once; `cost_run`: one repetition under all the conditions
+    compared. If a question costs 0, the answer is 1: more questions are always better than more
+    repetitions. If questions do not differ, infinity. `var_within` is the sum over the conditions
+    compared.
 
     >>> round(optimal_repetitions(0.3, 0.2, cost_question=2, cost_run=1), 4)
     1.1547
@@ -279,10 +333,17 @@ def optimal_repetitions(var_between: float, var_within: float, *, cost_question:
     """
     question_variance(var_between, var_within, 1)
     if cost_question < 0 or not cost_run > 0:
-        raise ValueError(f"cost_run: must be above 0 and cost_question at least 0, got {cost_run:g}, {cost_question:g}")
+        raise ValueError(
+            f"cost_run: must be above 0 and cost_question at least 0, got {cost_run:g}, "
+            f"{cost_question:g}"
+        )
     if cost_question == 0 or var_within == 0:
         return 1.0
-    return max(1.0, math.sqrt(cost_question / cost_run * var_within / var_between)) if var_between else math.inf
+    return (
+        max(1.0, math.sqrt(cost_question / cost_run * var_within / var_between))
+        if var_between
+        else math.inf
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -309,21 +370,27 @@ def best_split(  # noqa: PLR0913 – a budget, three prices, three variances, an
     conditions: int = 2,
     max_questions: int | None = None,
 ) -> Split:
-    """More questions or more repetitions: the whole numbers that make the error smallest for this money.
+    """More questions or more repetitions: the whole numbers that make the error smallest for this
+    money.
 
-    A question costs `cost_question` once, each answer `cost_agent`, each score of an answer `cost_judge`.
-    `var_between`: of the true difference over questions (with one condition: of the questions' true means);
-    `var_within`: of answers to one question, `var_judge`: of scores of one answer, both under one condition.
-    Every combination of up to 1,000 repetitions and 50 scores per answer is tried (if the best is the last, `reason`
-    reports it); among equals the cheapest is chosen. If questions are free and
-    `max_questions` is not given, repetitions never pay.
+    A question costs `cost_question` once, each answer `cost_agent`, each score of an answer
+    `cost_judge`. `var_between`: of the true difference over questions (with one condition: of the
+    questions' true means); `var_within`: of answers to one question, `var_judge`: of scores of one
+    answer, both under one condition. Every combination of up to 1,000 repetitions and 50 scores per
+    answer is tried (if the best is the last, `reason` reports it); among equals the cheapest is
+    chosen. If questions are free and `max_questions` is not given, repetitions never pay.
 
     >>> best_split(60, 0.02, 0.01, var_between=0.25, var_within=0.5, cost_question=0.5)
     Split(questions=75, repetitions=5, judge_repeats=1, se=0.0774..., cost=60.0, reason=None)
 
     Cochran (1977), Sampling Techniques, chapter 10; Miller (2024), arXiv:2411.00640, section 3.
     """
-    costs = {"budget": budget, "cost_agent": cost_agent, "cost_judge": cost_judge, "cost_question": cost_question}
+    costs = {
+        "budget": budget,
+        "cost_agent": cost_agent,
+        "cost_judge": cost_judge,
+        "cost_question": cost_question,
+    }
     for name, value in {**costs, "var_judge": var_judge}.items():
         if not (value >= 0 and math.isfinite(value)):
             raise ValueError(f"{name}: must be a number of at least 0, got {value:g}")
@@ -343,11 +410,16 @@ def best_split(  # noqa: PLR0913 – a budget, three prices, three variances, an
     variance = np.where(questions >= 2, spread / np.maximum(questions, 1), math.inf)
     split = _cheapest(questions, variance, questions * price)
     if max_questions is not None and max_questions < 2:
-        return replace(split, reason=f"max_questions is {max_questions}: an error needs two questions")
+        return replace(
+            split, reason=f"max_questions is {max_questions}: an error needs two questions"
+        )
     # at the edge of the search, more might be even better
     most = [f"{_MOST_REPETITIONS} repetitions"] if split.repetitions == _MOST_REPETITIONS else []
     most += [f"{_MOST_JUDGEMENTS} judge repeats"] if split.judge_repeats == _MOST_JUDGEMENTS else []
-    return replace(split, reason=split.reason or (f"no more than {' and '.join(most)} were tried" if most else None))
+    return replace(
+        split,
+        reason=split.reason or (f"no more than {' and '.join(most)} were tried" if most else None),
+    )
 
 
 def _cheapest(questions: Floats, variance: Floats, cost: Floats) -> Split:
@@ -355,7 +427,9 @@ def _cheapest(questions: Floats, variance: Floats, cost: Floats) -> Split:
     if math.isinf(least):
         few = "the budget is not enough for two questions"
         return Split(questions=0, repetitions=0, judge_repeats=0, se=math.nan, cost=0.0, reason=few)
-    row, column = np.unravel_index(np.argmin(np.where(variance <= least * (1 + 1e-12), cost, math.inf)), cost.shape)
+    row, column = np.unravel_index(
+        np.argmin(np.where(variance <= least * (1 + 1e-12), cost, math.inf)), cost.shape
+    )
     at = int(row), int(column)
     return Split(
         questions=int(questions[at]),

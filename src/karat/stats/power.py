@@ -21,7 +21,8 @@ class Planned:
     """One number of a plan, with its assumptions. NaN: there is none, and `reason` explains why."""
 
     value: float  # the result; also `float(planned)`
-    n: int | None  # rounded up: questions, pairs, or members per group; also `int(planned)`. None: none is enough
+    # rounded up: questions, pairs, or members per group; also `int(planned)`. None: none is enough
+    n: int | None
     power: float  # the chance to find the effect, at `n` if n is the result
     alpha: float  # of the test; two-sided by default
     method: str
@@ -47,9 +48,10 @@ def power_ttest(
 ) -> Planned:
     """The chance that a t test finds an effect of d standard deviations, by the noncentral t.
 
-    `n` counts pairs, or members per group (`n2` of the second, if it differs; two-sample only). For pairs, d is in
-    standard deviations of the *differences*. Both tails count in a two-sided test. `greater` and
-    `less` test that sign; `one-sided` tests in the direction of d. Too few for a t: NaN.
+    `n` counts pairs, or members per group (`n2` of the second, if it differs; two-sample only). For
+    pairs, d is in standard deviations of the *differences*. Both tails count in a two-sided test.
+    `greater` and `less` test that sign; `one-sided` tests in the direction of d. Too few for a t:
+    NaN.
 
     >>> round(power_ttest(0.5, 30).value, 6)
     0.753965
@@ -59,9 +61,20 @@ def power_ttest(
     design = _design(type)
     check_share("alpha", alpha)
     power = _power(d, design(n, n2), alpha, _sided(alternative, d))
-    reason = "too few for a t test" if math.isnan(power) and not (math.isnan(d) or math.isnan(n)) else None
+    reason = (
+        "too few for a t test"
+        if math.isnan(power) and not (math.isnan(d) or math.isnan(n))
+        else None
+    )
     size = None if math.isnan(n) else math.floor(n)
-    return Planned(value=power, n=size, power=power, alpha=alpha, method=f"{type} t, {alternative}", reason=reason)
+    return Planned(
+        value=power,
+        n=size,
+        power=power,
+        alpha=alpha,
+        method=f"{type} t, {alternative}",
+        reason=reason,
+    )
 
 
 def sample_size_ttest(
@@ -72,11 +85,12 @@ def sample_size_ttest(
     alpha: float = 0.05,
     alternative: Alternative = "two-sided",
 ) -> Planned:
-    """How many pairs, or members of each of two groups, a t test needs to find an effect of d with this power.
+    """How many pairs, or members of each of two groups, a t test needs to find an effect of d with
+    this power.
 
-    `value` solves the equation and is not a whole number; `n` is the smallest whole number that reaches the
-    power, and `power` is the power at `n`. An effect of 0, or in the other direction, has no such
-    number: NaN with a reason.
+    `value` solves the equation and is not a whole number; `n` is the smallest whole number that
+    reaches the power, and `power` is the power at `n`. An effect of 0, or in the other direction,
+    has no such number: NaN with a reason.
 
     >>> found = sample_size_ttest(0.5)
     >>> round(found.value, 4), found.n
@@ -91,11 +105,17 @@ def sample_size_ttest(
         return _power(d, design(n, None), alpha, sided)
 
     if not reached(_MOST) >= power:
-        why = "d is not known" if math.isnan(d) else f"no number up to {_MOST:g} is enough to find an effect of {d:g}"
+        why = (
+            "d is not known"
+            if math.isnan(d)
+            else f"no number up to {_MOST:g} is enough to find an effect of {d:g}"
+        )
         return Planned(value=math.nan, n=None, power=power, alpha=alpha, method=method, reason=why)
     if reached(2.0) >= power:
         fewest = "two are enough, and the fewest there can be"
-        return Planned(value=2.0, n=2, power=reached(2.0), alpha=alpha, method=method, reason=fewest)
+        return Planned(
+            value=2.0, n=2, power=reached(2.0), alpha=alpha, method=method, reason=fewest
+        )
     low, high = 2.0, 4.0
     while reached(high) < power:
         low, high = high, high * 2
@@ -134,7 +154,8 @@ def effect_size_ttest(
 
 
 def power_anova(f: float, n: float, *, k: int, alpha: float = 0.05) -> Planned:
-    """The chance that an F test of k groups of n finds them different; f is Cohen's: sd of means / sd within.
+    """The chance that an F test of k groups of n finds them different; f is Cohen's: sd of means /
+    sd within.
 
     >>> round(power_anova(0.25, 20, k=3).value, 6)
     0.374431
@@ -147,13 +168,16 @@ def power_anova(f: float, n: float, *, k: int, alpha: float = 0.05) -> Planned:
     df1, df2 = float(k - 1), k * (n - 1.0)
     if math.isnan(f) or not df2 > 0:
         reason = "f is not known" if math.isnan(f) else "too few for an F test"
-        return Planned(value=math.nan, n=None, power=math.nan, alpha=alpha, method="one-way F", reason=reason)
+        return Planned(
+            value=math.nan, n=None, power=math.nan, alpha=alpha, method="one-way F", reason=reason
+        )
     power = noncentral_f_above(float(special.fdtri(df1, df2, 1 - alpha)), df1, df2, k * n * f * f)
     return Planned(value=power, n=math.floor(n), power=power, alpha=alpha, method="one-way F")
 
 
 def power_correlation(r: float, n: float, *, alpha: float = 0.05) -> Planned:
-    """The chance that a two-sided test finds a correlation of r in n pairs, by Fisher's z with its small bias.
+    """The chance that a two-sided test finds a correlation of r in n pairs, by Fisher's z with its
+    small bias.
 
     >>> round(power_correlation(0.3, 84).value, 4)
     0.7996
@@ -165,11 +189,15 @@ def power_correlation(r: float, n: float, *, alpha: float = 0.05) -> Planned:
         raise ValueError(f"r: must lie between -1 and 1, got {r:g}")
     if math.isnan(r) or not n > 3:
         reason = "r is not known" if math.isnan(r) else "needs four pairs"
-        return Planned(value=math.nan, n=None, power=math.nan, alpha=alpha, method="Fisher's z", reason=reason)
+        return Planned(
+            value=math.nan, n=None, power=math.nan, alpha=alpha, method="Fisher's z", reason=reason
+        )
     bar = -t_quantile(alpha / 2, n - 2)
     bar = math.atanh(bar / math.sqrt(bar * bar + n - 2))
     z = math.atanh(abs(r)) + abs(r) / (2 * (n - 1))
-    power = float(special.ndtr((z - bar) * math.sqrt(n - 3)) + special.ndtr((-z - bar) * math.sqrt(n - 3)))
+    power = float(
+        special.ndtr((z - bar) * math.sqrt(n - 3)) + special.ndtr((-z - bar) * math.sqrt(n - 3))
+    )
     return Planned(value=power, n=math.floor(n), power=power, alpha=alpha, method="Fisher's z")
 
 
@@ -190,7 +218,9 @@ def rising_root(function: Callable[[float], float], low: float, high: float) -> 
 
 
 def normal_sum(power: float, alpha: float) -> float:
-    """A two-sided alpha and the power, as normal quantiles: the standard errors that an effect must be away from 0."""
+    """A two-sided alpha and the power, as normal quantiles: the standard errors that an effect must
+    be away from 0.
+    """
     return z_quantile(power) - z_quantile(alpha / 2)
 
 
@@ -204,7 +234,9 @@ def check_power(power: float, alpha: float) -> None:
 
 def _sided(alternative: Alternative, d: float) -> int:
     if alternative not in ("two-sided", "one-sided", "greater", "less"):
-        raise ValueError(f"alternative: must be two-sided, one-sided, greater or less, got {alternative!r}")
+        raise ValueError(
+            f"alternative: must be two-sided, one-sided, greater or less, got {alternative!r}"
+        )
     if alternative == "one-sided":
         return -1 if d < 0 else 1
     return {"two-sided": 0, "greater": 1, "less": -1}[alternative]
@@ -225,7 +257,9 @@ def _design(type: Type) -> Callable[[float, float | None], tuple[float, float]]:
 
     def two(n: float, n2: float | None) -> tuple[float, float]:
         other = n if n2 is None else n2
-        return math.sqrt(n * other / (n + other)) if n > 0 and other > 0 else math.nan, n + other - 2.0
+        return math.sqrt(
+            n * other / (n + other)
+        ) if n > 0 and other > 0 else math.nan, n + other - 2.0
 
     return two
 

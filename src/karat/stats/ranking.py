@@ -27,29 +27,34 @@ def leaderboard(
     level: float = 0.95,
     replicates: int = 10_000,
 ) -> Leaderboard:
-    """All conditions, the best first, with simultaneous intervals, and the groups that cannot be separated.
+    """All conditions, the best first, with simultaneous intervals, and the groups that cannot be
+    separated.
 
-    `values`: by condition (or as rows: named 1, 2, …). `clusters`: the question of each
-    value, once for all conditions or by condition; without, the i-th values belong together. Only
-    questions with a value under every condition count; the result reports how many each condition lost,
-    with a warning if that differs.
+    `values`: by condition (or as rows: named 1, 2, …). `clusters`: the question of each value, once
+    for all conditions or by condition; without, the i-th values belong together. Only questions
+    with a value under every condition count; the result reports how many each condition lost, with
+    a warning if that differs.
 
     With probability `level` all differences are in their intervals, and all means in theirs. The
-    width comes from the distribution of the largest |t|, by resampling questions
-    (`replicates` draws from `rng`): never narrower than Student's for one comparison, never wider than
-    Bonferroni's for all. Two conditions are apart if the interval of their difference
-    excludes 0, so identical conditions are apart in at most 1 − `level` of leaderboards. A group
-    is a maximal set in which no two are apart. Groups may overlap; sharing one does not prove equality.
+    width comes from the distribution of the largest |t|, by resampling questions (`replicates`
+    draws from `rng`): never narrower than Student's for one comparison, never wider than
+    Bonferroni's for all. Two conditions are apart if the interval of their difference excludes 0,
+    so identical conditions are apart in at most 1 − `level` of leaderboards. A group is a maximal
+    set in which no two are apart. Groups may overlap; sharing one does not prove equality.
 
-    >>> scores = {"a": [5, 4, 5, 5, 4, 5, 5, 4], "b": [4, 4, 5, 5, 4, 5, 4, 4], "c": [2, 1, 2, 3, 1, 2, 1, 1]}
+    >>> scores = {
+    ...     "a": [5, 4, 5, 5, 4, 5, 5, 4],
+    ...     "b": [4, 4, 5, 5, 4, 5, 4, 4],
+    ...     "c": [2, 1, 2, 3, 1, 2, 1, 1],
+    ... }
     >>> found = leaderboard(scores, rng=np.random.default_rng(1))
     >>> found.groups
     (('a', 'b'), ('c',))
     >>> [(one.name, one.interval.value, one.best_rank, one.worst_rank) for one in found.standings]
     [('a', 4.625, 1, 2), ('b', 4.375, 1, 2), ('c', 1.625, 3, 3)]
 
-    Westfall and Young (1993), Resampling-Based Multiple Testing; Piepho (2004), J. Comput. Graph. Stat.
-    13:456 (groups).
+    Westfall and Young (1993), Resampling-Based Multiple Testing; Piepho (2004), J. Comput. Graph.
+    Stat. 13:456 (groups).
     """
     check_replicates(replicates, check_level(level))
     if rng is None:
@@ -58,9 +63,13 @@ def leaderboard(
     answered = {name: answered_means(side) for name, side in sides.items()}
     asked = dict.fromkeys(label for side in sides.values() for label in side.labels)
     shared = [label for label in asked if all(label in means for means in answered.values())]
-    table = np.array([[means[label] for label in shared] for means in answered.values()], dtype=np.float64).T
+    table = np.array(
+        [[means[label] for label in shared] for means in answered.values()], dtype=np.float64
+    ).T
     if shared:
-        order = np.argsort(-table.mean(axis=0) if higher_is_better else table.mean(axis=0), kind="stable")
+        order = np.argsort(
+            -table.mean(axis=0) if higher_is_better else table.mean(axis=0), kind="stable"
+        )
     else:
         table, order = np.zeros((0, len(sides))), np.arange(len(sides))
     names, table = [list(sides)[place] for place in order], table[:, order]
@@ -70,12 +79,16 @@ def leaderboard(
     return Leaderboard(
         standings=_standings(names, table, means, contrasts, lost),
         contrasts=contrasts,
-        groups=_groups(names, [(contrast.first, contrast.second) for contrast in contrasts if contrast.apart]),
+        groups=_groups(
+            names, [(contrast.first, contrast.second) for contrast in contrasts if contrast.apart]
+        ),
         n=len(shared),
         level=level,
         method=f"max-t, {replicates} resamples of questions",
         warnings=_warnings(lost, sides),
-        reason="fewer than two questions have a value under every condition" if len(shared) < 2 else None,
+        reason="fewer than two questions have a value under every condition"
+        if len(shared) < 2
+        else None,
     )
 
 
@@ -93,8 +106,16 @@ def _sides(
         return {name: group(column, clusters[name]) for name, column in listed.items()}
     sizes = {column.size for column in listed.values()}
     if len(sizes) > 1:
-        raise ValueError("values: must be equally many for every condition, or give clusters by condition")
-    questions = None if clusters is None else clusters.tolist() if isinstance(clusters, np.ndarray) else list(clusters)
+        raise ValueError(
+            "values: must be equally many for every condition, or give clusters by condition"
+        )
+    questions = (
+        None
+        if clusters is None
+        else clusters.tolist()
+        if isinstance(clusters, np.ndarray)
+        else list(clusters)
+    )
     return {name: group(column, questions) for name, column in listed.items()}
 
 
@@ -120,34 +141,51 @@ class _Family:
         tail = (1 - self.level) / 2
         place = math.floor((1 - self.level) * (self.largest.size + 1) + 1e-9) - 1
         reached = float(self.largest[place])
-        return min(max(reached, t_quantile(1 - tail, self.df)), t_quantile(1 - tail / self.size, self.df))
+        return min(
+            max(reached, t_quantile(1 - tail, self.df)), t_quantile(1 - tail / self.size, self.df)
+        )
 
     def adjusted(self, t: float) -> float:
         """The p-value of one comparison, adjusted for the others."""
         alone = t_two_sided(t, self.df)
-        beyond = int(np.count_nonzero(self.largest >= abs(t) * (1 - 1e-9)))  # ties, whatever the rounding
+        # ties, whatever the rounding
+        beyond = int(np.count_nonzero(self.largest >= abs(t) * (1 - 1e-9)))
         return min(max((beyond + 1) / (self.largest.size + 1), alone), self.size * alone, 1.0)
 
 
-def _families(table: Floats, *, level: float, rng: np.random.Generator, replicates: int) -> tuple[_Family, _Family]:
+def _families(
+    table: Floats, *, level: float, rng: np.random.Generator, replicates: int
+) -> tuple[_Family, _Family]:
     """The means, and all differences of two of them."""
     n, many = table.shape
     a, b = np.triu_indices(many, 1)
     if n < 2:
         nothing = np.full(replicates, np.nan)
         families = [
-            _Family(errors=np.full(size, np.nan), largest=nothing, level=level, df=0) for size in (many, a.size)
+            _Family(errors=np.full(size, np.nan), largest=nothing, level=level, df=0)
+            for size in (many, a.size)
         ]
         return families[0], families[1]
-    centred, errors = table - table.mean(axis=0), (_errors(table), _errors(table[:, a] - table[:, b]))
+    centred, errors = (
+        table - table.mean(axis=0),
+        (_errors(table), _errors(table[:, a] - table[:, b])),
+    )
     shown = [
-        values[:, error > 0] for values, error in zip((centred, centred[:, a] - centred[:, b]), errors, strict=True)
+        values[:, error > 0]
+        for values, error in zip((centred, centred[:, a] - centred[:, b]), errors, strict=True)
     ]
     largest = [
-        _largest(values, counts) for counts in resampled_counts(n, rng=rng, replicates=replicates) for values in shown
+        _largest(values, counts)
+        for counts in resampled_counts(n, rng=rng, replicates=replicates)
+        for values in shown
     ]
     families = [
-        _Family(errors=error, largest=-np.sort(-np.concatenate(largest[place::2])), level=level, df=n - 1)
+        _Family(
+            errors=error,
+            largest=-np.sort(-np.concatenate(largest[place::2])),
+            level=level,
+            df=n - 1,
+        )
         for place, error in enumerate(errors)
     ]
     return families[0], families[1]
@@ -195,13 +233,19 @@ def _contrasts(names: Sequence[str], table: Floats, family: _Family) -> tuple[Co
 
 
 def _standings(
-    names: Sequence[str], table: Floats, family: _Family, contrasts: Sequence[Contrast], lost: Mapping[str, int]
+    names: Sequence[str],
+    table: Floats,
+    family: _Family,
+    contrasts: Sequence[Contrast],
+    lost: Mapping[str, int],
 ) -> tuple[Standing, ...]:
     standings = []
     for place, name in enumerate(names):
         plain = t_interval(table[:, place], level=family.level, observations=len(table))
         reach = family.critical * plain.se if plain.se > 0 else plain.se
-        simultaneous = replace(plain, low=plain.value - reach, high=plain.value + reach, method="max-t")
+        simultaneous = replace(
+            plain, low=plain.value - reach, high=plain.value + reach, method="max-t"
+        )
         better = sum(contrast.apart and contrast.second == name for contrast in contrasts)
         worse = sum(contrast.apart and contrast.first == name for contrast in contrasts)
         standings.append(
@@ -217,10 +261,16 @@ def _standings(
 
 
 def _groups(names: Sequence[str], apart: Sequence[tuple[str, str]]) -> tuple[tuple[str, ...], ...]:
-    """Maximal sets without a pair that is apart: each such pair splits the sets that contain both."""
+    """Maximal sets without a pair that is apart: each such pair splits the sets that contain
+    both.
+    """
     sets = [frozenset(names)]
     for a, b in apart:
-        split = [kept for group in sets for kept in ((group - {a}, group - {b}) if {a, b} <= group else (group,))]
+        split = [
+            kept
+            for group in sets
+            for kept in ((group - {a}, group - {b}) if {a, b} <= group else (group,))
+        ]
         sets = [kept for kept in dict.fromkeys(split) if not any(kept < other for other in split)]
     place = {name: rank for rank, name in enumerate(names)}
     ordered = [tuple(sorted(kept, key=place.__getitem__)) for kept in sets]

@@ -1,7 +1,8 @@
 """Rates over unequal clusters: all turns of all conversations, an error between conversations.
 
-A mean of cluster means lets a conversation of one turn weigh as much as one of eight; a rate over all turns is a ratio
-of two sums that both vary between conversations. Its error is that of the linearised ratio.
+A mean of cluster means lets a conversation of one turn weigh as much as one of eight; a rate over
+all turns is a ratio of two sums that both vary between conversations. Its error is that of the
+linearised ratio.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class ClusteredRatio:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sums:
-    """Per cluster: the sum of its values, how many there are, the sum of their squares, and its weight.
+    """Per cluster: the sum of its values, how many there are, the sum of their squares, and its
+    weight.
 
     Clusters without a value do not count. Raises ValueError for columns of unequal length,
     numbers that are not finite, counts and weights below 0.
@@ -53,15 +55,22 @@ class Sums:
         squares: Iterable[object] | None = None,
         weights: Iterable[object] | None = None,
     ) -> Sums:
-        """`squares`: None if all values are 0 or 1. `weights`: how many clusters each represents; None: one."""
+        """`squares`: None if all values are 0 or 1.
+
+        `weights`: how many clusters each represents; None: one.
+        """
         total, count = columns("totals", totals), columns("counts", counts)
         square = total if squares is None else columns("squares", squares)
         weight = np.ones(total.size) if weights is None else columns("weights", weights)
         if not total.size == count.size == square.size == weight.size:
-            raise ValueError(f"counts, squares and weights: must be as many as totals ({total.size})")
+            raise ValueError(
+                f"counts, squares and weights: must be as many as totals ({total.size})"
+            )
         listed = np.concatenate([total, count, square, weight])
         if not np.isfinite(listed).all() or (count < 0).any() or (weight < 0).any():
-            raise ValueError("totals, counts, squares, weights: must be finite, counts and weights at least 0")
+            raise ValueError(
+                "totals, counts, squares, weights: must be finite, counts and weights at least 0"
+            )
         return cls(totals=total, counts=count, squares=square, weights=weight)
 
     def only(self, kept: npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> Sums:
@@ -96,7 +105,8 @@ class Sums:
         return float((self.weights * self.totals).sum()) / self.size if self.size > 0 else math.nan
 
     def pulls(self) -> Floats:
-        """Each cluster's influence on the rate: that of all, minus the rate without it, to first order.
+        """Each cluster's influence on the rate: that of all, minus the rate without it, to first
+        order.
 
         w (y − R m) / Σ w m, divided by the other clusters' share of all values.
         """
@@ -125,13 +135,17 @@ def _jackknife(pulls: Floats) -> float:
     return math.sqrt((n - 1) / n * float(np.sum(pulls**2)))
 
 
-def _by_source(value: float, scores: Floats, shares: Floats, sources: Codes, *, level: float) -> Interval:
+def _by_source(
+    value: float, scores: Floats, shares: Floats, sources: Codes, *, level: float
+) -> Interval:
     """The interval of a linearised rate, or of a difference of rates, over sources: CR2."""
     return clustered_mean(value + scores / shares, sources, weights=shares, level=level)
 
 
 def _sources(labels: Iterable[object] | None, there: npt.NDArray[np.bool_]) -> Codes | None:
-    """The source of each cluster with a value; None if they are independent: each has its own source, or none."""
+    """The source of each cluster with a value; None if they are independent: each has its own
+    source, or none.
+    """
     if labels is None:
         return None
     codes = group(np.zeros(there.size), labels).codes[there]
@@ -141,33 +155,48 @@ def _sources(labels: Iterable[object] | None, there: npt.NDArray[np.bool_]) -> C
 def ratio_interval(
     sums: Sums, *, share: bool, sources: Iterable[object] | None = None, level: float = 0.95
 ) -> ClusteredRatio:
-    """The rate Σ w y / Σ w m over clusters, with an interval that allows for correlation within them.
+    """The rate Σ w y / Σ w m over clusters, with an interval that allows for correlation within
+    them.
 
     The error is the linearised ratio's, √((G−1)/G Σ e²) with e = w (y − R m) / (Σ w m − w m), the
-    jackknife over clusters, with t of G − 1 degrees of freedom;
-    without weights that is the mean of all values with √((G−1)/G) CR3, and with one value per cluster
-    Student's. `share`: all values are 0 or 1; the interval is then Wilson's at the effective n of
-    that error, so it stays inside [0, 1] and is not a point at 0 or 1. One cluster: no interval. `sources`: the
-    document or other origin of each cluster, if conversations of one document are not independent; error and
-    degrees of freedom are then those of `clustered_mean` over sources, and `n` counts sources.
+    jackknife over clusters, with t of G − 1 degrees of freedom; without weights that is the mean of
+    all values with √((G−1)/G) CR3, and with one value per cluster Student's. `share`: all values
+    are 0 or 1; the interval is then Wilson's at the effective n of that error, so it stays inside
+    [0, 1] and is not a point at 0 or 1. One cluster: no interval. `sources`: the document or other
+    origin of each cluster, if conversations of one document are not independent; error and degrees
+    of freedom are then those of `clustered_mean` over sources, and `n` counts sources.
 
     >>> found = ratio_interval(Sums.of([1, 2, 0, 2], [2, 3, 2, 3]), share=True)
-    >>> found.interval.value, round(found.interval.se, 4), found.interval.n, round(found.design_effect, 2)
+    >>> (
+    ...     found.interval.value,
+    ...     round(found.interval.se, 4),
+    ...     found.interval.n,
+    ...     round(found.design_effect, 2),
+    ... )
     (0.5, 0.1392, 4, 0.7)
 
     Cochran (1977), Sampling Techniques, section 6.3; Bell and McCaffrey (2002), Survey Methodology
-    28:169; Kish (1965), Survey Sampling, section 8.2; Korn and Graubard (1998), Survey Methodology 24:193.
+    28:169; Kish (1965), Survey Sampling, section 8.2; Korn and Graubard (1998), Survey Methodology
+    24:193.
     """
     check_level(level)
     kept, sources_of = sums.only(sums.there), _sources(sources, sums.there)
-    over = _over_clusters(kept, level) if sources_of is None else _over_sources(kept, sources_of, level)
+    over = (
+        _over_clusters(kept, level)
+        if sources_of is None
+        else _over_sources(kept, sources_of, level)
+    )
     method = "wilson at effective n, clustered ratio" if share else "t, clustered ratio"
     naive = _naive_se(kept)
     if math.isnan(over.se):
-        return ClusteredRatio(interval=replace(over, method=method), naive_se=naive, design_effect=math.nan)
+        return ClusteredRatio(
+            interval=replace(over, method=method), naive_se=naive, design_effect=math.nan
+        )
     low, high = over.low, over.high
     if share:
-        low, high = wilson_bounds(min(1.0, max(0.0, over.value)), effective_n(over, 0.5 + level / 2), level)
+        low, high = wilson_bounds(
+            min(1.0, max(0.0, over.value)), effective_n(over, 0.5 + level / 2), level
+        )
     interval = replace(over, method=method, low=low, high=high)
     effect = (over.se / naive) ** 2 if over.se > 0 and naive > 0 else math.nan
     return ClusteredRatio(interval=interval, naive_se=naive, design_effect=effect)
@@ -175,9 +204,13 @@ def ratio_interval(
 
 def _over_clusters(kept: Sums, level: float) -> Interval:
     clusters = kept.counts.size
-    bare = Interval(value=kept.ratio, level=level, n=clusters, method="t", observations=int(kept.counts.sum()))
+    bare = Interval(
+        value=kept.ratio, level=level, n=clusters, method="t", observations=int(kept.counts.sum())
+    )
     if clusters < 2:
-        return replace(bare, reason="one cluster: its spread cannot be known" if clusters else "no values")
+        return replace(
+            bare, reason="one cluster: its spread cannot be known" if clusters else "no values"
+        )
     se, reason = _jackknife(kept.pulls()), None
     if se == 0:
         reason = f"all {clusters} clusters have the same rate"
@@ -198,16 +231,20 @@ def _naive_se(sums: Sums) -> float:
         return math.nan
     squares = sums.squares - 2 * ratio * sums.totals + ratio**2 * sums.counts
     squares[np.abs(squares) <= _NOISE * sums.counts * (1 + ratio**2)] = 0.0
-    return math.sqrt(n / (n - 1) * float((sums.weights**2 * np.maximum(squares, 0.0)).sum())) / sums.size
+    return (
+        math.sqrt(n / (n - 1) * float((sums.weights**2 * np.maximum(squares, 0.0)).sum()))
+        / sums.size
+    )
 
 
 def ratio_difference(
     a: Sums, b: Sums, *, sources: Iterable[object] | None = None, level: float = 0.95
 ) -> PairedDifference:
-    """How much higher b's rate is than a's, paired by cluster: the i-th clusters of both are the same conversation.
+    """How much higher b's rate is than a's, paired by cluster: the i-th clusters of both are the
+    same conversation.
 
-    Over the clusters with values under both; the result reports how many were lost. The error is that of the
-    differences of the linearised scores, with t of G − 1 degrees of freedom. With one
+    Over the clusters with values under both; the result reports how many were lost. The error is
+    that of the differences of the linearised scores, with t of G − 1 degrees of freedom. With one
     value per cluster, this is the paired t-test. `sources` as for `ratio_interval`.
 
     >>> one, two = Sums.of([1, 2, 0, 2], [2, 3, 2, 3]), Sums.of([2, 2, 1, 3], [2, 3, 2, 3])
@@ -219,22 +256,31 @@ def ratio_difference(
     """
     check_level(level)
     if a.counts.size != b.counts.size:
-        raise ValueError(f"b: must have as many clusters as a ({a.counts.size}), got {b.counts.size}")
+        raise ValueError(
+            f"b: must have as many clusters as a ({a.counts.size}), got {b.counts.size}"
+        )
     there_a, there_b = a.there, b.there
     first, second = a.only(there_a & there_b), b.only(there_a & there_b)
     n = first.counts.size
     value = second.ratio - first.ratio
     value = 0.0 if abs(value) <= _NOISE else value
-    bare = Interval(value=value, level=level, n=n, method="paired t on clustered ratios", observations=n)
+    bare = Interval(
+        value=value, level=level, n=n, method="paired t on clustered ratios", observations=n
+    )
     sources_of = _sources(sources, there_a & there_b)
     if sources_of is not None:
-        scores, shares = _moved(second.scores() - first.scores()), (first.shares + second.shares) / 2
+        scores, shares = (
+            _moved(second.scores() - first.scores()),
+            (first.shares + second.shares) / 2,
+        )
         bare = replace(_by_source(value, scores, shares, sources_of, level=level), value=value)
     elif n > 1:
         bare = bare.with_error(_jackknife(_moved(second.pulls() - first.pulls())), n - 1)
     statistic, p, reason = t_test(
         bare,
-        unknown="one cluster: its spread cannot be known" if bare.n else "no cluster has values in both",
+        unknown="one cluster: its spread cannot be known"
+        if bare.n
+        else "no cluster has values in both",
         zero=f"all {bare.n} clusters have the same rate on both sides",
         units="differences",
     )
@@ -296,10 +342,16 @@ def ratio_gap(
         for side, sources in ((a, sources_a), (b, sources_b))
     )
     value, variance = second.value - first.value, first.se**2 + second.se**2
-    method, n, observations = "t of two clustered ratios", first.n + second.n, first.observations + second.observations
+    method, n, observations = (
+        "t of two clustered ratios",
+        first.n + second.n,
+        first.observations + second.observations,
+    )
     if math.isnan(variance):
         reason = first.reason or second.reason
-        return Interval(value=value, level=level, n=n, method=method, observations=observations, reason=reason)
+        return Interval(
+            value=value, level=level, n=n, method=method, observations=observations, reason=reason
+        )
     parts = first.se**4 / first.df + second.se**4 / second.df
     df = variance**2 / parts if parts > 0 else first.df + second.df
     bare = Interval(value=value, level=level, n=n, method=method, observations=observations)

@@ -19,12 +19,11 @@ def pass_hat_k(
 ) -> Interval:
     """The chance that k fresh attempts at a question all succeed, averaged over questions.
 
-    `n` attempts and `c` successes of each question, as numbers or sequences. Unbiased: the
-    share of k-subsets without a failure, never the mean accuracy to the k-th power.
-    Questions with fewer than k attempts are left out, and `reason` counts
-    them; none left: NaN. The interval is Student's t over questions, cut to [0, 1]. `clusters`: the group of each
-    question, if questions do not vary independently; the error is then that of
-    `clustered_se`, and `n` counts clusters.
+    `n` attempts and `c` successes of each question, as numbers or sequences. Unbiased: the share of
+    k-subsets without a failure, never the mean accuracy to the k-th power. Questions with fewer
+    than k attempts are left out, and `reason` counts them; none left: NaN. The interval is
+    Student's t over questions, cut to [0, 1]. `clusters`: the group of each question, if questions
+    do not vary independently; the error is then that of `clustered_se`, and `n` counts clusters.
 
     >>> pass_hat_k([4, 4, 4, 4, 4], [4, 2, 3, 0, 4], 1).value
     0.65
@@ -32,13 +31,16 @@ def pass_hat_k(
     Yao et al. (2024), arXiv:2406.12045.
     """
     chances = _chances(n, c, k, lambda tries, wins: _all_of(wins, tries, k))
-    return _averaged(chances, clusters, level=level, method="pass^k", few=f"fewer than {k} attempts")
+    return _averaged(
+        chances, clusters, level=level, method="pass^k", few=f"fewer than {k} attempts"
+    )
 
 
 def pass_at_k(
     n: Counts, c: Counts, k: int, *, clusters: Iterable[object] | None = None, level: float = 0.95
 ) -> Interval:
-    """The chance that at least one of k fresh attempts at a question succeeds, averaged over questions.
+    """The chance that at least one of k fresh attempts at a question succeeds, averaged over
+    questions.
 
     Arguments and limits as for `pass_hat_k`.
 
@@ -48,11 +50,14 @@ def pass_at_k(
     Chen et al. (2021), arXiv:2107.03374.
     """
     chances = _chances(n, c, k, lambda tries, wins: 1 - _all_of(tries - wins, tries, k))
-    return _averaged(chances, clusters, level=level, method="pass@k", few=f"fewer than {k} attempts")
+    return _averaged(
+        chances, clusters, level=level, method="pass@k", few=f"fewer than {k} attempts"
+    )
 
 
 def consistency(counts: Iterable[Any], *, level: float = 0.95) -> Interval:
-    """The chance that two answers to one question fall into the same category, averaged over questions.
+    """The chance that two answers to one question fall into the same category, averaged over
+    questions.
 
     `counts`: how many answers of each category, for one question, or a list of such lists.
     Questions with fewer than two answers are left out, and `reason` counts them.
@@ -65,7 +70,9 @@ def consistency(counts: Iterable[Any], *, level: float = 0.95) -> Interval:
     listed = list(counts)
     flat = not listed or isinstance(listed[0], (int, float, np.number))
     rows: list[Sequence[Any]] = [listed] if flat else [list(row) for row in listed]
-    chances = np.array([_agreement([whole("counts", cell) for cell in row]) for row in rows], dtype=np.float64)
+    chances = np.array(
+        [_agreement([whole("counts", cell) for cell in row]) for row in rows], dtype=np.float64
+    )
     return _averaged(chances, None, level=level, method="consistency", few="fewer than 2 answers")
 
 
@@ -78,11 +85,16 @@ def _chances(n: Counts, c: Counts, k: int, chance: Callable[[int, int], float]) 
     if whole("k", k) < 1:
         raise ValueError(f"k: must be at least 1, got {k}")
     wins, tries = counts_of(("c", "n"), c, n)
-    chances = [chance(tried, won) if tried >= k else math.nan for tried, won in zip(tries, wins, strict=True)]
+    chances = [
+        chance(tried, won) if tried >= k else math.nan
+        for tried, won in zip(tries, wins, strict=True)
+    ]
     return np.array(chances, dtype=np.float64)
 
 
-def _averaged(chances: Floats, clusters: Iterable[object] | None, *, level: float, method: str, few: str) -> Interval:
+def _averaged(
+    chances: Floats, clusters: Iterable[object] | None, *, level: float, method: str, few: str
+) -> Interval:
     known = ~np.isnan(chances)
     kept, left_out = chances[known], int(np.count_nonzero(~known))
     if clusters is None:
@@ -90,8 +102,12 @@ def _averaged(chances: Floats, clusters: Iterable[object] | None, *, level: floa
     else:
         labels = list(clusters)
         if len(labels) != chances.size:
-            raise ValueError(f"clusters: must be as many as questions ({chances.size}), got {len(labels)}")
-        over = clustered_se(kept, [label for label, there in zip(labels, known, strict=True) if there], level=level)
+            raise ValueError(
+                f"clusters: must be as many as questions ({chances.size}), got {len(labels)}"
+            )
+        over = clustered_se(
+            kept, [label for label, there in zip(labels, known, strict=True) if there], level=level
+        )
         method = f"{method}, clustered"
     reason = f"{left_out} of {chances.size} questions have {few}" if left_out else over.reason
     return replace(

@@ -9,12 +9,16 @@ from msgspec import Struct
 from karat.stats import special
 from karat.stats._groups import check_level, t_quantile
 
-USUAL_EFFECT = 2.3  # standard errors: the spread of true effects that are not 0; the detectable difference is 2.8
+# standard errors: the spread of true effects that are not 0; the detectable difference is 2.8
+USUAL_EFFECT = 2.3
 NULL_SHARE = 0.2  # of comparisons in which nothing differs
 
 
 class SameVerdict(Struct, frozen=True, kw_only=True):
-    """The chance that a repeat of a comparison gives the same verdict. NaN: unknown; `reason` explains why."""
+    """The chance that a repeat of a comparison gives the same verdict.
+
+    NaN: unknown; `reason` explains why.
+    """
 
     new_questions: float  # a repeat with other questions of the same kind
     same_questions: float  # a repeat of the same questions; NaN if each was answered once
@@ -26,23 +30,26 @@ class SameVerdict(Struct, frozen=True, kw_only=True):
 def same_verdict(
     value: float, se: float, df: float, *, agent_variance: float = math.nan, level: float = 0.95
 ) -> SameVerdict:
-    """The chance that a repeat gives the same verdict: a difference with the same sign, or again none.
+    """The chance that a repeat gives the same verdict: a difference with the same sign, or again
+    none.
 
-    `value`, `se`, `df`: of the difference, as `paired_difference` returns them. `agent_variance`: the part of se^2
-    that comes from repeated answers to one question, the sum over both conditions of (variance within questions) /
-    (repetitions * questions).
+    `value`, `se`, `df`: of the difference, as `paired_difference` returns them. `agent_variance`:
+    the part of se^2 that comes from repeated answers to one question, the sum over both conditions
+    of (variance within questions) / (repetitions * questions).
 
-    Observed winners are too large on average, so true effects are taken as 0 in a fifth of comparisons, and else as
-    normal around 0 with a standard deviation of 2.3 standard errors: narrow winners are shrunk the most. In simulations
-    where effects have a spread of 2 to 2.8 standard errors, and where half of those are null, predictions are within 7
-    points of what repeats give, in every tenth of the winners. Where nothing differs at all a winner repeats 2 times in
-    100, whatever is predicted.
+    Observed winners are too large on average, so true effects are taken as 0 in a fifth of
+    comparisons, and else as normal around 0 with a standard deviation of 2.3 standard errors:
+    narrow winners are shrunk the most. In simulations where effects have a spread of 2 to 2.8
+    standard errors, and where half of those are null, predictions are within 7 points of what
+    repeats give, in every tenth of the winners. Where nothing differs at all a winner repeats 2
+    times in 100, whatever is predicted.
 
     >>> chance = same_verdict(1.98, 1.0, 1e6)
     >>> round(chance.new_questions, 2), round(same_verdict(3.2905, 1.0, 1e6).new_questions, 2)
     (0.37, 0.72)
 
-    Goodman (1992), Statistics in Medicine 11:875; Senn (2002), Statistics in Medicine 21:2437 (the flat prior).
+    Goodman (1992), Statistics in Medicine 11:875; Senn (2002), Statistics in Medicine 21:2437 (the
+    flat prior).
     """
     bar = t_quantile(0.5 + check_level(level) / 2, df) * se
     if not se > 0 or math.isnan(bar) or math.isnan(value):
@@ -51,7 +58,9 @@ def same_verdict(
             same_questions=math.nan,
             significant=False,
             level=level,
-            reason="the difference has no interval" if se != 0 else "every question has the same difference",
+            reason="the difference has no interval"
+            if se != 0
+            else "every question has the same difference",
         )
     significant = abs(value) > bar
 
@@ -67,7 +76,11 @@ def same_verdict(
         if_not = _same(value, bar, noise=noise, variance=variance, prior=(USUAL_EFFECT * se) ** 2)
         return null * if_null + (1 - null) * if_not
 
-    reason = None if agent_variance >= 0 else "each question was answered once: the agent's own spread is not known"
+    reason = (
+        None
+        if agent_variance >= 0
+        else "each question was answered once: the agent's own spread is not known"
+    )
     return SameVerdict(
         new_questions=chance(noise),
         same_questions=chance(agent),

@@ -28,7 +28,9 @@ class Interval:
     def with_error(self, se: float, df: float, reason: str | None = None) -> Interval:
         """The same estimate with Student's interval of this error."""
         reach = t_quantile(0.5 + self.level / 2, df) * se
-        return replace(self, se=se, low=self.value - reach, high=self.value + reach, df=df, reason=reason)
+        return replace(
+            self, se=se, low=self.value - reach, high=self.value + reach, df=df, reason=reason
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,7 +49,9 @@ class HypothesisTest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairedDifference:
-    """How much higher the second condition is than the first, over the questions that both answered."""
+    """How much higher the second condition is than the first, over the questions that both
+    answered.
+    """
 
     value: float  # mean over questions of (b − a), in points of the metric
     se: float
@@ -115,7 +119,9 @@ class MeanDifference:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Equivalence:
-    """Two one-sided tests of "the effect reaches a bound": a small p shows that it is between both."""
+    """Two one-sided tests of "the effect reaches a bound": a small p shows that it is between
+    both.
+    """
 
     value: float  # the effect
     se: float
@@ -196,16 +202,21 @@ class Leaderboard:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VarianceComponents:
-    """Where the spread of scores comes from: the questions, the agent's repetitions, or the judge."""
+    """Where the spread of scores comes from: the questions, the agent's repetitions, or the
+    judge.
+    """
 
     mean: float  # of question means
     se_mean: float
     between: Interval  # variance between questions; the raw estimate, which may be negative
-    within: Interval  # variance between repetitions of one question; includes the judge's unless that is separate
+    # variance between repetitions of one question; includes the judge's unless that is separate
+    within: Interval
     share_between: float  # of max(0, ·); the shares sum to 1
     share_within: float
-    share_intervals: tuple[Interval, ...]  # of the shares: between, within and, if separate, the judge
-    icc: Interval  # ICC(1): correlation of two answers to one question, each judged once; equals the raw share
+    # of the shares: between, within and, if separate, the judge
+    share_intervals: tuple[Interval, ...]
+    # ICC(1): correlation of two answers to one question, each judged once; equals the raw share
+    icc: Interval
     ms_between: float  # NaN for three unbalanced levels, like the test
     ms_within: float
     n0: float  # repetitions per question, averaged so that E[ms_between] = within + n0·between

@@ -28,23 +28,32 @@ from karat.stats.results import HypothesisTest, Interval
 _NOISE = 1e-12  # of an error of a share: only rounding, as between 1/3 and 1 − 2/3
 
 ShareMethod = Literal[
-    "wilson", "wilsoncc", "jeffreys", "beta_posterior_uniform", "clopper-pearson", "agresti-coull", "wald"
+    "wilson",
+    "wilsoncc",
+    "jeffreys",
+    "beta_posterior_uniform",
+    "clopper-pearson",
+    "agresti-coull",
+    "wald",
 ]
 
 
-def proportion_interval(k: Counts, n: Counts, *, method: ShareMethod = "wilson", level: float = 0.95) -> Interval:
+def proportion_interval(
+    k: Counts, n: Counts, *, method: ShareMethod = "wilson", level: float = 0.95
+) -> Interval:
     """The share k of n, with an interval that stays inside [0, 1].
 
-    Never a point at 0 of n or n of n, except for `wald`. `wilson` is the score interval, `wilsoncc` the
-    same with continuity correction; `jeffreys` has low = 0 at k = 0 and high = 1 at k = n;
-    `beta_posterior_uniform` is the central interval of the posterior with a flat prior, which excludes 0 and
-    1 themselves; `clopper-pearson` is exact and wide; `agresti-coull` and `wald` are cut at 0 and 1,
-    and `wald` is only for comparison: its coverage is too low. With n = 0 all is NaN.
+    Never a point at 0 of n or n of n, except for `wald`. `wilson` is the score interval, `wilsoncc`
+    the same with continuity correction; `jeffreys` has low = 0 at k = 0 and high = 1 at k = n;
+    `beta_posterior_uniform` is the central interval of the posterior with a flat prior, which
+    excludes 0 and 1 themselves; `clopper-pearson` is exact and wide; `agresti-coull` and `wald` are
+    cut at 0 and 1, and `wald` is only for comparison: its coverage is too low. With n = 0 all is
+    NaN.
 
-    Answers that repeat a question are not independent: give `k` and `n` as sequences, with a number for each
-    question. Each question then counts once, and the interval is that of the effective n: see
-    `share_interval`. Questions without an answer are left out, and `reason` counts them.
-    Raises ValueError unless 0 ≤ k ≤ n are whole.
+    Answers that repeat a question are not independent: give `k` and `n` as sequences, with a number
+    for each question. Each question then counts once, and the interval is that of the effective n:
+    see `share_interval`. Questions without an answer are left out, and `reason` counts them. Raises
+    ValueError unless 0 ≤ k ≤ n are whole.
 
     >>> found = proportion_interval(81, 263)
     >>> round(found.low, 4), round(found.high, 4)
@@ -67,14 +76,25 @@ def proportion_interval(k: Counts, n: Counts, *, method: ShareMethod = "wilson",
         if not left_out:
             return interval
         missing = f"{left_out} of {len(tries)} questions have no answer"
-        return replace(interval, reason=f"{missing}; {interval.reason}" if interval.reason else missing)
+        return replace(
+            interval, reason=f"{missing}; {interval.reason}" if interval.reason else missing
+        )
     successes, size = right[0], tries[0]
     if size == 0:
         return Interval(value=math.nan, level=level, n=0, method=method, reason="no trials")
     share = successes / size
     low, high = _SHARE[method](share, size, level)
     se = math.sqrt(share * (1 - share) / size)
-    return Interval(value=share, se=se, low=low, high=high, level=level, n=size, method=method, observations=size)
+    return Interval(
+        value=share,
+        se=se,
+        low=low,
+        high=high,
+        level=level,
+        n=size,
+        method=method,
+        observations=size,
+    )
 
 
 def _check_method(method: str) -> None:
@@ -98,7 +118,9 @@ def _wilson_corrected(share: float, n: float, level: float) -> tuple[float, floa
 
     def bound(towards: int) -> float:
         inner = z * z + towards * 2 - 1 / n + 4 * share * (n * complement - towards)
-        return (2 * n * share + z * z + towards * (1 + z * math.sqrt(max(0.0, inner)))) / (2 * (n + z * z))
+        return (2 * n * share + z * z + towards * (1 + z * math.sqrt(max(0.0, inner)))) / (
+            2 * (n + z * z)
+        )
 
     low = 0.0 if share <= 0 else max(0.0, bound(-1))
     high = 1.0 if share >= 1 else min(1.0, bound(1))
@@ -128,7 +150,9 @@ def clopper_pearson_bounds(share: float, n: float, level: float) -> tuple[float,
 
 
 def _beta(a: float, b: float, level: float) -> tuple[float, float]:
-    return float(special.betaincinv(a, b, 0.5 - level / 2)), float(special.betaincinv(a, b, 0.5 + level / 2))
+    return float(special.betaincinv(a, b, 0.5 - level / 2)), float(
+        special.betaincinv(a, b, 0.5 + level / 2)
+    )
 
 
 def _agresti_coull(share: float, n: float, level: float) -> tuple[float, float]:
@@ -158,16 +182,16 @@ def share_interval(
     method: ShareMethod = "wilson",
     level: float = 0.95,
 ) -> Interval:
-    """The share of true answers, counting each question once, with the interval of a share at the effective n.
+    """The share of true answers, counting each question once, with the interval of a share at the
+    effective n.
 
-    `values` are 0/1 or bool, `clusters` the questions. The effective n is the number of
-    independent answers that would give the error seen between questions, reduced by
-    (z/t)² for its few degrees of freedom, and kept between half the questions and all
-    answers; if questions do not differ, each counts once. So the width never collapses
-    at 0 or 1. `method` as for `proportion_interval`. `sources`: the document or other origin of each value; the
-    error is then that between sources, as in `clustered_mean`, and sources take the place of questions. A NaN makes
-    everything NaN; a value other than 0
-    and 1 raises ValueError.
+    `values` are 0/1 or bool, `clusters` the questions. The effective n is the number of independent
+    answers that would give the error seen between questions, reduced by (z/t)² for its few degrees
+    of freedom, and kept between half the questions and all answers; if questions do not differ,
+    each counts once. So the width never collapses at 0 or 1. `method` as for `proportion_interval`.
+    `sources`: the document or other origin of each value; the error is then that between sources,
+    as in `clustered_mean`, and sources take the place of questions. A NaN makes everything NaN; a
+    value other than 0 and 1 raises ValueError.
 
     >>> found = share_interval([1, 1, 1, 0, 1, 1, 0, 0], ["a", "a", "b", "b", "c", "c", "d", "d"])
     >>> found.value, round(found.low, 3), round(found.high, 3)
@@ -183,7 +207,9 @@ def share_interval(
     size, missing = groups.values.size, groups.missing
     origins = None if sources is None else labels_of(groups, sources)
     means = groups.means
-    return share_of_means(means, origins, observations=size, missing=missing, level=level, method=method)
+    return share_of_means(
+        means, origins, observations=size, missing=missing, level=level, method=method
+    )
 
 
 def share_of_means(
@@ -195,9 +221,13 @@ def share_of_means(
     level: float = 0.95,
     method: ShareMethod = "wilson",
 ) -> Interval:
-    """As `share_interval`, from the share of each question, its source, and the total number of answers."""
+    """As `share_interval`, from the share of each question, its source, and the total number of
+    answers.
+    """
     if missing or clusters is None:
-        over = t_interval(means, level=check_level(level), observations=observations, missing=missing)
+        over = t_interval(
+            means, level=check_level(level), observations=observations, missing=missing
+        )
     else:
         over = replace(clustered_mean(means, clusters, level=level), observations=observations)
     named = f"{method} at effective n"
@@ -216,7 +246,8 @@ _MEDIAN = 0.5 + 1e-6
 
 
 def effective_n(over: Interval, quantile: float) -> float:
-    """The number of independent answers with this error of a share, less what its degrees of freedom cost.
+    """The number of independent answers with this error of a share, less what its degrees of
+    freedom cost.
 
     `quantile`: of the interval's end, 0.975 for 95 % on both sides.
     """
@@ -231,8 +262,8 @@ def effective_n(over: Interval, quantile: float) -> float:
 def binomial_test(k: int, n: int, p0: float = 0.5) -> HypothesisTest:
     """Whether k successes in n independent trials fit a share of p0: exact, two-sided.
 
-    p is the probability of all outcomes that are no likelier than k. n = 0: p is 1. Raises ValueError unless
-    0 ≤ k ≤ n are whole and 0 < p0 < 1.
+    p is the probability of all outcomes that are no likelier than k. n = 0: p is 1. Raises
+    ValueError unless 0 ≤ k ≤ n are whole and 0 < p0 < 1.
 
     >>> round(binomial_test(3, 20, 0.3).p, 4)
     0.2204
@@ -255,17 +286,26 @@ def binomial_test(k: int, n: int, p0: float = 0.5) -> HypothesisTest:
     bar = log_chance(k) + 1e-7  # equal up to rounding counts as equal
     if k == n * p0:
         p = 1.0
-    elif k < n * p0:  # the likeliest outcome is above k: find the equally unlikely ones on the other side
+    elif k < n * p0:
+        # the likeliest outcome is above k: find the equally unlikely ones on the other side
         high = _first(lambda j: log_chance(j) <= bar, math.ceil(n * p0), n + 1)
-        p = float(special.bdtr(k, n, p0)) + (float(special.bdtrc(high - 1, n, p0)) if high <= n else 0.0)
+        p = float(special.bdtr(k, n, p0)) + (
+            float(special.bdtrc(high - 1, n, p0)) if high <= n else 0.0
+        )
     else:
         above = _first(lambda j: log_chance(j) > bar, 0, math.floor(n * p0) + 1)
-        p = float(special.bdtrc(k - 1, n, p0)) + (float(special.bdtr(above - 1, n, p0)) if above > 0 else 0.0)
-    return HypothesisTest(statistic=float(k), p=min(1.0, max(p, math.ulp(0.0))), n=n, method=method, value=k / n)
+        p = float(special.bdtrc(k - 1, n, p0)) + (
+            float(special.bdtr(above - 1, n, p0)) if above > 0 else 0.0
+        )
+    return HypothesisTest(
+        statistic=float(k), p=min(1.0, max(p, math.ulp(0.0))), n=n, method=method, value=k / n
+    )
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """The first whole number in [low, high) for which the condition holds; high if there is none."""
+    """The first whole number in [low, high) for which the condition holds; high if there is
+    none.
+    """
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle + 1, high)
@@ -284,30 +324,39 @@ def newcombe(
     method: DifferenceMethod = "score",
     level: float = 0.95,
 ) -> Interval:
-    """The difference k1/n1 − k2/n2 of two independent shares, with an interval that stays inside [−1, 1].
+    """The difference k1/n1 − k2/n2 of two independent shares, with an interval that stays inside
+    [−1, 1].
 
     `score` is Newcombe's hybrid of two Wilson intervals (his method 10), `scorecc` that of the
-    continuity-corrected ones (method 11); `miettinen-nurminen` inverts the score test of the difference.
-    If questions are answered several times, give sequences with a number for each question, as for
-    `proportion_interval`: `score` and `scorecc` then take each share at its effective n. For the
-    same questions under two conditions see `newcombe_paired` and `paired_difference`.
+    continuity-corrected ones (method 11); `miettinen-nurminen` inverts the score test of the
+    difference. If questions are answered several times, give sequences with a number for each
+    question, as for `proportion_interval`: `score` and `scorecc` then take each share at its
+    effective n. For the same questions under two conditions see `newcombe_paired` and
+    `paired_difference`.
 
     >>> found = newcombe(9, 10, 3, 10)
     >>> round(found.value, 3), round(found.low, 4), round(found.high, 4)
     (0.6, 0.1705, 0.809)
 
-    Newcombe (1998), Stat. Med. 17:873, methods 10 and 11; Miettinen and Nurminen (1985), Stat. Med. 4:213.
+    Newcombe (1998), Stat. Med. 17:873, methods 10 and 11; Miettinen and Nurminen (1985), Stat. Med.
+    4:213.
     """
     if method not in ("score", "scorecc", "miettinen-nurminen"):
         raise ValueError(f"method: must be score, scorecc or miettinen-nurminen, got {method!r}")
     of_each: Literal["wilson", "wilsoncc"] = "wilsoncc" if method == "scorecc" else "wilson"
-    first, second = (proportion_interval(k, n, method=of_each, level=level) for k, n in ((k1, n1), (k2, n2)))
+    first, second = (
+        proportion_interval(k, n, method=of_each, level=level) for k, n in ((k1, n1), (k2, n2))
+    )
     clustered = [part for part in (first, second) if "effective" in part.method]
-    named = {"score": "newcombe hybrid score", "scorecc": "newcombe hybrid score, corrected"}.get(method, method)
+    named = {"score": "newcombe hybrid score", "scorecc": "newcombe hybrid score, corrected"}.get(
+        method, method
+    )
     named += ", at effective n" if clustered else ""
     size, seen = first.n + second.n, first.observations + second.observations
     if math.isnan(first.value) or math.isnan(second.value):
-        return Interval(value=math.nan, level=level, n=size, method=named, observations=seen, reason="no trials")
+        return Interval(
+            value=math.nan, level=level, n=size, method=named, observations=seen, reason="no trials"
+        )
     value = first.value - second.value
     if method != "miettinen-nurminen":
         low = value - math.hypot(first.value - first.low, second.high - second.value)
@@ -319,17 +368,28 @@ def newcombe(
     se = math.hypot(first.se, second.se)
     reason = next((part.reason for part in clustered if part.reason), None)
     return Interval(
-        value=value, se=se, low=low, high=high, level=level, n=size, method=named, observations=seen, reason=reason
+        value=value,
+        se=se,
+        low=low,
+        high=high,
+        level=level,
+        n=size,
+        method=named,
+        observations=seen,
+        reason=reason,
     )
 
 
-def newcombe_paired(both: int, first: int, second: int, neither: int, *, level: float = 0.95) -> Interval:
-    """How much higher the first share is than the second, when the same questions were asked under both.
+def newcombe_paired(
+    both: int, first: int, second: int, neither: int, *, level: float = 0.95
+) -> Interval:
+    """How much higher the first share is than the second, when the same questions were asked under
+    both.
 
-    Counts of questions: right under both, under the first only, the second only, neither. Two Wilson
-    intervals, combined with the correlation φ of the answers (0 if a margin is empty). Its test is
-    `mcnemar_exact(first, second)`. One answer per question: with repetitions, use `paired_difference`,
-    which takes all of them. No questions: NaN.
+    Counts of questions: right under both, under the first only, the second only, neither. Two
+    Wilson intervals, combined with the correlation φ of the answers (0 if a margin is empty). Its
+    test is `mcnemar_exact(first, second)`. One answer per question: with repetitions, use
+    `paired_difference`, which takes all of them. No questions: NaN.
 
     >>> found = newcombe_paired(36, 12, 2, 0)
     >>> found.value, round(found.low, 4), round(found.high, 4)
@@ -339,11 +399,17 @@ def newcombe_paired(both: int, first: int, second: int, neither: int, *, level: 
     """
     check_level(level)
     named = ("both", "first", "second", "neither")
-    a, b, c, d = (whole(name, count) for name, count in zip(named, (both, first, second, neither), strict=True))
+    a, b, c, d = (
+        whole(name, count)
+        for name, count in zip(named, (both, first, second, neither), strict=True)
+    )
     n, method = a + b + c + d, "newcombe paired score"
     if n == 0:
         return Interval(value=math.nan, level=level, n=0, method=method, reason="no questions")
-    left, right = proportion_interval(a + b, n, level=level), proportion_interval(a + c, n, level=level)
+    left, right = (
+        proportion_interval(a + b, n, level=level),
+        proportion_interval(a + c, n, level=level),
+    )
     margins = float(a + b) * (c + d) * (a + c) * (b + d)
     phi = (a * d - b * c) / math.sqrt(margins) if margins > 0 else 0.0
     value = (b - c) / n
@@ -370,7 +436,9 @@ Share = tuple[float, int]
 
 
 def _score_bounds(first: Share, second: Share, level: float) -> tuple[float, float]:
-    """The differences at which the score reaches the quantile, on either side of the observed one."""
+    """The differences at which the score reaches the quantile, on either side of the observed
+    one.
+    """
     value, bar = first[0] - second[0], z_quantile(0.5 + level / 2)
 
     def end(limit: float) -> float:

@@ -1,8 +1,9 @@
 """The compiled functions of `scipy.special`, without the package around them.
 
-`import scipy.special` takes 0.17 s, most of it for array libraries other than numpy, polynomials and their tests; the
-extension module with the functions takes 0.02 s, when the first is used. They are the same objects, so every digit is
-the same. If scipy is laid out differently, the package is imported as usual.
+`import scipy.special` takes 0.17 s, most of it for array libraries other than numpy, polynomials
+and their tests; the extension module with the functions takes 0.02 s, when the first is used. They
+are the same objects, so every digit is the same. If scipy is laid out differently, the package is
+imported as usual.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def _load() -> ModuleType:
         return sys.modules[_PACKAGE]
     import scipy
 
-    package = sys.modules[_PACKAGE] = ModuleType(_PACKAGE)  # the extension looks for its siblings in it
+    # the extension looks for its siblings in it
+    package = sys.modules[_PACKAGE] = ModuleType(_PACKAGE)
     package.__path__ = [f"{folder}/special" for folder in scipy.__path__]
     try:
         return importlib.import_module(f"{_PACKAGE}._ufuncs")

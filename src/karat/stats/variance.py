@@ -52,8 +52,10 @@ def reml_of_two(groups: Groups) -> tuple[float, float]:
     return ratio * within, within
 
 
-_POINTS = 8_192  # of the lattice: gives the ends of 95 % intervals to about 1 % of their distance from the middle
-Parts = tuple[float, float, float]  # variance between questions, between answers to one, between verdicts on one
+# of the lattice: gives the ends of 95 % intervals to about 1 % of their distance from the middle
+_POINTS = 8_192
+# variance between questions, between answers to one, between verdicts on one
+Parts = tuple[float, float, float]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,9 +67,11 @@ class Nested:
     means: Floats  # of each answer
     answers: Floats  # per question: how many
     question_means: Floats  # of its answers' means
-    squares: Parts  # variance of question means; within questions, of answers' means; within answers
+    # variance of question means; within questions, of answers' means; within answers
+    squares: Parts
     df: tuple[int, int, int]
-    shares: tuple[float, float, float]  # of the variances below in each square: answers in the first, verdicts in both
+    # of the variances below in each square: answers in the first, verdicts in both
+    shares: tuple[float, float, float]
 
     @property
     def balanced(self) -> bool:
@@ -93,7 +97,9 @@ class Nested:
 
 
 def answers_in_order(question: Iterable[object], judge: Iterable[object]) -> list[Hashable]:
-    """The answer of each verdict, if only judges are known: each judges the answers in the same order."""
+    """The answer of each verdict, if only judges are known: each judges the answers in the same
+    order.
+    """
     seen: Counter[tuple[Any, Any]] = Counter()
     places: list[Hashable] = []
     for key in zip(question, judge, strict=True):
@@ -106,13 +112,15 @@ def nested(values: Floats, question: list[object], answer: list[object]) -> Nest
     """Values by answer by question. Raises ValueError for unequal lengths."""
     if not len(question) == len(answer) == values.size:
         raise ValueError(
-            f"question and answer: must be as many as values ({values.size}), got {len(question)}, {len(answer)}"
+            f"question and answer: must be as many as values ({values.size}), got "
+            f"{len(question)}, {len(answer)}"
         )
     below = group(values, list(zip(question, answer, strict=True)))
     above = group(below.means, [label[0] for label in below.labels if isinstance(label, tuple)])
     answers, verdicts = above.counts.astype(np.float64), below.counts.astype(np.float64)
     df = (len(answers) - 1, len(verdicts) - len(answers), values.size - len(verdicts))
-    inverses = summed_by(above.codes, 1 / verdicts, len(answers))  # Σ 1/J over the answers to a question
+    # Σ 1/J over the answers to a question
+    inverses = summed_by(above.codes, 1 / verdicts, len(answers))
     centred = above.means - above.means[:1]
     squares = (
         float(np.var(centred, ddof=1)) if df[0] > 0 else math.nan,
@@ -125,9 +133,15 @@ def nested(values: Floats, question: list[object], answer: list[object]) -> Nest
         float(np.sum((answers - 1) * inverses / answers)) / df[1] if df[1] > 0 else math.nan,
     )
     return Nested(
-        question=above.codes, verdicts=verdicts, means=below.means, answers=answers,
-        question_means=above.means, squares=squares, df=df, shares=shares,
-    )  # fmt: skip
+        question=above.codes,
+        verdicts=verdicts,
+        means=below.means,
+        answers=answers,
+        question_means=above.means,
+        squares=squares,
+        df=df,
+        shares=shares,
+    )
 
 
 def reml_parts(data: Nested) -> Parts:
@@ -149,7 +163,11 @@ def reml_parts(data: Nested) -> Parts:
         means = summed_by(data.question, weights * data.means, data.answers.size) / sums
         above = sums / (1 + question * sums)
         grand = float(above @ means) / float(above.sum())
-        rss = total + float(weights @ (data.means - means[data.question]) ** 2) + float(above @ (means - grand) ** 2)
+        rss = (
+            total
+            + float(weights @ (data.means - means[data.question]) ** 2)
+            + float(above @ (means - grand) ** 2)
+        )
         spread = float(np.log1p(agent * data.verdicts).sum() + np.log1p(question * sums).sum())
         return (size - 1) * math.log(rss) + spread + math.log(float(above.sum())), rss
 
@@ -158,9 +176,15 @@ def reml_parts(data: Nested) -> Parts:
 
     grid = np.linspace(-12.0, 12.0, 25)
     start = np.array(min(((x, y) for x in grid for y in grid), key=deviance))
-    result = minimize(deviance, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 2_000})
+    result = minimize(
+        deviance,
+        start,
+        method="Nelder-Mead",
+        options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 2_000},
+    )
     best = np.exp(np.clip(result.x, -30.0, 30.0))
-    for edge in ((0.0, best[1]), (best[0], 0.0), (0.0, 0.0)):  # a variance that vanishes is 0, not tiny
+    # a variance that vanishes is 0, not tiny
+    for edge in ((0.0, best[1]), (best[0], 0.0), (0.0, 0.0)):
         if fit(edge)[0] <= fit(best)[0] + 1e-9:
             best = np.array(edge)
     verdicts = fit(best)[1] / (size - 1)
@@ -171,18 +195,23 @@ def pivotal_parts(data: Nested) -> Floats:
     """Variances (3, points) compatible with the squares, each square over its own chi-squared.
 
     Generalised intervals are quantiles of functions of these (Weerahandi 1993, J. Am. Stat. Assoc.
-    88:899; Burdick, Borror and Montgomery 2005, Design and Analysis of Gauge R&R Studies). The points
-    are a fixed lattice, so nothing is random. Exact for the judge, close for the others if
+    88:899; Burdick, Borror and Montgomery 2005, Design and Analysis of Gauge R&R Studies). The
+    points are a fixed lattice, so nothing is random. Exact for the judge, close for the others if
     answers and verdicts are not equally many.
     """
     root = 1.324717957244746  # x³ = x + 1: steps of its powers fill a square evenly
     places = np.arange(_POINTS)
     tails = [(places + 0.5) / _POINTS, (places / root + 0.5) % 1.0, (places / root**2 + 0.5) % 1.0]
-    squares = [ss * df / special.chdtri(df, tail) for ss, df, tail in zip(data.squares, data.df, tails, strict=True)]
+    squares = [
+        ss * df / special.chdtri(df, tail)
+        for ss, df, tail in zip(data.squares, data.df, tails, strict=True)
+    ]
     return np.stack(data.parts(squares))
 
 
-def pooled_sd(values: Iterable[object], clusters: Iterable[object], *, level: float = 0.95) -> Interval:
+def pooled_sd(
+    values: Iterable[object], clusters: Iterable[object], *, level: float = 0.95
+) -> Interval:
     """The agent's noise: the root of the mean variance (n − 1) within questions.
 
     Questions with one answer do not contribute and are left out; `n` counts the others;
@@ -204,7 +233,12 @@ def pooled_sd(values: Iterable[object], clusters: Iterable[object], *, level: fl
     if math.isnan(spread.value):
         reason = spread.reason if groups.missing else "no question was answered twice"
         return Interval(
-            value=math.nan, level=level, n=spread.n, method=method, observations=groups.values.size, reason=reason
+            value=math.nan,
+            level=level,
+            n=spread.n,
+            method=method,
+            observations=groups.values.size,
+            reason=reason,
         )
     value = math.sqrt(spread.value)
     return Interval(
@@ -221,7 +255,9 @@ def pooled_sd(values: Iterable[object], clusters: Iterable[object], *, level: fl
     )
 
 
-def between_sd(values: Iterable[object], clusters: Iterable[object], *, level: float = 0.95) -> Interval:
+def between_sd(
+    values: Iterable[object], clusters: Iterable[object], *, level: float = 0.95
+) -> Interval:
     """The standard deviation (n − 1) of question means, including the agent's noise.
 
     `variance_components` takes that noise out. The interval is chi-squared, exact if
@@ -236,7 +272,14 @@ def between_sd(values: Iterable[object], clusters: Iterable[object], *, level: f
     if groups.missing or n < 2:
         missing = f"{groups.missing} of {groups.values.size} values are missing"
         reason = missing if groups.missing else "needs two questions"
-        return Interval(value=math.nan, level=level, n=n, method=method, observations=groups.values.size, reason=reason)
+        return Interval(
+            value=math.nan,
+            level=level,
+            n=n,
+            method=method,
+            observations=groups.values.size,
+            reason=reason,
+        )
     sd = sample_sd(groups.means)
     low, high = _chi_squared_bounds(sd**2, n - 1, level)
     return Interval(
@@ -262,30 +305,34 @@ def variance_components(
     method: Literal["auto", "anova", "reml"] = "auto",
     level: float = 0.95,
 ) -> VarianceComponents:
-    """Variance between questions, between repetitions of one question, and between verdicts on one answer.
+    """Variance between questions, between repetitions of one question, and between verdicts on one
+    answer.
 
-    With `y` and `question` alone: two levels, and the judge's noise is part of the repetitions' variance.
-    If answers were judged more than once, `answer` names the repetition that each value judges
-    (within its question), and the judge's variance is separate. `judge` alone does the same: it names the
-    judge, or the repeat, and each is assumed to judge a question's answers in the same order. Levels that differ
-    between judges count as the judge's variance.
+    With `y` and `question` alone: two levels, and the judge's noise is part of the repetitions'
+    variance. If answers were judged more than once, `answer` names the repetition that each value
+    judges (within its question), and the judge's variance is separate. `judge` alone does the same:
+    it names the judge, or the repeat, and each is assumed to judge a question's answers in the same
+    order. Levels that differ between judges count as the judge's variance.
 
-    Random effects. `auto`: ANOVA if all counts are equal, else REML. Raw ANOVA estimates may be negative
-    and are kept; the shares come from max(0, ·). Intervals of two levels: chi-squared within, Williams–Tukey
-    between, Searle's F for the ICC; if counts differ, the last two use unweighted question means and the
-    harmonic mean of the counts (Thomas and Hultquist), not the estimate, which is rarely outside: `reason`
-    reports it. For three levels: generalised, by chi-squared pivots. Variances are cut at 0. Too few
-    questions, repetitions or verdicts to separate them: NaN with a reason.
+    Random effects. `auto`: ANOVA if all counts are equal, else REML. Raw ANOVA estimates may be
+    negative and are kept; the shares come from max(0, ·). Intervals of two levels: chi-squared
+    within, Williams–Tukey between, Searle's F for the ICC; if counts differ, the last two use
+    unweighted question means and the harmonic mean of the counts (Thomas and Hultquist), not the
+    estimate, which is rarely outside: `reason` reports it. For three levels: generalised, by
+    chi-squared pivots. Variances are cut at 0. Too few questions, repetitions or verdicts to
+    separate them: NaN with a reason.
 
     >>> found = variance_components([4, 5, 3, 3, 5, 4], ["a", "a", "b", "b", "c", "c"])
     >>> round(found.within.value, 4), round(found.between.value, 4), round(found.icc.value, 4)
     (0.3333, 0.5833, 0.6364)
-    >>> judged = variance_components([4, 5, 2, 2, 1, 2, 3, 4], [*"aaaabbbb"], answer=[1, 1, 2, 2, 1, 1, 2, 2])
+    >>> judged = variance_components(
+    ...     [4, 5, 2, 2, 1, 2, 3, 4], [*"aaaabbbb"], answer=[1, 1, 2, 2, 1, 1, 2, 2]
+    ... )
     >>> judged.within.value, judged.judge and judged.judge.value
     (2.375, 0.375)
 
-    Searle, Casella and McCulloch (1992), Variance Components, chapters 3 and 5; Thomas and Hultquist (1978), Ann.
-    Stat. 6:582; Weerahandi (1993), J. Am. Stat. Assoc. 88:899.
+    Searle, Casella and McCulloch (1992), Variance Components, chapters 3 and 5; Thomas and
+    Hultquist (1978), Ann. Stat. 6:582; Weerahandi (1993), J. Am. Stat. Assoc. 88:899.
     """
     if method not in ("auto", "anova", "reml"):
         raise ValueError(f"method: must be auto, anova or reml, got {method!r}")
@@ -297,7 +344,8 @@ def variance_components(
         judges = None if judge is None else list(judge)
         if judges is not None and not len(judges) == len(question) == y.size:
             raise ValueError(
-                f"question and judge: must be as many as values ({y.size}), got {len(question)}, {len(judges)}"
+                f"question and judge: must be as many as values ({y.size}), got "
+                f"{len(question)}, {len(judges)}"
             )
         named = answers_in_order(question, judges or ()) if answer is None else list(answer)
         data, missing = nested(y, question, named), int(np.count_nonzero(~np.isfinite(y)))
@@ -323,16 +371,27 @@ def variance_components(
     return _components(groups, method, level)
 
 
-def _unknown(groups: Groups, levels: int, *, level: float, method: str, reason: str) -> VarianceComponents:
+def _unknown(
+    groups: Groups, levels: int, *, level: float, method: str, reason: str
+) -> VarianceComponents:
     n, size = len(groups.labels), groups.values.size
-    nothing = Interval(value=math.nan, level=level, n=n, method=method, observations=size, reason=reason)
+    nothing = Interval(
+        value=math.nan, level=level, n=n, method=method, observations=size, reason=reason
+    )
     mean = t_interval(groups.means, level=level, observations=size, missing=groups.missing)
     parts = (nothing,) * levels
-    return _result(_Table(math.nan, math.nan, math.nan, (math.nan, math.nan)), mean, parts, parts, icc=nothing)
+    return _result(
+        _Table(math.nan, math.nan, math.nan, (math.nan, math.nan)), mean, parts, parts, icc=nothing
+    )
 
 
 def _result(
-    table: _Table, mean: Interval, parts: Sequence[Interval], shares: Sequence[Interval], *, icc: Interval
+    table: _Table,
+    mean: Interval,
+    parts: Sequence[Interval],
+    shares: Sequence[Interval],
+    *,
+    icc: Interval,
 ) -> VarianceComponents:
     """`parts` and `shares`: between, within and, of three levels, the judge."""
     three = len(parts) > 2
@@ -376,7 +435,11 @@ class _Table(NamedTuple):
 
     @property
     def p(self) -> float:
-        return math.nan if math.isnan(self.ratio) else max(float(special.fdtrc(*self.df, self.ratio)), math.ulp(0.0))
+        return (
+            math.nan
+            if math.isnan(self.ratio)
+            else max(float(special.fdtrc(*self.df, self.ratio)), math.ulp(0.0))
+        )
 
 
 def _table(groups: Groups) -> _Table:
@@ -404,12 +467,25 @@ def _components(groups: Groups, method: str, level: float) -> VarianceComponents
     def estimate(part: str, value: float) -> Interval:
         low, high = bounds[part]
         why = reason or (_point(pivot) if low == high else None)
-        outside = value > high or (value < low and (low > 0 or part == "icc"))  # others are cut at 0, estimates are not
+        # others are cut at 0, estimates are not
+        outside = value > high or (value < low and (low > 0 or part == "icc"))
         if reason is None and pivot is not table and outside:
             why = "made from unweighted question means, the interval does not hold the estimate"
-        return Interval(value=value, low=low, high=high, level=level, n=n, method=method, observations=size, reason=why)
+        return Interval(
+            value=value,
+            low=low,
+            high=high,
+            level=level,
+            n=n,
+            method=method,
+            observations=size,
+            reason=why,
+        )
 
-    of_each = [estimate(part, share) for part, share in zip(("of between", "of within"), shares, strict=True)]
+    of_each = [
+        estimate(part, share)
+        for part, share in zip(("of between", "of within"), shares, strict=True)
+    ]
     icc = estimate("icc", between / (between + within) if between + within > 0 else math.nan)
     parts = estimate("between", between), estimate("within", within)
     return replace(_result(table, mean, parts, of_each, icc=icc), reason=reason)
@@ -418,7 +494,8 @@ def _components(groups: Groups, method: str, level: float) -> VarianceComponents
 def _pivot(groups: Groups, table: _Table) -> _Table:
     """The basis of the intervals: the table, or that of unweighted question means if counts differ.
 
-    Weighted mean squares are then not a multiple of a chi-squared, and the intervals covered too little.
+    Weighted mean squares are then not a multiple of a chi-squared, and the intervals covered too
+    little.
     """
     if bool((groups.counts == groups.counts[0]).all()):
         return table
@@ -432,7 +509,10 @@ def _point(table: _Table) -> str:
         return "answers to one question never differ: the interval is a point"
     if not table.ms_between > 0:
         return "all question means are equal: the interval is a point"
-    return "questions differ less than the noise of answers explains: no part of the interval is above 0"
+    return (
+        "questions differ less than the noise of answers explains: no part of the interval is "
+        "above 0"
+    )
 
 
 def _shares(parts: tuple[float, ...]) -> list[float]:
@@ -447,24 +527,43 @@ def _bounds(table: _Table, level: float) -> dict[str, tuple[float, float]]:
     small, large = _chi_squared_bounds(table.ms_between, table.df[0], level)
     n0, ratio = table.n0, table.ratio
     if not math.isfinite(ratio):
-        between, low, high = (small / n0, large / n0), *((1.0, 1.0) if ratio > 0 else (math.nan, math.nan))
+        between, low, high = (
+            (small / n0, large / n0),
+            *((1.0, 1.0) if ratio > 0 else (math.nan, math.nan)),
+        )
     else:
-        upper, lower = (float(special.fdtri(*table.df, tail)) for tail in (0.5 + level / 2, 0.5 - level / 2))
+        upper, lower = (
+            float(special.fdtri(*table.df, tail)) for tail in (0.5 + level / 2, 0.5 - level / 2)
+        )
         between = (0.0, 0.0)
         if ratio > 0:
-            between = (max(0.0, small * (1 - upper / ratio) / n0), max(0.0, large * (1 - lower / ratio) / n0))
+            between = (
+                max(0.0, small * (1 - upper / ratio) / n0),
+                max(0.0, large * (1 - lower / ratio) / n0),
+            )
         low, high = ((ratio / bound - 1) / (ratio / bound + n0 - 1) for bound in (upper, lower))
     share = (min(max(low, 0.0), 1.0), min(max(high, 0.0), 1.0))  # this argument order keeps NaN
     of_within = (1 - share[1], 1 - share[0])
-    return {"within": within, "between": between, "icc": (low, high), "of between": share, "of within": of_within}
+    return {
+        "within": within,
+        "between": between,
+        "icc": (low, high),
+        "of between": share,
+        "of within": of_within,
+    }
 
 
 def _chi_squared_bounds(variance: float, df: float, level: float) -> tuple[float, float]:
-    low, high = (variance * df / float(special.chdtri(df, tail)) for tail in (0.5 - level / 2, 0.5 + level / 2))
+    low, high = (
+        variance * df / float(special.chdtri(df, tail))
+        for tail in (0.5 - level / 2, 0.5 + level / 2)
+    )
     return low, high
 
 
-def _three(data: Nested, parts: tuple[float, ...], *, method: str, level: float, size: int) -> VarianceComponents:
+def _three(
+    data: Nested, parts: tuple[float, ...], *, method: str, level: float, size: int
+) -> VarianceComponents:
     total, shares, table = exact_sum(parts), _shares(parts), _table_of_three(data)
     reason = "all values are equal" if math.isnan(shares[0]) else None
     possible = np.maximum(pivotal_parts(data), 0.0)
@@ -474,7 +573,9 @@ def _three(data: Nested, parts: tuple[float, ...], *, method: str, level: float,
     def estimate(value: float, points: Floats) -> Interval:
         low, high = np.quantile(points, (0.5 - level / 2, 0.5 + level / 2)).tolist()
         why = reason or ("it is the same at every point of the interval" if low == high else None)
-        interval = Interval(value=value, low=low, high=high, level=level, n=data.df[0] + 1, method=method)
+        interval = Interval(
+            value=value, low=low, high=high, level=level, n=data.df[0] + 1, method=method
+        )
         return replace(interval, observations=size, reason=why)
 
     of_parts = [estimate(part, points) for part, points in zip(parts, possible, strict=True)]
@@ -486,7 +587,8 @@ def _three(data: Nested, parts: tuple[float, ...], *, method: str, level: float,
 def _table_of_three(data: Nested) -> _Table:
     """Mean squares of questions over those of answers; they have no F if counts are unequal."""
     answers, verdicts = (
-        float(counts.mean()) if data.balanced else math.nan for counts in (data.answers, data.verdicts)
+        float(counts.mean()) if data.balanced else math.nan
+        for counts in (data.answers, data.verdicts)
     )
     return _Table(
         ms_between=answers * verdicts * data.squares[0],

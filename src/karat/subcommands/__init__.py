@@ -1,1 +1,3 @@
-"""Parts of commands, a folder each: `karat runs merge` of a group, `karat run --rehearse` of another command."""
+"""Parts of commands, a folder each: `karat runs merge` of a group, `karat run --rehearse` of
+another command.
+"""

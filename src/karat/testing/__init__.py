@@ -1,4 +1,6 @@
-"""Scripted models and MCP servers for tests and rehearsals (real processes, not mocks), and checks of your plug-ins."""
+"""Scripted models and MCP servers for tests and rehearsals (real processes, not mocks), and checks
+of your plug-ins.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""A scripted MCP server with tools that succeed, fail, hang, crash and report what they see. For tests and for trying
-out agents.
+"""A scripted MCP server with tools that succeed, fail, hang, crash and report what they see. For
+tests and for trying out agents.
 
     python -m karat.testing.mcp_server                          # stdio
-    python -m karat.testing.mcp_server --transport http         # prints {"url": …} on stdout, then serves
-    python -m karat.testing.mcp_server --transport sse --require-header "authorization: Bearer abc"
-    python -m karat.testing.mcp_server --transport http --status 429 --retry-after 7
+    python -m karat.testing.mcp_server --transport http         # prints {"url": …} on stdout, then
+    serves python -m karat.testing.mcp_server --transport sse --require-header "authorization:
+    Bearer abc" python -m karat.testing.mcp_server --transport http --status 429 --retry-after 7
 
 From Python, `serving("http")` runs one in a process and yields its URL.
 """
@@ -38,7 +38,15 @@ def stdio_server(name: str = "scripted", *options: str, **fields: Any) -> McpSer
 @contextmanager
 def serving(transport: str, *options: str) -> Iterator[str]:
     """The URL of a scripted server that runs during the block; transport `http` or `sse`."""
-    argv = [sys.executable, "-P", "-m", "karat.testing.mcp_server", "--transport", transport, *options]
+    argv = [
+        sys.executable,
+        "-P",
+        "-m",
+        "karat.testing.mcp_server",
+        "--transport",
+        transport,
+        *options,
+    ]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -53,7 +61,19 @@ def scripted(*, more_tools: int = 0) -> MCPServer[object]:
     from mcp.server.mcpserver import MCPServer
 
     server: MCPServer[Any] = MCPServer("scripted", log_level="CRITICAL")
-    for tool in (search, echo, fail, hang, large, picture, structured, environment, crash, spawn, complain):
+    for tool in (
+        search,
+        echo,
+        fail,
+        hang,
+        large,
+        picture,
+        structured,
+        environment,
+        crash,
+        spawn,
+        complain,
+    ):
         server.add_tool(tool, structured_output=tool is structured)
     _add_tools_that_know_the_server(server)
     _add_elicitation(server)
@@ -67,7 +87,10 @@ def scripted(*, more_tools: int = 0) -> MCPServer[object]:
 def search(query: str, limit: int = 3) -> str:
     """Searches a shelf of three documents."""
     shelf = [
-        "# Lamps\n\nA lamp is lit with a match. It burns for six hours.\n\nKeep it away from curtains.",
+        (
+            "# Lamps\n\nA lamp is lit with a match. It burns for six hours.\n\nKeep it away from "
+            "curtains."
+        ),
         "# Boats\n\nA boat floats. It is steered with a rudder.",
         "# Rain\n\nRain falls from clouds.",
     ]
@@ -117,8 +140,16 @@ def structured() -> dict[str, int]:
 def environment() -> str:
     """Reports, as JSON, what this process sees: variables, arguments, ids."""
     pid = os.getpid()
-    ids = {"pid": pid, "parent": os.getppid(), "group": os.getpgrp(), "session": os.getsid(0), "cwd": os.getcwd()}
-    return json.dumps({"variables": dict(os.environ), "argv": sys.argv, "executable": sys.executable, **ids})
+    ids = {
+        "pid": pid,
+        "parent": os.getppid(),
+        "group": os.getpgrp(),
+        "session": os.getsid(0),
+        "cwd": os.getcwd(),
+    }
+    return json.dumps(
+        {"variables": dict(os.environ), "argv": sys.argv, "executable": sys.executable, **ids}
+    )
 
 
 def crash(words: str = "", code: int = 3) -> str:
@@ -213,21 +244,35 @@ def _add_elicitation(server: MCPServer[object]) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Serves until stdin is closed (stdio) or the process is ended."""
-    parser = argparse.ArgumentParser(prog="karat.testing.mcp_server", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="karat.testing.mcp_server", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument("--transport", choices=("stdio", "http", "sse"), default="stdio")
     parser.add_argument("--port", type=int, default=0, help="http and sse; default: a free one")
     parser.add_argument("--more-tools", type=int, default=0, help="add this many tools")
     parser.add_argument("--start-seconds", type=float, default=0.0, help="how long the start takes")
-    parser.add_argument("--exit", type=int, default=None, metavar="CODE", help="end before the handshake")
+    parser.add_argument(
+        "--exit", type=int, default=None, metavar="CODE", help="end before the handshake"
+    )
     parser.add_argument("--words", default="", help="written to stderr at the start")
-    parser.add_argument("--babble", default="", help="written to stdout at the start, where it does not belong")
+    parser.add_argument(
+        "--babble", default="", help="written to stdout at the start, where it does not belong"
+    )
     parser.add_argument("--silent", action="store_true", help="never answer the handshake")
     parser.add_argument("--ignore-end", action="store_true", help="keep running when stdin closes")
-    parser.add_argument("--ignore-sigterm", action="store_true", help="keep running on SIGTERM and when stdin closes")
-    parser.add_argument("--status", type=int, default=None, help="answer every HTTP request with this status")
+    parser.add_argument(
+        "--ignore-sigterm",
+        action="store_true",
+        help="keep running on SIGTERM and when stdin closes",
+    )
+    parser.add_argument(
+        "--status", type=int, default=None, help="answer every HTTP request with this status"
+    )
     parser.add_argument("--retry-after", default=None, help="with --status: send this header")
     parser.add_argument("--location", default=None, help="with --status: redirect to this URL")
-    parser.add_argument("--require-header", default=None, metavar="NAME: VALUE", help="else HTTP 401")
+    parser.add_argument(
+        "--require-header", default=None, metavar="NAME: VALUE", help="else HTTP 401"
+    )
     chosen = parser.parse_args(arguments)
     sys.stderr.write(chosen.words)
     sys.stderr.flush()
@@ -256,8 +301,8 @@ async def _serve(chosen: argparse.Namespace) -> None:
     server = scripted(more_tools=chosen.more_tools)
     app: Any = server.sse_app() if chosen.transport == "sse" else server.streamable_http_app()
     app = _guarded(app, chosen)
-    # asyncio turns Nagle's algorithm off only on sockets with a named protocol; otherwise every answer waits 40 ms
-    # for the client's delayed acknowledgement.
+    # asyncio turns Nagle's algorithm off only on sockets with a named protocol; otherwise every
+    # answer waits 40 ms for the client's delayed acknowledgement.
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listening.bind(("127.0.0.1", chosen.port))

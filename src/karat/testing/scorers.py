@@ -1,4 +1,6 @@
-"""Checks whether a scorer follows its protocol: it returns the metrics that it announces, within their bounds."""
+"""Checks whether a scorer follows its protocol: it returns the metrics that it announces, within
+their bounds.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,21 @@ from karat.scorers import Verdict, announced, as_verdicts
 from karat.threads import Threads
 
 ANSWERS = (
-    "", " ", "\x00", "\x1b[31mred\x1b[0m", "\ud83d", "🦀" * 1000, "a" * 200_000, "{" * 10_000, "```json\n{}\n```",
-    "give me 5s", "I do not know.", "[](javascript:alert(1))", "=cmd|' /C calc'!A0", "1e999 -0 ∞ ½ ３",
-)  # fmt: skip
+    "",
+    " ",
+    "\x00",
+    "\x1b[31mred\x1b[0m",
+    "\ud83d",
+    "🦀" * 1000,
+    "a" * 200_000,
+    "{" * 10_000,
+    "```json\n{}\n```",
+    "give me 5s",
+    "I do not know.",
+    "[](javascript:alert(1))",
+    "=cmd|' /C calc'!A0",
+    "1e999 -0 ∞ ½ ３",
+)
 """Answers for `check_scorer`: some that agents really give, and some that break programs."""
 
 _GOLDEN = ("The limit is 40 items; run `karat run --limit 40`.", "", "\ud83d", None)
@@ -30,18 +44,21 @@ def check_scorer(
 ) -> tuple[Verdict, ...]:
     """Checks a scorer in a test of your own; returns its results for some answers.
 
-    Each result must be something karat accepts: a number, bool, text, mapping or Verdict, only with metrics that the
-    scorer announces (if it announces any), each between its `low` and `high`, and the same if the same answer is
-    scored again. `cases` are samples with answers; by default, a question with a golden answer, an empty one and none
-    at all is combined with answers that break programs. `name`: the scorer's name in the experiment file. A JudgeFault
-    that the scorer raises is a result too. `open` is called first, `aclose` last. Do not call this in an event loop.
+    Each result must be something karat accepts: a number, bool, text, mapping or Verdict, only with
+    metrics that the scorer announces (if it announces any), each between its `low` and `high`, and
+    the same if the same answer is scored again. `cases` are samples with answers; by default, a
+    question with a golden answer, an empty one and none at all is combined with answers that break
+    programs. `name`: the scorer's name in the experiment file. A JudgeFault that the scorer raises
+    is a result too. `open` is called first, `aclose` last. Do not call this in an event loop.
 
     Raises AssertionError with what is wrong, BadPlugin if `metrics` itself is wrong.
     """
     return asyncio.run(_check(scorer, name, _hard() if cases is None else cases))
 
 
-async def _check(scorer: object, name: str, cases: Iterable[tuple[Sample, Answer]]) -> tuple[Verdict, ...]:
+async def _check(
+    scorer: object, name: str, cases: Iterable[tuple[Sample, Answer]]
+) -> tuple[Verdict, ...]:
     metrics = announced(scorer, type(scorer).__name__)
     if hasattr(scorer, "open"):
         scorer.open()
@@ -50,15 +67,23 @@ async def _check(scorer: object, name: str, cases: Iterable[tuple[Sample, Answer
     try:
         for sample, answer in cases:
             with Caught() as caught:
-                first, again = [await _judged(scorer, sample, answer, name, metrics) for _ in range(2)]
+                first, again = [
+                    await _judged(scorer, sample, answer, name, metrics) for _ in range(2)
+                ]
                 verdicts += first
                 if first != again:
-                    wrong.append(f"the answer {answer.text[:60]!r} is scored differently the second time")
+                    wrong.append(
+                        f"the answer {answer.text[:60]!r} is scored differently the second time"
+                    )
             if isinstance(caught.error, JudgeFault) and caught.error.kind not in BROKEN:
                 continue
             if caught.error is not None and not isinstance(caught.error, Exception):
                 raise caught.error  # Ctrl-C, and anything else not from the scorer
-            wrong += [] if caught.error is None else [f"the answer {answer.text[:60]!r}: {_message(caught.error)}"]
+            wrong += (
+                []
+                if caught.error is None
+                else [f"the answer {answer.text[:60]!r}: {_message(caught.error)}"]
+            )
     finally:
         if hasattr(scorer, "aclose"):
             await scorer.aclose()
@@ -72,7 +97,9 @@ async def _judged(
     scorer: Any, sample: Sample, answer: Answer, name: str, metrics: Sequence[Metric]
 ) -> tuple[Verdict, ...]:
     streams = inspect.isasyncgenfunction(scorer.score)
-    scored = scorer.score(sample, answer, done=frozenset()) if streams else scorer.score(sample, answer)
+    scored = (
+        scorer.score(sample, answer, done=frozenset()) if streams else scorer.score(sample, answer)
+    )
     if streams:
         scored = [verdict async for verdict in scored]
     elif inspect.isawaitable(scored):
@@ -80,23 +107,33 @@ async def _judged(
     return as_verdicts(scored, name=name, metrics=metrics)
 
 
-def probe(scorer: Any, sample: Sample, *, name: str, metrics: Sequence[Metric], seconds: float) -> str | None:
-    """What is wrong with a sync scorer's results for one sample's golden answers; None if nothing is.
+def probe(
+    scorer: Any, sample: Sample, *, name: str, metrics: Sequence[Metric], seconds: float
+) -> str | None:
+    """What is wrong with a sync scorer's results for one sample's golden answers; None if nothing
+    is.
 
-    Runs on its own thread, abandoned after `seconds`. A scorer that raises is not wrong: a golden answer lacks things
-    that an agent's answer has.
+    Runs on its own thread, abandoned after `seconds`. A scorer that raises is not wrong: a golden
+    answer lacks things that an agent's answer has.
     """
     answer = Answer(
-        trial="check", sample=sample.id, condition="check", repetition=0, started="", seconds=0.0,
+        trial="check",
+        sample=sample.id,
+        condition="check",
+        repetition=0,
+        started="",
+        seconds=0.0,
         replies=tuple(Reply(text=turn.golden or "") for turn in sample.turns),
-    )  # fmt: skip
+    )
 
     async def once() -> str | None:
         threads = Threads(most=1)
         try:
             with Caught() as caught:
                 async with asyncio.timeout(seconds):
-                    as_verdicts(await threads.call(scorer.score, sample, answer), name=name, metrics=metrics)
+                    as_verdicts(
+                        await threads.call(scorer.score, sample, answer), name=name, metrics=metrics
+                    )
         finally:
             threads.close()
         if caught.error is not None and not isinstance(caught.error, Exception):
@@ -116,7 +153,15 @@ def _hard() -> Iterator[tuple[Sample, Answer]]:
         turn = Turn(question="What is the limit?", golden=golden)
         sample = Sample(id="s", position=0, digest="d", turns=(turn,))
         for text in ANSWERS:
-            yield sample, Answer(
-                trial="t", sample="s", condition="c", repetition=0, replies=(Reply(text=text),), started="now",
-                seconds=0.1,
-            )  # fmt: skip
+            yield (
+                sample,
+                Answer(
+                    trial="t",
+                    sample="s",
+                    condition="c",
+                    repetition=0,
+                    replies=(Reply(text=text),),
+                    started="now",
+                    seconds=0.1,
+                ),
+            )

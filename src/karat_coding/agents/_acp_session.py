@@ -1,4 +1,6 @@
-"""What an agent of the Agent Client Protocol reports, does and may do, and the replies built from it."""
+"""What an agent of the Agent Client Protocol reports, does and may do, and the replies built from
+it.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,16 @@ LARGEST_MESSAGE = 16 * 1024 * 1024
 
 _LARGEST_TURN = 4 * LARGEST_MESSAGE  # bytes of all lines that answer one question
 _PATCHED = re.compile(
-    r"^(?:\*\*\* (?:Add|Update|Delete) File: |\*\*\* Move to: |\+\+\+ |--- |rename to )([^\t\r\n]+)", re.MULTILINE
+    (
+        r"^(?:\*\*\* (?:Add|Update|Delete) File: |\*\*\* Move to: |\+\+\+ |--- "
+        r"|rename to )([^\t\r\n]+)"
+    ),
+    re.MULTILINE,
 )
 _TEXTS = (  # names of inputs that are not paths, in small letters only
-    " code command content contents description filetext glob insert instructions message newstr newstring newtext "
-    "oldstr oldstring oldtext pattern prompt query regex replacement script search text title url "
+    " code command content contents description filetext glob insert instructions message newstr "
+    "newstring newtext oldstr oldstring oldtext pattern prompt query regex replacement script "
+    "search text title url "
 )
 _RISKY = ("edit", "delete", "move", "execute")
 
@@ -39,10 +46,16 @@ _RISKY = ("edit", "delete", "move", "execute")
 class KnownAgent(msgspec.Struct, frozen=True, kw_only=True):
     """How an agent exceeds the protocol, or falls short of it."""
 
-    mcp: tuple[str, ...] = ("mcp__{server}__{tool}", "{server}__{tool}", "{server}_{tool}", "mcp_{server}_{tool}")
+    mcp: tuple[str, ...] = (
+        "mcp__{server}__{tool}",
+        "{server}__{tool}",
+        "{server}_{tool}",
+        "mcp_{server}_{tool}",
+    )
     title_is_name: bool = False  # the first title of a tool call is the tool's name
     id_has_name: bool = False  # `write_file__call_1`
-    whole_usage: bool = True  # the usage that it reports is that of the whole turn, not of its last response
+    # the usage that it reports is that of the whole turn, not of its last response
+    whole_usage: bool = True
     decides_itself: bool = False  # permissions are also answered by its own model
 
 
@@ -105,13 +118,20 @@ class Files:
         self._root = root
 
     def read(self, path: str, line: int | None, limit: int | None) -> str:
-        """The text, from `line` on (from 1) and at most `limit` lines. Raises OSError, ValueError."""
-        with open_regular(self._root / self._below(path), within=self._root, at_most=LARGEST_MESSAGE) as file:
+        """The text, from `line` on (from 1) and at most `limit` lines.
+
+        Raises OSError, ValueError.
+        """
+        with open_regular(
+            self._root / self._below(path), within=self._root, at_most=LARGEST_MESSAGE
+        ) as file:
             text = file.read(LARGEST_MESSAGE + 1).decode()
         if line is None and limit is None:
             return text
         start = max(0, (line or 1) - 1)
-        return "".join(text.splitlines(keepends=True)[start : None if limit is None else start + limit])
+        return "".join(
+            text.splitlines(keepends=True)[start : None if limit is None else start + limit]
+        )
 
     def write(self, path: str, content: str) -> None:
         """Creates or replaces a file, and its parent folders. Raises OSError, ValueError."""
@@ -121,7 +141,9 @@ class Files:
             for folder in folders:
                 with suppress(FileExistsError):
                     os.mkdir(folder, dir_fd=fd)
-                below = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
+                below = os.open(
+                    folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd
+                )
                 os.dup2(below, fd, inheritable=False)
                 os.close(below)
             with os.fdopen(os.open(name, flags, 0o666, dir_fd=fd), "wb") as file:
@@ -131,10 +153,14 @@ class Files:
                 file.write(content.encode("utf-8", "surrogatepass"))
 
     def outside(self, path: str) -> bool:
-        """Whether a path that a tool of the agent is called with leads out of the folder, as the agent sees links."""
+        """Whether a path that a tool of the agent is called with leads out of the folder, as the
+        agent sees links.
+        """
         view = str(self._root).removesuffix(str(self._shown))
         return leads_out(
-            self._shown, unquote(path.removeprefix("file://")) if path.startswith("file://") else path, root=view
+            self._shown,
+            unquote(path.removeprefix("file://")) if path.startswith("file://") else path,
+            root=view,
         )
 
     def _below(self, path: str) -> PurePosixPath:
@@ -170,7 +196,9 @@ class _Call:
         self.first_title = self.first_title or str(report.get("title") or "")
         self.reported |= {name: value for name, value in report.items() if value is not None}
         if report.get("status") in ("completed", "failed"):
-            self.milliseconds = self.milliseconds or round((perf_counter() - self.started) * 1000, 3)
+            self.milliseconds = self.milliseconds or round(
+                (perf_counter() - self.started) * 1000, 3
+            )
 
 
 class TurnUpdates:
@@ -185,7 +213,10 @@ class TurnUpdates:
         outside: Callable[[str], bool],
         redact: Callable[[str], str],
     ) -> None:
-        """`tools`: the allowed tools of the agent itself, by name or kind. `outside`: as `Files.outside`."""
+        """`tools`: the allowed tools of the agent itself, by name or kind.
+
+        `outside`: as `Files.outside`.
+        """
         self._outside = outside
         self._agent = agent
         self._observed = observed
@@ -203,20 +234,31 @@ class TurnUpdates:
     def add(self, update: JsonObject) -> None:
         """One `session/update`; unknown ones are ignored."""
         match update:
-            case {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": str(text)}}:
+            case {
+                "sessionUpdate": "agent_message_chunk",
+                "content": {"type": "text", "text": str(text)},
+            }:
                 self._texts.append(text)
                 self._last.append(text)
-            case {"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": str(text)}}:
+            case {
+                "sessionUpdate": "agent_thought_chunk",
+                "content": {"type": "text", "text": str(text)},
+            }:
                 self._trace.append(text)
             case {"sessionUpdate": "tool_call" | "tool_call_update", "toolCallId": str(key)}:
                 self._reported(key, update).update(update)
-            case {"sessionUpdate": "usage_update", "cost": {"amount": float() | int() as amount, "currency": "USD"}}:
-                self.cost = float(amount) or None  # agents report 0 for models whose price they do not know
+            case {
+                "sessionUpdate": "usage_update",
+                "cost": {"amount": float() | int() as amount, "currency": "USD"},
+            }:
+                # agents report 0 for models whose price they do not know
+                self.cost = float(amount) or None
 
     def permits(self, report: JsonObject) -> bool:
         """Whether the condition allows the tool call that the agent asks permission for."""
         call = self._reported(str(report.get("toolCallId")), report)
-        call.update(report | call.reported)  # what it reported before is closer to what the model asked for
+        # what it reported before is closer to what the model asked for
+        call.update(report | call.reported)
         if not self._allowed(call):
             call.rejected = "the condition does not allow this tool"
         elif call.outside and self._mcp(call) is None:
@@ -240,18 +282,38 @@ class TurnUpdates:
             case "max_tokens" | "refusal":
                 return empty_answer(stop)
             case "max_turn_requests":
-                return LimitReached("max_turns", "the agent reached its own limit of responses to one question")
+                return LimitReached(
+                    "max_turns", "the agent reached its own limit of responses to one question"
+                )
             case "cancelled":
-                return AgentFault("cancelled", "the agent ended the turn as cancelled", retriable=True)
+                return AgentFault(
+                    "cancelled", "the agent ended the turn as cancelled", retriable=True
+                )
             case _:
-                named = "without a stop reason" if stop is None else f"by an unknown stop reason, {stop!r:.60}"
+                named = (
+                    "without a stop reason"
+                    if stop is None
+                    else f"by an unknown stop reason, {stop!r:.60}"
+                )
                 return AgentFault("bad_reply", f"the agent ended the turn {named}", retriable=True)
         for call in self._calls.values():
-            if call.outside and self._ran(call) and call.reported.get("kind") in _RISKY and self._mcp(call) is None:
-                message = f"the agent ran '{self._name(call)}' outside of the working folder, on {call.outside}"
+            if (
+                call.outside
+                and self._ran(call)
+                and call.reported.get("kind") in _RISKY
+                and self._mcp(call) is None
+            ):
+                message = (
+                    f"the agent ran '{self._name(call)}' outside of the working folder, on "
+                    f"{call.outside}"
+                )
                 message += ", without asking: configure the agent so that it asks"
                 return AgentFault("outside_of_workspace", self._redact(message))
-        ran = {self._name(call) for call in self._calls.values() if self._ran(call) and not self._allowed(call)}
+        ran = {
+            self._name(call)
+            for call in self._calls.values()
+            if self._ran(call) and not self._allowed(call)
+        }
         if ran:
             names = ", ".join(f"'{name}'" for name in sorted(ran))
             message = (
@@ -292,7 +354,9 @@ class TurnUpdates:
         return call
 
     def _name(self, call: _Call) -> str:
-        """The tool's name where the agent gives one, else the kind of tool: titles are written by the model."""
+        """The tool's name where the agent gives one, else the kind of tool: titles are written by
+        the model.
+        """
         key = str(call.reported.get("toolCallId"))
         report = call.reported
         if self._agent.id_has_name and "__" in key:
@@ -305,10 +369,16 @@ class TurnUpdates:
         """The server and the tool, if it is one of the condition's."""
         report = call.reported
         name = self._name(call)
-        names = {_plain(title) for title in ((name,) if report.get("kind") in _RISKY else (name, call.first_title))}
+        names = {
+            _plain(title)
+            for title in ((name,) if report.get("kind") in _RISKY else (name, call.first_title))
+        }
         for server in self._observed:
             for tool in server.tools:
-                spelled = {form.format(server=_plain(server.server), tool=_plain(tool)) for form in self._agent.mcp}
+                spelled = {
+                    form.format(server=_plain(server.server), tool=_plain(tool))
+                    for form in self._agent.mcp
+                }
                 if names & spelled:
                     return server.server, tool
         return None
@@ -321,13 +391,21 @@ class TurnUpdates:
 
     def _tool_calls(self) -> tuple[ToolCall, ...]:
         """MCP calls as the proxy saw them, in the order the agent reports; then the others."""
-        seen = [call for server, n in zip(self._observed, self._on_the_way, strict=True) for call in server.calls[n:]]
+        seen = [
+            call
+            for server, n in zip(self._observed, self._on_the_way, strict=True)
+            for call in server.calls[n:]
+        ]
         listed = []
         for call in self._calls.values():
             mcp = self._mcp(call)
             given = call.reported.get("rawInput")
             given = given if isinstance(given, dict) else {}
-            same = (record for record in seen if mcp == (record.server, record.tool) and given in ({}, record.input))
+            same = (
+                record
+                for record in seen
+                if mcp == (record.server, record.tool) and given in ({}, record.input)
+            )
             alike = (record for record in seen if mcp is None and given and given == record.input)
             if (record := next(same, next(alike, None))) is not None:
                 seen.remove(record)
@@ -349,7 +427,9 @@ class TurnUpdates:
             error = "the attempt ended before the call did"
         result = text if error is None else None
         took = call.milliseconds
-        return ToolCall(tool=tool, server=server, input=given, result=result, error=error, milliseconds=took)
+        return ToolCall(
+            tool=tool, server=server, input=given, result=result, error=error, milliseconds=took
+        )
 
 
 def _paths_of(report: JsonObject) -> Iterator[str]:
@@ -379,7 +459,10 @@ def _paths_in(value: object, key: str) -> Iterator[str]:
 
 def _plain(name: str) -> str:
     """Names of servers and tools as agents spell them for their models."""
-    return "".join(letter if letter.isascii() and (letter.isalnum() or letter in "_-") else "_" for letter in name)
+    return "".join(
+        letter if letter.isascii() and (letter.isalnum() or letter in "_-") else "_"
+        for letter in name
+    )
 
 
 def _text(report: JsonObject) -> str:
@@ -403,22 +486,35 @@ def _text(report: JsonObject) -> str:
 def reported_usage(reported: object) -> Usage | None:
     """The tokens of a turn, as the agent reports them; None: it does not, or they do not add up.
 
-    >>> reported_usage({"inputTokens": 150, "outputTokens": 15, "cachedReadTokens": 50, "totalTokens": 215})
+    >>> reported_usage(
+    ...     {"inputTokens": 150, "outputTokens": 15, "cachedReadTokens": 50, "totalTokens": 215}
+    ... )
     ... # doctest: +NORMALIZE_WHITESPACE
-    Usage(input_tokens=200, output_tokens=15, cache_read_tokens=50, cache_write_tokens=None, reasoning_tokens=None)
+    Usage(input_tokens=200, output_tokens=15, cache_read_tokens=50, cache_write_tokens=None,
+    reasoning_tokens=None)
     """
     if not isinstance(reported, dict):
         return None
-    names = ("inputTokens", "outputTokens", "totalTokens", "cachedReadTokens", "cachedWriteTokens", "thoughtTokens")
+    names = (
+        "inputTokens",
+        "outputTokens",
+        "totalTokens",
+        "cachedReadTokens",
+        "cachedWriteTokens",
+        "thoughtTokens",
+    )
     counts = [reported.get(name) for name in names]
-    if any(isinstance(n, bool) or not (n is None or (isinstance(n, int) and n >= 0)) for n in counts):
+    if any(
+        isinstance(n, bool) or not (n is None or (isinstance(n, int) and n >= 0)) for n in counts
+    ):
         return None
     given, spoken, total, read, written, thoughts = counts
     if given is None or spoken is None or not given + spoken:
         return None
     cached = (read or 0) + (written or 0)
     thought = thoughts or 0
-    # Only the sum shows whether input tokens include cached ones, and output tokens include reasoning.
+    # Only the sum shows whether input tokens include cached ones, and output tokens include
+    # reasoning.
     for more_in, more_out in ((cached, thought), (cached, 0), (0, thought), (0, 0)):
         if given + more_in + spoken + more_out == total:
             return Usage(

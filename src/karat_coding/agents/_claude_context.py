@@ -1,4 +1,6 @@
-"""What a condition gives Claude Code beyond its prompt and servers: skills, plug-ins, instructions and tools."""
+"""What a condition gives Claude Code beyond its prompt and servers: skills, plug-ins, instructions
+and tools.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,11 @@ _LARGEST = 1_000_000  # bytes of a manifest or SKILL.md
 _OF_A_PLUGIN = (".claude-plugin/plugin.json", "skills", "commands", "agents", "hooks", ".mcp.json")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
-# Claude Code confines these to the working directories; in the list of allowed tools they would not be confined.
-_CONFINED = frozenset({"Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "NotebookRead", "Glob", "Grep", "LS"})
+# Claude Code confines these to the working directories; in the list of allowed tools they would not
+# be confined.
+_CONFINED = frozenset(
+    {"Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "NotebookRead", "Glob", "Grep", "LS"}
+)
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,16 +52,22 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def allowed(self) -> list[str]:
-        """The built-in tools that need no permission; file tools need none in the working directories."""
+        """The built-in tools that need no permission; file tools need none in the working
+        directories.
+        """
         return [tool for tool in self.tools if tool not in _CONFINED]
 
     def unexpected(self, commands: Iterable[str]) -> list[str]:
-        """Skills and plug-ins that Claude Code has found and karat has not, or the other way round."""
+        """Skills and plug-ins that Claude Code has found and karat has not, or the other way
+        round.
+        """
         prefixes = tuple(f"{name}:" for name in (_PLUGIN, *(part.name for part in self.plugins)))
         return sorted(set(self.loadable) ^ {name for name in commands if name.startswith(prefixes)})
 
     def put(self, home: Path) -> tuple[list[Path], list[Path], dict[str, str]]:
-        """Copies everything below `home`: folders of plug-ins, further working directories, variables."""
+        """Copies everything below `home`: folders of plug-ins, further working directories,
+        variables.
+        """
         plugins = list[Path]()
         folders = list[Path]()
         env = dict[str, str]()
@@ -88,12 +99,13 @@ def check_context(key: str, value: ContextPart | str) -> None:
         if key == "skills":
             if not _NAME.fullmatch(value.name):
                 raise ValueError(
-                    f"Claude Code loads no skill called '{value.name}': rename its folder (letters, digits, - _ .)"
+                    f"Claude Code loads no skill called '{value.name}': rename its folder "
+                    f"(letters, digits, - _ .)"
                 )
             if _has_hooks(_text(value.path, "SKILL.md")):
                 raise ValueError(
-                    f"the SKILL.md of '{value.name}' has hooks, which run commands on this machine once it is loaded: "
-                    "remove them, or give it as a plug-in (plugins)"
+                    f"the SKILL.md of '{value.name}' has hooks, which run commands on this "
+                    f"machine once it is loaded: remove them, or give it as a plug-in (plugins)"
                 )
     except OSError as error:
         raise ValueError(f"'{value.name}' cannot be read: {unreadable(error)}") from error
@@ -103,7 +115,11 @@ def given(condition: Condition) -> Given:
     """The condition's context, read and checked. Raises BadExperiment with every fault."""
     context = condition.context
     faults = list[Fault]()
-    for key, values in (("skills", context.skills), ("plugins", context.plugins), ("tools", context.tools)):
+    for key, values in (
+        ("skills", context.skills),
+        ("plugins", context.plugins),
+        ("tools", context.tools),
+    ):
         for value in values:
             try:
                 check_context(key, value)
@@ -136,19 +152,26 @@ def _has_hooks(text: str) -> bool:
         fields = yaml.safe_load(head[1])
     except (yaml.YAMLError, RecursionError):
         fields = None
-    return "hooks" in fields if isinstance(fields, dict) else "hooks" in head[1]  # unclear cases are refused
+    # unclear cases are refused
+    return "hooks" in fields if isinstance(fields, dict) else "hooks" in head[1]
 
 
 def _read_plugin(part: ContextPart) -> tuple[list[str], list[McpServer]]:
     """Its skills and commands, and its servers. Raises OSError and ValueError."""
     if not any((part.path / name).exists() for name in _OF_A_PLUGIN):
-        raise ValueError(f"'{part.name}' is not a plug-in: it has none of {', '.join(_OF_A_PLUGIN)}")
+        raise ValueError(
+            f"'{part.name}' is not a plug-in: it has none of {', '.join(_OF_A_PLUGIN)}"
+        )
     manifest = _json(part.path, ".claude-plugin/plugin.json")
     name = part.name
     if not _NAME.fullmatch(name) or name == _PLUGIN:
-        raise ValueError(f"a plug-in cannot be called '{name}' here: rename its folder (letters, digits, - _ .)")
+        raise ValueError(
+            f"a plug-in cannot be called '{name}' here: rename its folder (letters, digits, - _ .)"
+        )
     if manifest.get("name", name) != name:  # results name it by its folder
-        raise ValueError(f"'{name}': its manifest gives it another name, {manifest['name']!r}: rename the folder")
+        raise ValueError(
+            f"'{name}': its manifest gives it another name, {manifest['name']!r}: rename the folder"
+        )
     skills = [path.parent.name for path in part.path.glob("skills/*/SKILL.md")]
     commands = [
         ":".join(path.relative_to(part.path / "commands").with_suffix("").parts)
@@ -161,7 +184,9 @@ def _read_plugin(part: ContextPart) -> tuple[list[str], list[McpServer]]:
         listed = _json(part.path, declaration) if isinstance(declaration, str) else declaration
         for server, entry in _mapping(_mapping(listed).get("mcpServers", listed)).items():
             remote = "url" in _mapping(entry)
-            servers.append(McpServer(name=f"plugin:{name}:{server}", type="http" if remote else "stdio"))
+            servers.append(
+                McpServer(name=f"plugin:{name}:{server}", type="http" if remote else "stdio")
+            )
     return loadable, list({server.name: server for server in servers}.values())
 
 
@@ -170,7 +195,10 @@ def _mapping(value: object) -> JsonObject:
 
 
 def _json(folder: Path, name: str) -> JsonObject:
-    """The object in a file of a plug-in; empty if there is no such file. Raises OSError and ValueError."""
+    """The object in a file of a plug-in; empty if there is no such file.
+
+    Raises OSError and ValueError.
+    """
     try:
         text = _text(folder, name)
     except FileNotFoundError:
@@ -185,7 +213,9 @@ def _json(folder: Path, name: str) -> JsonObject:
 
 
 def _text(folder: Path, name: str) -> str:
-    """Raises OSError, and ValueError for a path that leads out of the folder, or text that is not UTF-8."""
+    """Raises OSError, and ValueError for a path that leads out of the folder, or text that is not
+    UTF-8.
+    """
     if Path(name).is_absolute() or ".." in Path(name).parts:
         raise ValueError(f"'{folder.name}': {name} leads out of its folder")
     with open_regular(folder / name, within=folder, at_most=_LARGEST) as file:

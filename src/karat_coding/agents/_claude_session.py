@@ -1,4 +1,6 @@
-"""A session with Claude Code: its tools, the messages that it streams, and the replies and faults built from them."""
+"""A session with Claude Code: its tools, the messages that it streams, and the replies and faults
+built from them.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,20 @@ if TYPE_CHECKING:
     )
 
 _MCP = "mcp__"
-_ALIASES = {"Agent": "Task"}  # Claude Code lists the tool under one name and offers it to the model under the other
-_USUAL = ("Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "Task", "WebFetch", "WebSearch", "Write")
+# Claude Code lists the tool under one name and offers it to the model under the other
+_ALIASES = {"Agent": "Task"}
+_USUAL = (
+    "Bash",
+    "Edit",
+    "Glob",
+    "Grep",
+    "NotebookEdit",
+    "Read",
+    "Task",
+    "WebFetch",
+    "WebSearch",
+    "Write",
+)
 
 
 class ToolNames:
@@ -53,14 +67,19 @@ class ToolNames:
         self.given = given(condition)
         self.servers = servers = (*condition.mcp_servers, *self.given.servers)
         self._condition = condition.name
-        self._servers = {re.sub(r"[^a-zA-Z0-9_-]", "_", server.name): server.name for server in servers}
+        self._servers = {
+            re.sub(r"[^a-zA-Z0-9_-]", "_", server.name): server.name for server in servers
+        }
         self._built_in = frozenset(_ALIASES.get(tool, tool) for tool in self.given.tools)
         self._tools: dict[str | None, set[str]] = {}
         if len(self._servers) < len(servers):
             names = ", ".join(f"'{server.name}'" for server in servers)
             self._refuse(
                 "mcp_servers",
-                f"Claude Code cannot tell the servers {names} apart: it knows A-Z, a-z, 0-9, - and _ only",
+                (
+                    f"Claude Code cannot tell the servers {names} apart: it knows A-Z, a-z, 0-9, "
+                    f"- and _ only"
+                ),
             )
 
     @property
@@ -84,10 +103,15 @@ class ToolNames:
     def check_commands(self, commands: Iterable[str]) -> None:
         """Check the skills and commands that Claude Code found. Raises BadExperiment."""
         if wrong := self.given.unexpected(commands):
-            self._refuse("skills", f"Claude Code and karat read skills or plug-ins differently: {', '.join(wrong)}")
+            self._refuse(
+                "skills",
+                f"Claude Code and karat read skills or plug-ins differently: {', '.join(wrong)}",
+            )
 
     def _refuse(self, key: str, message: str) -> NoReturn:
-        raise BadExperiment("experiment", [Fault(place=f"conditions.{self._condition}.{key}", message=message)])
+        raise BadExperiment(
+            "experiment", [Fault(place=f"conditions.{self._condition}.{key}", message=message)]
+        )
 
     def ran(self, tool: str) -> None:
         """Check a tool that gave a result. Raises ForeignTools."""
@@ -99,7 +123,10 @@ class ToolNames:
         return self._tools.get(server, set()) if server is not None else set()
 
     def check(self, reported: JsonObject) -> None:
-        """Check the tools and servers that Claude Code reports. Raises ForeignTools and BadExperiment."""
+        """Check the tools and servers that Claude Code reports.
+
+        Raises ForeignTools and BadExperiment.
+        """
         tools: Sequence[str] = reported.get("tools") or ()
         foreign = [tool for tool in tools if not self.allows(tool)]
         servers = [entry.get("name", "") for entry in reported.get("mcp_servers") or ()]
@@ -107,7 +134,9 @@ class ToolNames:
         if foreign or strangers:
             raise ForeignTools(self._condition, sorted({*foreign, *strangers}))
         if lacking := self._built_in - {_ALIASES.get(tool, tool) for tool in tools}:
-            named = [f"'{tool}'{did_you_mean(tool, _USUAL, listing=False)}" for tool in sorted(lacking)]
+            named = [
+                f"'{tool}'{did_you_mean(tool, _USUAL, listing=False)}" for tool in sorted(lacking)
+            ]
             self._refuse("tools", f"Claude Code has no tool {' or '.join(named)}")
         self._tools = {}
         for server, tool in map(self.split, tools):
@@ -142,7 +171,10 @@ class TurnMessages:
         before: ResultMessage | None,
         price: Price | None = None,
     ) -> None:
-        """`before`: the session's last result, whose sums Claude Code includes. `price`: the user's own."""
+        """`before`: the session's last result, whose sums Claude Code includes.
+
+        `price`: the user's own.
+        """
         self._names = names
         self._redact = redact
         self._before = before
@@ -163,7 +195,13 @@ class TurnMessages:
 
     def add(self, message: Message) -> None:
         """Add one message."""
-        from claude_agent_sdk import AssistantMessage, ResultMessage, SystemMessage, ToolResultBlock, UserMessage
+        from claude_agent_sdk import (
+            AssistantMessage,
+            ResultMessage,
+            SystemMessage,
+            ToolResultBlock,
+            UserMessage,
+        )
 
         match message:
             case AssistantMessage():
@@ -188,7 +226,9 @@ class TurnMessages:
 
     @property
     def dollars(self) -> float | None:
-        """Of this turn, as Claude Code reports them; None if it only guesses, because it does not know the model."""
+        """Of this turn, as Claude Code reports them; None if it only guesses, because it does not
+        know the model.
+        """
         result = self.result
         usage = self.usage
         if self._price is not None:
@@ -198,11 +238,16 @@ class TurnMessages:
             return None
         if any(used.get("costBasis") == "unknown" for used in (result.model_usage or {}).values()):
             return None
-        return max(0.0, result.total_cost_usd - ((self._before and self._before.total_cost_usd) or 0.0))
+        return max(
+            0.0, result.total_cost_usd - ((self._before and self._before.total_cost_usd) or 0.0)
+        )
 
     @property
     def usage(self) -> Usage | None:
-        """Tokens of this turn. Before its end only input tokens: output tokens are reported last."""
+        """Tokens of this turn.
+
+        Before its end only input tokens: output tokens are reported last.
+        """
         if self.result is not None and self.result.usage:
             return _usage(self._whole_usage(self.result) or self.result.usage)
         if not self._usages:
@@ -211,7 +256,9 @@ class TurnMessages:
         return Usage(input_tokens=sum(usage.input_tokens or 0 for usage in usages))
 
     def _models(self, result: ResultMessage | None) -> JsonObject:
-        """What each model has used up to a result of the session, including subagents and built-in tools."""
+        """What each model has used up to a result of the session, including subagents and built-in
+        tools.
+        """
         return (result.model_usage or {}) if result is not None and self._names.given.tools else {}
 
     def _whole_usage(self, result: ResultMessage) -> JsonObject | None:
@@ -220,7 +267,10 @@ class TurnMessages:
             return None
 
         def total(name: str) -> int:
-            now, before = ([used.get(name) or 0 for used in self._models(at).values()] for at in (result, self._before))
+            now, before = (
+                [used.get(name) or 0 for used in self._models(at).values()]
+                for at in (result, self._before)
+            )
             return sum(now) - sum(before)
 
         return {
@@ -232,25 +282,36 @@ class TurnMessages:
         }
 
     def server_fault(self) -> InfrastructureFault | None:
-        """A server that died or did not answer. Claude Code restarts it, and reports an error to the model."""
+        """A server that died or did not answer.
+
+        Claude Code restarts it, and reports an error to the model.
+        """
         for call in self._ended.values():
             if call.server is None or call.error is None:
                 continue
             about = f"MCP server '{call.server}'"
             if call.error.removeprefix(_CLOSED_CODE) == _CLOSED:
-                return InfrastructureFault("mcp_server_down", f"{about} ended while in use", retriable=True)
+                return InfrastructureFault(
+                    "mcp_server_down", f"{about} ended while in use", retriable=True
+                )
             if _LATE.match(call.error):
-                message = f"{about}: tool '{call.tool}' gave no result in time (call_timeout_seconds)"
+                message = (
+                    f"{about}: tool '{call.tool}' gave no result in time (call_timeout_seconds)"
+                )
                 return InfrastructureFault("mcp_call_timeout", message, retriable=True)
         return None
 
     def reply(self, *, whole: bool = False) -> Reply:
         """The answer with its tool calls and cost; `whole`: with the texts between tool calls."""
-        last = "".join(self._last) or (self.result.result if self.result is not None else None) or ""
+        last = (
+            "".join(self._last) or (self.result.result if self.result is not None else None) or ""
+        )
         # In the order in which they were requested; those that have not ended are marked so.
         calls = []
         for key, (use, _) in self._calls.items():
-            call = self._ended.get(key) or self._call(use, error="the attempt ended before the call did")
+            call = self._ended.get(key) or self._call(
+                use, error="the attempt ended before the call did"
+            )
             calls.append(msgspec.structs.replace(call, milliseconds=self._took.get(key)))
         return Reply(
             text="\n\n".join(self._texts) if whole else last,
@@ -261,7 +322,8 @@ class TurnMessages:
             milliseconds=round((perf_counter() - self._started) * 1000, 3),
             model=self._model,
             stop_reason=self.result.stop_reason if self.result is not None else None,
-            responses=None if self._subagents else len(self._usages) or None,  # not all of their responses are reported
+            # not all of their responses are reported
+            responses=None if self._subagents else len(self._usages) or None,
         )
 
     @property
@@ -273,13 +335,20 @@ class TurnMessages:
         """Why there is no answer; None if there is one."""
         result = self.result
         if result is None:
-            return InfrastructureFault("cli_ended", "Claude Code ended without a result", retriable=True)
+            return InfrastructureFault(
+                "cli_ended", "Claude Code ended without a result", retriable=True
+            )
         if result.subtype == "error_max_turns":
-            return LimitReached("max_turns", "the model wanted more responses for one question than max_turns")
+            return LimitReached(
+                "max_turns", "the model wanted more responses for one question than max_turns"
+            )
         if result.is_error:
             return self._error_result(result)
-        if self._model is None and not result.model_usage:  # e.g. it reports a blank question itself
-            return AgentFault("not_asked", f"Claude Code asked no model: {self._redact(result.result or '')}")
+        # e.g. it reports a blank question itself
+        if self._model is None and not result.model_usage:
+            return AgentFault(
+                "not_asked", f"Claude Code asked no model: {self._redact(result.result or '')}"
+            )
         if (fault := self.server_fault()) is not None:
             return fault
         return None if self.reply().text.strip() else empty_answer(result.stop_reason)
@@ -289,7 +358,9 @@ class TurnMessages:
         if result.api_error_status is not None:
             return from_status(result.api_error_status, words, wait=self._retry_after)
         if self._error == "rate_limit":
-            return InfrastructureFault("rate_limit", words, retriable=True, retry_after=self._retry_after)
+            return InfrastructureFault(
+                "rate_limit", words, retriable=True, retry_after=self._retry_after
+            )
         if self._error is None:
             return AgentFault(result.subtype, words, retriable=True)
         kind = _KINDS.get(self._error, "network")
@@ -331,10 +402,14 @@ class TurnMessages:
             self._names.ran(use.name)
         milliseconds = self._took.get(use.id, round((perf_counter() - started) * 1000, 3))
         text = self._redact(_text(block.content))
-        self._ended[use.id] = self._call(use, error=text) if block.is_error else self._call(use, result=text)
+        self._ended[use.id] = (
+            self._call(use, error=text) if block.is_error else self._call(use, result=text)
+        )
         self._took.setdefault(use.id, milliseconds)
 
-    def _call(self, use: ToolUseBlock, *, result: str | None = None, error: str | None = None) -> ToolCall:
+    def _call(
+        self, use: ToolUseBlock, *, result: str | None = None, error: str | None = None
+    ) -> ToolCall:
         server, tool = self._names.split(use.name)
         if tool not in self._names.offered(server):
             server = None
@@ -351,7 +426,8 @@ def _usage(counted: JsonObject) -> Usage:
         output_tokens=counted.get("output_tokens"),
         cache_read_tokens=read or None,
         cache_write_tokens=written or None,
-        reasoning_tokens=(counted.get("output_tokens_details") or {}).get("thinking_tokens") or None,
+        reasoning_tokens=(counted.get("output_tokens_details") or {}).get("thinking_tokens")
+        or None,
     )
 
 
@@ -359,7 +435,10 @@ def _text(content: str | list[JsonObject] | None) -> str:
     """A tool's result; anything but text as JSON."""
     if content is None or isinstance(content, str):
         return content or ""
-    parts = [part["text"] if part.get("type") == "text" else json.dumps(part, ensure_ascii=False) for part in content]
+    parts = [
+        part["text"] if part.get("type") == "text" else json.dumps(part, ensure_ascii=False)
+        for part in content
+    ]
     return "\n".join(parts)
 
 
@@ -378,7 +457,10 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Conversation:
-    """`open`, `ask` each question, `close`. Turns what Claude Code reports into replies and faults."""
+    """`open`, `ask` each question, `close`.
+
+    Turns what Claude Code reports into replies and faults.
+    """
 
     def __init__(
         self,
@@ -405,7 +487,10 @@ class Conversation:
         self._before: ResultMessage | None = None  # counts the session up to it
 
     async def open(self) -> None:
-        """Starts Claude Code, and waits for servers: it would begin without the late ones. Raises TrialFault."""
+        """Starts Claude Code, and waits for servers: it would begin without the late ones.
+
+        Raises TrialFault.
+        """
         from claude_agent_sdk import ClaudeSDKError
 
         started = asyncio.get_running_loop().time()
@@ -417,12 +502,17 @@ class Conversation:
             raise self._ended(error) from error
 
     async def ask(self, turn: Turn) -> Reply:
-        """The answer to one question. Raises TrialFault, with the reply so far, and ForeignTools."""
+        """The answer to one question.
+
+        Raises TrialFault, with the reply so far, and ForeignTools.
+        """
         question = turn.question
         if self._materials is not None:
             question = f"{self._materials}\n\n{question}"
             self._materials = None
-        heard = TurnMessages(self._names, redact=self._redact, before=self._before, price=self._price)
+        heard = TurnMessages(
+            self._names, redact=self._redact, before=self._before, price=self._price
+        )
         self._messages = messages = heard
         try:
             async with self._limiter.slot():
@@ -471,12 +561,16 @@ class Conversation:
         return {}
 
     def _ready(self, info: JsonObject) -> None:
-        """Check Claude Code's account of itself before the first question. Raises TrialFault and BadExperiment."""
+        """Check Claude Code's account of itself before the first question.
+
+        Raises TrialFault and BadExperiment.
+        """
         version = info.get("claude_code_version")
         if version is not None and self._version not in (None, version):
             message = (
-                f"Claude Code is now {version}; the run began with {self._version}, and answers of two versions cannot "
-                "be compared: start a new run, or install the old version again and resume"
+                f"Claude Code is now {version}; the run began with {self._version}, and answers "
+                f"of two versions cannot be compared: start a new run, or install the old version "
+                f"again and resume"
             )
             raise InfrastructureFault("cli_changed", message)
         if "commands" in info:
@@ -510,7 +604,9 @@ class Conversation:
             return InfrastructureFault("mcp_init_timeout", message, retriable=True)
         kind = "mcp_server_start" if server.type == "stdio" else "mcp_unreachable"
         why = self._redact(str(status.get("error") or status["status"]))
-        return InfrastructureFault(kind, f"{about} cannot be used by Claude Code: {why}", retriable=True)
+        return InfrastructureFault(
+            kind, f"{about} cannot be used by Claude Code: {why}", retriable=True
+        )
 
     def _ended(self, error: Exception) -> InfrastructureFault:
         """Claude Code has ended, or does not follow its protocol."""
@@ -519,5 +615,7 @@ class Conversation:
             return InfrastructureFault("cli_start", words[words.index(CANNOT_START) :])
         message = f"Claude Code broke off: {self._redact(str(error))}"
         return InfrastructureFault(
-            "cli_ended", f"{message}; its stderr ends:\n{words}" if words else message, retriable=True
+            "cli_ended",
+            f"{message}; its stderr ends:\n{words}" if words else message,
+            retriable=True,
         )

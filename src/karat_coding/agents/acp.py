@@ -39,7 +39,14 @@ from karat.mcp.observed import Observed
 from karat.models.metering import spent
 from karat.models.prices import own_price
 from karat.records import Condition, JsonObject, Reply, Sample, Turn, Usage
-from karat_coding.agents._acp_session import LARGEST_MESSAGE, Files, Lines, TurnUpdates, known_agent, reported_usage
+from karat_coding.agents._acp_session import (
+    LARGEST_MESSAGE,
+    Files,
+    Lines,
+    TurnUpdates,
+    known_agent,
+    reported_usage,
+)
 
 __all__ = ["Acp"]
 
@@ -57,10 +64,11 @@ _REFUSED = -32602  # of JSON-RPC and ACP
 class Acp:
     """An agent over the Agent Client Protocol: OpenCode, Claude Code, Gemini CLI and others.
 
-    Each trial has its own process, HOME and working directory: the condition's workspace, else an empty folder. The
-    agent sees only PATH, LANG and `env`. It gets permission for the condition's MCP tools and for those of its own
-    that the condition lists in `tools`; running another tool without asking is a fault of the agent. The
-    condition's system prompt is sent before the first question.
+    Each trial has its own process, HOME and working directory: the condition's workspace, else an
+    empty folder. The agent sees only PATH, LANG and `env`. It gets permission for the condition's
+    MCP tools and for those of its own that the condition lists in `tools`; running another tool
+    without asking is a fault of the agent. The condition's system prompt is sent before the first
+    question.
     """
 
     class Options(BaseModel):
@@ -90,7 +98,10 @@ class Acp:
         named = str(setting.folder / Path(program).expanduser()) if "/" in program else program
         path = shutil.which(named, path=options.env.get("PATH"))
         if path is None:
-            raise BadOption("agent.command", f"'{program}' is not a program; install the agent, or give its path")
+            raise BadOption(
+                "agent.command",
+                f"'{program}' is not a program; install the agent, or give its path",
+            )
         self._program = path
         self._named: str | None = None  # name and version, from the first session
         self.changes: list[str] = []
@@ -99,7 +110,10 @@ class Acp:
     async def session(
         self, condition: Condition, sample: Sample, workspace: Workspace | None = None
     ) -> AsyncIterator[_Conversation]:
-        """One trial's session. At its end, every process that it started has ended, and its folder is removed."""
+        """One trial's session.
+
+        At its end, every process that it started has ended, and its folder is removed.
+        """
         with temporary_folder("acp") as base:
             for folder in ("home", "work", "tmp"):
                 (base / folder).mkdir()
@@ -107,7 +121,9 @@ class Acp:
             program = _Program(await self._start(base, shown, workspace), self._setting.redact)
             try:
                 root = workspace.root(program.process.pid) if workspace is not None else shown
-                conversation = _Conversation(self._setting, condition, sample, program, Files(shown, root))
+                conversation = _Conversation(
+                    self._setting, condition, sample, program, Files(shown, root)
+                )
                 async with conversation.opened(shown):
                     self._compare(conversation.agent)
                     yield conversation
@@ -124,7 +140,13 @@ class Acp:
             "PWD": str(shown),
         }
         started = [self._program, *self._arguments]
-        definition = {"command": started, "env": own, "home": str(base), "parent": os.getpid(), "cwd": str(shown)}
+        definition = {
+            "command": started,
+            "env": own,
+            "home": str(base),
+            "parent": os.getpid(),
+            "cwd": str(shown),
+        }
         file = base / "launch.json"
         file.write_text(json.dumps(definition), encoding="utf-8")
         command = [sys.executable, "-I", "-S", launch.__file__, str(file)]
@@ -136,7 +158,10 @@ class Acp:
 
     def _compare(self, agent: str) -> None:
         self._named = self._named or agent
-        if agent != self._named and (words := f"the agent was {self._named} and is now {agent}") not in self.changes:
+        if (
+            agent != self._named
+            and (words := f"the agent was {self._named} and is now {agent}") not in self.changes
+        ):
             self.changes.append(words)
 
 
@@ -168,7 +193,10 @@ class _Program:
     async def ended(self, *, asked: bool) -> TrialFault:
         """Why the agent's output ended. `asked`: after a question."""
         if self.lines.too_long:
-            message = f"the agent sent more than {LARGEST_MESSAGE} bytes in one message, or four times that in one turn"
+            message = (
+                f"the agent sent more than {LARGEST_MESSAGE} bytes in one message, or four times "
+                f"that in one turn"
+            )
             return LimitReached("output_too_long", message)
         with suppress(TimeoutError):
             async with asyncio.timeout(_EXIT_SECONDS):
@@ -178,11 +206,20 @@ class _Program:
         if launch.CANNOT_START in words:
             return InfrastructureFault("acp_start", words[words.index(launch.CANNOT_START) :])
         code = self.process.returncode
-        message = "the agent closed its standard output" if code is None else f"the agent ended with exit code {code}"
+        message = (
+            "the agent closed its standard output"
+            if code is None
+            else f"the agent ended with exit code {code}"
+        )
         if not asked:
-            message += " before it had opened a session: does the command start it as an agent of ACP?"
+            message += (
+                " before it had opened a session: does the command start it as an agent of ACP?"
+            )
         if self.lines.noise:
-            message += f"; on standard output, instead of a message: {self._redact(self.lines.noise)[:_STDERR_SHOWN]}"
+            message += (
+                f"; on standard output, instead of a message: "
+                f"{self._redact(self.lines.noise)[:_STDERR_SHOWN]}"
+            )
         message += f"; its stderr ends:\n{words}" if words else ""
         if asked:
             return AgentFault("agent_ended", message, retriable=True)
@@ -198,7 +235,12 @@ class _Conversation:
     """One session with the agent."""
 
     def __init__(
-        self, setting: AgentSetting, condition: Condition, sample: Sample, program: _Program, files: Files
+        self,
+        setting: AgentSetting,
+        condition: Condition,
+        sample: Sample,
+        program: _Program,
+        files: Files,
     ) -> None:
         self._setting = setting
         self._condition = condition
@@ -217,19 +259,30 @@ class _Conversation:
 
     @asynccontextmanager
     async def opened(self, work: Path) -> AsyncIterator[None]:
-        """A session of the agent that has the tools of the condition's servers. Raises TrialFault, OperatorError."""
+        """A session of the agent that has the tools of the condition's servers.
+
+        Raises TrialFault, OperatorError.
+        """
         from acp.connection import Connection
 
         self._connection = Connection(self._answer, self._program.lines)
         try:
             await self._introduce()
             start = asyncio.get_running_loop().time()
-            # Every server through karat's proxy: any agent can use it, and karat sees when it has the tools.
+            # Every server through karat's proxy: any agent can use it, and karat sees when it has
+            # the tools.
             servers = []
             for server, observed in zip(self._condition.mcp_servers, self._observed, strict=True):
                 command, env = self._setting.toolbox.observed_command(server, observed)
                 variables = [{"name": name, "value": value} for name, value in env.items()]
-                servers.append({"name": server.name, "command": command[0], "args": command[1:], "env": variables})
+                servers.append(
+                    {
+                        "name": server.name,
+                        "command": command[0],
+                        "args": command[1:],
+                        "env": variables,
+                    }
+                )
             session = await self._request("session/new", {"cwd": str(work), "mcpServers": servers})
             self._id = str(session.get("sessionId"))
             self._model = _model(session)
@@ -245,11 +298,17 @@ class _Conversation:
             text = f"{self._condition.system_prompt}\n\n{text}"
         self._first = False
         if text.partition(" ")[0].strip() in self._commands:
-            raise AgentFault("slash_command", "the question begins with a command of the agent, which would run it")
+            raise AgentFault(
+                "slash_command",
+                "the question begins with a command of the agent, which would run it",
+            )
         updates = self._turn = TurnUpdates(
-            self._known, self._observed, tools=self._condition.context.tools, outside=self._files.outside,
+            self._known,
+            self._observed,
+            tools=self._condition.context.tools,
+            outside=self._files.outside,
             redact=self._setting.redact,
-        )  # fmt: skip
+        )
         usage = None
         dollars = None
         stop = None
@@ -298,7 +357,9 @@ class _Conversation:
             return price.dollars(usage) if usage is not None else None
         return max(0.0, cost - before) if cost is not None else None
 
-    async def _request(self, method: str, params: JsonObject, *, seconds: float | None = _START_SECONDS) -> JsonObject:
+    async def _request(
+        self, method: str, params: JsonObject, *, seconds: float | None = _START_SECONDS
+    ) -> JsonObject:
         """The result of a request. Raises TrialFault."""
         from acp.exceptions import RequestError
 
@@ -307,14 +368,19 @@ class _Conversation:
             async with asyncio.timeout(seconds):
                 result = await self._connection.send_request(method, params)
         except TimeoutError:
-            message = f"the agent did not answer '{method}' within {seconds:g} s: does it speak ACP?"
+            message = (
+                f"the agent did not answer '{method}' within {seconds:g} s: does it speak ACP?"
+            )
             raise InfrastructureFault("acp_start", message, retriable=True) from None
         except RequestError as error:
-            more = f" ({json.dumps(error.data, ensure_ascii=False)})" if error.data is not None else ""
+            more = (
+                f" ({json.dumps(error.data, ensure_ascii=False)})" if error.data is not None else ""
+            )
             words = self._setting.redact(f"{error}{more}")[:_STDERR_SHOWN]
             if error.code == _WANTS_LOGIN:
                 message = (
-                    f"the agent requires a login: give it a key with `env`, as each trial has its own HOME: {words}"
+                    f"the agent requires a login: give it a key with `env`, as each trial has its "
+                    f"own HOME: {words}"
                 )
                 raise InfrastructureFault("unauthorized", message) from error
             message = f"the agent answered '{method}' with an error: {words}"
@@ -328,10 +394,17 @@ class _Conversation:
     async def _introduce(self) -> None:
         capabilities = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
         about = {"name": "karat", "version": karat.__version__}
-        asked = {"protocolVersion": _PROTOCOL, "clientCapabilities": capabilities, "clientInfo": about}
+        asked = {
+            "protocolVersion": _PROTOCOL,
+            "clientCapabilities": capabilities,
+            "clientInfo": about,
+        }
         reply = await self._request("initialize", asked)
         if reply.get("protocolVersion") != _PROTOCOL:
-            message = f"the agent speaks version {reply.get('protocolVersion')!r:.20} of the protocol, not {_PROTOCOL}"
+            message = (
+                f"the agent speaks version {reply.get('protocolVersion')!r:.20} of the protocol, "
+                f"not {_PROTOCOL}"
+            )
             raise InfrastructureFault("acp_start", message)
         info = reply.get("agentInfo")
         info = info if isinstance(info, dict) else {}
@@ -341,18 +414,23 @@ class _Conversation:
         if self._known.decides_itself and self._condition.context.tools:
             place = f"conditions.{self._condition.name}.tools"
             message = (
-                f"{name} lets a model of its own answer permission requests, so an allow-list would have no effect"
+                f"{name} lets a model of its own answer permission requests, so an allow-list "
+                f"would have no effect"
             )
             raise BadExperiment("experiment", [Fault(place=place, message=message)])
 
     async def _wait_for_tools(self, start: float) -> None:
-        """Waits until the agent has listed the tools of every server: it would start without late ones."""
+        """Waits until the agent has listed the tools of every server: it would start without late
+        ones.
+        """
         ended = asyncio.create_task(self._program.process.wait())
         try:
             for server, observed in zip(self._condition.mcp_servers, self._observed, strict=True):
                 ready = asyncio.create_task(observed.ready.wait())
                 left = start + server.init_timeout_seconds - asyncio.get_running_loop().time()
-                await asyncio.wait({ready, ended}, timeout=max(0.0, left), return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(
+                    {ready, ended}, timeout=max(0.0, left), return_when=asyncio.FIRST_COMPLETED
+                )
                 ready.cancel()
                 if observed.fault is not None:
                     raise observed.fault
@@ -360,7 +438,10 @@ class _Conversation:
                     raise await self._program.ended(asked=False)
                 if not observed.ready.is_set():
                     limit = f"{server.init_timeout_seconds:g} s (init_timeout_seconds)"
-                    message = f"the agent did not list the tools of MCP server '{server.name}' within {limit}"
+                    message = (
+                        f"the agent did not list the tools of MCP server '{server.name}' within "
+                        f"{limit}"
+                    )
                     raise InfrastructureFault("mcp_init_timeout", message, retriable=True)
         finally:
             ended.cancel()
@@ -388,7 +469,9 @@ class _Conversation:
         if update.get("sessionUpdate") == "available_commands_update":
             commands = update.get("availableCommands")
             listed = commands if isinstance(commands, list) else []
-            self._commands = {f"/{command.get('name')}" for command in listed if isinstance(command, dict)}
+            self._commands = {
+                f"/{command.get('name')}" for command in listed if isinstance(command, dict)
+            }
         elif self._turn is not None:
             self._turn.add(update)
 
@@ -396,7 +479,9 @@ class _Conversation:
         call = params.get("toolCall")
         options = params.get("options")
         permitted = self._turn is not None and isinstance(call, dict) and self._turn.permits(call)
-        for kind in ("allow_once", "allow_always") if permitted else ("reject_once", "reject_always"):
+        for kind in (
+            ("allow_once", "allow_always") if permitted else ("reject_once", "reject_always")
+        ):
             for option in options if isinstance(options, list) else ():
                 if isinstance(option, dict) and option.get("kind") == kind:
                     return {"outcome": {"outcome": "selected", "optionId": option.get("optionId")}}
@@ -405,7 +490,9 @@ class _Conversation:
     def _file(self, method: str, params: JsonObject) -> JsonObject:
         from acp.exceptions import RequestError
 
-        path, content, line, limit = (params.get(name) for name in ("path", "content", "line", "limit"))
+        path, content, line, limit = (
+            params.get(name) for name in ("path", "content", "line", "limit")
+        )
         try:
             if not self._condition.context.tools:
                 raise ValueError("the condition allows no tool of the agent's own")
@@ -429,6 +516,10 @@ def _model(session: JsonObject) -> str:
         case {"models": {"currentModelId": str(model)}}:
             return model
         case {"configOptions": list(options)}:
-            chosen = [option for option in options if isinstance(option, dict) and option.get("category") == "model"]
+            chosen = [
+                option
+                for option in options
+                if isinstance(option, dict) and option.get("category") == "model"
+            ]
             return str(chosen[0].get("currentValue") or "") if chosen else ""
     return ""

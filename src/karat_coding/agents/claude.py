@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 __all__ = ["Claude"]
 
 _SETTINGS = {
-    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",  # else hidden requests for titles falsify usage
+    # else hidden requests for titles falsify usage
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",  # wait for slow tool calls
     "DISABLE_AUTOUPDATER": "1",
     "ENABLE_TOOL_SEARCH": "false",  # every tool of the condition is offered, however many there are
@@ -84,7 +85,12 @@ _FILES = {
     "AWS_SHARED_CREDENTIALS_FILE": ".aws/credentials",
     "GOOGLE_APPLICATION_CREDENTIALS": ".config/gcloud/application_default_credentials.json",
 }
-_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS")
+_KEYS = (
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "ANTHROPIC_CUSTOM_HEADERS",
+)
 _NOT_SECRET = ("_URL", "_REGION", "_PROFILE", "_PROJECT", "_PROJECT_ID", "_FILE", "CREDENTIALS")
 
 
@@ -94,7 +100,11 @@ def provider_of(named: str | None, base_url: str | None, env: Mapping[str, str])
         return "anthropic"
     if named is not None:
         return named
-    on = (provider for provider, switch in _SWITCHES.items() if env.get(switch, "").lower() in ("1", "true", "yes"))
+    on = (
+        provider
+        for provider, switch in _SWITCHES.items()
+        if env.get(switch, "").lower() in ("1", "true", "yes")
+    )
     return next(on, "anthropic")
 
 
@@ -115,8 +125,12 @@ def environment(
     values = {name: env[name] for name in PROVIDERS[provider] if env.get(name)}
     if provider in _SWITCHES:
         home = Path(env.get("HOME") or Path.home())
-        files = {name: str(home / path) for name, path in _FILES.items() if name in PROVIDERS[provider]}
-        values |= {name: path for name, path in files.items() if name not in env and Path(path).is_file()}
+        files = {
+            name: str(home / path) for name, path in _FILES.items() if name in PROVIDERS[provider]
+        }
+        values |= {
+            name: path for name, path in files.items() if name not in env and Path(path).is_file()
+        }
         values[_SWITCHES[provider]] = "1"
     values |= {**_SETTINGS, "CLAUDE_CODE_MAX_RETRIES": str(max_retries), **own}
     if base_url is not None:
@@ -125,27 +139,34 @@ def environment(
         values["ANTHROPIC_BASE_URL"] = base_url
         if (host := urlsplit(base_url).hostname or "") in ("127.0.0.1", "::1", "localhost"):
             # No proxy is needed between two programs on this machine.
-            values["NO_PROXY"] = values["no_proxy"] = ",".join(filter(None, [values.get("NO_PROXY"), host]))
+            values["NO_PROXY"] = values["no_proxy"] = ",".join(
+                filter(None, [values.get("NO_PROXY"), host])
+            )
     if api_key_env is not None:
         for name in ("ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"):
             values.pop(name, None)
         if not env.get(api_key_env):
-            raise BadOption("agent.api_key_env", f"the environment variable {api_key_env} is not set")
+            raise BadOption(
+                "agent.api_key_env", f"the environment variable {api_key_env} is not set"
+            )
         values["ANTHROPIC_API_KEY"] = env[api_key_env]
     if provider == "anthropic" and not any(values.get(name) for name in _KEYS):
         if base_url is None and "ANTHROPIC_BASE_URL" not in values:
             message = (
-                "Claude Code needs a key: set ANTHROPIC_API_KEY, or name the variable that holds it "
-                "(a login on this machine is not used: each trial has its own HOME)"
+                "Claude Code needs a key: set ANTHROPIC_API_KEY, or name the variable that holds "
+                "it (a login on this machine is not used: each trial has its own HOME)"
             )
             raise BadOption("agent.api_key_env", message)
-        values["ANTHROPIC_API_KEY"] = "none"  # a local server needs no key, but Claude Code does not start without one
+        # a local server needs no key, but Claude Code does not start without one
+        values["ANTHROPIC_API_KEY"] = "none"
     return values
 
 
 def credentials(env: Mapping[str, str]) -> dict[str, str]:
     """Those of the variables that must not be shown."""
-    known = {name for names in PROVIDERS.values() for name in names if not name.endswith(_NOT_SECRET)}
+    known = {
+        name for names in PROVIDERS.values() for name in names if not name.endswith(_NOT_SECRET)
+    }
     return {name: value for name, value in env.items() if name in known}
 
 
@@ -154,29 +175,40 @@ _LOOK_SECONDS = 0.05  # how soon after a cancellation a program that is just sta
 _VERSION_SECONDS = 10.0
 _NAME = "claude-code"
 _QUIET = logging.NullHandler()
-_LARGEST_MESSAGE = 64 * 1024 * 1024  # bytes of one line from Claude Code; the SDK's own limit is 1 MB
+# bytes of one line from Claude Code; the SDK's own limit is 1 MB
+_LARGEST_MESSAGE = 64 * 1024 * 1024
 
 
 class Claude:
     """Claude Code through its Agent SDK: a model with what its condition defines, and nothing else.
 
-    Each trial has its own session and HOME, works in its workspace or an empty folder, and sees only the variables
-    that it needs. A run in which another tool reaches the model is stopped.
+    Each trial has its own session and HOME, works in its workspace or an empty folder, and sees
+    only the variables that it needs. A run in which another tool reaches the model is stopped.
     """
 
     class Options(BaseModel):
-        """`model` is the model's name. Claude Code takes no sampling parameters: no temperature, no seed."""
+        """`model` is the model's name.
+
+        Claude Code takes no sampling parameters: no temperature, no seed.
+        """
 
         model_config = Strictly
 
         model: Name = Field(description="the model's own name, e.g. claude-sonnet-4-5")
-        max_turns: Count | None = Field(default=50, ge=1)  # responses of the model to one question; null: no limit
-        thinking_tokens: Count | None = Field(default=None, ge=0)  # 0: no thinking; null: Claude Code's default
-        effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None  # null: Claude Code's default
-        provider: Literal["anthropic", "bedrock", "vertex"] | None = None  # null: see CLAUDE_CODE_USE_BEDROCK, …_VERTEX
-        base_url: Address | None = None  # of a service with Anthropic's Messages API; takes precedence over `provider`
-        api_key_env: VariableName | None = None  # the variable that holds the API key; null: ANTHROPIC_API_KEY, …
-        max_retries: Count = Field(default=2, ge=0, le=10)  # of one request, before the attempt fails
+        # responses of the model to one question; null: no limit
+        max_turns: Count | None = Field(default=50, ge=1)
+        # 0: no thinking; null: Claude Code's default
+        thinking_tokens: Count | None = Field(default=None, ge=0)
+        # null: Claude Code's default
+        effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
+        # null: see CLAUDE_CODE_USE_BEDROCK, …_VERTEX
+        provider: Literal["anthropic", "bedrock", "vertex"] | None = None
+        # of a service with Anthropic's Messages API; takes precedence over `provider`
+        base_url: Address | None = None
+        # the variable that holds the API key; null: ANTHROPIC_API_KEY, …
+        api_key_env: VariableName | None = None
+        # of one request, before the attempt fails
+        max_retries: Count = Field(default=2, ge=0, le=10)
         env: dict[str, Text] = {}  # further variables that Claude Code sees, e.g. HTTPS_PROXY
         program: Name | None = None  # another Claude Code than the one bundled with the SDK
         temperature: None = None  # cannot be set
@@ -196,7 +228,9 @@ class Claude:
         def _is_bare(cls, model: str) -> str:
             for prefix in ("anthropic:", "anthropic/"):
                 if model.startswith(prefix):
-                    raise ValueError(f"must be the model's own name: '{model.removeprefix(prefix)}'")
+                    raise ValueError(
+                        f"must be the model's own name: '{model.removeprefix(prefix)}'"
+                    )
             return model
 
     indifferent = ("api_key_env", "max_retries", "temperature")
@@ -239,7 +273,10 @@ class Claude:
     async def session(
         self, condition: Condition, sample: Sample, workspace: Workspace | None = None
     ) -> AsyncIterator[Conversation]:
-        """One trial's session. At its end, every process that it started has ended, and its folder is removed."""
+        """One trial's session.
+
+        At its end, every process that it started has ended, and its folder is removed.
+        """
         names = ToolNames(condition)
         with trial_folder(workspace) as folder:
             servers = client_config(condition, self._setting.folder, self._setting.toolbox)
@@ -249,7 +286,12 @@ class Claude:
             start = max((server.init_timeout_seconds for server in names.servers), default=0.0)
             env = {**self._env, "MCP_TIMEOUT": str(int(start * 1000))} if start else self._env
             plugins, folders, more = names.given.put(folder.home)
-            folder.fill(program=self._program, env=env | more, prompt=condition.system_prompt or "", servers=servers)
+            folder.fill(
+                program=self._program,
+                env=env | more,
+                prompt=condition.system_prompt or "",
+                servers=servers,
+            )
             stderr_lines: deque[str] = deque(maxlen=40)
             options = self._sdk_options(condition, names, folder, stderr_lines)
             options.plugins = [{"type": "local", "path": str(path)} for path in plugins]
@@ -279,20 +321,25 @@ class Claude:
         thinking: dict[str, object] | None = None
         if self._options.thinking_tokens is not None:
             budget = self._options.thinking_tokens
-            thinking = {"type": "enabled", "budget_tokens": budget} if budget else {"type": "disabled"}
+            thinking = (
+                {"type": "enabled", "budget_tokens": budget} if budget else {"type": "disabled"}
+            )
         return ClaudeAgentOptions(
             model=self._options.model,
             max_turns=self._options.max_turns,
             thinking=cast("ThinkingConfig | None", thinking),
             effort=self._options.effort,
-            system_prompt={"type": "file", "path": str(folder.prompt)} if condition.system_prompt else "",
+            system_prompt={"type": "file", "path": str(folder.prompt)}
+            if condition.system_prompt
+            else "",
             tools=list(names.given.tools),
             allowed_tools=names.allowed,
             mcp_servers=folder.servers if condition.mcp_servers else {},
             setting_sources=[],
             skills=list(names.given.loadable),
             **{"strict_mcp_config": True, "permission_mode": "dontAsk", **names.given.options},
-            verbatim_prompts=True,  # else a question with @path reads that file, and one with /word runs a command
+            # else a question with @path reads that file, and one with /word runs a command
+            verbatim_prompts=True,
             cwd=folder.work,
             cli_path=folder.wrapper,
             max_buffer_size=_LARGEST_MESSAGE,
@@ -328,7 +375,10 @@ async def _finish(work: Coroutine[object, object, None], folder: Folder) -> None
 
 
 def _program(named: str | None, folder: Path) -> Path:
-    """The program to start: the SDK's own, unless `program` is set. Raises MissingExtra, BadOption."""
+    """The program to start: the SDK's own, unless `program` is set.
+
+    Raises MissingExtra, BadOption.
+    """
     try:
         import claude_agent_sdk
     except ImportError as error:
@@ -341,7 +391,9 @@ def _program(named: str | None, folder: Path) -> Path:
     path = shutil.which(named or "claude")
     if path is None:
         problem = (
-            f"'{named}' is not a program" if named is not None else "this build of claude-agent-sdk brings none along"
+            f"'{named}' is not a program"
+            if named is not None
+            else "this build of claude-agent-sdk brings none along"
         )
         raise BadOption("agent.program", f"{problem}; install Claude Code, and give its path here")
     return Path(path)
@@ -354,9 +406,14 @@ def _versions(program: Path) -> dict[str, str]:
         command = [str(program), "--version"]
         try:
             result = subprocess.run(
-                command, env=env, cwd=home, stdin=subprocess.DEVNULL, capture_output=True, check=False,
+                command,
+                env=env,
+                cwd=home,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                check=False,
                 timeout=_VERSION_SECONDS,
-            )  # fmt: skip
+            )
         except (OSError, subprocess.SubprocessError):
             return {}
     match = re.match(rb"\d+\.\d+[0-9A-Za-z.+-]{0,40}", result.stdout)
@@ -364,9 +421,14 @@ def _versions(program: Path) -> dict[str, str]:
 
 
 def _literal(server: McpServer, config: JsonObject) -> dict[str, object]:
-    """The server's definition, escaped: Claude Code would expand `${…}`, which karat has already done."""
+    """The server's definition, escaped: Claude Code would expand `${…}`, which karat has already
+    done.
+    """
     if "env" in config:  # one JSON text, in which "$" may be escaped; the rest is ours
-        return {**config, "env": {name: text.replace("${", "\\u0024{") for name, text in config["env"].items()}}
+        return {
+            **config,
+            "env": {name: text.replace("${", "\\u0024{") for name, text in config["env"].items()},
+        }
     for text in (config["url"], *config["headers"].values()):
         if "${" in text:
             message = "a literal ${ cannot be sent to a remote server by way of Claude Code"
@@ -392,8 +454,12 @@ class Folder:
         self.prompt = home / "prompt.txt"
         self.servers = home / "servers.json"
 
-    def fill(self, *, program: Path, env: Mapping[str, str], prompt: str, servers: Mapping[str, object]) -> None:
-        """What Claude Code needs, as files: on a command line, `ps` would show prompts and keys to everyone."""
+    def fill(
+        self, *, program: Path, env: Mapping[str, str], prompt: str, servers: Mapping[str, object]
+    ) -> None:
+        """What Claude Code needs, as files: on a command line, `ps` would show prompts and keys to
+        everyone.
+        """
         self.temporary.mkdir()
         command = [str(program)]
         if self._workspace is None:
@@ -412,18 +478,23 @@ class Folder:
         }
         definition = {"command": command, "env": own, "home": str(self.home), "parent": os.getpid()}
         (self.home / "launch.json").write_text(json.dumps(definition), encoding="utf-8")
-        # The SDK takes one path and passes its whole environment on; the wrapper keeps only the SDK's own variables.
+        # The SDK takes one path and passes its whole environment on; the wrapper keeps only the
+        # SDK's own variables.
         from karat.context import launch
 
         kept = " ".join(f'{name}="${name}"' for name in launch.OF_THE_SDK)
         launcher = [sys.executable, "-I", "-S", launch.__file__, str(self.home / "launch.json")]
         self.wrapper.write_text(
-            f"#!/bin/sh\ntrap '' INT\nexec env -i {kept} {shlex.join(launcher)} \"$@\"\n", encoding="utf-8"
+            f"#!/bin/sh\ntrap '' INT\nexec env -i {kept} {shlex.join(launcher)} \"$@\"\n",
+            encoding="utf-8",
         )
         self.wrapper.chmod(0o700)
 
     def end(self) -> None:
-        """Tell the launcher to end everything now. Returns at once, so that a cancellation cannot prevent it."""
+        """Tell the launcher to end everything now.
+
+        Returns at once, so that a cancellation cannot prevent it.
+        """
         pid = self._pid()
         if pid is not None and not self._over:  # its number may be reused after its end
             with suppress(ProcessLookupError, PermissionError):
@@ -451,7 +522,10 @@ class Folder:
 
 @contextmanager
 def trial_folder(workspace: Workspace | None) -> Iterator[Folder]:
-    """A new folder, removed at the end of the block. `workspace`: where Claude Code works; None: below it."""
+    """A new folder, removed at the end of the block.
+
+    `workspace`: where Claude Code works; None: below it.
+    """
     with temporary_folder("claude") as home:
         yield Folder(home, workspace)
 

@@ -1,4 +1,6 @@
-"""JUnit XML as test runners write it, treated as untrusted: no DTD, no entities, nothing is fetched."""
+"""JUnit XML as test runners write it, treated as untrusted: no DTD, no entities, nothing is
+fetched.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,15 @@ class BadReport(ValueError):
 
 
 def read_junit(report: bytes) -> dict[str, str | None]:
-    """Test → "passed", or why not; None: it was skipped. A test that occurs twice passed if it always did.
+    """Test → "passed", or why not; None: it was skipped. A test that occurs twice passed if it
+    always did.
 
     Tests are named `classname.name`. Raises BadReport.
 
-    >>> read_junit(b'<testsuite><testcase classname="a" name="b"/><testcase name="c"><skipped/></testcase></testsuite>')
+    >>> read_junit(
+    ...     b'<testsuite><testcase classname="a" name="b"/>'
+    ...     b'<testcase name="c"><skipped/></testcase></testsuite>'
+    ... )
     {'a.b': 'passed', 'c': None}
     """
     reader = _Reader()
@@ -30,7 +36,9 @@ def read_junit(report: bytes) -> dict[str, str | None]:
     try:
         parser.Parse(report, True)
     except (expat.ExpatError, ValueError, LookupError) as error:
-        raise error if isinstance(error, BadReport) else BadReport(f"is not XML: {error}") from error
+        raise (
+            error if isinstance(error, BadReport) else BadReport(f"is not XML: {error}")
+        ) from error
     return reader.cases
 
 

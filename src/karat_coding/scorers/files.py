@@ -35,10 +35,11 @@ _PARTS = {
 class Files:
     """True if files of the workspace are as they should be when the trial has ended.
 
-    Paths start at the workspace. They and the texts of `equals` and `contains` may contain `{{ sample }}`, the sample's
-    id, and `{{ metadata.NAME }}`, a column of the dataset. Each expectation gives its own metric, with a reason
-    if it was not met; the metric with the scorer's name is true if all hold. `changed_lines` is the size of the
-    difference to the starting workspace. No link is followed.
+    Paths start at the workspace. They and the texts of `equals` and `contains` may contain `{{
+    sample }}`, the sample's id, and `{{ metadata.NAME }}`, a column of the dataset. Each
+    expectation gives its own metric, with a reason if it was not met; the metric with the scorer's
+    name is true if all hold. `changed_lines` is the size of the difference to the starting
+    workspace. No link is followed.
     """
 
     blocking = True
@@ -49,12 +50,20 @@ class Files:
         model_config = ConfigDict(extra="forbid", populate_by_name=True)
         exists: list[str] = Field(default=[], description="paths of files or folders")
         absent: list[str] = Field(default=[], description="paths where nothing must be")
-        equals: dict[str, str] = Field(default={}, description="path → text; line ends at the end do not count")
-        contains: dict[str, str] = Field(default={}, description="path → a text that is in the file")
-        json_schemas: dict[str, dict[str, object] | bool | str] = Field(
-            default={}, alias="schemas", description="path → a JSON schema, or the path of a file with it"
+        equals: dict[str, str] = Field(
+            default={}, description="path → text; line ends at the end do not count"
         )
-        max_changed_lines: int | None = Field(default=None, ge=0, description="most lines added and removed together")
+        contains: dict[str, str] = Field(
+            default={}, description="path → a text that is in the file"
+        )
+        json_schemas: dict[str, dict[str, object] | bool | str] = Field(
+            default={},
+            alias="schemas",
+            description="path → a JSON schema, or the path of a file with it",
+        )
+        max_changed_lines: int | None = Field(
+            default=None, ge=0, description="most lines added and removed together"
+        )
         changed_lines: bool = False  # also give the number of lines that were added and removed
         timeout_seconds: float = Field(default=5.0, gt=0, le=60)  # for one check against a schema
 
@@ -68,29 +77,49 @@ class Files:
 
         @model_validator(mode="after")
         def _something_is_expected(self) -> Files.Options:
-            if not any(self.given.values()) and self.max_changed_lines is None and not self.changed_lines:
-                raise ValueError(f"expects nothing; give at least one of {', '.join([*_PARTS, 'changed_lines'])}")
+            if (
+                not any(self.given.values())
+                and self.max_changed_lines is None
+                and not self.changed_lines
+            ):
+                raise ValueError(
+                    f"expects nothing; give at least one of {', '.join([*_PARTS, 'changed_lines'])}"
+                )
             return self
 
         @property
         def given(self) -> dict[str, Sequence[str] | Mapping[str, object]]:
             """The expectations of files."""
             texts = {"equals": self.equals, "contains": self.contains}
-            return {"exists": self.exists, "absent": self.absent, **texts, "schemas": self.json_schemas}
+            return {
+                "exists": self.exists,
+                "absent": self.absent,
+                **texts,
+                "schemas": self.json_schemas,
+            }
 
     def __init__(self, options: Options, setting: ScorerSetting) -> None:
         self._options, self._name, self._workspace_of = options, setting.name, setting.workspace_of
         self._parts = [part for part, value in options.given.items() if value]
         self._parts += [] if options.max_changed_lines is None else ["max_changed_lines"]
-        self._schemas = {path: read_schema(schema, setting.folder) for path, schema in options.json_schemas.items()}
+        self._schemas = {
+            path: read_schema(schema, setting.folder)
+            for path, schema in options.json_schemas.items()
+        }
         self.metrics: tuple[Metric, ...] = ()
         if self._parts:
             whole = "answers whose files are as they should be"
-            self.metrics = metrics_of(self._name, whole, {part: _PARTS[part] for part in self._parts})
+            self.metrics = metrics_of(
+                self._name, whole, {part: _PARTS[part] for part in self._parts}
+            )
         if options.changed_lines:
             text = "lines added and removed"
-            self.metrics += (Metric(name="changed_lines", low=0, direction="lower", description=text),)
-        self.fingerprint = blake2b(json.dumps(self._schemas, sort_keys=True).encode(), digest_size=16).hexdigest()
+            self.metrics += (
+                Metric(name="changed_lines", low=0, direction="lower", description=text),
+            )
+        self.fingerprint = blake2b(
+            json.dumps(self._schemas, sort_keys=True).encode(), digest_size=16
+        ).hexdigest()
         self._checker = Schemas([*self._schemas.values()], seconds=options.timeout_seconds)
 
     def close(self) -> None:
@@ -110,7 +139,11 @@ class Files:
                     outcomes[part] = not fault, fault
         changes = answer.workspace
         lines = None
-        if changes is not None and changes.added_lines is not None and changes.removed_lines is not None:
+        if (
+            changes is not None
+            and changes.added_lines is not None
+            and changes.removed_lines is not None
+        ):
             lines = changes.added_lines + changes.removed_lines
         most = self._options.max_changed_lines
         if most is not None and lines is None:
@@ -118,29 +151,44 @@ class Files:
         elif most is not None and lines is not None:
             many = f"{formats.count(lines)} lines were changed, want at most {formats.count(most)}"
             outcomes["max_changed_lines"] = lines <= most, many if lines > most else ""
-        verdict = verdict_of(self._name, self._parts, outcomes) if self._parts else Verdict(values={})
+        verdict = (
+            verdict_of(self._name, self._parts, outcomes) if self._parts else Verdict(values={})
+        )
         if self._options.changed_lines:
             verdict.values["changed_lines"] = lines
             if lines is None:
                 verdict.reasons["changed_lines"] = _UNKNOWN
         return verdict
 
-    def _fault(self, part: str, given: str, workspace: Workspace, fields: Mapping[str, object]) -> str:
+    def _fault(
+        self, part: str, given: str, workspace: Workspace, fields: Mapping[str, object]
+    ) -> str:
         """The fault of one file; empty: none."""
         path = templates.fill(given, fields, place=part)
         if not is_plain_name(path):
-            raise JudgeFault("bad_path", f"'{given}' is, for this sample, no path within the workspace: {path!r:.100}")
+            raise JudgeFault(
+                "bad_path",
+                f"'{given}' is, for this sample, no path within the workspace: {path!r:.100}",
+            )
         there, why = os.path.lexists(workspace.path / path), why_left_out(path, workspace.left_out)
         if why is None and not there:
             why = why_mostly_left_out(workspace.left_out)
         elif why is not None and why.startswith(f"{path}: ") and part in ("exists", "absent"):
             there, why = True, None
         if why is not None:
-            raise JudgeFault("workspace_incomplete", f"what {path} was is not known, as it was not kept: {why}")
+            raise JudgeFault(
+                "workspace_incomplete", f"what {path} was is not known, as it was not kept: {why}"
+            )
         if part in ("exists", "absent"):
-            return "" if there == (part == "exists") else f"{path} is {'there' if there else 'missing'}"
+            return (
+                ""
+                if there == (part == "exists")
+                else f"{path} is {'there' if there else 'missing'}"
+            )
         try:
-            with open_regular(workspace.path / path, within=workspace.path, at_most=_LARGEST) as file:
+            with open_regular(
+                workspace.path / path, within=workspace.path, at_most=_LARGEST
+            ) as file:
                 data = file.read(_LARGEST)
         except FileNotFoundError:
             return f"{path} is missing"
@@ -154,4 +202,8 @@ class Files:
             return "" if valid else f"{path} {reason}"
         wanted = templates.fill(getattr(self._options, part)[given], fields, place=part)
         met = text.rstrip("\r\n") == wanted.rstrip("\r\n") if part == "equals" else wanted in text
-        return "" if met else f"{path} {'is not' if part == 'equals' else 'does not contain'} {wanted!r:.100}"
+        return (
+            ""
+            if met
+            else f"{path} {'is not' if part == 'equals' else 'does not contain'} {wanted!r:.100}"
+        )

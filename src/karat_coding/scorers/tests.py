@@ -20,11 +20,12 @@ _NAMED = 50  # failing tests
 class Tests:
     """The share of tests that pass in a copy of the workspace, as the trial left it.
 
-    `command` runs the tests, with the folder `add` copied over the workspace: tests that the agent did not see. With
-    `junit`, the report that the command writes (`pytest --junit-xml=report.xml`) lists the tests that passed, and
-    `reasons` names those that failed; without it the exit code tells whether all passed. `expected` names the tests
-    that count; one that did not run has failed. If the command exceeds a limit, or writes no report, no test passed.
-    The agent's code can tamper with the tests: put your own configuration into `add`, too.
+    `command` runs the tests, with the folder `add` copied over the workspace: tests that the agent
+    did not see. With `junit`, the report that the command writes (`pytest --junit-xml=report.xml`)
+    lists the tests that passed, and `reasons` names those that failed; without it the exit code
+    tells whether all passed. `expected` names the tests that count; one that did not run has
+    failed. If the command exceeds a limit, or writes no report, no test passed. The agent's code
+    can tamper with the tests: put your own configuration into `add`, too.
     """
 
     blocking = True
@@ -33,8 +34,12 @@ class Tests:
     class Options(ProgramOptions):
         """What the experiment file may set."""
 
-        junit: str | None = Field(default=None, description="the JUnit XML file that the command writes, a path in it")
-        expected: list[str] = Field(default=[], description="the tests that count, as the report names them; all")
+        junit: str | None = Field(
+            default=None, description="the JUnit XML file that the command writes, a path in it"
+        )
+        expected: list[str] = Field(
+            default=[], description="the tests that count, as the report names them; all"
+        )
 
         @field_validator("junit")
         @classmethod
@@ -53,10 +58,20 @@ class Tests:
         self._options, self._name, self._workspace_of = options, setting.name, setting.workspace_of
         self._files, self.fingerprint = added(setting.folder, options.add)
         all_passed = Metric(
-            name="all_passed", low=0, high=1, kind="share", description="answers for which every test passed"
+            name="all_passed",
+            low=0,
+            high=1,
+            kind="share",
+            description="answers for which every test passed",
         )
         share = Metric(name=self._name, low=0, high=1, description="share of the tests that passed")
-        alone = Metric(name=self._name, low=0, high=1, kind="share", description="answers for which the tests passed")
+        alone = Metric(
+            name=self._name,
+            low=0,
+            high=1,
+            kind="share",
+            description="answers for which the tests passed",
+        )
         self.metrics = (alone,) if options.junit is None else (share, all_passed)
 
     def score(self, sample: Sample, answer: Answer) -> Verdict:
@@ -70,13 +85,17 @@ class Tests:
                 report = read_output(workspace, options.junit, at_most=_LARGEST_REPORT)
         if options.junit is None:
             passed = finished.code == 0
-            return Verdict(values={self._name: passed}, reasons={} if passed else {self._name: finished.ending})
+            return Verdict(
+                values={self._name: passed}, reasons={} if passed else {self._name: finished.ending}
+            )
         return self._verdict(report, finished)
 
     def _verdict(self, report: bytes | None, finished: Finished) -> Verdict:
         if report is None:
             why = (
-                finished.ending if finished.limit else f"there is no report '{self._options.junit}'; {finished.ending}"
+                finished.ending
+                if finished.limit
+                else f"there is no report '{self._options.junit}'; {finished.ending}"
             )
             return self._nothing(why)
         try:
@@ -88,12 +107,20 @@ class Tests:
         ran = {name: why for name, why in cases.items() if why is not None}
         if not ran:
             return self._nothing("no test ran")
-        failed = [f"{name}: {why}" if why else name for name, why in sorted(ran.items()) if why != "passed"]
+        failed = [
+            f"{name}: {why}" if why else name
+            for name, why in sorted(ran.items())
+            if why != "passed"
+        ]
         passed = (len(ran) - len(failed)) / len(ran)
         more = [] if len(failed) <= _NAMED else [f"and {formats.count(len(failed) - _NAMED)} more"]
         reason = "\n".join([*failed[:_NAMED], *more])
         values: Values = {self._name: passed, "all_passed": not failed}
-        return Verdict(values=values, reasons={self._name: reason} if reason else {}, detail={"tests": len(ran)})
+        return Verdict(
+            values=values,
+            reasons={self._name: reason} if reason else {},
+            detail={"tests": len(ran)},
+        )
 
     def _nothing(self, why: str) -> Verdict:
         return Verdict(values={self._name: 0.0, "all_passed": False}, reasons={self._name: why})

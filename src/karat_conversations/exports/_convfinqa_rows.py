@@ -1,4 +1,6 @@
-"""Trials and their turns as the rows of `--to convfinqa`, and each conversation whole as `traces/ID.json`."""
+"""Trials and their turns as the rows of `--to convfinqa`, and each conversation whole as
+`traces/ID.json`.
+"""
 
 from __future__ import annotations
 
@@ -21,32 +23,115 @@ Row = dict[str, Any]
 _FEATURES = ("has_type2_question", "has_duplicate_columns", "has_non_numeric_values")
 # First the columns of the original system, in the order that its readers expect; then karat's own.
 SUMMARY = (
-    "trace_id", "conversation_id", "conversation_type", "num_turns", "total_tokens", "prompt_tokens",
-    "completion_tokens", "total_llm_calls", "total_tool_calls", "total_latency_ms", "avg_plan_steps",
-    "total_validator_retries", "numerical_accuracy", "financial_accuracy", "soft_match_accuracy", "avg_logic_recall",
-    "avg_operations_per_turn", "error_occurred", "error_type", "error_message", "failed_turn", "timestamp_start",
-    "timestamp_end", "has_type2_question", "has_non_numeric_values",
-    "condition", "repetition", "right_accuracy", "unit_agnostic_accuracy", "sign_agnostic_accuracy", "general_accuracy",
-    "avg_golden_operations_per_turn", "has_duplicate_columns",
-)  # fmt: skip
+    "trace_id",
+    "conversation_id",
+    "conversation_type",
+    "num_turns",
+    "total_tokens",
+    "prompt_tokens",
+    "completion_tokens",
+    "total_llm_calls",
+    "total_tool_calls",
+    "total_latency_ms",
+    "avg_plan_steps",
+    "total_validator_retries",
+    "numerical_accuracy",
+    "financial_accuracy",
+    "soft_match_accuracy",
+    "avg_logic_recall",
+    "avg_operations_per_turn",
+    "error_occurred",
+    "error_type",
+    "error_message",
+    "failed_turn",
+    "timestamp_start",
+    "timestamp_end",
+    "has_type2_question",
+    "has_non_numeric_values",
+    "condition",
+    "repetition",
+    "right_accuracy",
+    "unit_agnostic_accuracy",
+    "sign_agnostic_accuracy",
+    "general_accuracy",
+    "avg_golden_operations_per_turn",
+    "has_duplicate_columns",
+)
 TURNS = (
-    "trace_id", "conversation_id", "turn_idx", "question", "expected_answer", "actual_answer", "turn_tokens",
-    "prompt_tokens", "completion_tokens", "turn_llm_calls", "turn_tool_calls", "turn_latency_ms", "plan_type",
-    "plan_steps", "plan_complexity", "validator_retries", "validator_valid", "validator_confidence", "tools_used",
-    "numerical_match", "financial_match", "soft_match", "logic_recall", "operations_per_turn", "ground_truth_program",
-    "error_occurred", "error_type", "error_message",
-    "condition", "repetition", "right", "unit_agnostic_match", "sign_agnostic_match", "general_match", "exact_match",
-    "predicted_program", "golden_operations", "diagnosis", "expected_text", "actual_text", "extractor",
+    "trace_id",
+    "conversation_id",
+    "turn_idx",
+    "question",
+    "expected_answer",
+    "actual_answer",
+    "turn_tokens",
+    "prompt_tokens",
+    "completion_tokens",
+    "turn_llm_calls",
+    "turn_tool_calls",
+    "turn_latency_ms",
+    "plan_type",
+    "plan_steps",
+    "plan_complexity",
+    "validator_retries",
+    "validator_valid",
+    "validator_confidence",
+    "tools_used",
+    "numerical_match",
+    "financial_match",
+    "soft_match",
+    "logic_recall",
+    "operations_per_turn",
+    "ground_truth_program",
+    "error_occurred",
+    "error_type",
+    "error_message",
+    "condition",
+    "repetition",
+    "right",
+    "unit_agnostic_match",
+    "sign_agnostic_match",
+    "general_match",
+    "exact_match",
+    "predicted_program",
+    "golden_operations",
+    "diagnosis",
+    "expected_text",
+    "actual_text",
+    "extractor",
     "recorded_verdict",
-)  # fmt: skip
+)
 ERRORS = (
-    "trace_id", "conversation_id", "turn_idx", "question", "expected_answer", "error_type", "error_message",
-    "has_type2_question", "has_non_numeric_values", "plan_steps", "operations_per_turn", "error_context",
-    "actual_answer", "diagnosis", "condition", "repetition", "golden_operations", "expected_text", "actual_text",
-)  # fmt: skip
+    "trace_id",
+    "conversation_id",
+    "turn_idx",
+    "question",
+    "expected_answer",
+    "error_type",
+    "error_message",
+    "has_type2_question",
+    "has_non_numeric_values",
+    "plan_steps",
+    "operations_per_turn",
+    "error_context",
+    "actual_answer",
+    "diagnosis",
+    "condition",
+    "repetition",
+    "golden_operations",
+    "expected_text",
+    "actual_text",
+)
 VALIDATION = (
-    "trace_id", "conversation_id", "turn_idx", "retry_number", "valid", "confidence", "failed_steps", "issues",
-)  # fmt: skip
+    "trace_id",
+    "conversation_id",
+    "turn_idx",
+    "retry_number",
+    "valid",
+    "confidence",
+    "failed_steps",
+    "issues",
+)
 
 _MATCHES = {
     "numerical_match": "numerical",
@@ -98,7 +183,8 @@ class _Place(msgspec.Struct, frozen=True):
     turn: Turn
     reply: Reply | None  # None: never reached
     score: Score | None
-    values: Mapping[str, Any]  # of the score, or the matches of a turn answered before the conversation failed
+    # of the score, or the matches of a turn answered before the conversation failed
+    values: Mapping[str, Any]
     broke: bool  # whether the conversation failed here
     rule: str  # the match that makes it right
 
@@ -118,7 +204,9 @@ class _Place(msgspec.Struct, frozen=True):
 
     @property
     def right(self) -> bool | None:
-        """None: not known, as of an answer without a score, or of words that are not the golden text."""
+        """None: not known, as of an answer without a score, or of words that are not the golden
+        text.
+        """
         if self.text and self.reached:
             return same_text(self.turn.golden, self.actual) or None
         known = {self.rule, "right", "numerical"} <= self.values.keys()
@@ -126,11 +214,17 @@ class _Place(msgspec.Struct, frozen=True):
 
     @property
     def reached(self) -> bool:
-        return self.reply is not None and (self.score is None or not self.score.detail.get("unreached"))
+        return self.reply is not None and (
+            self.score is None or not self.score.detail.get("unreached")
+        )
 
 
 def _places(trial: TrialRecord, shown: Shown) -> Iterator[_Place]:
-    scores = {row.turn: row for row in trial.scores if (row.scorer, row.scoring) == (shown.scorer, shown.scoring)}
+    scores = {
+        row.turn: row
+        for row in trial.scores
+        if (row.scorer, row.scoring) == (shown.scorer, shown.scoring)
+    }
     broken = trial.answer is None
     for number, turn in enumerate(trial.sample.turns):
         reply = trial.replies[number] if number < len(trial.replies) else None
@@ -138,7 +232,16 @@ def _places(trial: TrialRecord, shown: Shown) -> Iterator[_Place]:
         values: Mapping[str, Any] = score.values if score is not None else {}
         if broken and reply is not None and shown.matcher is not None:
             values = shown.matcher.values(turn, reply)
-        yield _Place(trial, number, turn, reply, score, values, broken and number == len(trial.replies), shown.right)
+        yield _Place(
+            trial,
+            number,
+            turn,
+            reply,
+            score,
+            values,
+            broken and number == len(trial.replies),
+            shown.right,
+        )
 
 
 def turn_rows(trial: TrialRecord, trace: str, shown: Shown) -> list[Row]:
@@ -186,7 +289,9 @@ def _turn_row(place: _Place, trace: str) -> Row:
 
 
 def in_numbers(text: Any) -> str | None:
-    """An answer in a form for data frames: `-7.4%` is -0.074, `1,234.5` is 1234.5; other text is unchanged."""
+    """An answer in a form for data frames: `-7.4%` is -0.074, `1,234.5` is 1234.5; other text is
+    unchanged.
+    """
     value = parse_value(text) if isinstance(text, str) else None
     if value is None or value.boolean is not None or plain(str(text)) == value.number:
         return None if text is None else str(text)
@@ -284,7 +389,9 @@ def error_rows(trial: TrialRecord, turns: Sequence[Row], shown: Shown) -> Iterat
         if right or undecided or not known or place.turn.golden is None:
             continue
         unreached = (
-            "the conversation broke off before" if trial.answer is None else "the file of answers has no such turn"
+            "the conversation broke off before"
+            if trial.answer is None
+            else "the file of answers has no such turn"
         )
         detail: Row = place.score.detail if place.score is not None else {}
         failure = place.trial.failure
@@ -296,9 +403,21 @@ def error_rows(trial: TrialRecord, turns: Sequence[Row], shown: Shown) -> Iterat
             "error_context": {
                 "condition": place.trial.condition,
                 "repetition": place.trial.repetition,
-                **{key: detail[key] for key in ("rules", "extractor", "span", "unit", "evidence") if key in detail},
-                **({"labels": place.score.labels} if place.score is not None and place.score.labels else {}),
-                **({"failure": {"class": failure.cls, "stage": failure.stage}} if failure is not None else {}),
+                **{
+                    key: detail[key]
+                    for key in ("rules", "extractor", "span", "unit", "evidence")
+                    if key in detail
+                },
+                **(
+                    {"labels": place.score.labels}
+                    if place.score is not None and place.score.labels
+                    else {}
+                ),
+                **(
+                    {"failure": {"class": failure.cls, "stage": failure.stage}}
+                    if failure is not None
+                    else {}
+                ),
                 **({"said": place.reply.text} if place.reply is not None else {}),
             },
         }
@@ -332,23 +451,59 @@ def validation_rows(trial: TrialRecord, trace: str) -> Iterator[Row]:
 
 # Values for unknown fields whose type in the original does not allow null.
 _TRACE: Row = {
-    "trace_id": "", "conversation_id": "", "conversation_type": "unknown", "num_turns": 0, "total_tokens": 0,
-    "total_prompt_tokens": 0, "total_completion_tokens": 0, "total_llm_calls": 0, "total_tool_calls": 0,
-    "total_latency_ms": 0.0, "avg_plan_steps": 0.0, "total_validator_retries": 0, "numerical_accuracy": 0.0,
-    "financial_accuracy": 0.0, "soft_match_accuracy": 0.0, "avg_logic_recall": 0.0, "avg_operations_per_turn": 0.0,
-    "error_occurred": False, "has_type2_question": False, "has_duplicate_columns": False,
-    "has_non_numeric_values": False,
-}  # fmt: skip
-_TURN: Row = {
-    "turn_idx": 0, "question": "", "expected_answer": "", "turn_tokens": 0, "prompt_tokens": 0,
-    "completion_tokens": 0, "turn_llm_calls": 0, "turn_tool_calls": 0, "turn_latency_ms": 0.0, "plan_steps": 0,
-    "plan_complexity": 0.0, "validator_retries": 0, "validator_valid": True, "validator_confidence": 0.0,
-    "numerical_match": False, "financial_match": False, "soft_match": False, "operations_per_turn": 0,
+    "trace_id": "",
+    "conversation_id": "",
+    "conversation_type": "unknown",
+    "num_turns": 0,
+    "total_tokens": 0,
+    "total_prompt_tokens": 0,
+    "total_completion_tokens": 0,
+    "total_llm_calls": 0,
+    "total_tool_calls": 0,
+    "total_latency_ms": 0.0,
+    "avg_plan_steps": 0.0,
+    "total_validator_retries": 0,
+    "numerical_accuracy": 0.0,
+    "financial_accuracy": 0.0,
+    "soft_match_accuracy": 0.0,
+    "avg_logic_recall": 0.0,
+    "avg_operations_per_turn": 0.0,
     "error_occurred": False,
-}  # fmt: skip
+    "has_type2_question": False,
+    "has_duplicate_columns": False,
+    "has_non_numeric_values": False,
+}
+_TURN: Row = {
+    "turn_idx": 0,
+    "question": "",
+    "expected_answer": "",
+    "turn_tokens": 0,
+    "prompt_tokens": 0,
+    "completion_tokens": 0,
+    "turn_llm_calls": 0,
+    "turn_tool_calls": 0,
+    "turn_latency_ms": 0.0,
+    "plan_steps": 0,
+    "plan_complexity": 0.0,
+    "validator_retries": 0,
+    "validator_valid": True,
+    "validator_confidence": 0.0,
+    "numerical_match": False,
+    "financial_match": False,
+    "soft_match": False,
+    "operations_per_turn": 0,
+    "error_occurred": False,
+}
 _NULL = {  # fields that may be null
     "trace": ("error_type", "error_message", "failed_turn"),
-    "turn": ("actual_answer", "plan_type", "logic_recall", "ground_truth_program", "error_type", "error_message"),
+    "turn": (
+        "actual_answer",
+        "plan_type",
+        "logic_recall",
+        "ground_truth_program",
+        "error_type",
+        "error_message",
+    ),
 }
 
 
@@ -356,14 +511,21 @@ def typed(values: Mapping[str, Any], neutral: Mapping[str, Any]) -> Row:
     """The fields of `neutral`, filled; `unknown` lists those whose value is not known."""
     known = {name: values.get(name) for name in neutral}
     filled = {
-        name: neutral[name] if value is None else float(value) if isinstance(neutral[name], float) else value
+        name: neutral[name]
+        if value is None
+        else float(value)
+        if isinstance(neutral[name], float)
+        else value
         for name, value in known.items()
     }
     return {**filled, "unknown": [name for name, value in known.items() if value is None]}
 
 
-def trace_of(trial: TrialRecord, row: Row, turns: Sequence[Row], errors: Sequence[Row], *, began: str) -> Row:
-    """The whole conversation. `row`, `turns`, `errors`: its rows in the tables. `began`: when the run did.
+def trace_of(
+    trial: TrialRecord, row: Row, turns: Sequence[Row], errors: Sequence[Row], *, began: str
+) -> Row:
+    """The whole conversation. `row`, `turns`, `errors`: its rows in the tables. `began`: when the
+    run did.
 
     A failed conversation has no times in the journal and gets `began`.
     """
@@ -396,7 +558,9 @@ def trace_of(trial: TrialRecord, row: Row, turns: Sequence[Row], errors: Sequenc
     }
 
 
-def _turns(trial: TrialRecord, turns: Sequence[Row], errors: Sequence[Row], start: str) -> list[Row]:
+def _turns(
+    trial: TrialRecord, turns: Sequence[Row], errors: Sequence[Row], start: str
+) -> list[Row]:
     contexts = {error["turn_idx"]: error["error_context"] for error in errors}
     spent = 0.0
     records = []
@@ -404,17 +568,19 @@ def _turns(trial: TrialRecord, turns: Sequence[Row], errors: Sequence[Row], star
         reply = trial.replies[number] if number < len(trial.replies) else None
         milliseconds = reply.milliseconds if reply is not None else None
         before, spent = spent, spent + (milliseconds or 0.0)
-        records.append({
-            **_trace_turn(cells, reply),
-            "error_context": contexts.get(number, {}),
-            "timestamp_start": _after(start, milliseconds=before) or start,
-            "timestamp_end": _after(start, milliseconds=spent) or start,
-            "asked": turn.asked,
-            "golden": turn.golden,
-            "detail": turn.detail,
-            "reply": reply,
-            "scores": [score for score in trial.scores if score.turn == number],
-        })  # fmt: skip
+        records.append(
+            {
+                **_trace_turn(cells, reply),
+                "error_context": contexts.get(number, {}),
+                "timestamp_start": _after(start, milliseconds=before) or start,
+                "timestamp_end": _after(start, milliseconds=spent) or start,
+                "asked": turn.asked,
+                "golden": turn.golden,
+                "detail": turn.detail,
+                "reply": reply,
+                "scores": [score for score in trial.scores if score.turn == number],
+            }
+        )
     return records
 
 
@@ -431,26 +597,34 @@ def _trace_turn(cells: Row, reply: Reply | None) -> Row:
         ],
         "tools_used": list(dict.fromkeys(call.tool for call in calls)),
         "tool_calls": [
-            {"tool_name": call.tool, "params": call.input, "result": call.result,
-             "latency_ms": float(call.milliseconds or 0.0), "success": call.error is None, "error": call.error}
+            {
+                "tool_name": call.tool,
+                "params": call.input,
+                "result": call.result,
+                "latency_ms": float(call.milliseconds or 0.0),
+                "success": call.error is None,
+                "error": call.error,
+            }
             for call in calls
         ],
         "llm_calls": _llm_calls(cells, reply),
-    }  # fmt: skip
+    }
 
 
 def _llm_calls(cells: Row, reply: Reply | None) -> list[Row]:
     """One entry for all calls of the turn: the journal keeps their sum."""
     if reply is None or reply.usage is None:
         return []
-    return [{
-        "prompt_tokens": cells.get("prompt_tokens") or 0,
-        "completion_tokens": cells.get("completion_tokens") or 0,
-        "total_tokens": cells.get("turn_tokens") or 0,
-        "latency_ms": float(reply.milliseconds or 0.0),
-        "model": reply.model or "",
-        "purpose": None if reply.responses in (None, 1) else f"{reply.responses} calls",
-    }]  # fmt: skip
+    return [
+        {
+            "prompt_tokens": cells.get("prompt_tokens") or 0,
+            "completion_tokens": cells.get("completion_tokens") or 0,
+            "total_tokens": cells.get("turn_tokens") or 0,
+            "latency_ms": float(reply.milliseconds or 0.0),
+            "model": reply.model or "",
+            "purpose": None if reply.responses in (None, 1) else f"{reply.responses} calls",
+        }
+    ]
 
 
 def _number(text: str | None) -> float | int | str | None:
@@ -464,6 +638,8 @@ def _number(text: str | None) -> float | int | str | None:
 def _after(start: str, **length: float) -> str | None:
     """The time so much later; None if that is no time. `length`: as of `timedelta`."""
     try:
-        return (datetime.fromisoformat(start) + timedelta(**length)).isoformat(timespec="milliseconds")
+        return (datetime.fromisoformat(start) + timedelta(**length)).isoformat(
+            timespec="milliseconds"
+        )
     except (ValueError, OverflowError):
         return None

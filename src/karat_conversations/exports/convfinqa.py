@@ -1,4 +1,6 @@
-"""`--to convfinqa`: conversations, turns, errors and statistics as files for spreadsheets and data frames."""
+"""`--to convfinqa`: conversations, turns, errors and statistics as files for spreadsheets and data
+frames.
+"""
 
 from __future__ import annotations
 
@@ -40,22 +42,46 @@ from karat_conversations.kinds.conversation.analysis.turns import matcher_of
 __all__ = ["Convfinqa"]
 
 FORMAT_VERSION = 2
-"""1: 2026-11, the first. 2: the original's fields at the top, 0 where not known; operations are the agent's."""
+"""1: 2026-11, the first.
+
+2: the original's fields at the top, 0 where not known; operations are the agent's.
+"""
 
 _READINGS = tuple(
     f"avg_{step}{reading}"
     for step in ("", "step_")
-    for reading in ("logic_recall", "logic_precision", "logic_f1", "order_score", "operand_recall", "operand_precision")
+    for reading in (
+        "logic_recall",
+        "logic_precision",
+        "logic_f1",
+        "order_score",
+        "operand_recall",
+        "operand_precision",
+    )
 )
 
 
 _SUMMARY: Row = {
-    "run_id": "", "timestamp": "", "total_conversations": 0, "total_turns": 0, "sample_size": 0, "random_seed": 0,
-    "numerical_accuracy": 0.0, "financial_accuracy": 0.0, "soft_match_accuracy": 0.0,
-    "conversation_level_accuracy": 0.0, "avg_logic_recall": 0.0, "avg_tokens_per_turn": 0.0,
-    "avg_latency_per_turn": 0.0, "avg_llm_calls_per_turn": 0.0, "avg_tool_calls_per_turn": 0.0, "avg_plan_steps": 0.0,
-    "error_rate": 0.0, "avg_validator_retries": 0.0, "avg_validator_confidence": 0.0,
-}  # fmt: skip
+    "run_id": "",
+    "timestamp": "",
+    "total_conversations": 0,
+    "total_turns": 0,
+    "sample_size": 0,
+    "random_seed": 0,
+    "numerical_accuracy": 0.0,
+    "financial_accuracy": 0.0,
+    "soft_match_accuracy": 0.0,
+    "conversation_level_accuracy": 0.0,
+    "avg_logic_recall": 0.0,
+    "avg_tokens_per_turn": 0.0,
+    "avg_latency_per_turn": 0.0,
+    "avg_llm_calls_per_turn": 0.0,
+    "avg_tool_calls_per_turn": 0.0,
+    "avg_plan_steps": 0.0,
+    "error_rate": 0.0,
+    "avg_validator_retries": 0.0,
+    "avg_validator_confidence": 0.0,
+}
 """The original system's single-number fields, with the value written for an unknown number."""
 
 
@@ -105,7 +131,10 @@ class Totals:
     def fields(self) -> Row:
         """By the original's names; unknown values are omitted."""
         groups = {
-            name: {key: total / n if n else None for key, (total, n) in sorted(self._groups.get(name, {}).items())}
+            name: {
+                key: total / n if n else None
+                for key, (total, n) in sorted(self._groups.get(name, {}).items())
+            }
             for name in ("accuracy_by_turn_number", "avg_operations_by_turn", "accuracy_by_type")
         }
         return {
@@ -115,7 +144,9 @@ class Totals:
             **{name: total / n for name, (total, n) in self._means.items()},
             **groups,
             "tool_usage_counts": {tool: calls for tool, (calls, _) in sorted(self._tools.items())},
-            "tool_success_rates": {tool: good / calls for tool, (calls, good) in sorted(self._tools.items())},
+            "tool_success_rates": {
+                tool: good / calls for tool, (calls, good) in sorted(self._tools.items())
+            },
         }
 
 
@@ -135,14 +166,24 @@ _OF_TURNS = {
 
 
 def statistics(summary: Summary, totals: Totals) -> Row:
-    """The original system's fields over everything, followed by everything karat knows, by condition.
+    """The original system's fields over everything, followed by everything karat knows, by
+    condition.
 
     If a run has one condition, its numbers are also at the top. In `conditions` missing values are
-    None, with n, interval and design effect under `estimates` and scores of trivial answerers under `null_rates`.
+    None, with n, interval and design effect under `estimates` and scores of trivial answerers under
+    `null_rates`.
     """
     part = summary.part(ConversationSummary)
-    head = {"format": FORMAT_VERSION, "made_by": f"karat {__version__}", "run": summary.run, "name": summary.name}
-    by_condition = {result.condition: _condition(result) for result in (part.conditions if part is not None else ())}
+    head = {
+        "format": FORMAT_VERSION,
+        "made_by": f"karat {__version__}",
+        "run": summary.run,
+        "name": summary.name,
+    }
+    by_condition = {
+        result.condition: _condition(result)
+        for result in (part.conditions if part is not None else ())
+    }
     only = next(iter(by_condition.values())) if len(by_condition) == 1 else {}
     top = {**head, **only, **_original(summary, totals, only)}
     if part is None:
@@ -175,7 +216,10 @@ def statistics(summary: Summary, totals: Totals) -> Row:
 
 
 def _original(summary: Summary, totals: Totals, only: Mapping[str, Any]) -> Row:
-    """`EvaluationSummary`, with its types. `only`: the numbers of the one condition; {} with several."""
+    """`EvaluationSummary`, with its types.
+
+    `only`: the numbers of the one condition; {} with several.
+    """
     part = summary.part(ConversationSummary)
     conditions = part.conditions if part is not None else ()
     seed = summary.provenance.settings.get("dataset.seed")
@@ -188,7 +232,11 @@ def _original(summary: Summary, totals: Totals, only: Mapping[str, Any]) -> Row:
     values = {
         **totals.fields(),
         **{name: value for name, value in same.items() if value is not None},
-        **{name: only[name] for name in ("accuracy_by_turn_number", "avg_operations_by_turn") if only},
+        **{
+            name: only[name]
+            for name in ("accuracy_by_turn_number", "avg_operations_by_turn")
+            if only
+        },
         "run_id": summary.run,
         "timestamp": summary.created,
         "sample_size": summary.samples,
@@ -212,13 +260,18 @@ def _original(summary: Summary, totals: Totals, only: Mapping[str, Any]) -> Row:
 def _cost(conditions: Sequence[ConversationResult]) -> tuple[float | None, bool]:
     """Tokens per completely right conversation, and whether they are known.
 
-    None if no conversation is right. 0.0 if tokens are not known, and too low if some calls did not report them.
+    None if no conversation is right. 0.0 if tokens are not known, and too low if some calls did not
+    report them.
     """
     right = sum(condition.cost.right_conversations for condition in conditions)
-    tokens = [condition.cost.tokens for condition in conditions if condition.cost.tokens is not None]
+    tokens = [
+        condition.cost.tokens for condition in conditions if condition.cost.tokens is not None
+    ]
     if conditions and not right:
         return None, True
-    known = len(tokens) == len(conditions) and not any(condition.cost.tokens_unknown for condition in conditions)
+    known = len(tokens) == len(conditions) and not any(
+        condition.cost.tokens_unknown for condition in conditions
+    )
     return (sum(tokens) / right, known) if tokens and right else (0.0, False)
 
 
@@ -262,11 +315,19 @@ def _groups(condition: ConversationResult) -> Row:
     """Accuracy of some of the turns: the numbers, then the same with n and interval."""
     return {
         "accuracy_by_turn_number": _values(condition.by_turn),
-        "avg_operations_by_turn": {stratum.key: stratum.agent_operations for stratum in condition.by_turn},
-        "avg_golden_operations_by_turn": {stratum.key: stratum.golden_operations for stratum in condition.by_turn},
+        "avg_operations_by_turn": {
+            stratum.key: stratum.agent_operations for stratum in condition.by_turn
+        },
+        "avg_golden_operations_by_turn": {
+            stratum.key: stratum.golden_operations for stratum in condition.by_turn
+        },
         "accuracy_by_operations": _values(condition.by_operations),
-        "accuracy_by_feature": {feature.name: _values(feature.strata) for feature in condition.features},
-        "feature_correlations": {feature.name: feature.correlation for feature in condition.features},
+        "accuracy_by_feature": {
+            feature.name: _values(feature.strata) for feature in condition.features
+        },
+        "feature_correlations": {
+            feature.name: feature.correlation for feature in condition.features
+        },
         "by_turn": msgspec.to_builtins(condition.by_turn),
         "by_operations": msgspec.to_builtins(condition.by_operations),
         "features": msgspec.to_builtins(condition.features),
@@ -312,13 +373,14 @@ MOST_CHARACTERS = 32_000
 
 
 class Convfinqa:
-    """Tables of conversations, turns and errors, `statistics.json`, and each complete conversation as JSON.
+    """Tables of conversations, turns and errors, `statistics.json`, and each complete conversation
+    as JSON.
 
-    For a folder: `--out FOLDER`. Readers of the original system's files can read these: its columns come first, in
-    its order, and its fields have its types. Unknown values are empty in a table. In JSON they are null if the
-    original allows that, else 0, an empty list, or true for `validator_valid`, and `unknown` lists such fields.
-    `validation.csv` exists if an agent reports a validator. Trials that were not run have no rows. For runs over
-    conversations.
+    For a folder: `--out FOLDER`. Readers of the original system's files can read these: its columns
+    come first, in its order, and its fields have its types. Unknown values are empty in a table. In
+    JSON they are null if the original allows that, else 0, an empty list, or true for
+    `validator_valid`, and `unknown` lists such fields. `validation.csv` exists if an agent reports
+    a validator. Trials that were not run have no rows. For runs over conversations.
     """
 
     kinds = ("conversation",)
@@ -331,14 +393,20 @@ def _pieces(summary: Summary, run: RunFolder) -> Iterator[tuple[str, str]]:
     part = summary.part(ConversationSummary)
     shown = Shown("", "", None)
     if part is not None:
-        shown = Shown(part.scorer, part.scoring, matcher_of(run, part.scorer, part.scoring), part.right)
+        shown = Shown(
+            part.scorer, part.scoring, matcher_of(run, part.scorer, part.scoring), part.right
+        )
     for name, columns in _TABLES.items():
         yield name, _written(columns, (), head=True)
     totals, validated = Totals(), False
     for trial in trials(run, summary):
         # The trial's id, as a file name; None if it was not run
         trial_id = (
-            trial.answer.trial if trial.answer is not None else trial.failure.trial if trial.failure is not None else ""
+            trial.answer.trial
+            if trial.answer is not None
+            else trial.failure.trial
+            if trial.failure is not None
+            else ""
         )
         trace = re.sub(r"[^0-9A-Za-z_-]", "_", trial_id)[:80] or None
         if trace is None:
@@ -354,11 +422,16 @@ def _pieces(summary: Summary, run: RunFolder) -> Iterator[tuple[str, str]]:
         if validations:
             yield "validation.csv", _written(VALIDATION, validations, head=not validated)
             validated = True
-        yield f"traces/{trace}.json", formats.json_file(trace_of(trial, row, turns, errors, began=summary.created))
+        yield (
+            f"traces/{trace}.json",
+            formats.json_file(trace_of(trial, row, turns, errors, began=summary.created)),
+        )
     yield "statistics.json", formats.json_file(statistics(summary, totals))
 
 
-def _written(columns: tuple[str, ...], rows: Iterable[Mapping[str, Any]], *, head: bool = False) -> str:
+def _written(
+    columns: tuple[str, ...], rows: Iterable[Mapping[str, Any]], *, head: bool = False
+) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     if head:

@@ -1,4 +1,6 @@
-"""`--to convfinqa-official`: execution and program accuracy as counted by the official scorer of the dataset."""
+"""`--to convfinqa-official`: execution and program accuracy as counted by the official scorer of
+the dataset.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,15 @@ FORMAT_VERSION = 1
 
 
 class ConvfinqaOfficial:
-    """Official execution and program accuracy by condition, as JSON, with intervals clustered by conversation.
+    """Official execution and program accuracy by condition, as JSON, with intervals clustered by
+    conversation.
 
-    For numbers comparable with a leaderboard. For each declared turn the agent's program is scored, not its
-    answer: `execution_accuracy` requires that it executes to the golden answer, to five decimals, `program_accuracy`
-    that it is the golden program's formula in the golden program's numbers. A turn without a program, or with one that
-    the official scorer refuses, is wrong, and counted. FinQA's questions are scored by FinQA's scorer, which refuses a
-    program of one number; `dialect` of the dataset chooses another. For runs over conversations.
+    For numbers comparable with a leaderboard. For each declared turn the agent's program is scored,
+    not its answer: `execution_accuracy` requires that it executes to the golden answer, to five
+    decimals, `program_accuracy` that it is the golden program's formula in the golden program's
+    numbers. A turn without a program, or with one that the official scorer refuses, is wrong, and
+    counted. FinQA's questions are scored by FinQA's scorer, which refuses a program of one number;
+    `dialect` of the dataset chooses another. For runs over conversations.
     """
 
     kinds = ("conversation",)
@@ -45,7 +49,9 @@ class ConvfinqaOfficial:
             "format": FORMAT_VERSION,
             "made_by": f"karat {__version__}",
             "run": summary.run,
-            "dialect": " and ".join(sorted({dialect for count in counts.values() for dialect in count.dialects})),
+            "dialect": " and ".join(
+                sorted({dialect for count in counts.values() for dialect in count.dialects})
+            ),
             "level": summary.level,
             "conditions": {name: count.accuracies(summary.level) for name, count in counts.items()},
         }
@@ -74,12 +80,15 @@ class _Count:
                 continue
             self._turns[name] = self._turns.get(name, 0) + 1
             self._missing += not program
-            value = execute(program, table, rounding="official", dialect=dialect) if program else None
+            value = (
+                execute(program, table, rounding="official", dialect=dialect) if program else None
+            )
             valid = isinstance(value, float | str)
             self._invalid += bool(program) and not valid
             verdicts = {
                 "execution_accuracy": valid and _same(value, turn, table, dialect),
-                "program_accuracy": bool(program) and equivalent(golden, program, official=True, dialect=dialect),
+                "program_accuracy": bool(program)
+                and equivalent(golden, program, official=True, dialect=dialect),
             }
             for metric, right in verdicts.items():
                 rights = self._right[metric]
@@ -105,10 +114,14 @@ class _Count:
 
 
 def _same(value: Any, turn: Turn, table: Any, dialect: Dialect) -> bool:
-    """Whether the value is the golden one: the dataset's, if it has one, else that of the golden program."""
+    """Whether the value is the golden one: the dataset's, if it has one, else that of the golden
+    program.
+    """
     golden = parse_value(turn.detail.get("executed"))
     if golden is None:
-        return bool(value == execute(turn.detail["program"], table, rounding="official", dialect=dialect))
+        return bool(
+            value == execute(turn.detail["program"], table, rounding="official", dialect=dialect)
+        )
     if golden.boolean is not None:
         return bool(value == ("yes" if golden.boolean else "no"))
     return isinstance(value, float) and value == round(golden.number, 5)

@@ -19,10 +19,22 @@ if TYPE_CHECKING:
     from karat_conversations.numeric.extraction import Extracted, Stated, extract, stated
     from karat_conversations.numeric.facts import TurnFacts
     from karat_conversations.numeric.many import match_many
-    from karat_conversations.numeric.matches import MATCHES, RIGHT_RULES, RULES, Matches, match, null_answers, right_by
+    from karat_conversations.numeric.matches import (
+        MATCHES,
+        RIGHT_RULES,
+        RULES,
+        Matches,
+        match,
+        null_answers,
+        right_by,
+    )
     from karat_conversations.numeric.programs import execute, parse_program
     from karat_conversations.numeric.proofs import Proof, replay, would_be_right
-    from karat_conversations.numeric.reasoning import Reasoning, compare_programs, operations_attempted
+    from karat_conversations.numeric.reasoning import (
+        Reasoning,
+        compare_programs,
+        operations_attempted,
+    )
     from karat_conversations.numeric.trees import Argument, Call, ExecutionError, Program, Step
     from karat_conversations.numeric.values import Value, parse_value
 

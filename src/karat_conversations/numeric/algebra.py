@@ -1,4 +1,5 @@
-"""Compares programs as rational functions of their literals, at one random point of a large prime field.
+"""Compares programs as rational functions of their literals, at one random point of a large prime
+field.
 
 A literal is a variable named after its absolute value, times its sign; the few constants (0, 1,
 2, 1/2 and powers of ten) are plain numbers. Each variable gets a fixed element of the field, drawn
@@ -27,7 +28,9 @@ _MAX_POWER_OF_TEN: Final = 9
 
 
 class Rational(NamedTuple):
-    """A rational function at the random point: `above / below`, and the largest degree either can have."""
+    """A rational function at the random point: `above / below`, and the largest degree either can
+    have.
+    """
 
     above: int
     below: int
@@ -43,7 +46,9 @@ class Rational(NamedTuple):
 
 
 class Form(NamedTuple):
-    """What a program computes: one function, both sides of a `greater`, or (if its degree is too high) a structure."""
+    """What a program computes: one function, both sides of a `greater`, or (if its degree is too
+    high) a structure.
+    """
 
     sides: tuple[Rational, ...]
     structure: bytes | None = None
@@ -54,12 +59,17 @@ class Form(NamedTuple):
             return factor == 1 and self.structure == other.structure
         if len(self.sides) != len(other.sides) or (factor != 1 and len(self.sides) != 1):
             return False
-        return all(mine.same(other.times(factor)) for mine, other in zip(self.sides, other.sides, strict=True))
+        return all(
+            mine.same(other.times(factor))
+            for mine, other in zip(self.sides, other.sides, strict=True)
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Setting:
-    """The meaning of names outside the program: the table, the earlier turns, and which literals were their answers."""
+    """The meaning of names outside the program: the table, the earlier turns, and which literals
+    were their answers.
+    """
 
     table: Table | None = None
     answers: Sequence[Form | None] = ()
@@ -72,7 +82,9 @@ def variable(name: str) -> int:
 
 
 def _drawn(name: str) -> int:
-    digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=24, person=b"karat-numeric/1").digest()
+    digest = blake2b(
+        name.encode("utf-8", "surrogatepass"), digest_size=24, person=b"karat-numeric/1"
+    ).digest()
     return 1 + int.from_bytes(digest, "big") % (PRIME - 1)
 
 
@@ -92,9 +104,17 @@ def named(exact: Decimal) -> tuple[str, int, Rational | None]:
         return "0", 1, Rational(0, 1, 0)
     name = f"{text}e{exponent}"
     if text == "1" and abs(exponent) <= _MAX_POWER_OF_TEN:
-        return name, sign, Rational(sign * 10 ** max(exponent, 0) % PRIME, 10 ** max(-exponent, 0), 0)
+        return (
+            name,
+            sign,
+            Rational(sign * 10 ** max(exponent, 0) % PRIME, 10 ** max(-exponent, 0), 0),
+        )
     if name in {"2e0", "5e-1"}:
-        return name, sign, Rational(sign * (2 if exponent == 0 else 1) % PRIME, 1 if exponent == 0 else 2, 0)
+        return (
+            name,
+            sign,
+            Rational(sign * (2 if exponent == 0 else 1) % PRIME, 1 if exponent == 0 else 2, 0),
+        )
     return name, sign, None
 
 
@@ -109,7 +129,9 @@ def literal(exact: Decimal, setting: Setting) -> Rational:
 
 
 def form_of(program: Program, setting: Setting) -> Form | None:
-    """What the program computes; None if it does not parse, is ill-typed, or divides by an identical zero."""
+    """What the program computes; None if it does not parse, is ill-typed, or divides by an
+    identical zero.
+    """
     if program.error is not None:
         return None
     if program.number is not None and not program.steps:
@@ -120,11 +142,14 @@ def form_of(program: Program, setting: Setting) -> Form | None:
     last = forms[-1] if program.number is None else _argument(program.number, forms, setting)
     if all(side.degree <= MAX_DEGREE for form in forms for side in form.sides):
         return last
-    # A digest of the steps as written, with literals by value, so that equal sub-trees have equal digests.
+    # A digest of the steps as written, with literals by value, so that equal sub-trees have equal
+    # digests.
     digests: list[bytes] = []
     for step in program.steps:
         arguments = step.arguments[:1] if step.operation in TABLE else step.arguments
-        parts = [digests[arg.index] if arg.kind == "reference" else _written(arg) for arg in arguments]  # type: ignore[index]  # a reference of a program without error has one
+        parts = [
+            digests[arg.index] if arg.kind == "reference" else _written(arg) for arg in arguments
+        ]  # type: ignore[index]  # a reference of a program without error has one
         digests.append(blake2b(step.operation.encode() + b"".join(parts), digest_size=32).digest())
     return Form((), (digests[-1] if program.number is None else _written(program.number)))
 
@@ -151,7 +176,9 @@ def _combine(step: Step, forms: Sequence[Form], setting: Setting) -> Form | None
     return None if combined is None else Form((combined,))
 
 
-def combine(operation: str, left: Rational, right: Rational, exponent: int | None = None) -> Rational | None:
+def combine(
+    operation: str, left: Rational, right: Rational, exponent: int | None = None
+) -> Rational | None:
     """One operation on two functions; None if it divides by an identical zero."""
     a, b, m = left
     c, d, n = right
@@ -167,7 +194,9 @@ def combine(operation: str, left: Rational, right: Rational, exponent: int | Non
 
 
 def power(base: Rational, right: Rational, exponent: int | None) -> Rational | None:
-    """The base multiplied out for an integer exponent; for any other, an unknown function of both."""
+    """The base multiplied out for an integer exponent; for any other, an unknown function of
+    both.
+    """
     above, below, degree = base
     if exponent is None:
         # The degree stays: unknown functions are the same if their arguments are.
@@ -188,7 +217,11 @@ def _value(function: Rational) -> int:
 def _integer(argument: Argument) -> int | None:
     """The literal exponent if it is an integer of at most `MAX_EXPONENT`."""
     number = read_literal(argument.text) if argument.kind == "number" else None
-    if number is None or abs(number.exact) > MAX_EXPONENT or number.exact != number.exact.to_integral_value():
+    if (
+        number is None
+        or abs(number.exact) > MAX_EXPONENT
+        or number.exact != number.exact.to_integral_value()
+    ):
         return None
     return int(number.exact)
 
@@ -210,11 +243,21 @@ def _argument(argument: Argument, forms: Sequence[Form], setting: Setting) -> Fo
         answer = setting.answers[argument.index] if -count <= argument.index < count else None
         if answer is not None:
             return answer
-    return Form((Rational(variable(repr((argument.kind, argument.text, argument.column, argument.index))), 1, 1),))
+    return Form(
+        (
+            Rational(
+                variable(repr((argument.kind, argument.text, argument.column, argument.index))),
+                1,
+                1,
+            ),
+        )
+    )
 
 
 def _row(step: Step, setting: Setting) -> Form:
-    """A table operation written out over the row's cells; a variable of its own if there is no such row."""
+    """A table operation written out over the row's cells; a variable of its own if there is no such
+    row.
+    """
     label = step.arguments[0].text
     cells = row_numbers(setting.table, label) if setting.table is not None else None
     if cells is None or isinstance(cells, ExecutionError):

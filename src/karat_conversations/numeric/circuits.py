@@ -76,8 +76,8 @@ class Circuit:
     ) -> list[Any] | None:
         """The value of every slot, or None if a step has no finite value.
 
-        `values` replaces the literals (by floats or arrays), `given` the results of slots, `gates` the
-        steps. Arrays are not checked for values that are not finite.
+        `values` replaces the literals (by floats or arrays), `given` the results of slots, `gates`
+        the steps. Arrays are not checked for values that are not finite.
         """
         slots = list(self.values if values is None else values)
         if given:
@@ -110,7 +110,9 @@ class Circuit:
 
 
 def circuit_of(program: Readable, table: Table | None = None) -> Circuit | None:
-    """The circuit of a program; None if it cannot be read, needs earlier turns, or the table has no answer."""
+    """The circuit of a program; None if it cannot be read, needs earlier turns, or the table has no
+    answer.
+    """
     if program is None or program == "":
         return None
     kept = isinstance(program, str) and len(program) <= MOST_KEPT
@@ -128,7 +130,9 @@ def _laid_flat(program: Program) -> Circuit | None:
         return None
     layer = _Layer()
     if program.number is not None:
-        return layer.done(layer.literal(program.number)) if program.number.value is not None else None
+        return (
+            layer.done(layer.literal(program.number)) if program.number.value is not None else None
+        )
     for step in program.steps:
         if step.operation in TABLE:
             layer.source(step)

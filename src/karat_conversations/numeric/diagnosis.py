@@ -43,23 +43,30 @@ _EPSILON: Final = 1e-12
 def exchanged_operand(turn: TurnFacts, history: History = ()) -> Found:
     """The golden literals that give the answer if replaced by other numbers of the report.
 
-    Tried first: one literal, replaced by any number, the best fit first; then one literal beside the agent's own
-    wrong answer to an earlier turn. A literal that occurs in several places is replaced in each place alone and in
-    all at once. A `const_` that is in the table counts as a literal. A bare-number program is replaced as a whole.
+    Tried first: one literal, replaced by any number, the best fit first; then one literal beside
+    the agent's own wrong answer to an earlier turn. A literal that occurs in several places is
+    replaced in each place alone and in all at once. A `const_` that is in the table counts as a
+    literal. A bare-number program is replaced as a whole.
     """
     circuit, document = turn.circuit, turn.document
     if circuit is None or document is None or not turn.readings or not len(document.numbers):
         return None
     evidence = _one_exchanged(turn, circuit, document, {})
     if evidence is None and circuit.computes:
-        for earlier in substitutions(circuit, history, computed_in(circuit, turn.own_circuit))[-MOST_SUBSTITUTED:]:
-            evidence = _one_exchanged(turn, circuit, document, dict.fromkeys(earlier.slots, earlier.answer))
+        for earlier in substitutions(circuit, history, computed_in(circuit, turn.own_circuit))[
+            -MOST_SUBSTITUTED:
+        ]:
+            evidence = _one_exchanged(
+                turn, circuit, document, dict.fromkeys(earlier.slots, earlier.answer)
+            )
             if evidence is not None:
                 return {**evidence, "turn": earlier.turn, "answer": earlier.answer}
     return evidence
 
 
-def _one_exchanged(turn: TurnFacts, circuit: Circuit, document: Document, given: Mapping[int, float]) -> Found:
+def _one_exchanged(
+    turn: TurnFacts, circuit: Circuit, document: Document, given: Mapping[int, float]
+) -> Found:
     places = [slots for slots in _places(circuit, document) if not given.keys() & set(slots)]
     numbers = document.numbers[: max(1, MOST_TRIED // max(1, len(places)))]
     results = _results(circuit, places, numbers, given)
@@ -95,7 +102,9 @@ def _results(
     numbers: npt.NDArray[np.float64],
     given: Mapping[int, float],
 ) -> npt.NDArray[np.float64] | None:
-    """The program's result with each number (column) in each place (row); NaN: the golden number, or no result."""
+    """The program's result with each number (column) in each place (row); NaN: the golden number,
+    or no result.
+    """
     import numpy as np
 
     rows = []
@@ -116,7 +125,9 @@ def _results(
 
 
 def _best(results: npt.NDArray[np.float64], turn: TurnFacts) -> tuple[int, int, str, int] | None:
-    """Row and column of the result closest to the answer, its reading, and how many fit; None if none does."""
+    """Row and column of the result closest to the answer, its reading, and how many fit; None if
+    none does.
+    """
     import numpy as np
 
     for reading in turn.likely_readings:
@@ -131,7 +142,9 @@ def _best(results: npt.NDArray[np.float64], turn: TurnFacts) -> tuple[int, int, 
 
 
 def swapped_operands(turn: TurnFacts, _history: History = ()) -> Found:
-    """The step that gives the answer if its arguments are swapped, or two literals that do if swapped everywhere."""
+    """The step that gives the answer if its arguments are swapped, or two literals that do if
+    swapped everywhere.
+    """
     circuit = turn.circuit
     if circuit is None or not turn.readings:
         return None
@@ -145,7 +158,9 @@ def swapped_operands(turn: TurnFacts, _history: History = ()) -> Found:
     literals = sorted({circuit.values[slot] for slot in circuit.named})[:MOST_SWAPPED]
     for first, second in combinations(literals, 2):
         other = {first: second, second: first}
-        reading = _gives(circuit.value(values=[other.get(value, value) for value in circuit.values]), turn)
+        reading = _gives(
+            circuit.value(values=[other.get(value, value) for value in circuit.values]), turn
+        )
         if reading is not None:
             return {"swapped": [first, second], "reading": reading}
     return None
@@ -163,12 +178,22 @@ def exchanged_operation(turn: TurnFacts, _history: History = ()) -> Found:
             continue
         reading = _gives(slots[circuit.root], turn)
         if reading is not None:
-            return {"step": step, "golden": before, "instead": after, "reading": reading, "tried": tried}
+            return {
+                "step": step,
+                "golden": before,
+                "instead": after,
+                "reading": reading,
+                "tried": tried,
+            }
     return None
 
 
-def _tampered(circuit: Circuit, turn: TurnFacts) -> Iterator[tuple[int, str, str, list[object] | None]]:
-    """Each change of one step: its place among the steps, the old and new operation, and all slots after the change."""
+def _tampered(
+    circuit: Circuit, turn: TurnFacts
+) -> Iterator[tuple[int, str, str, list[object] | None]]:
+    """Each change of one step: its place among the steps, the old and new operation, and all slots
+    after the change.
+    """
     gates = list(circuit.gates)
     for at, gate in enumerate(circuit.gates):
         for other in _changes(gate):
@@ -185,14 +210,20 @@ def _tampered(circuit: Circuit, turn: TurnFacts) -> Iterator[tuple[int, str, str
 
 
 def _changes(gate: Gate) -> Iterator[Gate]:
-    """The gate with its arguments swapped, if that matters; then every other operation, in both orders."""
+    """The gate with its arguments swapped, if that matters; then every other operation, in both
+    orders.
+    """
     if gate.operation not in {"add", "multiply"}:
         yield Gate(gate.operation, gate.right, gate.left)
     if gate.operation == "greater":
         return
     others = [operation for operation in _EXCHANGED if operation != gate.operation]
     yield from (Gate(operation, gate.left, gate.right) for operation in others)
-    yield from (Gate(operation, gate.right, gate.left) for operation in others if operation in {"subtract", "divide"})
+    yield from (
+        Gate(operation, gate.right, gate.left)
+        for operation in others
+        if operation in {"subtract", "divide"}
+    )
 
 
 def _gives(value: object, turn: TurnFacts) -> str | None:
@@ -201,7 +232,9 @@ def _gives(value: object, turn: TurnFacts) -> str | None:
         return "answer" if turn.answer is not None and turn.answer.boolean is value else None
     if type(value) is not float:
         return None
-    return next((reading.by for reading in turn.likely_readings if turn.given_by(value, reading)), None)
+    return next(
+        (reading.by for reading in turn.likely_readings if turn.given_by(value, reading)), None
+    )
 
 
 Label = Literal[
@@ -229,7 +262,10 @@ Label = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Why an answer failed. `evidence` is plain data, enough to check the label without the code."""
+    """Why an answer failed.
+
+    `evidence` is plain data, enough to check the label without the code.
+    """
 
     label: Label
     evidence: Evidence
@@ -238,9 +274,9 @@ class Diagnosis:
 def diagnose(turn: TurnFacts, history: History = ()) -> Diagnosis | None:
     """The first label that fits a wrong turn; None if the turn is right.
 
-    `history`: the turns before it, oldest first. A label is a possible explanation of the answer, not a fact:
-    some fit by chance. So for `wrong_operand` and `wrong_operation` the evidence gives how many replacements
-    were tried and how many gave the answer.
+    `history`: the turns before it, oldest first. A label is a possible explanation of the answer,
+    not a fact: some fit by chance. So for `wrong_operand` and `wrong_operation` the evidence gives
+    how many replacements were tried and how many gave the answer.
 
     >>> diagnose(TurnFacts(expected=0.1257, actual="12.57", unit="percent"))
     Diagnosis(label='scale', evidence={'factor': 100.0})
@@ -268,7 +304,13 @@ def _unanswered(turn: TurnFacts, _history: History) -> Found:
 def _unreadable(turn: TurnFacts, _history: History) -> Found:
     golden, answer = turn.golden, turn.answer
     if golden is None or answer is None:
-        side = "both" if golden is None and answer is None else "expected" if golden is None else "actual"
+        side = (
+            "both"
+            if golden is None and answer is None
+            else "expected"
+            if golden is None
+            else "actual"
+        )
         return {"side": side, "answer": _shown(turn.actual)}
     if (golden.boolean is None) == (answer.boolean is None):
         return None
@@ -277,19 +319,25 @@ def _unreadable(turn: TurnFacts, _history: History) -> Found:
 
 
 def _shown(actual: Any) -> str:
-    """The answer, shortened; only its type if it is neither text nor a float, because its text may be of any length."""
+    """The answer, shortened; only its type if it is neither text nor a float, because its text may
+    be of any length.
+    """
     if isinstance(actual, str):
         return actual[:200]
     return repr(actual) if isinstance(actual, bool | float) else type(actual).__name__
 
 
 def _scale(turn: TurnFacts, _history: History) -> Found:
-    """Off by a factor; also if the answer is right in its declared unit but, rounded, over 1 % off the factor."""
+    """Off by a factor; also if the answer is right in its declared unit but, rounded, over 1 % off
+    the factor.
+    """
     golden = turn.golden_number
     if golden is None:
         return None
     right = next((reading for reading in turn.readings if near(golden, reading.number)), None)
-    return _off_by_power(golden, turn.number) or (None if right is None else {"factor": 10.0**-right.power})
+    return _off_by_power(golden, turn.number) or (
+        None if right is None else {"factor": 10.0**-right.power}
+    )
 
 
 def _sign(turn: TurnFacts, _history: History) -> Found:
@@ -319,7 +367,9 @@ def _off_by_power(golden: float | None, number: float | None) -> Found:
 
 
 def _other_gold(turn: TurnFacts, _history: History) -> Found:
-    """The two golden answers disagree, and the answer equals the one it is not compared with, at a usual scale."""
+    """The two golden answers disagree, and the answer equals the one it is not compared with, at a
+    usual scale.
+    """
     evidence = _gold_suspect(turn, _history)
     golden = turn.golden_number
     if evidence is None or turn.answer is None:
@@ -328,7 +378,12 @@ def _other_gold(turn: TurnFacts, _history: History) -> Found:
         value = parse_value(form)
         if value is None or (golden is not None and near(golden, value.number)):
             continue
-        result = match(form, turn.actual, declared_unit=turn.unit if isinstance(turn.unit, str) else None, printed=form)
+        result = match(
+            form,
+            turn.actual,
+            declared_unit=turn.unit if isinstance(turn.unit, str) else None,
+            printed=form,
+        )
         scaled = value.boolean is None and _off_by_power(value.number, turn.number)
         if result.right or result.declared or result.printed or scaled:
             return {**evidence, "answer_is": which}
@@ -336,21 +391,32 @@ def _other_gold(turn: TurnFacts, _history: History) -> Found:
 
 
 def _propagated(turn: TurnFacts, history: History) -> Found:
-    """A proof by replay; not needed if the answer is right in its declared unit, as its scale explains it."""
+    """A proof by replay; not needed if the answer is right in its declared unit, as its scale
+    explains it.
+    """
     proof = None if turn.declared else replay(turn, history)
     return None if proof is None else {"proof": proof.as_dict()}
 
 
 def _rounding(turn: TurnFacts, _history: History) -> Found:
-    """Equal if the number with more digits is rounded to the digits of the other, and not to nothing.
+    """Equal if the number with more digits is rounded to the digits of the other, and not to
+    nothing.
 
     An executed golden answer is exact; only a printed one was rounded to its digits.
     """
     golden, answer = turn.golden, turn.answer
-    if golden is None or answer is None or not turn.readings or not golden.number or not answer.number:
+    if (
+        golden is None
+        or answer is None
+        or not turn.readings
+        or not golden.number
+        or not answer.number
+    ):
         return None
     executed = parse_value(turn.executed)
-    printed = isinstance(turn.expected, str) and (executed is None or executed.number != golden.number)
+    printed = isinstance(turn.expected, str) and (
+        executed is None or executed.number != golden.number
+    )
     of_golden, of_answer = decimals(golden) if printed else None, decimals(answer)
     if of_answer is None:
         return None
@@ -359,7 +425,11 @@ def _rounding(turn: TurnFacts, _history: History) -> Found:
         digits = max(-308, digits if of_golden is None else min(digits, of_golden))
         unit = 10.0**-digits
         off = abs(reading.number - golden.number)
-        if off <= unit / 2 * (1 + 1e-9) and abs(golden.number) >= unit / 2 and abs(reading.number) >= unit / 2:
+        if (
+            off <= unit / 2 * (1 + 1e-9)
+            and abs(golden.number) >= unit / 2
+            and abs(reading.number) >= unit / 2
+        ):
             return {"decimals": digits, "reading": reading.by}
     return None
 
@@ -404,7 +474,9 @@ def _power_of_ten(turn: TurnFacts, _history: History) -> Found:
 
 
 def _stopped_early(turn: TurnFacts, _history: History) -> Found:
-    """The answer is the result of a step before the last one, or a number that the last steps needed."""
+    """The answer is the result of a step before the last one, or a number that the last steps
+    needed.
+    """
     circuit = turn.circuit
     slots = circuit.run() if circuit is not None and turn.readings else None
     if circuit is None or slots is None or not circuit.computes:
@@ -416,7 +488,9 @@ def _stopped_early(turn: TurnFacts, _history: History) -> Found:
             return {"step": at, **evidence}
     if _changed(circuit):
         return None
-    return next((hit for slot in circuit.named if (hit := _is_slot(slots[slot], turn)) is not None), None)
+    return next(
+        (hit for slot in circuit.named if (hit := _is_slot(slots[slot], turn)) is not None), None
+    )
 
 
 def _is_slot(value: object, turn: TurnFacts) -> Found:
@@ -425,13 +499,17 @@ def _is_slot(value: object, turn: TurnFacts) -> Found:
 
 
 def _changed(circuit: Circuit) -> tuple[int, int, bool] | None:
-    """The slots of the two levels whose change the golden program computes, and whether it is a relative change.
+    """The slots of the two levels whose change the golden program computes, and whether it is a
+    relative change.
 
     Constants may scale the change.
     """
     first = len(circuit.values)
     slot, relative = circuit.root, False
-    while slot >= first and (gate := circuit.gates[slot - first]).operation in {"divide", "multiply"}:
+    while slot >= first and (gate := circuit.gates[slot - first]).operation in {
+        "divide",
+        "multiply",
+    }:
         constant = gate.right < first and gate.right not in circuit.named
         relative = relative or not (constant or gate.operation == "multiply")
         slot = gate.left
@@ -442,7 +520,8 @@ def _changed(circuit: Circuit) -> tuple[int, int, bool] | None:
 
 
 def _level_vs_change(turn: TurnFacts, _history: History) -> Found:
-    """A level instead of a change between levels, a change instead of a level, or a relative for an absolute change.
+    """A level instead of a change between levels, a change instead of a level, or a relative for an
+    absolute change.
 
     A level's change is the one from another number in its row or column of the table.
     """
@@ -477,10 +556,18 @@ def _change_of(level: float, turn: TurnFacts) -> Found:
     place = document.cells.get(level) if document is not None else None
     if document is None or place is None:
         return None
-    for base in (number for (row, column), number in document.grid.items() if row == place[0] or column == place[1]):
+    for base in (
+        number
+        for (row, column), number in document.grid.items()
+        if row == place[0] or column == place[1]
+    ):
         if base == level:
             continue
-        for change in (level - base, _quotient(level - base, base), 100 * _quotient(level - base, base)):
+        for change in (
+            level - base,
+            _quotient(level - base, base),
+            100 * _quotient(level - base, base),
+        ):
             evidence = _is_slot(change, turn)
             if evidence is not None:
                 return {"level": level, "from": base, **evidence}
@@ -511,10 +598,11 @@ def _literal_operand(turn: TurnFacts, _history: History) -> Found:
 
 
 def _own_program(turn: TurnFacts, history: History) -> tuple[float, float, float] | None:
-    """For the agent's own program: F1 of its operations, recall and precision of its numbers, as in `Reasoning`.
+    """For the agent's own program: F1 of its operations, recall and precision of its numbers, as in
+    `Reasoning`.
 
-    Only operations of this turn count; the same for numbers, unless earlier turns contained them all. None if
-    the program does not give the agent's answer.
+    Only operations of this turn count; the same for numbers, unless earlier turns contained them
+    all. None if the program does not give the agent's answer.
     """
     if turn.stated is None or turn.program is None:
         return None
@@ -522,7 +610,13 @@ def _own_program(turn: TurnFacts, history: History) -> tuple[float, float, float
     table = turn.document.table if turn.document is not None else None
     unit = turn.unit if isinstance(turn.unit, str) else None
     chain = compare_programs(
-        turn.program, turn.stated, earlier=earlier, table=table, expected=turn.expected, stated=turn.actual, unit=unit
+        turn.program,
+        turn.stated,
+        earlier=earlier,
+        table=table,
+        expected=turn.expected,
+        stated=turn.actual,
+        unit=unit,
     )
     step = chain.step
     if step is None or not chain.self_consistent or step.logic_f1 is None:
@@ -537,11 +631,17 @@ def _own_program(turn: TurnFacts, history: History) -> tuple[float, float, float
 def _own_operand(turn: TurnFacts, history: History) -> Found:
     """The agent's own program has the golden operations, but other numbers."""
     scores = _own_program(turn, history)
-    return {"program": _shown(turn.stated)} if scores and scores[0] == 1.0 and scores[1:] != (1.0, 1.0) else None
+    return (
+        {"program": _shown(turn.stated)}
+        if scores and scores[0] == 1.0 and scores[1:] != (1.0, 1.0)
+        else None
+    )
 
 
 def _own_operation(turn: TurnFacts, history: History) -> Found:
-    """The agent's own program has other operations, on some golden numbers or on nothing but earlier answers."""
+    """The agent's own program has other operations, on some golden numbers or on nothing but
+    earlier answers.
+    """
     scores = _own_program(turn, history)
     if scores is None:
         return None
@@ -564,14 +664,22 @@ def _repeats_earlier(turn: TurnFacts, history: History) -> Found:
 
 
 def _gold_suspect(turn: TurnFacts, _history: History) -> Found:
-    """The two golden answers disagree: executed is neither near printed nor rounds to it, in no usual scale."""
+    """The two golden answers disagree: executed is neither near printed nor rounds to it, in no
+    usual scale.
+    """
     executed = turn.golden if turn.executed is turn.expected else parse_value(turn.executed)
     printed = parse_value(turn.printed)
-    if executed is None or printed is None or (executed.boolean is not None and executed.boolean is printed.boolean):
+    if (
+        executed is None
+        or printed is None
+        or (executed.boolean is not None and executed.boolean is printed.boolean)
+    ):
         return None
     for scale in _SCALES if executed.boolean is None else ():
         scaled = executed.number * scale
-        if near(printed.number, scaled) or prints_as(turn.printed, printed, executed._replace(number=scaled)):
+        if near(printed.number, scaled) or prints_as(
+            turn.printed, printed, executed._replace(number=scaled)
+        ):
             return None
     return {"executed": turn.executed, "printed": turn.printed}
 
@@ -603,7 +711,9 @@ _CHECKS: Final[Sequence[tuple[Label, _Check]]] = (
     ("repeats_earlier", _repeats_earlier),
     ("gold_suspect", _gold_suspect),
 )
-"""In this order: what is proved before what fits, and a fit of one number before a fit of one in thousands."""
+"""In this order: what is proved before what fits, and a fit of one number before a fit of one in
+thousands.
+"""
 
 LABELS: Final[tuple[Label, ...]] = (*dict.fromkeys(label for label, _ in _CHECKS), "other")
 """All labels, in the order in which they are first tried."""
@@ -611,8 +721,12 @@ LABELS: Final[tuple[Label, ...]] = (*dict.fromkeys(label for label, _ in _CHECKS
 MEANINGS: Final[Mapping[Label, str]] = {
     "unanswered": "nothing was answered, or that it is not known",
     "unreadable": "one side is not a number, or yes or no is compared with a number",
-    "gold_suspect": "printed and executed golden answer disagree; the answer is the other one, or nothing fits",
-    "propagated": "what the golden program gives with the agent's own wrong earlier answers: proved by replay",
+    "gold_suspect": (
+        "printed and executed golden answer disagree; the answer is the other one, or nothing fits"
+    ),
+    "propagated": (
+        "what the golden program gives with the agent's own wrong earlier answers: proved by replay"
+    ),
     "scale": "off by a factor of 100 or of a power of 1,000",
     "sign": "right but for the sign",
     "scale_and_sign": "right but for such a factor and the sign",
@@ -620,10 +734,17 @@ MEANINGS: Final[Mapping[Label, str]] = {
     "reciprocal": "the golden number turned over",
     "ratio_vs_change": "off by exactly 1, as a ratio is from a change",
     "swapped_operands": "what the golden program gives with two of its operands exchanged",
-    "wrong_operand": "what the golden program gives with other numbers, of the report or of the agent's own program",
+    "wrong_operand": (
+        "what the golden program gives with other numbers, of the report or of the agent's own "
+        "program"
+    ),
     "stopped_early": "what a step before the last one gives, or one of its numbers",
-    "level_vs_change": "a level for a change, a change for a level, or a relative change for an absolute one",
-    "wrong_operation": "what the golden program gives with one other operation, or its numbers in another program",
+    "level_vs_change": (
+        "a level for a change, a change for a level, or a relative change for an absolute one"
+    ),
+    "wrong_operation": (
+        "what the golden program gives with one other operation, or its numbers in another program"
+    ),
     "near_miss": "off by 1 to 5 %",
     "power_of_ten": "off by 10, 10,000 or another power of ten that is not a usual scale",
     "repeats_earlier": "an answer that was given before",

@@ -18,16 +18,21 @@ MAX_TEXT: Final = 400_000
 """How many characters of a document's text are searched for numbers."""
 
 MAX_NUMBERS: Final = 4_000
-"""How many different numbers of a document are tried as operands: first the table's, then the text's, in order."""
+"""How many different numbers of a document are tried as operands: first the table's, then the
+text's, in order.
+"""
 
-_NUMBER = re.compile(r"[.\d][\d,]*(?:\.\d+)?", re.ASCII)  # starts with a set of characters, which makes the search fast
+# starts with a set of characters, which makes the search fast
+_NUMBER = re.compile(r"[.\d][\d,]*(?:\.\d+)?", re.ASCII)
 _MINUS = frozenset("-\u2212(")
 _CUT_OFF = frozenset("_.")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
 
 
 class Place(NamedTuple):
-    """The first occurrence of a number: a cell or a header of the table, or a position in the text."""
+    """The first occurrence of a number: a cell or a header of the table, or a position in the
+    text.
+    """
 
     row: str = ""
     column: str = ""
@@ -36,7 +41,9 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """A table and the text around it, and the numbers in them, which are parsed once, on first access."""
+    """A table and the text around it, and the numbers in them, which are parsed once, on first
+    access.
+    """
 
     table: Table | None = None
     text: str = ""
@@ -45,8 +52,8 @@ class Document:
     def places(self) -> dict[float, Place]:
         """Each number once, at its first occurrence.
 
-        Numbers with a minus or in brackets are also listed by absolute value, because tables are often damaged
-        there. A percentage is listed as written and as a share.
+        Numbers with a minus or in brackets are also listed by absolute value, because tables are
+        often damaged there. A percentage is listed as written and as a share.
         """
         places: dict[float, Place] = {}
         for value, place in _numbers_of_table(self.table):
@@ -73,7 +80,9 @@ class Document:
         for row, column, cell in _cells(self.table):
             number = cell_number(cell)
             if number is not None and len(grid) < MAX_NUMBERS:
-                grid[rows.setdefault(row, len(rows)), columns.setdefault(column, len(columns))] = number
+                grid[rows.setdefault(row, len(rows)), columns.setdefault(column, len(columns))] = (
+                    number
+                )
         return grid
 
     @cached_property
@@ -132,7 +141,9 @@ def _cells(table: Table | None) -> Iterator[tuple[str, str, Any]]:
             if isinstance(rows, Mapping):
                 yield from ((str(row), str(column), cell) for row, cell in rows.items())
     elif table is not None:
-        head = [str(cell) for cell in table[0]] if table and isinstance(table[0], list | tuple) else []
+        head = (
+            [str(cell) for cell in table[0]] if table and isinstance(table[0], list | tuple) else []
+        )
         for row in table:
             if isinstance(row, list | tuple) and row:
                 for at, cell in enumerate(row[1:], 1):
@@ -148,12 +159,15 @@ def _in_text(text: str) -> list[tuple[float, int]]:
         if behind[:1].isalpha() or before[-1:].isalnum() or before[-1:] in _CUT_OFF:
             continue
         digits = match[0]
-        pieces = [digits] if "," not in digits or _THOUSANDS.fullmatch(digits) else digits.split(",")
+        pieces = (
+            [digits] if "," not in digits or _THOUSANDS.fullmatch(digits) else digits.split(",")
+        )
         minus = before.rstrip(" $")[-1:] in _MINUS
         share = "%" in behind and behind.strip()[0] == "%"
         for piece in pieces:
             bare = piece.replace(",", "")
-            if bare in {"", "."} or len(bare) > 30:  # a full stop, thirty digits: no number of a report
+            # a full stop, thirty digits: no number of a report
+            if bare in {"", "."} or len(bare) > 30:
                 continue
             number = float(bare)
             if number:

@@ -27,12 +27,12 @@ def equivalent(
     """Whether two programs are the same function of the numbers they take from the document.
 
     Commutation, algebra, nesting and the spelling of numbers make no difference; another operand
-    does, even if the values agree. With `table`, operations on rows are written out over their cells;
-    with `history` (pairs of program and answer, oldest first), a number that an earlier turn answered
-    stands for that turn's program. `scale` ignores a factor of 100 or 1/100. A program with an error,
-    or that divides by an identical zero, is equivalent to nothing, not even itself. `official` returns
-    the verdict of the dialect's official scorer, with `a` as the golden program; other options then
-    do not matter.
+    does, even if the values agree. With `table`, operations on rows are written out over their
+    cells; with `history` (pairs of program and answer, oldest first), a number that an earlier turn
+    answered stands for that turn's program. `scale` ignores a factor of 100 or 1/100. A program
+    with an error, or that divides by an identical zero, is equivalent to nothing, not even itself.
+    `official` returns the verdict of the dialect's official scorer, with `a` as the golden program;
+    other options then do not matter.
 
     >>> equivalent("subtract(118, 102), divide(#0, 102)", "subtract(divide(118, 102), 1)")
     True
@@ -52,10 +52,11 @@ def equivalent(
 
 
 def setting_of(table: Table | None, history: History) -> Setting:
-    """The meaning of literals and rows after these turns; of two turns with the same answer, the later counts.
+    """The meaning of literals and rows after these turns; of two turns with the same answer, the
+    later counts.
 
-    Each earlier program is itself read in the context of those before it. Answers of bare numbers, and constants
-    (1, 100 …), keep their value.
+    Each earlier program is itself read in the context of those before it. Answers of bare numbers,
+    and constants (1, 100 …), keep their value.
     """
     if not history:
         return _NOWHERE if table is None else Setting(table=table)

@@ -20,11 +20,13 @@ How = Literal["final", "json", "last_number", "regex"]
 class Extracted(NamedTuple):
     """What was taken out of a text."""
 
-    answer: str | None  # as written, or spelled so that `parse_value` reads it; None: the text has none, or null
+    # as written, or spelled so that `parse_value` reads it; None: the text has none, or null
+    answer: str | None
     unit: str | None  # if the agent gave one separately
     program: str | None  # its text; for a list or a plan, its JSON
     how: str  # final, json, last_number or regex; whole: the text is a single value
-    span: tuple[int, int] | None  # of the text: the JSON object, the number, or the expression's match
+    # of the text: the JSON object, the number, or the expression's match
+    span: tuple[int, int] | None
 
 
 class Stated(NamedTuple):
@@ -33,8 +35,11 @@ class Stated(NamedTuple):
     answer: str | None
     unit: str | None
     program: Any
-    how: str  # reply: the agent gave the answer separately; none: words without an answer; else as in Extracted
-    span: tuple[int, int] | None  # in the text, or in the answer that was given separately and searched
+    # reply: the agent gave the answer separately; none: words without an answer; else as in
+    # Extracted
+    how: str
+    # in the text, or in the answer that was given separately and searched
+    span: tuple[int, int] | None
 
 
 _LONGEST = 2_000  # characters kept of a text without an answer
@@ -48,20 +53,25 @@ def stated(
     program: Any = None,
     take: Callable[[str], Extracted] | None = None,
 ) -> Stated:
-    """The answer that an agent gave separately from its text, else what `take` extracts from the text, else the text.
+    """The answer that an agent gave separately from its text, else what `take` extracts from the
+    text, else the text.
 
-    `take` is `extract` by default. A separate answer that is not a single value, such as "The answer is 5" in a
-    column of a file, is also searched by `take`; if nothing is found in it, it stays unchanged. A separate unit
-    or program overrides that of the text.
+    `take` is `extract` by default. A separate answer that is not a single value, such as "The
+    answer is 5" in a column of a file, is also searched by `take`; if nothing is found in it, it
+    stays unchanged. A separate unit or program overrides that of the text.
 
     >>> stated("It grew by 5 %.", answer="0.05").how, stated("I do not know.").answer
     ('reply', 'I do not know.')
     """
     if answer is not None:
-        inside = (take or extract)(answer) if answer.strip() and parse_value(answer) is None else None
+        inside = (
+            (take or extract)(answer) if answer.strip() and parse_value(answer) is None else None
+        )
         if inside is None or inside.answer is None:
             return Stated(answer, unit, program or None, "reply", None)
-        return Stated(inside.answer, unit or inside.unit, program or inside.program, inside.how, inside.span)
+        return Stated(
+            inside.answer, unit or inside.unit, program or inside.program, inside.how, inside.span
+        )
     extracted = (take or extract)(text)
     unit, program = unit or extracted.unit, program or extracted.program
     words = text.strip()
@@ -70,24 +80,26 @@ def stated(
     return Stated(extracted.answer, unit, program, extracted.how, extracted.span)
 
 
-def extract(text: str, how: How = "json", pattern: str | None = None, *, question: str = "") -> Extracted:
+def extract(
+    text: str, how: How = "json", pattern: str | None = None, *, question: str = ""
+) -> Extracted:
     """The answer in an agent's text, and the span of the text that it was taken from.
 
     * `json`: the object `{"answer": …, "unit": …, "program": …}` of the last fenced block that
       has one, else the last one in the text; keys in any case. Numbers stay as written (`0.10`),
       true is `true`, null is no answer; line breaks within strings are allowed. An object without
       `answer` is used only if there is no other, and gives no answer.
-    * `final`: the JSON object, if one has `answer`; else what the text gives as its answer in words:
-      `answer_in_prose`, which does not take numbers of the `question`. Two numbers that could both be
-      meant are no answer.
-    * `last_number`: the last number with its sign, currency, unit or %, as `quantities` finds it, but
-      no year in brackets.
+    * `final`: the JSON object, if one has `answer`; else what the text gives as its answer in
+      words: `answer_in_prose`, which does not take numbers of the `question`. Two numbers that
+      could both be meant are no answer.
+    * `last_number`: the last number with its sign, currency, unit or %, as `quantities` finds it,
+      but no year in brackets.
     * `regex`: the last match of `pattern`; its groups `answer`, `unit`, `program`, or its first
       group, or the whole match.
 
-    If the text is a single value and nothing else, such as `14.1%` or `yes`, all but `regex` return it, with
-    `how` = `whole`. No text raises, and time is linear in its length, except for the user's own pattern; an
-    invalid or missing pattern raises ValueError.
+    If the text is a single value and nothing else, such as `14.1%` or `yes`, all but `regex` return
+    it, with `how` = `whole`. No text raises, and time is linear in its length, except for the
+    user's own pattern; an invalid or missing pattern raises ValueError.
 
     >>> extract('Thus ```json\\n{"answer": 14.10, "unit": "percent"}\\n```').answer
     '14.10'
@@ -100,10 +112,16 @@ def extract(text: str, how: How = "json", pattern: str | None = None, *, questio
             return Extracted(None, None, None, "regex", None)
         last = matches[0]
         named = last.groupdict()
-        group: str | int = "answer" if "answer" in named else 1 if last.re.groups and not named else 0
+        group: str | int = (
+            "answer" if "answer" in named else 1 if last.re.groups and not named else 0
+        )
         span = last.span(group)
         return Extracted(
-            last[group], named.get("unit"), named.get("program"), "regex", None if span == (-1, -1) else span
+            last[group],
+            named.get("unit"),
+            named.get("program"),
+            "regex",
+            None if span == (-1, -1) else span,
         )
     if parse_value(text) is not None:
         start = len(text) - len(text.lstrip())
@@ -140,7 +158,11 @@ def _final(text: str, question: str) -> Extracted:
     given = _from_json(text)
     if given.span is not None and _ANSWERS.search(text, *given.span):
         in_words = given.answer is not None and parse_value(given.answer) is None
-        inner = answer_in_prose(given.answer, question) if given.answer is not None and in_words else None
+        inner = (
+            answer_in_prose(given.answer, question)
+            if given.answer is not None and in_words
+            else None
+        )
         if inner is None:
             return given
         return given._replace(answer=inner.answer, unit=given.unit or inner.unit)
@@ -162,7 +184,9 @@ def _from_json(text: str) -> Extracted:
     if best is None:
         return Extracted(None, None, None, "json", None)
     (_, _, start), fields, end = best
-    answer, unit, program = (_text(fields.get(key), text[start:end], key) for key in ("answer", "unit", "program"))
+    answer, unit, program = (
+        _text(fields.get(key), text[start:end], key) for key in ("answer", "unit", "program")
+    )
     return Extracted(answer, unit, program, "json", (start, end))
 
 
@@ -176,7 +200,8 @@ def _fences(text: str) -> tuple[list[int], list[int]]:
 _OPENING = re.compile(r'\{(?=\s*+(?:\}|"[^"]{0,99}+"\s*+:))')
 _AS_WRITTEN = json.JSONDecoder(strict=False, parse_float=str, parse_int=str, parse_constant=str)
 _USUAL = json.JSONDecoder(strict=False)
-_READINGS = 32  # how often a text may be read in search of objects: a bound for nests that are never closed
+# how often a text may be read in search of objects: a bound for nests that are never closed
+_READINGS = 32
 
 
 def _objects(text: str) -> Iterator[tuple[dict[str, object], int, int]]:

@@ -19,19 +19,21 @@ from karat_conversations.numeric.values import Value, decimals, parse_value, uni
 class Reading(NamedTuple):
     """One way to read the agent's number, in the scale of the golden one."""
 
-    by: str  # "answer": as written; "percent", "million", …: after applying the unit that the agent declared
+    # "answer": as written; "percent", "million", …: after applying the unit that the agent declared
+    by: str
     number: float
     power: int = 0  # of ten, for the unit
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TurnFacts:
-    """One turn. Derived values are computed once, so pass the same object to later turns as their history.
+    """One turn. Derived values are computed once, so pass the same object to later turns as their
+    history.
 
-    `expected` and `actual` are numbers or text; `actual` is None if there was no answer. `unit` is the unit
-    that the agent declared. `program` is the golden program, in any spelling, `stated` the agent's own, if it
-    gave one. `executed` and `printed` are the two golden answers, if both are known. `document` is shared by
-    the turns of a conversation.
+    `expected` and `actual` are numbers or text; `actual` is None if there was no answer. `unit` is
+    the unit that the agent declared. `program` is the golden program, in any spelling, `stated` the
+    agent's own, if it gave one. `executed` and `printed` are the two golden answers, if both are
+    known. `document` is shared by the turns of a conversation.
     """
 
     expected: Any
@@ -88,7 +90,9 @@ class TurnFacts:
         if self.numerical:
             return True
         golden, answer = self.golden, self.answer
-        return bool(golden and answer and golden.boolean is not None and golden.boolean is answer.boolean)
+        return bool(
+            golden and answer and golden.boolean is not None and golden.boolean is answer.boolean
+        )
 
     @cached_property
     def readings(self) -> tuple[Reading, ...]:
@@ -97,7 +101,8 @@ class TurnFacts:
             return ()
         plain = Reading("answer", self.number)
         power = unit_power(self.unit) if isinstance(self.unit, str) else None
-        if power is None or self.answer.percent or self.answer.unit is not None:  # the written unit is applied already
+        # the written unit is applied already
+        if power is None or self.answer.percent or self.answer.unit is not None:
             return (plain,)
         number = self.number * 10.0**power if power > 0 else self.number / 10.0**-power
         if math.isinf(number):
@@ -106,10 +111,14 @@ class TurnFacts:
 
     @property
     def likely_readings(self) -> tuple[Reading, ...]:
-        """The readings to search with: only the share, if a percentage was printed and percent was declared."""
+        """The readings to search with: only the share, if a percentage was printed and percent was
+        declared.
+        """
         printed = parse_value(self.printed)
         percent = [reading for reading in self.readings if reading.power == _PERCENT]
-        return tuple(percent) if percent and printed is not None and printed.percent else self.readings
+        return (
+            tuple(percent) if percent and printed is not None and printed.percent else self.readings
+        )
 
     @cached_property
     def declared(self) -> bool:
@@ -120,20 +129,27 @@ class TurnFacts:
     def given_by(self, value: Any, reading: Reading) -> Any:
         """Whether the value, a float or an array, equals the answer to the answer's digits.
 
-        It may be off by half a unit of the last digit, or by 0.1 % if that is more, but never by more than 1 %:
-        answers are rounded, and so are the numbers they are computed from.
+        It may be off by half a unit of the last digit, or by 0.1 % if that is more, but never by
+        more than 1 %: answers are rounded, and so are the numbers they are computed from.
         """
         digits = self._digits
         unit = 0.0 if digits is None else 10.0 ** max(-308, reading.power - digits)
         size = abs(value)
         off = abs(value - reading.number)
-        return (off <= _LARGEST_SHARE * size) & ((off <= unit / 2 * _GUARD) | (off <= _SMALLEST_SHARE * size))
+        return (off <= _LARGEST_SHARE * size) & (
+            (off <= unit / 2 * _GUARD) | (off <= _SMALLEST_SHARE * size)
+        )
 
     @cached_property
     def _digits(self) -> int | None:
-        """Decimals of the answer. 130 may have been rounded to tens, but here it is taken literally."""
+        """Decimals of the answer.
+
+        130 may have been rounded to tens, but here it is taken literally.
+        """
         digits = decimals(self.answer) if self.answer is not None else None
-        return digits if digits is None or self.answer is None or self.answer.unit else max(0, digits)
+        return (
+            digits if digits is None or self.answer is None or self.answer.unit else max(0, digits)
+        )
 
     @cached_property
     def circuit(self) -> Circuit | None:

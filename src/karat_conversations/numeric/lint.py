@@ -1,4 +1,6 @@
-"""Contradictory golden answers: between their program, its result, the printed answer, and the page."""
+"""Contradictory golden answers: between their program, its result, the printed answer, and the
+page.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from karat_conversations.numeric.values import parse_value, spelled
 REASONS: Final[Mapping[str, str]] = {
     "program_fails": "the golden program cannot be read or executed",
     "program_disagrees": "the golden program does not give the executed answer",
-    "printed_disagrees": "the printed answer is not the executed one, at any scale, rounded or cut to its digits",
+    "printed_disagrees": (
+        "the printed answer is not the executed one, at any scale, rounded or cut to its digits"
+    ),
     "printed_sign": "the printed answer is the executed one with the other sign",
     "unreadable": "a golden answer is neither a number nor yes or no",
     "cell_sign": "a number of the program is in the table only with the other sign",
@@ -27,10 +31,23 @@ REASONS: Final[Mapping[str, str]] = {
 
 _MOST_SHOWN = 5  # operands of a turn that the evidence names
 _DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-_TEENS = ("ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
+_TEENS = (
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+)
 _SMALL = (*_DIGITS, *_TEENS)
 _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-_WORD = re.compile(rf"\b(?:({'|'.join(_TENS)})(?:[- ]+({'|'.join(_SMALL[1:10])}))?|({'|'.join(_SMALL)}))\b")
+_WORD = re.compile(
+    rf"\b(?:({'|'.join(_TENS)})(?:[- ]+({'|'.join(_SMALL[1:10])}))?|({'|'.join(_SMALL)}))\b"
+)
 _EXACT = Context(prec=800, traps=[InvalidOperation])
 _ROUNDINGS = (ROUND_HALF_EVEN, ROUND_HALF_UP, ROUND_DOWN)  # people also cut digits off
 _SCALES = (0, 2, -2, 3, -3, 6, -6, 9, -9)  # powers of ten: percent, thousand, million, billion
@@ -54,7 +71,9 @@ class Doubt(NamedTuple):
     evidence: Mapping[str, object]  # its evidence: plain values
 
 
-def doubts(turns: Sequence[GoldenTurn], *, text: str = "", table: Table | None = None) -> list[list[Doubt]]:
+def doubts(
+    turns: Sequence[GoldenTurn], *, text: str = "", table: Table | None = None
+) -> list[list[Doubt]]:
     """Reasons to doubt the golden answers of a conversation: for each turn, none or some reasons.
 
     `text` is the document around the table. Operands that an earlier turn computed, or that a
@@ -76,7 +95,10 @@ def doubts(turns: Sequence[GoldenTurn], *, text: str = "", table: Table | None =
         excused.update(_in_text(turn.question))
         of_turn = [*_readability(turn), *_printed(turn)]
         if program is not None:
-            of_turn += [*_executed(turn, program, history, table), *_operands(program, excused, page)]
+            of_turn += [
+                *_executed(turn, program, history, table),
+                *_operands(program, excused, page),
+            ]
             excused.update(_computed(turn, program))
         history.append((program or "", turn.executed))
         by_turn.append(of_turn)
@@ -139,16 +161,23 @@ def _printed(turn: GoldenTurn) -> Iterator[Doubt]:
         yield Doubt(reason, {"executed": turn.executed, "printed": turn.printed[:80]})
 
 
-def _executed(turn: GoldenTurn, program: Program, history: History, table: Table | None) -> Iterator[Doubt]:
-    value = execute(program, table=table, history=history)  # a number or a bool: "yes" and "no" are the official mode's
+def _executed(
+    turn: GoldenTurn, program: Program, history: History, table: Table | None
+) -> Iterator[Doubt]:
+    # a number or a bool: "yes" and "no" are the official mode's
+    value = execute(program, table=table, history=history)
     if isinstance(value, ExecutionError):
-        yield Doubt("program_fails", {"program": program.text[:200], "error": value.kind, "message": value.message})
+        yield Doubt(
+            "program_fails",
+            {"program": program.text[:200], "error": value.kind, "message": value.message},
+        )
         return
     stated = parse_value(turn.executed) if turn.executed is not None else None
     if stated is None:
         return
     if isinstance(value, float) and stated.boolean is None:
-        # Equal if rounded to five decimals in any way; a stated answer may have been rounded more than once.
+        # Equal if rounded to five decimals in any way; a stated answer may have been rounded more
+        # than once.
         right = abs(value - stated.number) <= 1e-5 * (1 + 1e-9) + 1e-9 * abs(stated.number)
     else:
         right = value is stated.boolean
@@ -182,17 +211,24 @@ class _Page:
             self._plain |= set(_in_text(label))
 
     def has(self, forms: Sequence[Decimal]) -> bool:
-        """Whether the page has a number in one of its forms, as is, written out, or counted in thousands, …"""
+        """Whether the page has a number in one of its forms, as is, written out, or counted in
+        thousands, …
+        """
         written = [form.scaleb(-unit) for form in forms for unit in _UNITS if abs(form) >= 1000]
         counted = [form.scaleb(unit) for form in forms for unit in _UNITS if abs(form) >= 1]
         return any(self._stands(form) for form in [*forms, *written, *counted])
 
     def _stands(self, number: Decimal) -> bool:
-        return number.normalize(_EXACT) in self.cells or abs(number).normalize(_EXACT) in self._plain
+        return (
+            number.normalize(_EXACT) in self.cells or abs(number).normalize(_EXACT) in self._plain
+        )
 
     def with_other_sign(self, forms: Sequence[Decimal]) -> _Cell | None:
         """The cell with the number of opposite sign."""
-        return next((self.cells[key] for form in forms if (key := (-form).normalize(_EXACT)) in self.cells), None)
+        return next(
+            (self.cells[key] for form in forms if (key := (-form).normalize(_EXACT)) in self.cells),
+            None,
+        )
 
     def without_point(self, number: Decimal) -> _Cell | None:
         """The cell that has the digits after the point of `.455` as a whole number."""
@@ -200,7 +236,9 @@ class _Page:
         if not 0 < abs(number) < 1 or not isinstance(exponent, int):
             return None
         places = range(-exponent, -exponent + 3)  # .450 became 450, and its float is .45
-        keys = [(sign * number.scaleb(place)).normalize(_EXACT) for place in places for sign in (1, -1)]
+        keys = [
+            (sign * number.scaleb(place)).normalize(_EXACT) for place in places for sign in (1, -1)
+        ]
         return next((self.cells[key] for key in keys if key in self.cells), None)
 
 
@@ -213,19 +251,29 @@ def _operands(program: Program, excused: Set[Decimal], page: _Page) -> Iterator[
         if page.has(forms) or not excused.isdisjoint(abs(form).normalize(_EXACT) for form in forms):
             continue
         reason, evidence = "operand_not_found", dict[str, object](operand=argument.text[:40])
-        for name, cell in (("cell_sign", page.with_other_sign(forms)), ("cell_scale", page.without_point(forms[0]))):
+        for name, cell in (
+            ("cell_sign", page.with_other_sign(forms)),
+            ("cell_scale", page.without_point(forms[0])),
+        ):
             if cell is not None:
                 reason, evidence = name, evidence | cell._asdict() | {"value": float(cell.value)}
                 break
         by_reason.setdefault(reason, {})[argument.text] = evidence
-    yield from (Doubt(reason, {"operands": list(of_it.values())[:_MOST_SHOWN]}) for reason, of_it in by_reason.items())
+    yield from (
+        Doubt(reason, {"operands": list(of_it.values())[:_MOST_SHOWN]})
+        for reason, of_it in by_reason.items()
+    )
 
 
 def _literals(program: Program) -> Iterator[Argument]:
     """The numbers that must have come from the page: neither constants nor results."""
     of_steps = (argument for step in program.steps for argument in step.arguments)
     for argument in (program.number, *of_steps):
-        if argument is not None and argument.kind == "number" and not argument.text.strip().startswith("const"):
+        if (
+            argument is not None
+            and argument.kind == "number"
+            and not argument.text.strip().startswith("const")
+        ):
             yield argument
 
 

@@ -11,8 +11,24 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from karat_conversations.numeric.matches import Matches, another_currency, close, near, prints_as, same_text, scaled
-from karat_conversations.numeric.values import BOOLEANS, POWERS, UNITS, parse_value, plain, spelled, unit_power
+from karat_conversations.numeric.matches import (
+    Matches,
+    another_currency,
+    close,
+    near,
+    prints_as,
+    same_text,
+    scaled,
+)
+from karat_conversations.numeric.values import (
+    BOOLEANS,
+    POWERS,
+    UNITS,
+    parse_value,
+    plain,
+    spelled,
+    unit_power,
+)
 
 _MOST_DIGITS = 15
 
@@ -55,25 +71,31 @@ _WEIGHTS = 10 ** np.arange(_MOST_DIGITS, dtype=np.int64)
 
 # Each unit becomes one unique byte, so the last byte of a line shows its unit.
 _CODES = {unit: bytes([at]) for at, unit in enumerate(POWERS, 1)}
-_WORDS = [(word.encode(), _CODES[unit]) for word, unit in sorted(UNITS.items(), key=lambda item: -len(item[0]))]
+_WORDS = [
+    (word.encode(), _CODES[unit])
+    for word, unit in sorted(UNITS.items(), key=lambda item: -len(item[0]))
+]
 _LOWER = bytes(ord("?") if at < 9 else at for at in range(256)).lower()
 _POWER = np.zeros(256, dtype=np.int64)
 _POWER[[code[0] for code in _CODES.values()]] = list(POWERS.values())
 
 
 class _Lines:
-    """The positions of a number's parts in each line, byte by byte, for the common part of `parse_value`'s grammar.
+    """The positions of a number's parts in each line, byte by byte, for the common part of
+    `parse_value`'s grammar.
 
-    A line is `[sign or bracket][$][sign or bracket] digits and commas [. digits] [unit][)][unit]`, with at most one
-    space between any two parts, and up to 15 digits. Everything else is left to the grammar itself. The results are
-    equal: 15 digits and powers of ten up to 22 are exact in float64, so their product or quotient is correctly rounded.
+    A line is `[sign or bracket][$][sign or bracket] digits and commas [. digits] [unit][)][unit]`,
+    with at most one space between any two parts, and up to 15 digits. Everything else is left to
+    the grammar itself. The results are equal: 15 digits and powers of ten up to 22 are exact in
+    float64, so their product or quotient is correctly rounded.
     """
 
     def __init__(self, buffer: NDArray[np.uint8]) -> None:
         self.buffer = buffer
         self.ends = np.flatnonzero(buffer[:-4] == ord("\n"))
         self.digit = (buffer - np.uint8(ord("0"))) < 10  # wraps around below "0"
-        self.before = np.zeros(buffer.size + 1, dtype=np.int64)  # the number of digits before each byte
+        # the number of digits before each byte
+        self.before = np.zeros(buffer.size + 1, dtype=np.int64)
         np.cumsum(self.digit, out=self.before[1:])
         self._read_front()
         self._read_back()
@@ -125,9 +147,16 @@ class _Lines:
         at = np.searchsorted(self.ends, commas)
         many = np.bincount(at, minlength=self.ends.size)
         fine: Bools = (self.count > 0) & (self.count <= _MOST_DIGITS) & (self.dots <= 1)
-        fine &= (self.stop - self.first == self.count + self.dots + many) & (self.bracket == self.closed)
+        fine &= (self.stop - self.first == self.count + self.dots + many) & (
+            self.bracket == self.closed
+        )
         if commas.size:
-            three = self.digit[commas + 1] & self.digit[commas + 2] & self.digit[commas + 3] & ~self.digit[commas + 4]
+            three = (
+                self.digit[commas + 1]
+                & self.digit[commas + 2]
+                & self.digit[commas + 3]
+                & ~self.digit[commas + 4]
+            )
             fine[at[~(three & (commas < self.dot[at]))]] = False
             leading = self.count - self.decimals - 3 * many
             grouped = (leading >= 1) & (leading <= 3) & (self.buffer[self.first] != ord("0"))
@@ -140,7 +169,8 @@ class _Lines:
         until = self.before[self.ends]
         following = np.repeat(until, np.diff(until, prepend=0)) - np.arange(1, value.size + 1)
         value *= _WEIGHTS[np.minimum(following, _MOST_DIGITS - 1)]
-        total = np.zeros(value.size + 1, dtype=np.int64)  # if it overflows, differences are still right
+        # if it overflows, differences are still right
+        total = np.zeros(value.size + 1, dtype=np.int64)
         np.cumsum(value, out=total[1:])
         return np.diff(total[until], prepend=0).astype(np.float64)
 
@@ -159,8 +189,10 @@ class Columns:
     raw: Values  # as given
     number: Floats  # NaN: a boolean, or unreadable
     boolean: NDArray[np.int8]  # 1 yes, 0 no, NO_BOOLEAN
-    power: NDArray[np.int8]  # of ten, of the unit written with it and already applied: -2 for percent; 0: no unit
-    decimals: NDArray[np.int32]  # as written, before the unit: 1 for 10.5 million, -3 for 1e3; or SHORTEST
+    # of ten, of the unit written with it and already applied: -2 for percent; 0: no unit
+    power: NDArray[np.int8]
+    # as written, before the unit: 1 for 10.5 million, -3 for 1e3; or SHORTEST
+    decimals: NDArray[np.int32]
 
     @property
     def readable(self) -> Bools:
@@ -179,7 +211,10 @@ class Columns:
 
 
 def read(values: Values) -> Columns:
-    """Each value as `parse_value` reads it. Raises ValueError for an array with more than one dimension."""
+    """Each value as `parse_value` reads it.
+
+    Raises ValueError for an array with more than one dimension.
+    """
     if isinstance(values, np.ndarray):
         if values.ndim != 1:
             raise ValueError(f"want an array with one dimension, got {values.ndim}")
@@ -201,7 +236,8 @@ def read(values: Values) -> Columns:
 
 def _of_numbers(array: NDArray[Any], raw: Values | None = None) -> Columns:
     with np.errstate(over="ignore"):
-        number = array.astype(np.float64, copy=raw is None)  # not the caller's array: it is overwritten
+        # not the caller's array: it is overwritten
+        number = array.astype(np.float64, copy=raw is None)
     wild = ~np.isfinite(number)
     if wild.any():
         number[wild] = np.nan
@@ -223,7 +259,11 @@ def _blank(raw: Values, number: Floats) -> Columns:
 
 def _of_any(values: Values, *, all_text: bool) -> Columns:
     columns = _blank(values, np.full(len(values), np.nan))
-    texts = range(len(values)) if all_text else [at for at, x in enumerate(values) if isinstance(x, str)]
+    texts = (
+        range(len(values))
+        if all_text
+        else [at for at, x in enumerate(values) if isinstance(x, str)]
+    )
     others = [] if all_text else [at for at, x in enumerate(values) if not isinstance(x, str)]
     for first in range(0, len(texts), _MANY):
         at = texts[first : first + _MANY]
@@ -253,7 +293,9 @@ def _read_texts(columns: Columns, at: NDArray[np.intp], texts: list[str]) -> Non
     is_plain = ~np.isnan(number)
     where = at[left]
     columns.number[where[is_plain]] = number[is_plain]
-    columns.decimals[where[is_plain]] = [_decimals(texts[left[index]]) for index in np.flatnonzero(is_plain).tolist()]
+    columns.decimals[where[is_plain]] = [
+        _decimals(texts[left[index]]) for index in np.flatnonzero(is_plain).tolist()
+    ]
     for index in np.flatnonzero(~is_plain).tolist():
         row, text = int(where[index]), texts[left[index]]
         parts = spelled(text)
@@ -280,7 +322,8 @@ Units = str | Sequence[str | None] | None
 
 _MATCHES = tuple(field.name for field in fields(Matches))
 _SIDES = np.array([None, "expected", "actual", "both"], dtype=object)
-_AT_ONCE = 16384  # pairs whose intermediate results fit into the cache: three times as fast as whole arrays
+# pairs whose intermediate results fit into the cache: three times as fast as whole arrays
+_AT_ONCE = 16384
 _PERCENT = POWERS["percent"]
 
 
@@ -295,8 +338,9 @@ def match_many(
     """One array per field of `Matches`, with the result of `match` for each pair.
 
     All are arrays of bool, except `unreadable`: objects, None or the side. `declared_unit` and
-    `golden_unit` are one unit for all pairs or one per pair; `printed` is None where `expected` is as
-    printed. Arrays of numbers are fastest. Raises ValueError if lengths differ or an array is not one-dimensional.
+    `golden_unit` are one unit for all pairs or one per pair; `printed` is None where `expected` is
+    as printed. Arrays of numbers are fastest. Raises ValueError if lengths differ or an array is
+    not one-dimensional.
 
     >>> found = match_many([0.14136, 5, "yes"], ["14.1%", "N/A", True])
     >>> found["numerical"].tolist(), found["general"].tolist(), found["unreadable"].tolist()
@@ -307,12 +351,26 @@ def match_many(
     if printed is not None:
         if len(printed) != n:
             raise ValueError(f"printed: must have the length of expected, {n}, got {len(printed)}")
-        forms = read([golden if form is None else form for golden, form in zip(e.raw, printed, strict=True)])
-    units = [unit if unit is None or isinstance(unit, str) else list(unit) for unit in (declared_unit, golden_unit)]
-    sizes = {n, a.number.size, forms.number.size, *(len(unit) for unit in units if isinstance(unit, list))}
+        forms = read(
+            [golden if form is None else form for golden, form in zip(e.raw, printed, strict=True)]
+        )
+    units = [
+        unit if unit is None or isinstance(unit, str) else list(unit)
+        for unit in (declared_unit, golden_unit)
+    ]
+    sizes = {
+        n,
+        a.number.size,
+        forms.number.size,
+        *(len(unit) for unit in units if isinstance(unit, list)),
+    }
     if len(sizes) != 1:
-        raise ValueError(f"expected, actual, units and printed: must have one length, got {sorted(sizes)}")
-    arrays = {name: np.empty(n, dtype=object if name == "unreadable" else np.bool_) for name in _MATCHES}
+        raise ValueError(
+            f"expected, actual, units and printed: must have one length, got {sorted(sizes)}"
+        )
+    arrays = {
+        name: np.empty(n, dtype=object if name == "unreadable" else np.bool_) for name in _MATCHES
+    }
     with np.errstate(over="ignore", invalid="ignore"):  # NaN and overflows match nothing
         for first in range(0, n, _AT_ONCE):
             part = slice(first, first + _AT_ONCE)
@@ -325,7 +383,9 @@ def match_many(
     return arrays
 
 
-def _compare(e: Columns, a: Columns, forms: Columns, *, units: Units, golden_units: Units) -> dict[str, NDArray[Any]]:
+def _compare(
+    e: Columns, a: Columns, forms: Columns, *, units: Units, golden_units: Units
+) -> dict[str, NDArray[Any]]:
     numerical = near(e.number, a.number)
     x, y = abs(e.number), abs(a.number)
     without_sign = near(x, y)
@@ -351,7 +411,9 @@ def _compare(e: Columns, a: Columns, forms: Columns, *, units: Units, golden_uni
 
 
 def _same_at_five(e: Floats, a: Floats) -> Bools:
-    """Equal by Python's `round(…, 5)`, which rounds the exact binary value; called only if a tie is too close."""
+    """Equal by Python's `round(…, 5)`, which rounds the exact binary value; called only if a tie is
+    too close.
+    """
     same = cast("Bools", e == a)
     at = np.flatnonzero((abs(a - e) < 1.1e-5) & ~same)
     if at.size:
@@ -413,14 +475,21 @@ def _refuse_currencies(
     declared: Bools, golden: tuple[Columns, Columns], a: Columns, units: Units, golden_units: Units
 ) -> None:
     """Clears the rows whose currency is another one than the golden one's."""
-    named = [golden_units, *(text for column in (*golden, a) for text in column.raw if isinstance(text, str))]
+    named = [
+        golden_units,
+        *(text for column in (*golden, a) for text in column.raw if isinstance(text, str)),
+    ]
     named += [units] if units is None or isinstance(units, str) else list(units)
     if not _ANOTHER.search(" ".join(map(str, named)).casefold()):
         return
     for row in np.flatnonzero(declared).tolist():
         texts = [str(column.raw[row]) for column in golden]
-        unit, golden_unit = (x if x is None or isinstance(x, str) else x[row] for x in (units, golden_units))
-        declared[row] = not another_currency([*texts, golden_unit or ""], [str(a.raw[row]), unit or ""])
+        unit, golden_unit = (
+            x if x is None or isinstance(x, str) else x[row] for x in (units, golden_units)
+        )
+        declared[row] = not another_currency(
+            [*texts, golden_unit or ""], [str(a.raw[row]), unit or ""]
+        )
 
 
 _ANOTHER = re.compile("[£€¥￥₹]|[b-z]{2}")  # no other currency than $ without one of these
@@ -428,14 +497,21 @@ _TENS = np.array([10.0**power for power in range(max(POWERS.values()) - min(POWE
 
 
 def _printed(forms: Columns, a: Columns) -> Bools:
-    """`prints_as`, called only where float64 cannot decide on which side of half a last decimal the answer is."""
-    printed: Bools = (forms.number == a.number) | ((forms.boolean != NO_BOOLEAN) & (forms.boolean == a.boolean))
+    """`prints_as`, called only where float64 cannot decide on which side of half a last decimal the
+    answer is.
+    """
+    printed: Bools = (forms.number == a.number) | (
+        (forms.boolean != NO_BOOLEAN) & (forms.boolean == a.boolean)
+    )
     off = abs(a.number - forms.number)
     open_, decimals = _shortest_decimals(forms, off)
     at = np.flatnonzero(~printed & np.isfinite(off) & ~open_)
     step = np.power(10.0, np.clip(decimals[at] - forms.power[at], -330, 330))
     halves = off[at] * step - 0.5
-    unsure = 1e-6 + 8 * np.finfo(np.float64).eps * np.maximum(abs(a.number[at]), abs(forms.number[at])) * step
+    unsure = (
+        1e-6
+        + 8 * np.finfo(np.float64).eps * np.maximum(abs(a.number[at]), abs(forms.number[at])) * step
+    )
     printed[at[halves < -unsure]] = True
     for row in [*at[~(abs(halves) > unsure)].tolist(), *np.flatnonzero(open_).tolist()]:
         form = forms.raw[row]
@@ -446,7 +522,8 @@ def _printed(forms: Columns, a: Columns) -> Bools:
 
 
 def _shortest_decimals(forms: Columns, off: Floats) -> tuple[Bools, Ints]:
-    """The decimals of each printed form; and where they are still unknown: numbers (not texts) close to the answer.
+    """The decimals of each printed form; and where they are still unknown: numbers (not texts)
+    close to the answer.
 
     A number is tried with more and more decimals, as long as the answer may still round to it.
     """

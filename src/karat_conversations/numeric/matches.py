@@ -8,24 +8,43 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from typing import Any, Literal
 
-from karat_conversations.numeric.values import POWERS, Value, currencies, fold, parse_value, spelled, unit_power
+from karat_conversations.numeric.values import (
+    POWERS,
+    Value,
+    currencies,
+    fold,
+    parse_value,
+    spelled,
+    unit_power,
+)
 
 MATCHES = (
     *("numerical", "soft", "unit_agnostic", "sign_agnostic", "general", "exact"),
     *("declared", "printed", "scale_and_sign", "right"),
 )
-RIGHT_RULES = ("numerical", "soft", "unit_agnostic", "sign_agnostic", "general", "exact", "declared")
-"""The matches that may decide whether a turn is right; the same yes or no is right by each of them."""
+RIGHT_RULES = (
+    "numerical",
+    "soft",
+    "unit_agnostic",
+    "sign_agnostic",
+    "general",
+    "exact",
+    "declared",
+)
+"""The matches that may decide whether a turn is right; the same yes or no is right by each of
+them.
+"""
 RULES = "karat-numeric/2"
 """The version of these rules: numbers of two versions are never compared silently.
 
-Version 1 did not know the golden unit: a declared unit scaled every answer, so `1577`, unit million, was not 1577.
+Version 1 did not know the golden unit: a declared unit scaled every answer, so `1577`, unit
+million, was not 1577.
 """
 
 Side = Literal["expected", "actual", "both"]
 
-# A tie in decimal arithmetic must be inside an inclusive bound and outside a strict one, although float64 may miss it
-# by some 1e-16 on either side.
+# A tie in decimal arithmetic must be inside an inclusive bound and outside a strict one, although
+# float64 may miss it by some 1e-16 on either side.
 _GUARD = 1e-9
 _NEAR = 0.001 * (1 - _GUARD)
 _SHARE = 0.01 * (1 + _GUARD)
@@ -33,18 +52,25 @@ _SHARE = 0.01 * (1 + _GUARD)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matches:
-    """How an answer compares with the golden one; if a side is unreadable, all False but `general` of equal texts."""
+    """How an answer compares with the golden one; if a side is unreadable, all False but `general`
+    of equal texts.
+    """
 
     numerical: bool  # the primary one: off by less than 0.001, or by at most 1 %
     soft: bool  # off by at most 1 %; a golden 0 needs exactly 0
     unit_agnostic: bool  # numerical, or within 1 % of 100 times or a hundredth of the golden number
     sign_agnostic: bool  # numerical on the absolute values
-    general: bool  # numerical, the same boolean, the same text, or the bare number of a side written with %
-    exact: bool  # equal after rounding to 5 decimals, or the same boolean: the official execution rule
+    # numerical, the same boolean, the same text, or the bare number of a side written with %
+    general: bool
+    # equal after rounding to 5 decimals, or the same boolean: the official execution rule
+    exact: bool
     scale_and_sign: bool  # unit_agnostic on the absolute values
-    declared: bool  # numerical or the same boolean, in the unit that the agent gave and in that of the golden answer
+    # numerical or the same boolean, in the unit that the agent gave and in that of the golden
+    # answer
+    declared: bool
     printed: bool  # rounds, half to even, to the golden number as printed; or the same boolean
-    right: bool  # numerical or the same boolean: what counts in conversation accuracy, diagnosis and cost
+    # numerical or the same boolean: what counts in conversation accuracy, diagnosis and cost
+    right: bool
     unreadable: Side | None  # which side could not be read; None: both could
 
 
@@ -58,15 +84,15 @@ def match(
 ) -> Matches:
     """How an answer compares with the golden one, both read by `parse_value`.
 
-    `declared_unit` is the unit that the agent gave separately from its answer, unless the answer has
-    its own, such as `12%` or `3 million`; `golden_unit` is the unit that the dataset states for the
-    golden number. With it, the answer is compared in that unit: for 1577, unit million, `1577
-    million`, `1.577 billion` and `1577` are right, `1.577 million` is not. Without it, the answer is
-    right as it stands or scaled by its unit; `percent` (also `%`, percentage, percentage points)
-    likewise, but as it stands only if the golden answer was printed without %. A currency other than
-    the golden one is wrong; any other unit has scale 1. `printed` is the golden answer as printed, if
-    `expected` is another form of it; the default is `expected`, numbers in their shortest spelling
-    (257.0 has no decimals).
+    `declared_unit` is the unit that the agent gave separately from its answer, unless the answer
+    has its own, such as `12%` or `3 million`; `golden_unit` is the unit that the dataset states for
+    the golden number. With it, the answer is compared in that unit: for 1577, unit million, `1577
+    million`, `1.577 billion` and `1577` are right, `1.577 million` is not. Without it, the answer
+    is right as it stands or scaled by its unit; `percent` (also `%`, percentage, percentage points)
+    likewise, but as it stands only if the golden answer was printed without %. A currency other
+    than the golden one is wrong; any other unit has scale 1. `printed` is the golden answer as
+    printed, if `expected` is another form of it; the default is `expected`, numbers in their
+    shortest spelling (257.0 has no decimals).
 
     Bounds are those of exact decimal arithmetic: 0.5 against 0.505 is within 1 %, 0 against 0.001
     is not less than 0.001 apart. Booleans match only booleans, never a number. `unreadable` names a
@@ -120,7 +146,8 @@ def match(
 
 
 def right_by(values: Mapping[str, Any], rule: str) -> Any:
-    """Whether turns are right by one of `RIGHT_RULES`. `values`: match → bool, or a column of 1, 0 and NaN.
+    """Whether turns are right by one of `RIGHT_RULES`. `values`: match → bool, or a column of 1, 0
+    and NaN.
 
     >>> right_by({"numerical": False, "declared": True, "right": False}, "declared")
     True
@@ -164,7 +191,8 @@ def same_text(expected: object, actual: object) -> bool:
 
 
 def prints_as(form: object, p: Value | None, a: Value) -> bool:
-    """Whether the answer, rounded half to even to the decimals of the printed golden answer, equals it.
+    """Whether the answer, rounded half to even to the decimals of the printed golden answer, equals
+    it.
 
     Decided in decimal arithmetic: 0.125 prints as 12% and not as 13%, 2.675 as 2.68. Decimals count
     before the printed unit: 10,460,000 prints as 10.5 million. Yes and no print as themselves. `p`
@@ -194,7 +222,9 @@ def _bare(e: Value, a: Value) -> bool:
     return abs(x) < math.inf and bool(near(x, y))
 
 
-def _declared(e: Value, a: Value, p: Value | None, *, declared_unit: str | None, golden_unit: str | None) -> bool:
+def _declared(
+    e: Value, a: Value, p: Value | None, *, declared_unit: str | None, golden_unit: str | None
+) -> bool:
     texts = [e.text, golden_unit or "", p.text if p is not None else ""]
     if another_currency(texts, [a.text, declared_unit or ""]):
         return False
@@ -223,8 +253,11 @@ def another_currency(golden: Iterable[str], answer: Iterable[str]) -> bool:
     return bool(wanted and given and wanted.isdisjoint(given))
 
 
-def null_answers(golden: Sequence[object], conversations: Sequence[Hashable]) -> dict[str, list[float | bool | None]]:
-    """The answers that five trivial strategies give to the same questions, in order; nothing is random.
+def null_answers(
+    golden: Sequence[object], conversations: Sequence[Hashable]
+) -> dict[str, list[float | bool | None]]:
+    """The answers that five trivial strategies give to the same questions, in order; nothing is
+    random.
 
     `zero` and `one` always answer 0 and 1. `sign_flipped` answers the golden number with the other
     sign, and no for yes; `times_100` a hundred times the golden number. `another_turn` answers with
@@ -236,16 +269,25 @@ def null_answers(golden: Sequence[object], conversations: Sequence[Hashable]) ->
     [0.1, 0.5]
     """
     if len(golden) != len(conversations):
-        raise ValueError(f"conversations: must be as many as golden answers, {len(golden)}, got {len(conversations)}")
+        raise ValueError(
+            f"conversations: must be as many as golden answers, {len(golden)}, got "
+            f"{len(conversations)}"
+        )
     values = [parse_value(answer) for answer in golden]
     return {
         "zero": [0.0] * len(values),
         "one": [1.0] * len(values),
         "sign_flipped": [
-            None if value is None else -value.number if value.boolean is None else not value.boolean for value in values
+            None if value is None else -value.number if value.boolean is None else not value.boolean
+            for value in values
         ],
-        "times_100": [(None if value is None or value.boolean is not None else 100 * value.number) for value in values],
-        "another_turn": [None if at is None else _as_answer(values[at]) for at in _others(conversations)],
+        "times_100": [
+            (None if value is None or value.boolean is not None else 100 * value.number)
+            for value in values
+        ],
+        "another_turn": [
+            None if at is None else _as_answer(values[at]) for at in _others(conversations)
+        ],
     }
 
 

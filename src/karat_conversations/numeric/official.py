@@ -1,8 +1,9 @@
-"""The results of the official scorers of FinQA and ConvFinQA, step by step, even where they are wrong.
+"""The results of the official scorers of FinQA and ConvFinQA, step by step, even where they are
+wrong.
 
-Only for numbers that must be comparable with a leaderboard: these scorers accept `nan` as a
-number, ignore a truncated step, and call an empty program valid. `tests/karat_conversations/test_official.py`
-has an example of each of their rules.
+Only for numbers that must be comparable with a leaderboard: these scorers accept `nan` as a number,
+ignore a truncated step, and call an empty program valid.
+`tests/karat_conversations/test_official.py` has an example of each of their rules.
 """
 
 from __future__ import annotations
@@ -18,13 +19,17 @@ from karat_conversations.numeric.trees import ARITHMETIC, OPERATIONS, ExecutionE
 
 MAX_TOKENS = 4_000
 MAX_CHARACTERS = 100_000
-"""Programs beyond either limit are refused, unlike in the official scorers; real ones have dozens of tokens."""
+"""Programs beyond either limit are refused, unlike in the official scorers; real ones have dozens
+of tokens.
+"""
 
 _MALFORMED = ExecutionError("malformed", "not in the form that the official scorer requires")
 
 
 class OfficialStep(NamedTuple):
-    """A step as the official scorers split it: its whole text, and what they regard as its parts."""
+    """A step as the official scorers split it: its whole text, and what they regard as its
+    parts.
+    """
 
     text: str
     operation: str
@@ -33,7 +38,9 @@ class OfficialStep(NamedTuple):
 
 
 def official_tokens(program: Program | Sequence[object]) -> Sequence[str] | None:
-    """The raw tokens except the last one, whatever it is; None if the scorers would fail on them."""
+    """The raw tokens except the last one, whatever it is; None if the scorers would fail on
+    them.
+    """
     if isinstance(program, Program):
         if program.spelling not in {"text", "tokens"}:
             return None
@@ -47,11 +54,15 @@ def official_tokens(program: Program | Sequence[object]) -> Sequence[str] | None
 
 def well_formed(tokens: Sequence[str]) -> bool:
     """Whether an operation is at every fourth place from 0 and `)` at every fourth from 3."""
-    return all(word.strip("(") in OPERATIONS for word in tokens[::4]) and all(word == ")" for word in tokens[3::4])
+    return all(word.strip("(") in OPERATIONS for word in tokens[::4]) and all(
+        word == ")" for word in tokens[3::4]
+    )
 
 
 def official_steps(tokens: Sequence[str]) -> list[OfficialStep | None]:
-    """The closed steps; None for one that has no opening parenthesis, several, or fewer than two arguments."""
+    """The closed steps; None for one that has no opening parenthesis, several, or fewer than two
+    arguments.
+    """
     steps: list[OfficialStep | None] = []
     for text in map(str.strip, "|".join(tokens).split(")")[:-1]):
         parts = text.split("(")
@@ -59,12 +70,18 @@ def official_steps(tokens: Sequence[str]) -> list[OfficialStep | None]:
         if len(arguments) < 2:
             steps.append(None)
         else:
-            steps.append(OfficialStep(text, parts[0].strip("|").strip(), arguments[0].strip(), arguments[1].strip()))
+            steps.append(
+                OfficialStep(
+                    text, parts[0].strip("|").strip(), arguments[0].strip(), arguments[1].strip()
+                )
+            )
     return steps
 
 
 def official_number(text: str) -> float | None:
-    """The number as the official scorers read it: `nan`, `1_000` and `5%%` are numbers, `$5` is not."""
+    """The number as the official scorers read it: `nan`, `1_000` and `5%%` are numbers, `$5` is
+    not.
+    """
     text = text.replace(",", "")
     number = _float(text)
     if number is None and "%" in text:
@@ -86,13 +103,17 @@ def _float(text: str) -> float | None:
 def official_value(
     program: Program | Sequence[object], table: Table | None, dialect: Literal["finqa", "convfinqa"]
 ) -> float | str | ExecutionError:
-    """The value, rounded to 5 decimals; `"yes"` and `"no"`; `"n/a"` for a program without a closed step."""
+    """The value, rounded to 5 decimals; `"yes"` and `"no"`; `"n/a"` for a program without a closed
+    step.
+    """
     tokens = official_tokens(program)
     if tokens is None:
         return _MALFORMED
     if dialect == "convfinqa" and len(tokens) == 1:
         number = official_number(tokens[0])
-        return ExecutionError("not_a_number", "not a number") if number is None else round(number, 5)
+        return (
+            ExecutionError("not_a_number", "not a number") if number is None else round(number, 5)
+        )
     if not well_formed(tokens):
         return _MALFORMED
     run = _Run(table)
@@ -110,7 +131,8 @@ class _Run:
         self._table = table
         self._rows: dict[object, Any] | None = None
         self._numbers: dict[str, list[float] | None] = {}
-        self._row: list[float] | None = None  # the last row read; a table operation on `#k` uses it again
+        # the last row read; a table operation on `#k` uses it again
+        self._row: list[float] | None = None
         self._results: dict[int, Any] = {}
         self._at = 0
         self._value: Any = "n/a"
@@ -156,7 +178,11 @@ class _Run:
         if "#" in text:
             return self._reference(text)
         number = official_number(text)
-        return ExecutionError("not_a_number", f"{text[:40]!r} is not a number") if number is None else number
+        return (
+            ExecutionError("not_a_number", f"{text[:40]!r} is not a number")
+            if number is None
+            else number
+        )
 
     def _reference(self, text: str) -> Any:
         index = step_index(text)
@@ -246,17 +272,21 @@ def _row_numbers(cells: Sequence[object]) -> list[float] | None:
 
 
 MAX_NESTING = 190
-"""Calls within calls; the official scorers pass a formula to Python, which refuses 200 nested parentheses."""
+"""Calls within calls; the official scorers pass a formula to Python, which refuses 200 nested
+parentheses.
+"""
 
 
 def official_equivalent(
-    golden: Program | Sequence[object], predicted: Program | Sequence[object], dialect: Literal["finqa", "convfinqa"]
+    golden: Program | Sequence[object],
+    predicted: Program | Sequence[object],
+    dialect: Literal["finqa", "convfinqa"],
 ) -> bool:
     """Whether the prediction is right for the official scorer; if the scorer would fail, it is not.
 
-    The prediction must be well formed, the golden program need not be. Arguments are symbols by their
-    spelling; the symbol of a table operation is its whole step, including the `|` that precedes every
-    step but the first.
+    The prediction must be well formed, the golden program need not be. Arguments are symbols by
+    their spelling; the symbol of a table operation is its whole step, including the `|` that
+    precedes every step but the first.
     """
     wanted, given = official_tokens(golden), official_tokens(predicted)
     if wanted is None:
@@ -305,13 +335,19 @@ class _Reading:
         self._steps = steps
         self._forms: dict[int, Form | None] = {}
         self._open: set[int] = set()
-        self._undefined = False  # whether it divides by an identical zero: then only the same formula is equal
+        # whether it divides by an identical zero: then only the same formula is equal
+        self._undefined = False
 
     def last(self) -> Form | None:
         """The function of the last step."""
         at = len(self._steps) - 1
         form = self._form(at)
-        high = any(side.degree > MAX_DEGREE for known in self._forms.values() if known for side in known.sides)
+        high = any(
+            side.degree > MAX_DEGREE
+            for known in self._forms.values()
+            if known
+            for side in known.sides
+        )
         if form is None or form == _UNDEFINED or not (high or self._undefined):
             return form
         return Form((), self._structure(at, {}))

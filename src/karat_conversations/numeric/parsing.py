@@ -1,8 +1,9 @@
 """Reads programs: text (flat, nested or infix), token lists, and JSON plans.
 
-A plan has steps that take a value from the document, and steps that compute: `{"steps": [{"tool": "extract_value",
-"table_params": {…}}, {"tool": "compute", "operation": "subtract", "operands": [{"type": "reference", "step_ref": 1},
-{"type": "literal", "value": 5}]}]}`. References use a step's `step_id` (by default its one-based place), and negative
+A plan has steps that take a value from the document, and steps that compute: `{"steps": [{"tool":
+"extract_value", "table_params": {…}}, {"tool": "compute", "operation": "subtract", "operands":
+[{"type": "reference", "step_ref": 1}, {"type": "literal", "value": 5}]}]}`. References use a step's
+`step_id` (by default its one-based place), and negative
 ones for earlier turns: -1 and `prev_0` are the latest.
 """
 
@@ -14,12 +15,22 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 from typing import Any, Final, NamedTuple
 
-from karat_conversations.numeric.trees import OPERATIONS, TABLE, Argument, ExecutionError, Program, Step, fault_of
+from karat_conversations.numeric.trees import (
+    OPERATIONS,
+    TABLE,
+    Argument,
+    ExecutionError,
+    Program,
+    Step,
+    fault_of,
+)
 from karat_conversations.numeric.values import CURRENCY, read_literal, written
 
 
 class Bracketed(NamedTuple):
-    """A number alone in parentheses: grouping inside a formula, unreadable elsewhere, because it may mean a minus."""
+    """A number alone in parentheses: grouping inside a formula, unreadable elsewhere, because it
+    may mean a minus.
+    """
 
     argument: Argument
 
@@ -55,7 +66,15 @@ _BINARY: Final = {
     **dict.fromkeys(("^", "**"), "exp"),
     ">": "greater",
 }
-_RANK: Final = {"greater": 0, "add": 1, "subtract": 1, "multiply": 2, "divide": 2, "negate": 3, "exp": 4}
+_RANK: Final = {
+    "greater": 0,
+    "add": 1,
+    "subtract": 1,
+    "multiply": 2,
+    "divide": 2,
+    "negate": 3,
+    "exp": 4,
+}
 _HUNDRED: Final = Argument("const_100", "number", 100.0)
 _MINUS_ONE: Final = Argument("const_m1", "number", -1.0)
 
@@ -108,7 +127,9 @@ class _Yard:
         self._operands: list[Argument] = []
         self._waiting: list[str] = []
 
-    def read(self, tokens: Sequence[_Number | Part], argument_of: Callable[[str], Argument]) -> Argument:
+    def read(
+        self, tokens: Sequence[_Number | Part], argument_of: Callable[[str], Argument]
+    ) -> Argument:
         """The value of the whole formula."""
         operand_next = True
         for item in tokens:
@@ -120,7 +141,9 @@ class _Yard:
                     operand_next = True
             elif operand_next:
                 operand = argument_of(item.text) if isinstance(item, _Number) else item
-                self._operands.append(operand.argument if isinstance(operand, Bracketed) else operand)
+                self._operands.append(
+                    operand.argument if isinstance(operand, Bracketed) else operand
+                )
                 operand_next = False
             else:
                 raise FormError("two numbers without an operation")
@@ -147,19 +170,25 @@ class _Yard:
             operation = self._waiting.pop()
             right = self._operands.pop()
             if operation == "negate":
-                self._operands.append(_negative(right) or self._add_step("multiply", (right, _MINUS_ONE)))
+                self._operands.append(
+                    _negative(right) or self._add_step("multiply", (right, _MINUS_ONE))
+                )
             else:
                 self._operands.append(self._add_step(operation, (self._operands.pop(), right)))
 
     def _percent(self) -> None:
-        """A hundredth of a call's or parentheses' value; a number has its own %, and `(12)%` may mean a minus."""
+        """A hundredth of a call's or parentheses' value; a number has its own %, and `(12)%` may
+        mean a minus.
+        """
         if self._operands[-1].kind != "reference":
             raise FormError("% without a number before it")
         self._operands.append(self._add_step("divide", (self._operands.pop(), _HUNDRED)))
 
 
 def _negative(argument: Argument) -> Argument | None:
-    """The literal with the other sign, spelled so that it can be read again; None for anything but a literal."""
+    """The literal with the other sign, spelled so that it can be read again; None for anything but
+    a literal.
+    """
     if argument.kind != "number" or argument.value is None:
         return None
     text = argument.text
@@ -194,20 +223,29 @@ _UNIT = "percent|thousand|million|billion|trillion"
 _EQUALS = r"(?:=+|[\u2248\u2245\u2243])\s*+"
 _RESULT = re.compile(
     rf"""
-    (?: {_EQUALS} (?:[-+*/\u00d7\u00f7^%().$\d\s\u2212\u2013]|,(?=\d)|{_UNIT})*+ (?=[=\u2248\u2245\u2243]) )*+
+    (?: {_EQUALS}
+        (?:[-+*/\u00d7\u00f7^%().$\d\s\u2212\u2013]|,(?=\d)|{_UNIT})*+
+        (?=[=\u2248\u2245\u2243]) )*+
     {_EQUALS} [-\u2212\u2013]?+ \s? \(?+ [-\u2212\u2013]?+ \s? {CURRENCY}?+ \s?
     (?: [0-9][0-9,]*+(?:\.[0-9]*+)? | \.[0-9]++ )
     (?: \s?(?:%|{_UNIT})(?![a-z]) )?+ \s? \)?+ \s?%?+
     (?=\s*+(?:[,;]|EOF|[a-z_]+\s?\(|\Z))""",
     re.VERBOSE | re.IGNORECASE,
 )
-"""What a program is said to give: `= 880`, `= 0.1138 \u2248 11.4%`, `= $ 25 / 428 * 100 = 5.84 %`."""
+"""What a program is said to give: `= 880`, `= 0.1138 \u2248 11.4%`, `= $ 25 / 428 * 100 =
+5.84 %`.
+"""
 _EOF = re.compile(r"(?<![^\s,])EOF(?![^\s,])")
 
 
 def cut(text: str) -> tuple[str, ...]:
-    """The tokens into which the official scorers split the text: at `', '`, after `(`, around `)`; then `EOF`."""
-    return (*(token for piece in text.split(", ") for token in _OFFICIAL_TOKEN.findall(piece)), "EOF")
+    """The tokens into which the official scorers split the text: at `', '`, after `(`, around `)`;
+    then `EOF`.
+    """
+    return (
+        *(token for piece in text.split(", ") for token in _OFFICIAL_TOKEN.findall(piece)),
+        "EOF",
+    )
 
 
 def read_text(text: str) -> Program:
@@ -221,7 +259,9 @@ def read_text(text: str) -> Program:
 
 
 def _without_results(text: str) -> str:
-    """The text without an `=` at its beginning, and without the results of its steps, outside of parentheses."""
+    """The text without an `=` at its beginning, and without the results of its steps, outside of
+    parentheses.
+    """
     text = text.lstrip("= \t\r\n")
 
     def kept(match: re.Match[str]) -> str:
@@ -234,7 +274,10 @@ def _without_results(text: str) -> str:
 def read_tokens(tokens: Sequence[object]) -> Program:
     """The program in a list of tokens; numbers among them are read as text."""
     spelling = "tokens" if all(type(token) is str for token in tokens) else "other"
-    if len(tokens) > MAX_TEXT or sum(len(token) for token in tokens if isinstance(token, str)) > MAX_TEXT:
+    if (
+        len(tokens) > MAX_TEXT
+        or sum(len(token) for token in tokens if isinstance(token, str)) > MAX_TEXT
+    ):
         fault = ExecutionError("malformed", f"longer than {MAX_TEXT} characters")
         return Program("", tuple(map(_shown, tokens[:MAX_TEXT])), error=fault, spelling="other")
     words = tuple(map(_shown, tokens))
@@ -243,7 +286,9 @@ def read_tokens(tokens: Sequence[object]) -> Program:
 
 
 class _Frame:
-    """An open parenthesis: the operation before it (None: grouping), and what was read inside so far."""
+    """An open parenthesis: the operation before it (None: grouping), and what was read inside so
+    far.
+    """
 
     __slots__ = ("operation", "parts")
 
@@ -253,7 +298,10 @@ class _Frame:
 
 
 class _Reader:
-    """Reads piece by piece. A fault in the form ends the reading; of other faults, the first one counts."""
+    """Reads piece by piece.
+
+    A fault in the form ends the reading; of other faults, the first one counts.
+    """
 
     def __init__(self) -> None:
         self._steps: list[Step] = []
@@ -261,12 +309,15 @@ class _Reader:
         self._open: list[_Frame] = []
         self._item: _Parts = []  # read outside parentheses since the last comma
         self._first = 0  # the first step of that item
-        self._numbered: list[int] = []  # the last step of each item with steps, in the order that `#k` counts
+        # the last step of each item with steps, in the order that `#k` counts
+        self._numbered: list[int] = []
         self._bare: list[Argument] = []  # items without a step
         self._ended = False  # by EOF
         self._any_case = False  # whether operations may be written in capitals
 
-    def program(self, pieces: Sequence[str], text: str, tokens: tuple[str, ...], spelling: str) -> Program:
+    def program(
+        self, pieces: Sequence[str], text: str, tokens: tuple[str, ...], spelling: str
+    ) -> Program:
         """The program in some pieces: one text, or the tokens of a list."""
         number = None
         self._any_case = spelling == "text"  # tokens are those of the official programs
@@ -287,10 +338,14 @@ class _Reader:
         )
 
     def flat(self, text: str) -> Program | None:
-        """A program of calls without brackets inside, like nearly all golden ones; None if `program` has to read it."""
+        """A program of calls without brackets inside, like nearly all golden ones; None if
+        `program` has to read it.
+        """
         for operation, left, right in _FLAT_CALL.findall(text):
             arguments = self._argument(left), self._argument(right)
-            unclear = operation not in OPERATIONS or operation in TABLE or len(self._steps) == MAX_STEPS
+            unclear = (
+                operation not in OPERATIONS or operation in TABLE or len(self._steps) == MAX_STEPS
+            )
             if unclear or any(argument.kind == "name" for argument in arguments):
                 return None
             self._add_step(operation, arguments)
@@ -319,7 +374,12 @@ class _Reader:
         if stripped != ")":
             self._separate(stripped)
         inside = self._open[-1] if self._open else None
-        if inside and inside.operation in TABLE and stripped != ")" and not _CALL.fullmatch(stripped):
+        if (
+            inside
+            and inside.operation in TABLE
+            and stripped != ")"
+            and not _CALL.fullmatch(stripped)
+        ):
             inside.parts.append(self._row(stripped))
         else:
             self._read(word)
@@ -380,7 +440,9 @@ class _Reader:
         self._ended = self._ended or bool(after)
 
     def _end_item(self) -> None:
-        """Ends the item since the last comma outside parentheses: one step, several, or a bare number."""
+        """Ends the item since the last comma outside parentheses: one step, several, or a bare
+        number.
+        """
         if not self._item:
             return
         parts, self._item = _joined(self._item), []
@@ -409,7 +471,9 @@ class _Reader:
         self._open.append(_Frame(operation))
 
     def _read_row(self, text: str, at: int) -> int:
-        """Reads the arguments of a table operation in text: a row's name may have commas and paired parentheses."""
+        """Reads the arguments of a table operation in text: a row's name may have commas and paired
+        parentheses.
+        """
         depth, end = 1, at
         while end < len(text):
             depth += {"(": 1, ")": -1}.get(text[end], 0)
@@ -427,7 +491,9 @@ class _Reader:
             raise FormError("a closing parenthesis without an opening one")
         frame = self._open.pop()
         parts = _joined(frame.parts)
-        value = self._group(parts) if frame.operation is None else self._call(frame.operation, parts)
+        value = (
+            self._group(parts) if frame.operation is None else self._call(frame.operation, parts)
+        )
         (self._open[-1].parts if self._open else self._item).append(value)
 
     def _group(self, parts: _Parts) -> Argument | Bracketed:
@@ -449,7 +515,9 @@ class _Reader:
         return self._add_step(operation, arguments)
 
     def _value(self, parts: _Parts) -> Argument | Bracketed:
-        """The value of an argument, an item or the inside of parentheses, which may be a formula."""
+        """The value of an argument, an item or the inside of parentheses, which may be a
+        formula.
+        """
         if not parts:
             raise FormError("an argument is missing")
         word = None
@@ -464,7 +532,9 @@ class _Reader:
             raise FormError("neither a call nor a formula")
         return value
 
-    def _add_step(self, operation: str, arguments: Sequence[Argument], name: str | None = None) -> Argument:
+    def _add_step(
+        self, operation: str, arguments: Sequence[Argument], name: str | None = None
+    ) -> Argument:
         if len(self._steps) == MAX_STEPS:
             raise FormError(f"longer than {MAX_STEPS} steps")
         self._error = self._error or fault_of(operation, arguments, self._steps)
@@ -515,7 +585,8 @@ def _unbracketed(value: Argument | Bracketed) -> Argument:
 
 def _sides(operation: str, parts: _Parts) -> list[_Parts]:
     """The two arguments: one comma separates them, and all others are thousands separators."""
-    if len(parts) == 1 and isinstance(parts[0], str) and parts[0].count(",") == 1:  # true of nearly all calls
+    # true of nearly all calls
+    if len(parts) == 1 and isinstance(parts[0], str) and parts[0].count(",") == 1:
         left, _, right = parts[0].partition(",")
         return [_joined([left]), _joined([right])]
     commas = [
@@ -529,7 +600,10 @@ def _sides(operation: str, parts: _Parts) -> list[_Parts]:
     readings = []
     for at, place in commas:
         text = str(parts[at])
-        sides = [_joined([*parts[:at], text[:place]]), _joined([text[place + 1 :], *parts[at + 1 :]])]
+        sides = [
+            _joined([*parts[:at], text[:place]]),
+            _joined([text[place + 1 :], *parts[at + 1 :]]),
+        ]
         if len(commas) == 1 or all(map(_is_one, sides)):
             readings.append(sides)
     if len(readings) > 1:
@@ -540,11 +614,15 @@ def _sides(operation: str, parts: _Parts) -> list[_Parts]:
 
 
 def _terms(parts: _Parts) -> list[_Parts]:
-    """The terms of a sum, which may be many: cut at commas with a space behind them, if there are such commas."""
+    """The terms of a sum, which may be many: cut at commas with a space behind them, if there are
+    such commas.
+    """
     text = "".join(part for part in parts if isinstance(part, str))
     comma = ", " if ", " in text else ","
     if comma == "," and text.count(",") > 1 and _GROUPED.search(text):
-        raise FormError("the terms of a sum can be read in several ways: put a space behind each comma")
+        raise FormError(
+            "the terms of a sum can be read in several ways: put a space behind each comma"
+        )
     terms: list[_Parts] = [[]]
     for part in parts:
         first, *others = part.split(comma) if isinstance(part, str) else [part]
@@ -555,7 +633,9 @@ def _terms(parts: _Parts) -> list[_Parts]:
 
 def _is_one(parts: Sequence[Part]) -> bool:
     """Whether every comma in the parts is a thousands separator."""
-    return not any(comma["comma"] for part in parts if isinstance(part, str) for comma in _COMMA.finditer(part))
+    return not any(
+        comma["comma"] for part in parts if isinstance(part, str) for comma in _COMMA.finditer(part)
+    )
 
 
 MAX_PLAN = 50_000
@@ -567,7 +647,9 @@ COMPOSITE: Final = frozenset({"sum", "percentage", "percentage_change"})
 
 
 def written_out(operation: str, operands: Sequence[Argument], add: AddStep) -> Argument:
-    """The value of a composite operation, whose basic steps are passed to `add` in execution order."""
+    """The value of a composite operation, whose basic steps are passed to `add` in execution
+    order.
+    """
     first, *others = operands
     if operation == "percentage":
         return add("multiply", [add("divide", operands), _HUNDRED])
@@ -578,7 +660,13 @@ def written_out(operation: str, operands: Sequence[Argument], add: AddStep) -> A
     return reduce(lambda total, operand: add(basic, [total, operand]), others, first)
 
 
-_PAIRS = (("old", "new"), ("part", "whole"), ("a", "b"), ("left", "right"), ("numerator", "denominator"))
+_PAIRS = (
+    ("old", "new"),
+    ("part", "whole"),
+    ("a", "b"),
+    ("left", "right"),
+    ("numerator", "denominator"),
+)
 _MANY = frozenset({"add", "multiply", "sum"})
 _VALUES = ("value", "result", "extracted_value")
 
@@ -590,7 +678,9 @@ def read_json(text: str) -> Program:
             parsed = json.loads(text)
         except (ValueError, RecursionError):
             return read_text(text)
-        if isinstance(parsed, Mapping) or (isinstance(parsed, list) and parsed and isinstance(parsed[0], Mapping)):
+        if isinstance(parsed, Mapping) or (
+            isinstance(parsed, list) and parsed and isinstance(parsed[0], Mapping)
+        ):
             return read_plan(parsed, text)
         if isinstance(parsed, list):
             return read_tokens(parsed)
@@ -598,10 +688,13 @@ def read_json(text: str) -> Program:
 
 
 def read_plan(plan: Plan | Sequence[object], text: str = "") -> Program:
-    """The program of a plan; `operations` keeps the plan's names, the steps are basic operations."""
+    """The program of a plan; `operations` keeps the plan's names, the steps are basic
+    operations.
+    """
     reader = _Planner()
     steps: Sequence[object] | None = None if isinstance(plan, Mapping) else plan
-    for wrapped in (plan, *plan.values()) if isinstance(plan, Mapping) else ():  # also `{"plan": {"steps": […]}}`
+    # also `{"plan": {"steps": […]}}`
+    for wrapped in (plan, *plan.values()) if isinstance(plan, Mapping) else ():
         inner = wrapped.get("steps") if isinstance(wrapped, Mapping) else None
         if isinstance(inner, list | tuple):
             steps = inner
@@ -676,8 +769,14 @@ class _Planner:
         stated = _first(step, _VALUES)
         if stated is not None:
             return self._operand(stated)
-        params = next((step[key] for key in ("table_params", "params") if isinstance(step.get(key), Mapping)), step)
-        row, column = _first(params, ("row_query", "row")), _first(params, ("col_query", "column", "col"))
+        params = next(
+            (step[key] for key in ("table_params", "params") if isinstance(step.get(key), Mapping)),
+            step,
+        )
+        row, column = (
+            _first(params, ("row_query", "row")),
+            _first(params, ("col_query", "column", "col")),
+        )
         if isinstance(row, str) and isinstance(column, str):
             return Argument(row, "cell", column=column)
         return Argument("a value that the plan does not state", "name")
@@ -687,7 +786,11 @@ class _Planner:
         if isinstance(given, Mapping):
             pair = next((pair for pair in _PAIRS if all(key in given for key in pair)), None)
             given = [given[key] for key in pair] if pair else list(given.values())
-        return [self._operand(operand) for operand in given[:MAX_STEPS]] if isinstance(given, list | tuple) else []
+        return (
+            [self._operand(operand) for operand in given[:MAX_STEPS]]
+            if isinstance(given, list | tuple)
+            else []
+        )
 
     def _operand(self, given: Any) -> Argument:
         if isinstance(given, Mapping):
@@ -705,7 +808,9 @@ class _Planner:
             return self._reference(number) if match["step"] else self._at(number, given)
         text = _shown(given)
         literal = read_literal(text)
-        return Argument(text, "name") if literal is None else Argument(text, "number", literal.number)
+        return (
+            Argument(text, "name") if literal is None else Argument(text, "number", literal.number)
+        )
 
     def _reference(self, to: Any) -> Argument:
         if isinstance(to, str) and (match := _NAMED.fullmatch(to.strip())):
@@ -730,7 +835,9 @@ class _Planner:
         if operation in OPERATIONS and (count == 2 or (operation in TABLE and count == 1)):
             return self._step(operation, operands, operation)
         known = operation in OPERATIONS | COMPOSITE
-        self._break(f"{operation[:40]} " + (f"has {count} operands" if known else "is not an operation"))
+        self._break(
+            f"{operation[:40]} " + (f"has {count} operands" if known else "is not an operation")
+        )
         return None
 
     def _step(self, operation: str, arguments: Sequence[Argument], name: str) -> Argument:

@@ -1,4 +1,5 @@
-"""Reasoning programs: reads what a turn computed, in any spelling, into a list of steps, and executes it.
+"""Reasoning programs: reads what a turn computed, in any spelling, into a list of steps, and
+executes it.
 
 Nothing here raises for a model's output: a program that cannot be read has an `error`, and
 executing a program that cannot be executed returns one.
@@ -13,7 +14,14 @@ from functools import lru_cache
 from typing import Any, Final, Literal
 
 from karat_conversations.numeric.official import official_value
-from karat_conversations.numeric.parsing import MAX_TEXT, cut, read_json, read_plan, read_text, read_tokens
+from karat_conversations.numeric.parsing import (
+    MAX_TEXT,
+    cut,
+    read_json,
+    read_plan,
+    read_text,
+    read_tokens,
+)
 from karat_conversations.numeric.tables import Table, one_cell, row_numbers
 from karat_conversations.numeric.trees import (
     TABLE,
@@ -32,7 +40,8 @@ Dialect = Literal["finqa", "convfinqa"]
 
 
 def parse_program(source: Readable) -> Program:
-    """The program, in any spelling: flat or nested text, a token list, or a JSON plan. Never raises.
+    """The program, in any spelling: flat or nested text, a token list, or a JSON plan. Never
+    raises.
 
     >>> flat = ["subtract(", "8181", "20454", ")", "divide(", "#0", "20454", ")", "EOF"]
     >>> parse_program("divide(subtract(8181, 20454), 20454)").steps == parse_program(flat).steps
@@ -47,14 +56,20 @@ def parse_program(source: Readable) -> Program:
     if isinstance(source, Mapping):
         return read_plan(source)
     if isinstance(source, list | tuple):
-        return read_plan(source) if source and isinstance(source[0], Mapping) else read_tokens(source)
+        return (
+            read_plan(source) if source and isinstance(source[0], Mapping) else read_tokens(source)
+        )
     if digits := written(source):
         return read_text(digits)
-    return Program("", (), error=ExecutionError("malformed", "there is no program"), spelling="other")
+    return Program(
+        "", (), error=ExecutionError("malformed", "there is no program"), spelling="other"
+    )
 
 
 def raw(source: Readable) -> Program | Sequence[object]:
-    """What the official scorers see: the given tokens, or those into which they would split the text."""
+    """What the official scorers see: the given tokens, or those into which they would split the
+    text.
+    """
     if isinstance(source, list | tuple):
         return source
     if isinstance(source, str) and len(source) <= MAX_TEXT and source[:1] not in {"{", "["}:
@@ -72,10 +87,10 @@ def execute(
 ) -> float | bool | str | ExecutionError:
     """The program's value, or why there is none.
 
-    `table` provides rows, `history` (pairs of program and value, oldest first) what a plan takes from
-    earlier turns. `rounding`: None, a number of decimals for the final value, or `"official"` for the
-    exact result of the dialect's official scorer. `greater` gives a bool, or `"yes"` or `"no"` in the
-    official mode.
+    `table` provides rows, `history` (pairs of program and value, oldest first) what a plan takes
+    from earlier turns. `rounding`: None, a number of decimals for the final value, or `"official"`
+    for the exact result of the dialect's official scorer. `greater` gives a bool, or `"yes"` or
+    `"no"` in the official mode.
 
     >>> execute("subtract(60.94, 25.14), divide(#0, 25.14)", rounding=5)
     1.42403
@@ -138,7 +153,9 @@ COMPUTE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 }
 
 
-def _value(argument: Argument, values: list[Number], table: Table | None, history: History) -> Result:
+def _value(
+    argument: Argument, values: list[Number], table: Table | None, history: History
+) -> Result:
     if argument.value is not None:
         return argument.value
     if argument.column is not None:
@@ -192,7 +209,11 @@ TEXTS: Final = 4_096
 
 def read_program(source: Readable) -> Program:
     """Like `parse_program`, but texts of usual length are read only once."""
-    return _of_text(source) if isinstance(source, str) and len(source) <= MOST_KEPT else parse_program(source)
+    return (
+        _of_text(source)
+        if isinstance(source, str) and len(source) <= MOST_KEPT
+        else parse_program(source)
+    )
 
 
 @lru_cache(maxsize=TEXTS)

@@ -1,4 +1,6 @@
-"""Proves that an error was carried over: executes the golden program with the agent's own earlier answers."""
+"""Proves that an error was carried over: executes the golden program with the agent's own earlier
+answers.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ MOST_CANDIDATES: Final = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """With the agent's own answers to `turns`, the golden program gives `result`, which is what the agent answered."""
+    """With the agent's own answers to `turns`, the golden program gives `result`, which is what the
+    agent answered.
+    """
 
     turns: tuple[int, ...]  # zero-based
     replaced: tuple[float | None, ...]  # the golden values, one per turn
@@ -36,7 +40,9 @@ class Proof:
         rows = zip(self.turns, self.replaced, self.by, strict=True)
         proof: dict[str, object] = {
             "turns": list(self.turns),
-            "substitutions": [{"turn": turn, "golden": golden, "answer": answer} for turn, golden, answer in rows],
+            "substitutions": [
+                {"turn": turn, "golden": golden, "answer": answer} for turn, golden, answer in rows
+            ],
             "program": self.program,
             "result": self.result,
             "reading": self.reading,
@@ -48,7 +54,9 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class _Earlier:
-    """A wrong earlier turn whose program occurs in this one's: the agent's answer, and the slots it replaces."""
+    """A wrong earlier turn whose program occurs in this one's: the agent's answer, and the slots it
+    replaces.
+    """
 
     turn: int
     golden: float | None
@@ -59,12 +67,13 @@ class _Earlier:
 def replay(turn: TurnFacts, history: Sequence[TurnFacts]) -> Proof | None:
     """The proof that this answer follows from wrong earlier ones, or None.
 
-    The golden program must have an operation. Each of its sub-trees that is an earlier turn's golden
-    program (for a bare-number program: each literal of its value that is not a `const_`) is replaced
-    by the agent's answer to that turn, for turns that were answered, but not numerically right, one,
-    two or three at a time. Nothing is replaced in a sub-tree that the agent's own program computes in
-    this turn. Sub-trees that an earlier turn got right are replaced inside first, then kept. It is
-    proved if the result matches the answer by `numerical`, or a hundredth of it if percent was declared.
+    The golden program must have an operation. Each of its sub-trees that is an earlier turn's
+    golden program (for a bare-number program: each literal of its value that is not a `const_`) is
+    replaced by the agent's answer to that turn, for turns that were answered, but not numerically
+    right, one, two or three at a time. Nothing is replaced in a sub-tree that the agent's own
+    program computes in this turn. Sub-trees that an earlier turn got right are replaced inside
+    first, then kept. It is proved if the result matches the answer by `numerical`, or a hundredth
+    of it if percent was declared.
     """
     return next(proofs(turn, history), None)
 
@@ -72,8 +81,8 @@ def replay(turn: TurnFacts, history: Sequence[TurnFacts]) -> Proof | None:
 def would_be_right(turn: TurnFacts, history: Sequence[TurnFacts]) -> bool:
     """Whether the turn is right, or provably wrong only because earlier ones were.
 
-    A proof through a declared percent does not count: with right earlier turns the answer would be a
-    hundred times the golden one, which is not numerically right.
+    A proof through a declared percent does not count: with right earlier turns the answer would be
+    a hundred times the golden one, which is not numerically right.
     """
     return turn.right or any(proof.reading == "answer" for proof in proofs(turn, history))
 
@@ -88,7 +97,9 @@ def proofs(turn: TurnFacts, history: Sequence[TurnFacts]) -> Iterator[Proof]:
     right = own.union(*(computed_in(circuit, past.circuit) for past in history if past.numerical))
     for kept in (own,) if right == own else (own, right):
         wrong = substitutions(circuit, history, kept)[-MOST_CANDIDATES:]
-        steps = tuple(slot - len(circuit.values) for slot in sorted(kept) if slot >= len(circuit.values))
+        steps = tuple(
+            slot - len(circuit.values) for slot in sorted(kept) if slot >= len(circuit.values)
+        )
         for size in range(1, MOST_TURNS + 1):
             for some in combinations(wrong, size):
                 proof = _proof(turn, circuit, readings, some, kept=steps)
@@ -97,19 +108,32 @@ def proofs(turn: TurnFacts, history: Sequence[TurnFacts]) -> Iterator[Proof]:
 
 
 def computed_in(circuit: Circuit, other: Circuit | None) -> frozenset[int]:
-    """The slots of the circuit that belong to sub-trees with an operation which the other one computes, too."""
+    """The slots of the circuit that belong to sub-trees with an operation which the other one
+    computes, too.
+    """
     if other is None or not other.gates:
         return frozenset()
     keys = frozenset(other.keys[len(other.values) :])
-    shared = (slot for slot in range(len(circuit.values), len(circuit.keys)) if circuit.keys[slot] in keys)
+    shared = (
+        slot for slot in range(len(circuit.values), len(circuit.keys)) if circuit.keys[slot] in keys
+    )
     return frozenset().union(*map(circuit.below, shared))
 
 
-def substitutions(circuit: Circuit, history: Iterable[TurnFacts], kept: frozenset[int]) -> list[_Earlier]:
-    """The wrong earlier turns whose program occurs in this one's, outside of `kept`, with the agent's answers there."""
+def substitutions(
+    circuit: Circuit, history: Iterable[TurnFacts], kept: frozenset[int]
+) -> list[_Earlier]:
+    """The wrong earlier turns whose program occurs in this one's, outside of `kept`, with the
+    agent's answers there.
+    """
     wrong = []
     for at, earlier in enumerate(history):
-        if earlier.numerical or earlier.unanswered or earlier.number is None or earlier.circuit is None:
+        if (
+            earlier.numerical
+            or earlier.unanswered
+            or earlier.number is None
+            or earlier.circuit is None
+        ):
             continue
         slots = tuple(slot for slot in _slots(circuit, earlier.circuit) if slot not in kept)
         if slots:
@@ -118,7 +142,9 @@ def substitutions(circuit: Circuit, history: Iterable[TurnFacts], kept: frozense
 
 
 def _slots(circuit: Circuit, part: Circuit) -> Iterator[int]:
-    """The slots of the part in the circuit: steps written like its last one, or literals of its value."""
+    """The slots of the part in the circuit: steps written like its last one, or literals of its
+    value.
+    """
     if part.computes:
         key = part.keys[part.root]
         yield from (slot for slot, other in enumerate(circuit.keys) if other == key)
@@ -147,7 +173,9 @@ def _proof(
                 turns=tuple(earlier.turn for earlier in some),
                 replaced=tuple(earlier.golden for earlier in some),
                 by=tuple(earlier.answer for earlier in some),
-                program=turn.program if isinstance(turn.program, str) else read_program(turn.program).text,
+                program=turn.program
+                if isinstance(turn.program, str)
+                else read_program(turn.program).text,
                 result=result,
                 reading=reading.by,
                 kept=kept,

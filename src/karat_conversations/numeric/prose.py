@@ -30,11 +30,13 @@ _LONGEST = 50_000  # characters of a reply that are read: its end
 
 
 def answer_in_prose(text: str, question: str = "") -> ProseAnswer | None:
-    r"""The number, yes or no that a text gives as its answer; None if it gives none, or two that could both be meant.
+    r"""The number, yes or no that a text gives as its answer; None if it gives none, or two that
+    could both be meant.
 
-    In this order: `\boxed{…}`; `<answer>…</answer>`; what follows "Final answer:" or "The answer is"; an emphasised
-    number in the last sentence; what follows the last `=`; the only number of the last sentence. Years, numbers in
-    brackets after another one, and numbers of the question are no candidates in a sentence.
+    In this order: `\boxed{…}`; `<answer>…</answer>`; what follows "Final answer:" or "The answer
+    is"; an emphasised number in the last sentence; what follows the last `=`; the only number of
+    the last sentence. Years, numbers in brackets after another one, and numbers of the question are
+    no candidates in a sentence.
 
     >>> answer_in_prose("Dividends per share in 2007 were **$0.96**.").answer
     '$0.96'
@@ -61,14 +63,16 @@ Found = tuple[bool, ProseAnswer | None]
 _BOX = re.compile(r"\\f?boxed\s?\{((?:[^{}]|\{(?:[^{}]|\{[^{}]{0,200}\}){0,200}\}){1,400})\}")
 _TAG = re.compile(r"<(final_?answer|answer)>(.{1,1000}?)</\1>", re.IGNORECASE | re.DOTALL)
 _UNIT_BEHIND = re.compile(
-    r"[\s\x1f$)}]*(%|per ?cent\b|(?:thousand|lakh|million|crore|billion|trillion)s?\b)", re.IGNORECASE
+    r"[\s\x1f$)}]*(%|per ?cent\b|(?:thousand|lakh|million|crore|billion|trillion)s?\b)",
+    re.IGNORECASE,
 )
 _MARKER = re.compile(
     r"""(?:\A|(?<=\n))[ \x1f]*\#{4}[ ](?!\#)
     | (?<!\bno[ ])(?<!\ba[ ])(?<!\ban[ ])(?<!\bwhose[ ])
       \b(?P<final>(?:final|correct|overall)[ _](?:numeric(?:al)?[ ])?)?
       (?:answers?|(?<=final[ ])result|(?<=the[ ])result|(?<=final[ ])value|(?<=the[ ])solution)\b
-      ["'\x1f]*+(?:[ ][^\n.:=?!]{0,60}?)?(?:[ ](?:is|would[ ]be|should[ ]be|equals)\b[ ]*:?|[ ]*[:=])""",
+      ["'\x1f]*+(?:[ ][^\n.:=?!]{0,60}?)?
+      (?:[ ](?:is|would[ ]be|should[ ]be|equals)\b[ ]*:?|[ ]*[:=])""",
     re.VERBOSE | re.IGNORECASE,
 )
 _FILLER = re.compile(
@@ -77,24 +81,36 @@ _FILLER = re.compile(
         |therefore|that|it\s(?:is|was))\b)*""",
     re.VERBOSE | re.IGNORECASE,
 )
-_CHOICE_BEHIND = re.compile(r"[\s\x1f)]*(?:or|and|to|through|-|/|,\s*or|,\s*and|[*x+\u00f7^])[\s\x1f]*$", re.IGNORECASE)
+_CHOICE_BEHIND = re.compile(
+    r"[\s\x1f)]*(?:or|and|to|through|-|/|,\s*or|,\s*and|[*x+\u00f7^])[\s\x1f]*$", re.IGNORECASE
+)
 _OPERATOR_BEHIND = re.compile(r"[\s\x1f)]*[-+*/x\u00f7^][\s\x1f(]*[$(0-9]", re.IGNORECASE)
 _CORRECTED = re.compile(
-    r"\b(?:wait|actually|correct(?:ion|ed|ing)|sorry|apolog\w+|mistake|re-?check\w*|instead|however|hold on|hmm+"
-    r"|oops)\b|[.!?]\s+No\b",
+    r"\b(?:wait|actually|correct(?:ion|ed|ing)|sorry|apolog\w+|mistake|re-?check\w*|instead"
+    r"|however|hold on|hmm+|oops)\b|[.!?]\s+No\b",
     re.IGNORECASE,
 )
-_YES_OR_NO = re.compile(r"[\s\x1f\"'`_]*(yes|no|true|false)\b(?=[\s\x1f\"'`_]*(?:[.,;:!\n)\-]|\Z))", re.IGNORECASE)
+_YES_OR_NO = re.compile(
+    r"[\s\x1f\"'`_]*(yes|no|true|false)\b(?=[\s\x1f\"'`_]*(?:[.,;:!\n)\-]|\Z))", re.IGNORECASE
+)
 _UNIT_APART = re.compile(r"\bunits?\b[\"'\s\x1f]*[:=][\"'\s\x1f]*(%|[a-z]+)", re.IGNORECASE)
 _ASKS_YES_OR_NO = re.compile(
-    r"(?:.*[,;]\s*)?(?:and |but |so )?(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)\b",
+    (
+        r"(?:.*[,;]\s*)?(?:and |but |so )?(?:is|are|was|were|do|does|did|has|have|had|can|could"
+        r"|will|would|should)\b"
+    ),
     re.IGNORECASE | re.DOTALL,
 )
 _CONCLUDES = re.compile(
-    r"^[\s\x1f]*(?:so|therefore|thus|hence|in conclusion|consequently)?[,\s\x1f]*(yes|no)[\s\x1f.!]*$", re.IGNORECASE
+    (
+        r"^[\s\x1f]*(?:so|therefore|thus|hence|in conclusion|consequently)?[,\s\x1f]*(yes"
+        r"|no)[\s\x1f.!]*$"
+    ),
+    re.IGNORECASE,
 )
 _ABBREVIATION = (
-    r"(?<!\bapprox)(?<!\bvs)(?<!\bInc)(?<!\bCo)(?<!\bCorp)(?<!\bNo)(?<!\bU\.S)(?<!\bi\.e)(?<!\be\.g)(?<!\bca)"
+    r"(?<!\bapprox)(?<!\bvs)(?<!\bInc)(?<!\bCo)(?<!\bCorp)(?<!\bNo)(?<!\bU\.S)"
+    r"(?<!\bi\.e)(?<!\be\.g)(?<!\bca)"
 )
 _SENTENCE_END = re.compile(rf"[\s\x1f]*\n[\s\x1f]*|{_ABBREVIATION}[.!?][\"'\x1f)\]$]*(?=\s|\Z)")
 _GOES_ON = re.compile(
@@ -103,18 +119,28 @@ _GOES_ON = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _ESTIMATES = re.compile(
-    r"\b(?:but|however|so|therefore|thus|assuming|based on|using|estimated?|approximate(?:ly)?|nevertheless)\b",
+    (
+        r"\b(?:but|however|so|therefore|thus|assuming|based on|using|estimated?|approximate(?:ly)?"
+        r"|nevertheless)\b"
+    ),
     re.IGNORECASE,
 )
-_CONDITION = re.compile(r"[\s\x1f]*(?:if|since|because|given|as|with|when|while|although)\b", re.IGNORECASE)
-_CONCLUSION = re.compile(r"\b(?:which|so|thus|therefore|hence|then|giving|resulting|i\.e\.|that is)\b", re.IGNORECASE)
+_CONDITION = re.compile(
+    r"[\s\x1f]*(?:if|since|because|given|as|with|when|while|although)\b", re.IGNORECASE
+)
+_CONCLUSION = re.compile(
+    r"\b(?:which|so|thus|therefore|hence|then|giving|resulting|i\.e\.|that is)\b", re.IGNORECASE
+)
 _COMPARES = re.compile(
-    r"\b(?:up|down|compared|versus|vs\.?|from|than|of|against|relative|in|for|during|after|before|per|at|over|by|as of|"
-    r"year|years|page|note|table|item|rounded|rounding|excluding|including)\b|[(/]",
+    r"\b(?:up|down|compared|versus|vs\.?|from|than|of|against|relative|in|for|during|after"
+    r"|before|per|at|over|by|as of|year|years|page|note|table|item|rounded|rounding|excluding"
+    r"|including)\b|[(/]",
     re.IGNORECASE,
 )
 _JOINS = re.compile(r"\b(?:and|or|but|while|whereas|respectively)\b|[;&]", re.IGNORECASE)
-_MONTH = re.compile(r"\b(?:jan|feb|mar|apr|may|june?|july?|aug|sep|sept|oct|nov|dec)[a-z]*\.?[ ,]*$", re.IGNORECASE)
+_MONTH = re.compile(
+    r"\b(?:jan|feb|mar|apr|may|june?|july?|aug|sep|sept|oct|nov|dec)[a-z]*\.?[ ,]*$", re.IGNORECASE
+)
 _LABELLED = re.compile(r"\b(?:step|part|note|table|page|item|section|figure)[ ]\Z", re.IGNORECASE)
 _LINE_START = re.compile(r"(?:\A|(?<=\n))[ \x1f]*\(?\Z")
 _ITEM_GOES_ON = re.compile(r"[.)][ \x1f]+\S")
@@ -189,7 +215,10 @@ class _Reading:
 
     def yes_or_no(self) -> Found:
         """The first word, if the question asks for yes or no."""
-        if not _ASKS_YES_OR_NO.match(self.question) or (word := _YES_OR_NO.match(self.prose)) is None:
+        if (
+            not _ASKS_YES_OR_NO.match(self.question)
+            or (word := _YES_OR_NO.match(self.prose)) is None
+        ):
             return False, None
         return True, ProseAnswer(word[1], word.span(1))
 
@@ -215,7 +244,9 @@ class _Reading:
         if "=" in self.prose[first.end : end]:
             return True, self._after_equals(at, end)
         answer = self._unless_another(first, announced[1:])
-        if answer is not None and (unit := _UNIT_APART.search(self.prose, first.end, first.end + COPULA_REACH)):
+        if answer is not None and (
+            unit := _UNIT_APART.search(self.prose, first.end, first.end + COPULA_REACH)
+        ):
             answer = answer._replace(unit=unit[1])
         return True, answer
 
@@ -230,13 +261,17 @@ class _Reading:
         return _answer(first)
 
     def _value(self, start: int, end: int) -> ProseAnswer | None:
-        """The value of a box or tag, which holds nothing else but perhaps its name, words and remarks."""
+        """The value of a box or tag, which holds nothing else but perhaps its name, words and
+        remarks.
+        """
         content = self.prose[start:end]
         if (word := _YES_OR_NO.fullmatch(content)) is not None:
             return ProseAnswer(word[1], (start + word.start(1), start + word.end(1)))
         if "=" in content:
             return self._after_equals(start, end)
-        inside = [quantity for quantity in self._inside(start, end) if not quantity.remark] or self._inside(start, end)
+        inside = [
+            quantity for quantity in self._inside(start, end) if not quantity.remark
+        ] or self._inside(start, end)
         if not inside or not all(_equal(quantity, inside[0]) for quantity in inside):
             return None
         return self._unless_another(inside[0], ())
@@ -251,14 +286,21 @@ class _Reading:
             yield start, len(self.prose)
 
     def _inside(self, start: int, end: int) -> list[Quantity]:
-        return [quantity for quantity in self.found if start <= quantity.start and quantity.end <= end]
+        return [
+            quantity for quantity in self.found if start <= quantity.start and quantity.end <= end
+        ]
 
     def _is_value(self, quantity: Quantity) -> bool:
         """Whether the words before a number say that it is the value."""
-        return COPULA.search(self.prose, max(0, quantity.start - COPULA_REACH), quantity.start) is not None
+        return (
+            COPULA.search(self.prose, max(0, quantity.start - COPULA_REACH), quantity.start)
+            is not None
+        )
 
     def _candidates(self, start: int, end: int) -> list[Quantity]:
-        """The numbers of a sentence that could be meant: no years, days, labels, remarks, nor what the question has."""
+        """The numbers of a sentence that could be meant: no years, days, labels, remarks, nor what
+        the question has.
+        """
         inside = [
             quantity
             for quantity in self._inside(start, end)
@@ -267,13 +309,19 @@ class _Reading:
             and not (quantity.bare and self._names_a_day_or_item(quantity))
         ]
         values = [quantity for quantity in inside if not quantity.remark]
-        return [quantity for quantity in values or inside if not may_be_a_year(quantity) or self._is_value(quantity)]
+        return [
+            quantity
+            for quantity in values or inside
+            if not may_be_a_year(quantity) or self._is_value(quantity)
+        ]
 
     def _names_a_day_or_item(self, quantity: Quantity) -> bool:
         near = max(0, quantity.start - 12)
         if _LABELLED.search(self.prose, near, quantity.start):
             return True
-        if _LINE_START.search(self.prose, near, quantity.start) and _ITEM_GOES_ON.match(self.prose, quantity.end):
+        if _LINE_START.search(self.prose, near, quantity.start) and _ITEM_GOES_ON.match(
+            self.prose, quantity.end
+        ):
             return True
         return quantity.number <= 31 and _MONTH.search(self.prose, near, quantity.start) is not None
 
@@ -310,7 +358,11 @@ class _Reading:
             return False, None
         line = self.prose.find("\n", at)
         stop = _SENTENCE_END.search(self.prose, at)
-        ends = [len(self.prose), *([line] if line >= 0 else []), *([stop.start()] if stop is not None else [])]
+        ends = [
+            len(self.prose),
+            *([line] if line >= 0 else []),
+            *([stop.start()] if stop is not None else []),
+        ]
         return True, self._after_equals(at, min(ends))
 
     def _main_value(self, candidates: Sequence[Quantity], start: int) -> ProseAnswer | None:
@@ -352,7 +404,11 @@ def _equal(a: Quantity, b: Quantity) -> bool:
 
 def _same(a: ProseAnswer, b: ProseAnswer) -> bool:
     first, second = parse_value(a.answer), parse_value(b.answer)
-    return first is not None and second is not None and (first[:1], first.boolean) == (second[:1], second.boolean)
+    return (
+        first is not None
+        and second is not None
+        and (first[:1], first.boolean) == (second[:1], second.boolean)
+    )
 
 
 def _with_unit(answer: ProseAnswer, behind: re.Match[str]) -> ProseAnswer:

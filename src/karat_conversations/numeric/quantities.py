@@ -1,4 +1,6 @@
-"""Finds the numbers in prose, as people and models write them, and spells each so that `parse_value` reads it."""
+"""Finds the numbers in prose, as people and models write them, and spells each so that
+`parse_value` reads it.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,15 @@ _Match = re.Match[str]
 _SAME_LENGTH = str.maketrans(_LIKE)
 _LATEX_TEXT = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|operatorname)\{([^{}]*)\}")
 _LATEX_COMMA = re.compile(r"(?<=[0-9])(?:\{,\}|\\,)(?=[0-9]{3})")
-_INVISIBLE = re.compile(r"\\(?=[%$])|\\[,;:! ()\[\]]|\\(?:left|right|approx|quad)(?![a-z])|\*|</?(?:b|strong|em|i|u)>")
+_INVISIBLE = re.compile(
+    r"\\(?=[%$])|\\[,;:! ()\[\]]|\\(?:left|right|approx|quad)(?![a-z])|\*|</?(?:b|strong|em|i|u)>"
+)
 
 
 def plain_prose(text: str) -> str:
-    """The text with plain dashes, spaces and apostrophes, and without emphasis and LaTeX; of the same length."""
+    """The text with plain dashes, spaces and apostrophes, and without emphasis and LaTeX; of the
+    same length.
+    """
 
     def blank(match: _Match) -> str:
         return _MARK * len(match[0])
@@ -66,8 +72,11 @@ _NUMBER = re.compile(
     rf"""(?<![\w.])(?<![0-9][.,'/])
     (?: (?P<whole>[0-9]++[ ])?(?P<over>[0-9]++)[ ]?/[ ]?(?P<under>[1-9][0-9]*+)(?![ ]?/)
       | \\[dt]?frac\{{(?P<top>[0-9]++)\}}\{{(?P<bottom>[1-9][0-9]*+)\}}
-      | (?P<digits> (?: [1-9][0-9]{{0,2}}(?:(?P<sep>{_MARK}?,{_MARK}?|[ ']) [0-9]{{3}})(?:(?P=sep)[0-9]{{3}})*+
-                      | [1-9][0-9]?(?:,[0-9]{{2}})+,[0-9]{{3}} | [0-9]++ ) (?:\.[0-9]++)? | \.[0-9]++ )
+      | (?P<digits> (?: [1-9][0-9]{{0,2}}
+                        (?:(?P<sep>{_MARK}?,{_MARK}?|[ ']) [0-9]{{3}})(?:(?P=sep)[0-9]{{3}})*+
+                      | [1-9][0-9]?(?:,[0-9]{{2}})+,[0-9]{{3}}
+                      | [0-9]++ ) (?:\.[0-9]++)?
+                    | \.[0-9]++ )
         (?P<exponent>e[-+]?[0-9]++)?
         (?: {_GAP}(?:x|\\times|\*){_GAP}10\^\{{?(?P<power>-?[0-9]{{1,3}})\}}? )?
     )
@@ -77,15 +86,18 @@ _NUMBER = re.compile(
 _MONEY = rf"(?:(?<![A-Za-z])[A-Z]{{1,2}})?{CURRENCY}{_GAP}"
 _BEFORE = re.compile(
     rf"(?P<outer>{_MONEY})?(?P<open>\({_GAP})?(?P<inner>{_MONEY})?"
-    rf"(?P<sign>(?i:\b(?:minus|negative)[ {_MARK}]+)(?:{_MONEY})?|(?<![\w)\]%.])[-+](?:{_MONEY})?)?\Z",
+    rf"(?P<sign>(?i:\b(?:minus|negative)[ {_MARK}]+)(?:{_MONEY})?"
+    rf"|(?<![\w)\]%.])[-+](?:{_MONEY})?)?\Z",
 )
 _REACH = 32  # characters before the digits that may belong to the number
 _AFTER = re.compile(rf"{_GAP}\)(?:{_GAP}(?P<unit>{_UNIT})(?!\w))?", re.IGNORECASE | re.ASCII)
 _CURRENCY_BEHIND = re.compile(rf"{_GAP}{CURRENCY}(?!{_GAP}[0-9(])")
 COPULA = re.compile(
-    r"""(?: \b(?:is|was|were|are|be|been|equals?|equal\sto|totals?|totall?ed|amount(?:s|ed)?\sto|(?:comes?|came)\sto
-        |st(?:ands|ood)\sat|reach(?:es|ed)?|gives?|yields?|yielding|giving|mak(?:es|ing)|represents?|rounds?\sto
-        |(?:increas|decreas|chang|declin|reduc)(?:ed?|es|ing)\sby|(?:grew|fell|rose|dropped|down|up)\sby)
+    r"""(?: \b(?:is|was|were|are|be|been|equals?|equal\sto|totals?|totall?ed|amount(?:s|ed)?\sto
+        |(?:comes?|came)\sto|st(?:ands|ood)\sat|reach(?:es|ed)?|gives?|yields?|yielding|giving
+        |mak(?:es|ing)|represents?|rounds?\sto
+        |(?:increas|decreas|chang|declin|reduc)(?:ed?|es|ing)\sby
+        |(?:grew|fell|rose|dropped|down|up)\sby)
         | [:=~\u2248] )
     [\s\x1f"'`_]*+
     (?:(?:now|only|just|also|thus|therefore|then|approximately|about|roughly|around|nearly|almost|exactly|approx\.?
@@ -103,7 +115,10 @@ def quantities(text: str, prose: str | None = None) -> list[Quantity]:
     ("the change was (5.2)"); elsewhere it encloses a remark. A hyphen after a letter, digit or
     bracket is no sign. Numbers inside words, and digits with wrong grouping, are left out.
 
-    >>> [quantity.answer for quantity in quantities("It fell by \u20135.2 % to 3/4 of 1 234.5 crore (2007).")]
+    >>> [
+    ...     quantity.answer
+    ...     for quantity in quantities("It fell by \u20135.2 % to 3/4 of 1 234.5 crore (2007).")
+    ... ]
     ['-5.2 percent', '0.75', '1234.5 crore', '2007']
     """
     prose = plain_prose(text) if prose is None else prose

@@ -8,7 +8,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, Final, NamedTuple
 
-from karat_conversations.numeric.algebra import MAX_DEGREE, PRIME, Form, Setting, form_of, step_forms
+from karat_conversations.numeric.algebra import (
+    MAX_DEGREE,
+    PRIME,
+    Form,
+    Setting,
+    form_of,
+    step_forms,
+)
 from karat_conversations.numeric.equivalence import setting_of
 from karat_conversations.numeric.matches import match, near
 from karat_conversations.numeric.programs import (
@@ -26,12 +33,18 @@ from karat_conversations.numeric.values import parse_value
 MOST_OPERATIONS: Final = 1_000
 """How many operations of a prediction are compared."""
 
-_PERHAPS: Final = "multiply?"  # the multiply of a percentage: it counts while golden ones are unmatched
-PERCENTAGES: Final = {"percentage": ("divide", _PERHAPS), "percentage_change": ("subtract", "divide")}
+# the multiply of a percentage: it counts while golden ones are unmatched
+_PERHAPS: Final = "multiply?"
+PERCENTAGES: Final = {
+    "percentage": ("divide", _PERHAPS),
+    "percentage_change": ("subtract", "divide"),
+}
 
 
 class Shares(NamedTuple):
-    """Recall (golden ones that were predicted) and precision (predicted ones that are golden); 0 to 1."""
+    """Recall (golden ones that were predicted) and precision (predicted ones that are golden); 0 to
+    1.
+    """
 
     recall: float
     precision: float
@@ -44,7 +57,9 @@ class Shares(NamedTuple):
 
 
 def named_operations(names: Iterable[str]) -> list[str]:
-    """The basic operations of a list of names, in order, with `percentage` and `percentage_change` written out."""
+    """The basic operations of a list of names, in order, with `percentage` and `percentage_change`
+    written out.
+    """
     operations: list[str] = []
     for name in names:
         word = name.strip().lower()
@@ -66,10 +81,11 @@ def step_operations(steps: Iterable[Step]) -> list[str]:
 
 
 def operations_attempted(program: Program) -> int | None:
-    """How many operations an agent's program has, whatever the golden one has; None if it cannot be read.
+    """How many operations an agent's program has, whatever the golden one has; None if it cannot be
+    read.
 
-    As in the comparison with the golden program, `percentage(a, b)` is one divide and `percentage_change` a
-    subtract and a divide: the factor 100 is a matter of the unit.
+    As in the comparison with the golden program, `percentage(a, b)` is one divide and
+    `percentage_change` a subtract and a divide: the factor 100 is a matter of the unit.
     """
     if not program.readable:
         return None
@@ -77,7 +93,9 @@ def operations_attempted(program: Program) -> int | None:
 
 
 def settled(predicted: Sequence[str], golden: Sequence[str]) -> list[str]:
-    """The predicted operations; a percentage's multiply counts only while golden multiplies are unmatched."""
+    """The predicted operations; a percentage's multiply counts only while golden multiplies are
+    unmatched.
+    """
     if _PERHAPS not in predicted:
         return list(predicted)
     remaining = golden.count("multiply") - predicted.count("multiply")
@@ -92,7 +110,9 @@ def settled(predicted: Sequence[str], golden: Sequence[str]) -> list[str]:
 
 
 def operation_shares(golden: Sequence[str], predicted: Sequence[str]) -> Shares:
-    """Recall and precision of multisets; if one side is empty, 1.0 if and only if the other is too."""
+    """Recall and precision of multisets; if one side is empty, 1.0 if and only if the other
+    is too.
+    """
     if not golden or not predicted:
         same = float(not golden and not predicted)
         return Shares(same, same)
@@ -118,7 +138,9 @@ Key = tuple[int, ...] | bytes
 """What a step computes, as a hashable value: equal keys mean the same function."""
 
 Earlier = Sequence[tuple[Readable, Any] | tuple[Readable, Any, Any]]
-"""For each earlier turn, oldest first: the golden program, the golden answer and, if known, the agent's answer."""
+"""For each earlier turn, oldest first: the golden program, the golden answer and, if known, the
+agent's answer.
+"""
 
 _PLAIN = Setting()
 
@@ -128,8 +150,8 @@ class Parts:
     """A program in one reading.
 
     `keys`: what each of its steps computes; `whole`: what the program computes; None if it does not
-    parse or divides by an identical zero. `counted`: the steps of this turn. `literals`: the absolute
-    values of the numbers in them, and whether each is a constant (`const_`).
+    parse or divides by an identical zero. `counted`: the steps of this turn. `literals`: the
+    absolute values of the numbers in them, and whether each is a constant (`const_`).
     """
 
     program: Program
@@ -167,7 +189,9 @@ def _of_text(text: str) -> Parts:
 def _apart(program: Program, setting: Setting) -> Parts:
     keys, program_key = _keys(program, setting)
     counted = tuple(range(len(program.steps)))
-    return Parts(program, keys, program_key, counted, tuple(_literals(program, counted, setting.table)))
+    return Parts(
+        program, keys, program_key, counted, tuple(_literals(program, counted, setting.table))
+    )
 
 
 def _keys(program: Program, setting: Setting) -> tuple[tuple[Key, ...] | None, Key | None]:
@@ -176,7 +200,11 @@ def _keys(program: Program, setting: Setting) -> tuple[tuple[Key, ...] | None, K
     if forms is None:
         return None, None
     keys = tuple(map(_key, forms))
-    if forms and program.number is None and all(s.degree <= MAX_DEGREE for form in forms for s in form.sides):
+    if (
+        forms
+        and program.number is None
+        and all(s.degree <= MAX_DEGREE for form in forms for s in form.sides)
+    ):
         return keys, keys[-1]
     form = form_of(program, setting)
     return keys, None if form is None else _key(form)
@@ -186,11 +214,14 @@ def _key(form: Form) -> Key:
     if form.structure is not None:
         return form.structure
     return tuple(
-        side.above if side.below == 1 else side.above * pow(side.below, -1, PRIME) % PRIME for side in form.sides
+        side.above if side.below == 1 else side.above * pow(side.below, -1, PRIME) % PRIME
+        for side in form.sides
     )
 
 
-def _literals(program: Program, counted: Sequence[int], table: Table | None) -> Iterator[tuple[float, bool]]:
+def _literals(
+    program: Program, counted: Sequence[int], table: Table | None
+) -> Iterator[tuple[float, bool]]:
     for at in counted:
         step = program.steps[at]
         for argument in step.arguments:
@@ -211,7 +242,9 @@ def _literal(argument: Argument, table: Table | None) -> Iterator[tuple[float, b
 
 
 class Before:
-    """The history of a turn: the golden programs of the earlier turns, and what was answered there."""
+    """The history of a turn: the golden programs of the earlier turns, and what was answered
+    there.
+    """
 
     def __init__(self, earlier: Earlier, table: Table | None) -> None:
         self.table = table
@@ -236,21 +269,25 @@ class Before:
 
     @cached_property
     def setting(self) -> Setting:
-        """The meaning of literals after these turns: answers (golden ones first) stand for the golden programs."""
+        """The meaning of literals after these turns: answers (golden ones first) stand for the
+        golden programs.
+        """
         golden = setting_of(self.table, self._golden)
         own = setting_of(self.table, self._own).inlined
         return replace(golden, inlined={**own, **golden.inlined}) if own else golden
 
     def step(self, parts: Parts) -> Parts:
-        """The program without what earlier turns computed: such steps are values, and steps that only lead to them
-        do not count.
+        """The program without what earlier turns computed: such steps are values, and steps that
+        only lead to them do not count.
 
         An earlier answer in the program stands for the program that gave it.
         """
         keys, program_key = parts.keys, parts.whole
         if keys is not None and self._answers_in(parts):
             keys, program_key = _keys(parts.program, self.setting)
-        counted = _counted(parts.program.steps, keys, self.keys) if keys and self.keys else parts.counted
+        counted = (
+            _counted(parts.program.steps, keys, self.keys) if keys and self.keys else parts.counted
+        )
         if keys is parts.keys and program_key is parts.whole and counted == parts.counted:
             return parts
         literals = tuple(_literals(parts.program, counted, self.table))
@@ -260,7 +297,11 @@ class Before:
         """Whether the program contains an earlier answer: if not, the history changes nothing."""
         if any(number in self.computed for number, _ in parts.literals):
             return True
-        return any(argument.kind == "history" for step in parts.program.steps for argument in step.arguments)
+        return any(
+            argument.kind == "history"
+            for step in parts.program.steps
+            for argument in step.arguments
+        )
 
 
 def _counted(steps: Sequence[Step], keys: Sequence[Key], known: set[Key]) -> tuple[int, ...]:
@@ -269,7 +310,8 @@ def _counted(steps: Sequence[Step], keys: Sequence[Key], known: set[Key]) -> tup
     if not values:
         return tuple(range(len(steps)))
     used = [
-        {arg.index for arg in step.arguments if arg.kind == "reference" and arg.index is not None} for step in steps
+        {arg.index for arg in step.arguments if arg.kind == "reference" and arg.index is not None}
+        for step in steps
     ]
     wanted = set(range(len(steps))).difference(*used)
     for at in range(len(steps) - 1, -1, -1):
@@ -291,24 +333,28 @@ def _sizes(values: Iterable[object]) -> Iterator[float]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reasoning:
-    """How much of the golden program a prediction has. Shares are 0 to 1; None is "not available", never 0.
+    """How much of the golden program a prediction has. Shares are 0 to 1; None is "not available",
+    never 0.
 
-    The attributes are for the reading `chain`: the whole golden program, as published. `step` leaves
-    out what earlier turns computed, so that reusing earlier results costs nothing.
+    The attributes are for the reading `chain`: the whole golden program, as published. `step`
+    leaves out what earlier turns computed, so that reusing earlier results costs nothing.
     """
 
     operations: int | None = None  # compute operations of the turn
     logic_recall: float | None = None  # golden operations that the prediction has, in any order
     logic_precision: float | None = None  # predicted operations that are golden
     logic_f1: float | None = None
-    order_score: float | None = None  # longest common subsequence of operations, over the longer length
+    # longest common subsequence of operations, over the longer length
+    order_score: float | None = None
     operand_recall: float | None = None  # golden numbers of the document that the prediction has
     operand_precision: float | None = None
     partial_credit: float | None = None  # golden sub-expressions that the prediction contains
     program_match: bool | None = None  # equivalent programs
-    execution_match: bool | None = None  # the prediction executes to the golden answer, to 5 decimals
+    # the prediction executes to the golden answer, to 5 decimals
+    execution_match: bool | None = None
     self_consistent: bool | None = None  # the stated answer is the stated program's result
-    unreadable: bool = False  # there is a prediction but it cannot be read: nothing above is available
+    # there is a prediction but it cannot be read: nothing above is available
+    unreadable: bool = False
     step: Reasoning | None = None
 
 
@@ -355,7 +401,8 @@ def compare_programs(
         step = chain if same else _reading(target, own, names, before.computed | before.extracted)
     both: dict[str, Any] = {}
     if mine is not None:
-        executed = execute(mine.program, table, [(turn[0], turn[-1]) for turn in earlier])  # on the agent's own answers
+        # on the agent's own answers
+        executed = execute(mine.program, table, [(turn[0], turn[-1]) for turn in earlier])
         value = None if isinstance(executed, str | ExecutionError) else executed
         both["execution_match"] = _execution_match(value, golden, table, expected)
         both["self_consistent"] = None if stated is None else _self_consistent(value, stated, unit)
@@ -369,10 +416,16 @@ def _missing(source: Any) -> bool:
 
 
 def _names(predicted: Any) -> list[str] | None:
-    """The operations of a list of names; None for a program, whose tokens have parentheses, digits or an end."""
-    if not isinstance(predicted, list | tuple) or not all(isinstance(name, str) for name in predicted):
+    """The operations of a list of names; None for a program, whose tokens have parentheses, digits
+    or an end.
+    """
+    if not isinstance(predicted, list | tuple) or not all(
+        isinstance(name, str) for name in predicted
+    ):
         return None
-    if any(name.strip() == "EOF" or not name.strip().replace("_", "").isalpha() for name in predicted):
+    if any(
+        name.strip() == "EOF" or not name.strip().replace("_", "").isalpha() for name in predicted
+    ):
         return None
     return named_operations(predicted)
 
@@ -407,12 +460,17 @@ def _of_operations(golden: list[str], predicted: list[str]) -> dict[str, Any]:
     }
 
 
-def _operands(golden: Parts, mine: Parts, produced: frozenset[float]) -> tuple[float | None, float | None]:
+def _operands(
+    golden: Parts, mine: Parts, produced: frozenset[float]
+) -> tuple[float | None, float | None]:
     """Recall and precision of the numbers, by absolute value; None if the golden program has none.
 
-    Constants are the numbers that the golden program spells `const_`, however the prediction spells them.
+    Constants are the numbers that the golden program spells `const_`, however the prediction spells
+    them.
     """
-    wanted = [number for number, constant in golden.literals if not constant and number not in produced]
+    wanted = [
+        number for number, constant in golden.literals if not constant and number not in produced
+    ]
     left = list(wanted)
     constants = {number for number, constant in golden.literals if constant}
     shared = predicted = 0
@@ -427,7 +485,9 @@ def _operands(golden: Parts, mine: Parts, produced: frozenset[float]) -> tuple[f
 
 
 def _partial_credit(golden: Parts, mine: Parts) -> float | None:
-    """The share of golden sub-expressions that the prediction computes; a bare number or value counts as a whole."""
+    """The share of golden sub-expressions that the prediction computes; a bare number or value
+    counts as a whole.
+    """
     if golden.keys is None or golden.whole is None:
         return None
     wanted = [golden.keys[at] for at in golden.counted] or [golden.whole]
@@ -451,7 +511,9 @@ def _execution_match(
     known = False
     if (wanted := parse_value(expected)) is not None:
         known = True
-        if value is not None and _same(value, wanted.number if wanted.boolean is None else wanted.boolean):
+        if value is not None and _same(
+            value, wanted.number if wanted.boolean is None else wanted.boolean
+        ):
             return True
     if golden is not None and golden.program.error is None:
         reference = execute(golden.program, table)
@@ -467,7 +529,9 @@ def _same(value: float | bool, wanted: float | bool) -> bool:
 
 
 def _self_consistent(value: float | bool | None, stated: Any, unit: str | None) -> bool:
-    """Whether the stated answer is the program's value, unchanged or in the unit it was stated in."""
+    """Whether the stated answer is the program's value, unchanged or in the unit it was
+    stated in.
+    """
     if value is None:
         return False
     if type(stated) is float and type(value) is float and near(value, stated):

@@ -10,7 +10,9 @@ from karat_conversations.numeric.trees import ExecutionError
 from karat_conversations.numeric.values import read_literal, written
 
 Table = Sequence[Sequence[object]] | Mapping[str, Mapping[str, Any]]
-"""Rows that start with their label (the first row has the column names), or `{column: {row: value}}`."""
+"""Rows that start with their label (the first row has the column names), or `{column: {row:
+value}}`.
+"""
 
 MOST = 1e308
 _BLANK = frozenset({"", "-", "\u2212", "\u2013", "\u2014"})
@@ -29,7 +31,9 @@ def row_numbers(table: Table | None, label: str) -> list[Decimal] | ExecutionErr
             continue
         number = exact_number(cell)
         if number is None:
-            return ExecutionError("not_a_number", f"{str(cell)[:40]!r} in row {label[:40]!r} is not a number")
+            return ExecutionError(
+                "not_a_number", f"{str(cell)[:40]!r} in row {label[:40]!r} is not a number"
+            )
         numbers.append(number)
     return numbers or ExecutionError("not_a_number", f"row {label[:40]!r} has no number")
 
@@ -45,9 +49,15 @@ def one_cell(table: Table | None, label: str, column: str) -> Decimal | Executio
         rows = [row for row in table[1:] if row and row[0] == label]
         matches = [row[place] for row in rows for place in at if place < len(row)]
     if len(matches) != 1:
-        return ExecutionError("unknown_row", f"{len(matches)} cells are called {label[:40]!r}, {column[:40]!r}")
+        return ExecutionError(
+            "unknown_row", f"{len(matches)} cells are called {label[:40]!r}, {column[:40]!r}"
+        )
     number = exact_number(matches[0])
-    return ExecutionError("not_a_number", f"{str(matches[0])[:40]!r} is not a number") if number is None else number
+    return (
+        ExecutionError("not_a_number", f"{str(matches[0])[:40]!r} is not a number")
+        if number is None
+        else number
+    )
 
 
 def rows_called(table: Table | None, label: str) -> list[list[object]]:
@@ -55,7 +65,11 @@ def rows_called(table: Table | None, label: str) -> list[list[object]]:
     if table is None:
         return []
     if isinstance(table, Mapping):
-        cells = [column[label] for column in table.values() if isinstance(column, Mapping) and label in column]
+        cells = [
+            column[label]
+            for column in table.values()
+            if isinstance(column, Mapping) and label in column
+        ]
         return [cells] if cells else []
     return [list(row[1:]) for row in table if row and row[0] == label]
 

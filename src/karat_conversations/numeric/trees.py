@@ -8,7 +8,13 @@ from functools import cached_property
 from typing import Final, Literal
 
 ErrorKind = Literal[
-    "division_by_zero", "unknown_reference", "unknown_row", "not_a_number", "overflow", "domain", "malformed"
+    "division_by_zero",
+    "unknown_reference",
+    "unknown_row",
+    "not_a_number",
+    "overflow",
+    "domain",
+    "malformed",
 ]
 
 ARITHMETIC: Final = frozenset({"add", "subtract", "multiply", "divide", "exp", "greater"})
@@ -32,10 +38,10 @@ class Argument:
     """One argument as written (a reference to a step as `#` and its index), and its kind.
 
     `number`: a literal, with its `value`. `reference`: the value of the step at `index` of the same
-    program; `index` is None if there is no such step. `none`: the word. `name`: anything else, which
-    is a row in a table operation and an error elsewhere. Only in JSON plans: `history` is the value
-    of an earlier turn, at `index` from the oldest (0) or from the latest (-1), and `cell` one cell of
-    the row `text` in the column `column`.
+    program; `index` is None if there is no such step. `none`: the word. `name`: anything else,
+    which is a row in a table operation and an error elsewhere. Only in JSON plans: `history` is the
+    value of an earlier turn, at `index` from the oldest (0) or from the latest (-1), and `cell` one
+    cell of the row `text` in the column `column`.
     """
 
     text: str
@@ -49,8 +55,8 @@ class Argument:
 class Step:
     """One operation of a program.
 
-    `written` is the operation's name in the source: `percentage` for both the divide and the multiply
-    that a plan's `percentage` becomes.
+    `written` is the operation's name in the source: `percentage` for both the divide and the
+    multiply that a plan's `percentage` becomes.
     """
 
     operation: str
@@ -60,14 +66,18 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A node of a program's tree: an operation and its arguments; equal sub-trees are the same object."""
+    """A node of a program's tree: an operation and its arguments; equal sub-trees are the same
+    object.
+    """
 
     operation: str
     args: tuple[Call | Argument, ...]
     size: int = field(compare=False)
 
     def walk(self) -> Iterator[Call]:
-        """Every operation of this tree, arguments before their users; repeated if used repeatedly."""
+        """Every operation of this tree, arguments before their users; repeated if used
+        repeatedly.
+        """
         for arg in self.args:
             if isinstance(arg, Call):
                 yield from arg.walk()
@@ -76,7 +86,8 @@ class Call:
 
 @dataclass(frozen=True)
 class Program:
-    """A program that was read. Steps are flat and in execution order; references are positions among them.
+    """A program that was read. Steps are flat and in execution order; references are positions
+    among them.
 
     `tokens` are the raw tokens (text is split as the official scorers do; a plan has none). A bare
     number is an extract-only program: `number` is set and is the program's value, and there are no
@@ -97,8 +108,8 @@ class Program:
     def readable(self) -> bool:
         """Whether its operations are known, even if it has no value.
 
-        False for malformed programs, and for text that is not a number and has no step. Such a program cannot be
-        compared, so it does not count as wrong.
+        False for malformed programs, and for text that is not a number and has no step. Such a
+        program cannot be compared, so it does not count as wrong.
         """
         if self.error is None:
             return True
@@ -106,14 +117,20 @@ class Program:
 
     @cached_property
     def tree(self) -> Call | Argument | None:
-        """The last step with its references written out; None after an error or beyond `MAX_TREE` nodes."""
+        """The last step with its references written out; None after an error or beyond `MAX_TREE`
+        nodes.
+        """
         if self.error is not None:
             return None
         return self.number if self.number is not None else _tree(self.steps)
 
 
-def fault_of(operation: str, arguments: Sequence[Argument], steps: Sequence[Step]) -> ExecutionError | None:
-    """The fault of a new step after these that no table and no history could fix; None if it has none."""
+def fault_of(
+    operation: str, arguments: Sequence[Argument], steps: Sequence[Step]
+) -> ExecutionError | None:
+    """The fault of a new step after these that no table and no history could fix; None if it has
+    none.
+    """
     for arg in arguments[:1] if operation in TABLE else arguments:
         if arg.kind == "number" and operation not in TABLE:
             continue
@@ -125,7 +142,11 @@ def fault_of(operation: str, arguments: Sequence[Argument], steps: Sequence[Step
                 return ExecutionError("not_a_number", f"{operation} needs a row, got {shown!r}")
         elif arg.kind in {"name", "none"}:
             return ExecutionError("not_a_number", f"{shown!r} is not a number")
-        elif arg.kind == "reference" and arg.index is not None and steps[arg.index].operation == "greater":
+        elif (
+            arg.kind == "reference"
+            and arg.index is not None
+            and steps[arg.index].operation == "greater"
+        ):
             return ExecutionError("not_a_number", f"{operation} needs numbers, got yes or no")
     return None
 

@@ -15,9 +15,12 @@ from typing import NamedTuple
 class Value(NamedTuple):
     """One parsed value."""
 
-    number: float  # finite, scale and sign applied (10% is 0.1, 2 million is 2e6); NaN for yes and no
-    percent: bool = False  # written with %, percent or percentage points: `number` is divided by 100
-    unit: str | None = None  # thousand, lakh, million, crore, billion, trillion or basis points, already applied
+    # finite, scale and sign applied (10% is 0.1, 2 million is 2e6); NaN for yes and no
+    number: float
+    # written with %, percent or percentage points: `number` is divided by 100
+    percent: bool = False
+    # thousand, lakh, million, crore, billion, trillion or basis points, already applied
+    unit: str | None = None
     boolean: bool | None = None  # yes and true, no and false; None: a number
     text: str = ""  # as given; for a number its shortest spelling
 
@@ -35,7 +38,9 @@ class Spelled(NamedTuple):
 
     @property
     def number(self) -> float:
-        """The value as a float, scale applied; correctly rounded unless there is an exponent too; may be infinite."""
+        """The value as a float, scale applied; correctly rounded unless there is an exponent too;
+        may be infinite.
+        """
         digits, power = self.digits, self.power
         if "e" not in digits and "E" not in digits:
             return float(f"{digits}e{power}")
@@ -47,15 +52,16 @@ def parse_value(x: object) -> Value | None:
 
     * Numbers of any type are accepted (NumPy's, Decimal and Fraction too); NaN, infinities and
       numbers that overflow a float64 cannot be read. A bool is a boolean, never 1 or 0.
-    * Thousands have all their commas or none: `1,234.5`, never `12,5`, `1234,567`, `0,123` or `1,2,3`.
-      `.450` and `5.` are numbers, exponents are allowed, digits are ASCII.
+    * Thousands have all their commas or none: `1,234.5`, never `12,5`, `1234,567`, `0,123` or
+      `1,2,3`. `.450` and `5.` are numbers, exponents are allowed, digits are ASCII.
     * At most one sign: `+`, `-`, `−` (U+2212), or an accounting bracket, which is a minus:
       so `(5)` and `($ 12.3)` are negative, `(-5)` and `-(5)` cannot be read.
     * At most one currency sign, before or after the sign or the bracket, or at the very end.
       It does not affect the value.
-    * At most one unit, inside the bracket or after it, in any case: thousand(s), lakh(s), million(s),
-      crore(s), billion(s), trillion(s), k, m, mm, bn; `%`, percent, percentage point(s); basis point(s), bp, bps.
-      `m` and `mm` are million. A basis point is 1/10,000, not a percent.
+    * At most one unit, inside the bracket or after it, in any case: thousand(s), lakh(s),
+      million(s), crore(s), billion(s), trillion(s), k, m, mm, bn; `%`, percent, percentage
+      point(s); basis point(s), bp, bps. `m` and `mm` are million. A basis point is 1/10,000, not a
+      percent.
     * Any spaces may surround each of these parts, but not split the digits.
     * yes, no, true and false are booleans, in any case.
     * Anything else, such as prose, needs `extract`.
@@ -89,8 +95,15 @@ def parse_value(x: object) -> Value | None:
 _NUMPY_BOOLS = {"bool", "bool_"}  # by name, so that NumPy need not be imported
 BOOLEANS = {"yes": True, "true": True, "no": False, "false": False}
 POWERS = {
-    "percent": -2, "basis points": -4, "thousand": 3, "lakh": 5, "million": 6, "crore": 7, "billion": 9, "trillion": 12
-}  # fmt: skip
+    "percent": -2,
+    "basis points": -4,
+    "thousand": 3,
+    "lakh": 5,
+    "million": 6,
+    "crore": 7,
+    "billion": 9,
+    "trillion": 12,
+}
 _SCALES = ("thousand", "lakh", "million", "crore", "billion", "trillion")
 UNITS = {word + plural: word for word in _SCALES for plural in ("", "s")} | {
     "k": "thousand",
@@ -102,10 +115,12 @@ UNITS = {word + plural: word for word in _SCALES for plural in ("", "s")} | {
 }
 UNIT = "|".join(sorted(map(re.escape, UNITS), key=len, reverse=True))
 CURRENCY = "[$£¥\u20a0-\u20cf\uff04\uffe1\uffe5\uffe6]"
-# For folded text: with single spaces, no two parts can share a run of spaces, so matching stays linear.
+# For folded text: with single spaces, no two parts can share a run of spaces, so matching stays
+# linear.
 _GRAMMAR = re.compile(
     rf"""({CURRENCY}?)[ ]?([-+(]?)[ ]?({CURRENCY}?)[ ]?
-    ( (?: [1-9][0-9]{{0,2}} (?:,[0-9]{{3}})++ | [0-9]++ ) (?:\.[0-9]*+)? | \.[0-9]++ ) ( (?:e[-+]?[0-9]++)? )
+    ( (?: [1-9][0-9]{{0,2}} (?:,[0-9]{{3}})++ | [0-9]++ ) (?:\.[0-9]*+)? | \.[0-9]++ )
+    ( (?:e[-+]?[0-9]++)? )
     [ ]?({UNIT}|)[ ]?(\)?)[ ]?({UNIT}|)[ ]?({CURRENCY}?)""",
     re.VERBOSE | re.IGNORECASE | re.ASCII,
 )
@@ -126,7 +141,8 @@ def _of_text(text: str) -> Value | None:
     return Value(number, percent, None if percent else parts.unit, None, text)
 
 
-_SHORT = 24  # characters of texts to cache: they are read again and again while a turn is compared in many ways
+# characters of texts to cache: they are read again and again while a turn is compared in many ways
+_SHORT = 24
 _of_short_text = lru_cache(maxsize=8192)(_of_text)
 
 
@@ -143,7 +159,9 @@ def plain(text: str) -> float:
 
 
 def spelled(text: str) -> Spelled | None:
-    """The parts of a text that is one number, however large, in the grammar of `parse_value`; else None."""
+    """The parts of a text that is one number, however large, in the grammar of `parse_value`; else
+    None.
+    """
     match = _GRAMMAR.fullmatch(" ".join(text.split()).replace("\u2212", "-"))
     if match is None:
         return None
@@ -152,7 +170,9 @@ def spelled(text: str) -> Spelled | None:
         return None
     minus = "-" if sign in {"-", "("} else ""
     unit = inner or outer
-    return Spelled(minus + digits.replace(",", "") + exponent, UNITS[unit.lower()] if unit else None)
+    return Spelled(
+        minus + digits.replace(",", "") + exponent, UNITS[unit.lower()] if unit else None
+    )
 
 
 def fold(text: str) -> str:
@@ -162,9 +182,11 @@ def fold(text: str) -> str:
 
 @lru_cache(maxsize=1024)
 def unit_power(unit: str | None) -> int | None:
-    """The power of ten of a unit given separately from its number; None if it names no scale, or two.
+    """The power of ten of a unit given separately from its number; None if it names no scale, or
+    two.
 
-    Accepts the units of `parse_value`, in any case, also among other words; `raw`, `ratio` or `USD` have no scale.
+    Accepts the units of `parse_value`, in any case, also among other words; `raw`, `ratio` or `USD`
+    have no scale.
 
     >>> (
     ...     unit_power("$ million"),
@@ -185,7 +207,9 @@ def unit_power(unit: str | None) -> int | None:
 
 _PER = re.compile(r"\bper (?!cent)|/")
 _UNIT_IN_WORDS = re.compile(
-    "|".join(rf"(?<![a-z]){re.escape(word)}(?![a-z])" for word in sorted(UNITS, key=len, reverse=True))
+    "|".join(
+        rf"(?<![a-z]){re.escape(word)}(?![a-z])" for word in sorted(UNITS, key=len, reverse=True)
+    )
 )
 
 _CURRENCIES = {
@@ -196,7 +220,10 @@ _CURRENCIES = {
     **dict.fromkeys(("yen",), ("JPY",)),
     **dict.fromkeys(("₹", "rupee", "rupees"), ("INR",)),
     **dict.fromkeys(("yuan", "rmb"), ("CNY",)),
-    **{code.lower(): (code,) for code in ("USD", "CAD", "AUD", "NZD", "HKD", "SGD", "EUR", "GBP", "JPY", "CNY", "INR")},
+    **{
+        code.lower(): (code,)
+        for code in ("USD", "CAD", "AUD", "NZD", "HKD", "SGD", "EUR", "GBP", "JPY", "CNY", "INR")
+    },
     **{code.lower(): (code,) for code in ("CHF", "SEK", "NOK", "DKK", "KRW", "BRL", "MXN", "ZAR")},
     "francs": ("CHF",),
 }
@@ -220,9 +247,11 @@ def _of_float(x: float) -> Value | None:
 
 
 def decimals(value: Value) -> int | None:
-    """Decimals of the number in its own scale; trailing zeros of a whole number count as rounded away. None: unknown.
+    """Decimals of the number in its own scale; trailing zeros of a whole number count as rounded
+    away. None: unknown.
 
-    At least two digits stay: 1200 has -2 decimals, 100 has -1, 10 and 8 have 0. `12.5%` has 3. An exponent shifts them.
+    At least two digits stay: 1200 has -2 decimals, 100 has -1, 10 and 8 have 0. `12.5%` has 3. An
+    exponent shifts them.
     """
     parts = spelled(value.text)
     if parts is None:
@@ -243,7 +272,9 @@ MAX_LITERAL = 100
 """The longest literal to read as a number, in characters."""
 
 _NOT_IN_PROGRAMS = re.compile(rf"[()]|{CURRENCY}")
-_CONSTANT = re.compile(r"const_(?P<minus>m)?(?P<digits>(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]*)?|\.[0-9]+)")
+_CONSTANT = re.compile(
+    r"const_(?P<minus>m)?(?P<digits>(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]*)?|\.[0-9]+)"
+)
 _UNITS = {None, "percent", "basis points"}
 _MAX_EXPONENT = 9_999
 _LARGEST = sys.float_info.max
@@ -262,7 +293,8 @@ class Literal(NamedTuple):
 
 
 def read_literal(text: str) -> Literal | None:
-    """The number in a text, or None; currency signs, unit words, brackets, `nan` and infinities are not allowed.
+    """The number in a text, or None; currency signs, unit words, brackets, `nan` and infinities are
+    not allowed.
 
     >>> read_literal("1,234.5%")
     Literal(exact=Decimal('12.345'), constant=False)
@@ -275,7 +307,9 @@ def read_literal(text: str) -> Literal | None:
 
 
 def written(x: object) -> str:
-    """A number of any type, including NumPy's, in its shortest digits; "" for a bool, or beyond a float64."""
+    """A number of any type, including NumPy's, in its shortest digits; "" for a bool, or beyond a
+    float64.
+    """
     if isinstance(x, bool) or not isinstance(x, Real):
         return ""
     if isinstance(x, Integral):

@@ -1,4 +1,6 @@
-"""Whether the numbers of a conversation are right, turn by turn, how they were computed, and why one is wrong."""
+"""Whether the numbers of a conversation are right, turn by turn, how they were computed, and why
+one is wrong.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ _MATCHES = {
     "soft": "off by at most 1 %; a golden 0 needs 0",
     "unit_agnostic": "numerical, also at 100 times or a hundredth of the golden number",
     "sign_agnostic": "numerical, whatever the sign",
-    "general": "numerical, the same yes or no, the same text, or the same number with % on one side",
+    "general": (
+        "numerical, the same yes or no, the same text, or the same number with % on one side"
+    ),
     "exact": "equal to five decimals: the rule of the official scorer",
     "declared": "numerical in the unit that the agent gave, compared in the golden unit",
     "printed": "rounds to the golden answer as printed",
@@ -83,15 +87,18 @@ class _Earlier(msgspec.Struct):
 
 
 class Numeric:
-    """Golden numbers: nine matches per turn, the quality of the reasoning program, and a diagnosis for what is wrong.
+    """Golden numbers: nine matches per turn, the quality of the reasoning program, and a diagnosis
+    for what is wrong.
 
-    One row per declared turn: a turn without a reply is wrong too. A turn whose golden answer is text has no
-    values: judge it with `overlap` or a model. Where `dataset.unanswerable` is the golden answer, abstaining is right.
-    The answer is what the agent gives apart from its text (in a file of
-    answers: its column), else what `extract` finds in the text. Metrics of the program exist if the turn has a
-    golden program and the agent gave one that can be parsed; they cover the whole golden program, and under
-    `detail.reasoning.step` only what no earlier turn had computed. `regex` runs in a separate process; if a reply
-    takes longer than `timeout_seconds`, the answer has no scores. The default for `dataset.kind: conversation`.
+    One row per declared turn: a turn without a reply is wrong too. A turn whose golden answer is
+    text has no
+    values: judge it with `overlap` or a model. Where `dataset.unanswerable` is the golden answer,
+    abstaining is right. The answer is what the agent gives apart from its text (in a file of
+    answers: its column), else what `extract` finds in the text. Metrics of the program exist if the
+    turn has a golden program and the agent gave one that can be parsed; they cover the whole golden
+    program, and under `detail.reasoning.step` only what no earlier turn had computed. `regex` runs
+    in a separate process; if a reply takes longer than `timeout_seconds`, the answer has no scores.
+    The default for `dataset.kind: conversation`.
     """
 
     class Options(BaseModel):
@@ -100,14 +107,18 @@ class Numeric:
         model_config = ConfigDict(extra="forbid")
         extract: Literal["final", "json", "last_number", "regex"] = Field(
             default="final",
-            description="final: the JSON object, else the answer that the text gives in words; json: the last "
+            description="final: the JSON object, else the answer that the text gives in words; "
+            "json: the last "
             '`{"answer": …, "unit": …, "program": …}` of the text; last_number: its last number; '
             "regex: what `pattern` matches last",
         )
         pattern: str | None = Field(
-            default=None, description="for regex: its group `answer`, else the first group, else the whole match"
+            default=None,
+            description="for regex: its group `answer`, else the first group, else the whole match",
         )
-        timeout_seconds: float = Field(default=1.0, gt=0, le=60, description="for regex: of one reply")
+        timeout_seconds: float = Field(
+            default=1.0, gt=0, le=60, description="for regex: of one reply"
+        )
 
         @model_validator(mode="after")
         def _pattern_for_regex(self) -> Numeric.Options:
@@ -122,12 +133,24 @@ class Numeric:
 
     fingerprint = RULES
     metrics = (
-        *(Metric(name=name, low=0, high=1, kind="share", description=text) for name, text in _MATCHES.items()),
         *(
-            Metric(name=name, low=0, high=1, kind="share" if name in _SHARES else "number", description=text)
+            Metric(name=name, low=0, high=1, kind="share", description=text)
+            for name, text in _MATCHES.items()
+        ),
+        *(
+            Metric(
+                name=name,
+                low=0,
+                high=1,
+                kind="share" if name in _SHARES else "number",
+                description=text,
+            )
             for name, text in _READINGS.items()
         ),
-        *(Metric(name=name, low=0, direction="none", description=text) for name, text in _OPERATIONS.items()),
+        *(
+            Metric(name=name, low=0, direction="none", description=text)
+            for name, text in _OPERATIONS.items()
+        ),
     )
 
     def __init__(self, options: Options | None = None) -> None:
@@ -136,7 +159,9 @@ class Numeric:
         self._child: Child | None = None
         self._take: Callable[..., Extracted] = partial(extract, how=options.extract)
         if options.extract == "regex":
-            self._child = Child(_PROGRAM, {"pattern": options.pattern}, seconds=options.timeout_seconds)
+            self._child = Child(
+                _PROGRAM, {"pattern": options.pattern}, seconds=options.timeout_seconds
+            )
             self._take = self._by_pattern
         self.blocking = self._child is not None
 
@@ -145,7 +170,9 @@ class Numeric:
         # The report; its numbers are parsed once for consecutive answers to the same sample.
         if self._last is None or self._last[0] != sample.digest:
             detail = sample.detail
-            text = "\n".join(str(detail[part]) for part in ("pre_text", "post_text") if detail.get(part))
+            text = "\n".join(
+                str(detail[part]) for part in ("pre_text", "post_text") if detail.get(part)
+            )
             self._last = sample.digest, Document(table=detail.get("table") or None, text=text)
         document = self._last[1]
         replies = [*answer.replies, *[None] * (len(sample.turns) - len(answer.replies))]
@@ -156,9 +183,15 @@ class Numeric:
                 given = _UNREACHED
             else:
                 # Text: a JSON object, or as it is
-                take = extract if parse_value(turn.golden) is None else partial(self._take, question=turn.question)
+                take = (
+                    extract
+                    if parse_value(turn.golden) is None
+                    else partial(self._take, question=turn.question)
+                )
                 said = spoken(reply.text).rjust(len(reply.text))  # spans are of the whole text
-                given = stated(said, answer=reply.answer, unit=reply.unit, program=reply.program, take=take)
+                given = stated(
+                    said, answer=reply.answer, unit=reply.unit, program=reply.program, take=take
+                )
             facts = TurnFacts(
                 expected=turn.golden,
                 actual=given.answer,
@@ -171,7 +204,9 @@ class Numeric:
             )
             verdicts.append(_verdict(number, turn, given, facts, earlier))
             earlier.facts.append(facts)
-            earlier.turns.append((turn.golden if facts.program is None else facts.program, turn.golden, given.answer))
+            earlier.turns.append(
+                (turn.golden if facts.program is None else facts.program, turn.golden, given.answer)
+            )
         return verdicts
 
     def _by_pattern(self, text: str, *, question: str) -> Extracted:
@@ -186,10 +221,14 @@ class Numeric:
             self._child.close()
 
 
-def _verdict(number: int, turn: Turn, given: Stated, facts: TurnFacts, earlier: _Earlier) -> Verdict:
+def _verdict(
+    number: int, turn: Turn, given: Stated, facts: TurnFacts, earlier: _Earlier
+) -> Verdict:
     operations = {
         "golden_operations": turn.detail.get("operations") if facts.program is not None else None,
-        "agent_operations": operations_attempted(parse_program(given.program)) if given.program else None,
+        "agent_operations": operations_attempted(parse_program(given.program))
+        if given.program
+        else None,
     }
     detail: JsonObject = {
         "rules": RULES,
@@ -207,8 +246,16 @@ def _verdict(number: int, turn: Turn, given: Stated, facts: TurnFacts, earlier: 
         says_so = abstains or same_text(turn.golden, given.answer)
         return _of_sentinel(number, detail, right=says_so and not answered_nothing)
     if parse_value(turn.golden) is None:  # none, or text: that is for a judge
-        kept: JsonObject = {key: detail[key] for key in ("rules", "expected", "actual", "unreached") if key in detail}
-        return Verdict(values={**dict.fromkeys((*_MATCHES, *_READINGS)), **operations}, turn=number, detail=kept)
+        kept: JsonObject = {
+            key: detail[key]
+            for key in ("rules", "expected", "actual", "unreached")
+            if key in detail
+        }
+        return Verdict(
+            values={**dict.fromkeys((*_MATCHES, *_READINGS)), **operations},
+            turn=number,
+            detail=kept,
+        )
     matches = match(
         turn.golden,
         given.answer,

@@ -1,8 +1,9 @@
 """Exact match and F1 of reading comprehension: the rules of SQuAD, or of TAT-QA for its questions.
 
-SQuAD (Rajpurkar et al. 2016, "SQuAD: 100,000+ Questions for Machine Comprehension of Text", section 6.1; 2018, "Know
-What You Don't Know", section 4). TAT-QA (Zhu et al. 2021, "TAT-QA: A Question Answering Benchmark on a Hybrid of
-Tabular and Textual Content in Finance", ACL, section 5.2; the details are those of its public evaluation script).
+SQuAD (Rajpurkar et al. 2016, "SQuAD: 100,000+ Questions for Machine Comprehension of Text", section
+6.1; 2018, "Know What You Don't Know", section 4). TAT-QA (Zhu et al. 2021, "TAT-QA: A Question
+Answering Benchmark on a Hybrid of Tabular and Textual Content in Finance", ACL, section 5.2; the
+details are those of its public evaluation script).
 """
 
 from __future__ import annotations
@@ -30,12 +31,14 @@ _LONGEST = 100_000  # characters of an answer
 class Span:
     """Exact match and F1 of the words, as SQuAD counts them, or TAT-QA for its own questions.
 
-    SQuAD: without case, punctuation and the articles a, an, the; the best of several golden answers counts. To a
-    question that its text does not answer, an empty reply or one of `no_answer` is right, and nothing else.
+    SQuAD: without case, punctuation and the articles a, an, the; the best of several golden answers
+    counts. To a question that its text does not answer, an empty reply or one of `no_answer` is
+    right, and nothing else.
 
-    TAT-QA: numbers count with their scale (thousand, million, billion, percent) to two decimals, several spans in any
-    order; F1 is over the set of words, to two decimals, and equals exact match where the answer was computed. The
-    answer and its scale are those of the last `{"answer": …, "scale": …}` in the reply, else the reply itself.
+    TAT-QA: numbers count with their scale (thousand, million, billion, percent) to two decimals,
+    several spans in any order; F1 is over the set of words, to two decimals, and equals exact match
+    where the answer was computed. The answer and its scale are those of the last `{"answer": …,
+    "scale": …}` in the reply, else the reply itself.
 
     Every word of the reply counts: ask for the answer alone.
     """
@@ -45,12 +48,25 @@ class Span:
 
         model_config = ConfigDict(extra="forbid")
         no_answer: list[str] = Field(
-            default=["unanswerable", "no answer"], description="replies that say that the text gives no answer"
+            default=["unanswerable", "no answer"],
+            description="replies that say that the text gives no answer",
         )
 
     metrics = (
-        Metric(name="exact_match", low=0, high=1, kind="share", description="answers equal to a golden one"),
-        Metric(name="f1", low=0, high=1, kind="number", description="F1 of the words, with the nearest golden answer"),
+        Metric(
+            name="exact_match",
+            low=0,
+            high=1,
+            kind="share",
+            description="answers equal to a golden one",
+        ),
+        Metric(
+            name="f1",
+            low=0,
+            high=1,
+            kind="number",
+            description="F1 of the words, with the nearest golden answer",
+        ),
     )
 
     def __init__(self, options: Options | None = None) -> None:
@@ -62,7 +78,11 @@ class Span:
         for number, turn, text in golden_turns(sample, answer):
             place = len(sample.turns) - 1 if number is None else number
             reply = answer.replies[place] if place < len(answer.replies) else None
-            exact, f1 = self._tatqa(turn, text, reply) if "answer_type" in turn.detail else self._squad(turn, text)
+            exact, f1 = (
+                self._tatqa(turn, text, reply)
+                if "answer_type" in turn.detail
+                else self._squad(turn, text)
+            )
             verdicts.append(Verdict(values={"exact_match": exact, "f1": f1}, turn=number))
         return verdicts or None
 
@@ -70,7 +90,9 @@ class Span:
         given = _squad_words(text[:_LONGEST])
         given = () if given in self._none else given
         texts = [] if turn.detail.get("impossible") else turn.detail.get("answers", [turn.golden])
-        wanted = [words for words in (_squad_words(str(golden)) for golden in texts) if words] or [()]
+        wanted = [words for words in (_squad_words(str(golden)) for golden in texts) if words] or [
+            ()
+        ]
         return given in wanted, max(_f1(Counter(given), Counter(words)) for words in wanted)
 
     def _tatqa(self, turn: Turn, text: str, reply: Reply | None) -> tuple[bool, float]:
@@ -80,8 +102,14 @@ class Span:
         if not given:
             return False, 0.0
         forms = [_joined(given, scale)]
-        if len(given) == 1 and not scale and "%" not in given[0] and (value := _number(given[0])) is not None:
-            forms.append(_written(value))  # 0.2342 is 23.42 percent: such an answer is not rounded to two decimals
+        if (
+            len(given) == 1
+            and not scale
+            and "%" not in given[0]
+            and (value := _number(given[0])) is not None
+        ):
+            # 0.2342 is 23.42 percent: such an answer is not rounded to two decimals
+            forms.append(_written(value))
         words = [_tatqa_words(form) for form in forms]
         exact = wanted in words
         return exact, float(exact) if computed else max(
@@ -94,7 +122,9 @@ def _squad_words(text: str) -> tuple[str, ...]:
 
 
 def _f1(given: Counter[str], wanted: Counter[str]) -> float:
-    """The harmonic mean of precision and recall; if one side has no words, whether the other has none too."""
+    """The harmonic mean of precision and recall; if one side has no words, whether the other has
+    none too.
+    """
     if not given or not wanted:
         return float(given == wanted)
     shared = (given & wanted).total()
@@ -112,10 +142,16 @@ def _scale(text: str) -> float:
 
 
 def _number(text: str) -> float | None:
-    """The value of `(1.5)`, `12%`, `$1,496.5` or `1 million`, to four decimals; None: the text is not a number."""
+    """The value of `(1.5)`, `12%`, `$1,496.5` or `1 million`, to four decimals; None: the text is
+    not a number.
+    """
     words = text.translate(_SIGNS).split()
     try:
-        if not words or not math.isfinite(float(words[0])) or (len(words) > 1 and _scale(words[1]) == 1):
+        if (
+            not words
+            or not math.isfinite(float(words[0]))
+            or (len(words) > 1 and _scale(words[1]) == 1)
+        ):
             return None
     except ValueError:
         return None
@@ -123,8 +159,11 @@ def _number(text: str) -> float | None:
     if digits is None or digits[0].lstrip("+-").startswith("."):
         return None
     unit = re.search(r"[0-9.]+\s?[a-zA-Z]+", text)
-    value = (float(digits[0]) if "." in digits[0] else int(digits[0])) * (_scale(unit[0]) if unit else 1)
-    value *= -1 if re.search(r"\([0-9.\s%]+\)", text) else 1  # there, a bracket with a comma is not a minus
+    value = (float(digits[0]) if "." in digits[0] else int(digits[0])) * (
+        _scale(unit[0]) if unit else 1
+    )
+    # there, a bracket with a comma is not a minus
+    value *= -1 if re.search(r"\([0-9.\s%]+\)", text) else 1
     return round(value * (0.01 if re.search(r"[0-9.\s]+%", text) else 1), 4)
 
 
@@ -155,7 +194,9 @@ def _tatqa_words(text: str) -> tuple[str, ...]:
 
 
 def _prediction(text: str, reply: Reply | None) -> tuple[list[str], str]:
-    """The answers that a reply gives, and their scale; an answer given apart may be such JSON too."""
+    """The answers that a reply gives, and their scale; an answer given apart may be such JSON
+    too.
+    """
     unit = None
     if reply is not None and reply.answer is not None:
         text, unit = reply.answer[:_LONGEST], reply.unit
@@ -164,7 +205,11 @@ def _prediction(text: str, reply: Reply | None) -> tuple[list[str], str]:
         return _listed(text.strip()), _named(unit)
     try:
         given = msgspec.json.decode(text[slice(*extracted.span)])
-        given = {str(key).lower(): value for key, value in given.items()} if isinstance(given, dict) else {}
+        given = (
+            {str(key).lower(): value for key, value in given.items()}
+            if isinstance(given, dict)
+            else {}
+        )
     except (msgspec.DecodeError, RecursionError):
         given = {"answer": extracted.answer, "unit": extracted.unit}
     return _listed(given.get("answer")), _named(given.get("scale", given.get("unit")) or unit)
@@ -176,4 +221,6 @@ def _listed(answer: object) -> list[str]:
 
 
 def _named(scale: object) -> str:
-    return next((word for word in _SCALES if word in str(scale or "").lower().replace("%", "percent")), "")
+    return next(
+        (word for word in _SCALES if word in str(scale or "").lower().replace("%", "percent")), ""
+    )

@@ -41,7 +41,10 @@ PLACE = ("run", 40)  # in `karat --help`
 @click.option(
     "--cluster",
     metavar="COLUMN",
-    help="The column with what questions share, such as their document: questions of one are not independent.",
+    help=(
+        "The column with what questions share, such as their document: questions of one are not "
+        "independent."
+    ),
 )
 @options.output()
 def command(
@@ -55,13 +58,16 @@ def command(
 ) -> Exit:
     """Turn results of other tools into runs.
 
-    Every command reads these runs. Asks no model. FORMAT is one of `karat list importers`: inspect, csv, …. PATH is
-    a file of results or a folder of them; files that can be compared become conditions of one run. Whatever a file
-    does not record stays missing; whatever cannot be read is counted.
+    Every command reads these runs. Asks no model. FORMAT is one of `karat list importers`: inspect,
+    csv, …. PATH is a file of results or a folder of them; files that can be compared become
+    conditions of one run. Whatever a file does not record stays missing; whatever cannot be read is
+    counted.
     """
     from karat_imports.importing import import_results
 
-    made = import_results(kind, paths, results=out, columns=columns, settings=settings, cluster=cluster)
+    made = import_results(
+        kind, paths, results=out, columns=columns, settings=settings, cluster=cluster
+    )
     output.result(str(made), made)
     output.say("", "Next:", *(f"  {typed('report', run.folder)}" for run in made.runs[:3]))
     return Exit.DONE

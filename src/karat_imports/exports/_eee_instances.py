@@ -14,12 +14,21 @@ from karat_imports.exports._eee_names import described
 SCHEMA = "0.3.0"
 
 
-def instances(summary: Summary, trial: TrialRecord, *, evaluation: str, model: str) -> Iterator[JsonObject]:
-    """The instances of a trial. A metric without a number, or without a bound for being right, has none."""
+def instances(
+    summary: Summary, trial: TrialRecord, *, evaluation: str, model: str
+) -> Iterator[JsonObject]:
+    """The instances of a trial.
+
+    A metric without a number, or without a bound for being right, has none.
+    """
     if trial.answer is None:
         return
     scored = [(metric, trial.value(metric), _right_from(metric)) for metric in summary.metrics]
-    numbers = [(metric, value, line) for metric, value, line in scored if value is not None and line is not None]
+    numbers = [
+        (metric, value, line)
+        for metric, value, line in scored
+        if value is not None and line is not None
+    ]
     if not numbers:
         return
     instance = _instance(trial, trial.answer, evaluation, model)
@@ -70,14 +79,22 @@ def _instance(trial: TrialRecord, answer: Answer, evaluation: str, model: str) -
         "messages": None if alone else messages,
         "answer_attribution": _attribution(replies, places),
         **({"token_usage": usage} if usage is not None else {}),
-        **({} if answer.seconds is None else {"performance": {"latency_ms": max(0.0, 1000 * answer.seconds)}}),
+        **(
+            {}
+            if answer.seconds is None
+            else {"performance": {"latency_ms": max(0.0, 1000 * answer.seconds)}}
+        ),
         "metadata": {
             **metadata,
             "karat.trial": answer.trial,
             "karat.condition": trial.condition,
             "karat.repetition": str(trial.repetition),
             "karat.attempts": str(answer.attempts),
-            **({"karat.stop_reason": replies[-1].stop_reason} if replies and replies[-1].stop_reason else {}),
+            **(
+                {"karat.stop_reason": replies[-1].stop_reason}
+                if replies and replies[-1].stop_reason
+                else {}
+            ),
         },
     }
 
@@ -99,7 +116,11 @@ def _messages(sample: Sample, replies: tuple[Reply, ...]) -> tuple[list[JsonObje
         messages += _calls(reply, turn)
         places.append(len(messages))
         reply_message: JsonObject = {"role": "assistant", "content": reply.text}
-        messages.append({**reply_message, "reasoning_trace": reply.reasoning} if reply.reasoning else reply_message)
+        messages.append(
+            {**reply_message, "reasoning_trace": reply.reasoning}
+            if reply.reasoning
+            else reply_message
+        )
     return [{"turn_idx": index, **message} for index, message in enumerate(messages)], places
 
 
@@ -109,11 +130,17 @@ def _calls(reply: Reply, turn: int) -> Iterator[JsonObject]:
         arguments = {key: formats.text_of(value) for key, value in call.input.items()}
         request = {"id": f"{turn}.{index}", "name": name, "arguments": arguments}
         yield {"role": "assistant", "content": None, "tool_calls": [request]}
-        yield {"role": "tool", "content": call.error or call.result, "tool_call_id": [request["id"]]}
+        yield {
+            "role": "tool",
+            "content": call.error or call.result,
+            "tool_call_id": [request["id"]],
+        }
 
 
 def _attribution(replies: tuple[Reply, ...], places: list[int]) -> list[JsonObject]:
-    """Which text was scored: the short answer if the agent gave one separately, else the whole reply."""
+    """Which text was scored: the short answer if the agent gave one separately, else the whole
+    reply.
+    """
     return [
         {
             "turn_idx": places[index] if places else 0,
@@ -137,7 +164,9 @@ def _usage(replies: tuple[Reply, ...]) -> JsonObject | None:
         "reasoning_tokens": "reasoning_tokens",
     }
     for ours, theirs in names.items():
-        counts = [getattr(reply.usage, ours) if reply.usage is not None else None for reply in replies]
+        counts = [
+            getattr(reply.usage, ours) if reply.usage is not None else None for reply in replies
+        ]
         if counts and all(tokens is not None and tokens >= 0 for tokens in counts):
             tokens[theirs] = sum(counts)
     if "input_tokens" not in tokens or "output_tokens" not in tokens:

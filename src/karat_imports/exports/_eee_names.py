@@ -1,4 +1,6 @@
-"""Names of models and files in Every Eval Ever: developer/model, and folder names valid on every system."""
+"""Names of models and files in Every Eval Ever: developer/model, and folder names valid on every
+system.
+"""
 
 from __future__ import annotations
 
@@ -46,11 +48,16 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def model_of(summary: Summary, condition: str, wanted: str | None) -> Model:
-    """The model that answered under a condition. An agent without a model counts as one: local/its type."""
+    """The model that answered under a condition.
+
+    An agent without a model counts as one: local/its type.
+    """
     if wanted is not None:
         return Model.named(wanted)
     origin = summary.provenance
-    own = {key: origin.settings.get(f"conditions.{condition}.agent.{key}") for key in ("model", "type")}
+    own = {
+        key: origin.settings.get(f"conditions.{condition}.agent.{key}") for key in ("model", "type")
+    }
     agent = str(own["type"] or origin.agent)
     model = own["model"] or (origin.model if own["type"] in (None, origin.agent) else None)
     return Model.named(str(model) if model else agent, developer=_MADE_BY.get(agent, "local"))

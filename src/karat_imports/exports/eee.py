@@ -37,7 +37,9 @@ _LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
 
 
 class Eee:
-    """Aggregate (.json) and instance-level files (_samples.jsonl) of Every Eval Ever, schema 0.3.0."""
+    """Aggregate (.json) and instance-level files (_samples.jsonl) of Every Eval Ever, schema
+    0.3.0.
+    """
 
     absolute_paths = True  # its validator reads the place in the datastore from relative paths
 
@@ -47,16 +49,22 @@ class Eee:
         model_config = ConfigDict(extra="forbid")
 
         collection: str | None = Field(
-            default=None, description="the benchmark's folder in the datastore; null: the name of the experiment"
+            default=None,
+            description="the benchmark's folder in the datastore; null: the name of the experiment",
         )
         model: str | None = Field(
-            default=None, description="developer/model, for every condition; null: as the experiment names it"
+            default=None,
+            description="developer/model, for every condition; null: as the experiment names it",
         )
-        organization: str = Field(default="not stated", min_length=1, description="who provides the data")
+        organization: str = Field(
+            default="not stated", min_length=1, description="who provides the data"
+        )
         relationship: Literal["first_party", "third_party", "collaborative", "other"] = Field(
             default="other", description="of the evaluator to the model's developer"
         )
-        instances: bool = Field(default=True, description="whether the instance-level files are written too")
+        instances: bool = Field(
+            default=True, description="whether the instance-level files are written too"
+        )
 
     def __init__(self, options: Options | None = None) -> None:
         self._options = options or self.Options()
@@ -70,7 +78,9 @@ class Eee:
         if self._options.instances:
             for trial in trials(run, summary):
                 log = logs[models[trial.condition].id]
-                for line in instances(summary, trial, evaluation=log.evaluation, model=log.model.id):
+                for line in instances(
+                    summary, trial, evaluation=log.evaluation, model=log.model.id
+                ):
                     log.add(line)
                 if log.waits > _PIECE:
                     yield log.taken()
@@ -111,7 +121,11 @@ class _Log:
 
     def aggregate(self, conditions: list[str]) -> JsonObject:
         summary = self._summary
-        scored = [entry for entry in summary.results if entry.condition in conditions and entry.mean.value is not None]
+        scored = [
+            entry
+            for entry in summary.results
+            if entry.condition in conditions and entry.mean.value is not None
+        ]
         metrics = {metric.key: metric for metric in summary.metrics}
         samples: JsonObject = {
             "format": "jsonl",
@@ -213,7 +227,9 @@ def _metric(summary: Summary, metric: MetricInfo, result: Result) -> JsonObject:
             "kind": metric.kind,
             "scorer": metric.scorer,
             "scoring": metric.scoring,
-            "offline": "true: by a rule, not by a model that understands" if metric.offline else "false",
+            "offline": "true: by a rule, not by a model that understands"
+            if metric.offline
+            else "false",
         },
     }
 
@@ -228,7 +244,9 @@ def _judges(summary: Summary, metric: MetricInfo) -> JsonObject:
     return {
         "judges": models,
         "input_prompt": f"karat's own judge prompt with the rubric {summary.provenance.rubric}",
-        "additional_details": {key: msgspec.json.encode(value).decode() for key, value in facts.items()},
+        "additional_details": {
+            key: msgspec.json.encode(value).decode() for key, value in facts.items()
+        },
     }
 
 
@@ -241,7 +259,9 @@ def _score(result: Result) -> JsonObject:
         "answers": str(result.n_answers),
         "missing": str(result.n_missing),
         "questions": str(result.n_questions),
-        **({"within_sd": str(result.within_sd.value)} if result.within_sd.value is not None else {}),
+        **(
+            {"within_sd": str(result.within_sd.value)} if result.within_sd.value is not None else {}
+        ),
     }
     return {"score": mean.value, "details": details, "uncertainty": numbers}
 
@@ -273,7 +293,10 @@ def _generation(summary: Summary, condition: str) -> JsonObject:
 
 
 def _condition_scores(summary: Summary, conditions: Container[str]) -> Iterator[ConditionScore]:
-    """The run kind's own numbers for whole conditions, if they have a value. They have no instances."""
+    """The run kind's own numbers for whole conditions, if they have a value.
+
+    They have no instances.
+    """
     for part in summary.parts.values():
         for score in part.condition_scores():
             if score.condition in conditions and score.estimate.value is not None:

@@ -1,7 +1,7 @@
 """`--to inspect`: a run as logs of Inspect AI (`.json`, version 2), one per condition.
 
-`inspect view` and `inspect_ai.log.read_eval_log` read them; `karat import inspect` gives the same numbers back.
-Source of the format: `inspect_ai.log.EvalLog`.
+`inspect view` and `inspect_ai.log.read_eval_log` read them; `karat import inspect` gives the same
+numbers back. Source of the format: `inspect_ai.log.EvalLog`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ class Inspect:
 
 def _pieces(summary: Summary, run: RunFolder) -> Iterator[tuple[str, str]]:
     names = {condition: _file_name(summary, condition) for condition in summary.conditions}
-    ids = [sample.id for sample in sorted(run.samples(), key=lambda sample: (sample.position, sample.id))]
+    ids = [
+        sample.id
+        for sample in sorted(run.samples(), key=lambda sample: (sample.position, sample.id))
+    ]
     opened_conditions: set[str] = set()
     for condition in summary.conditions:
         yield names[condition], _encoded(_header(summary, condition, ids))[:-1] + ',"samples":['
@@ -49,14 +52,19 @@ def _pieces(summary: Summary, run: RunFolder) -> Iterator[tuple[str, str]]:
         if trial.answer is None and trial.failure is None:
             continue  # not run
         text = _encoded(_sample(summary, trial, model_of(summary, trial.condition, None).id))
-        yield names[trial.condition], f",\n{text}" if trial.condition in opened_conditions else f"\n{text}"
+        yield (
+            names[trial.condition],
+            f",\n{text}" if trial.condition in opened_conditions else f"\n{text}",
+        )
         opened_conditions.add(trial.condition)
     for name in names.values():
         yield name, "\n]}\n"
 
 
 def _file_name(summary: Summary, condition: str) -> str:
-    """A name as Inspect gives its logs, which it sorts by the time at the start: time_task_id.json."""
+    """A name as Inspect gives its logs, which it sorts by the time at the start:
+    time_task_id.json.
+    """
     time = _time(summary.created).replace(":", "-")
     return f"{time}_{file_safe(f'{summary.name}-{condition}')}_{_identity(summary, condition)}.json"
 
@@ -70,7 +78,11 @@ def _time(text: str) -> str:
         moment = datetime.fromisoformat(text)
     except ValueError:  # a run folder may come from a stranger
         return "1970-01-01T00:00:00+00:00"
-    return moment.replace(microsecond=0).isoformat() if moment.tzinfo else f"{moment:%Y-%m-%dT%H:%M:%S}+00:00"
+    return (
+        moment.replace(microsecond=0).isoformat()
+        if moment.tzinfo
+        else f"{moment:%Y-%m-%dT%H:%M:%S}+00:00"
+    )
 
 
 def _header(summary: Summary, condition: str, ids: Sequence[str]) -> JsonObject:
@@ -86,9 +98,18 @@ def _header(summary: Summary, condition: str, ids: Sequence[str]) -> JsonObject:
             "task": summary.name,
             "task_id": identity,
             "task_args": {"condition": condition},
-            "dataset": {"name": summary.provenance.dataset, "samples": len(ids), "sample_ids": ids, "shuffled": False},
+            "dataset": {
+                "name": summary.provenance.dataset,
+                "samples": len(ids),
+                "sample_ids": ids,
+                "shuffled": False,
+            },
             "model": model_of(summary, condition, None).id,
-            "config": {"epochs": summary.repetitions, "epochs_reducer": ["mean"], "fail_on_error": False},
+            "config": {
+                "epochs": summary.repetitions,
+                "epochs_reducer": ["mean"],
+                "fail_on_error": False,
+            },
             "packages": {"karat": __version__},
             "metadata": {"karat_run": summary.run, "warnings": list(summary.warnings)},
         },
@@ -130,7 +151,10 @@ def _sample(summary: Summary, trial: TrialRecord, model: str) -> JsonObject:
         "scores": {},
         "metadata": sample.metadata,
         "store": {
-            "karat": {"attempts": answer.attempts if answer else None, "detail": answer.detail if answer else {}}
+            "karat": {
+                "attempts": answer.attempts if answer else None,
+                "detail": answer.detail if answer else {},
+            }
         },
     }
     if answer is None:
@@ -142,19 +166,27 @@ def _sample(summary: Summary, trial: TrialRecord, model: str) -> JsonObject:
     spoken = [message for message in messages if message["role"] == "assistant"]
     stop = last.stop_reason if last.stop_reason in _STOPS else "unknown"
     choice = {"message": spoken[-1], "stop_reason": stop} if spoken else None
-    usage = _usage([reply.usage for reply in answer.replies], [reply.dollars for reply in answer.replies])
+    usage = _usage(
+        [reply.usage for reply in answer.replies], [reply.dollars for reply in answer.replies]
+    )
     judged = _usage([row.usage for row in trial.scores], [row.dollars for row in trial.scores])
     times = [reply.milliseconds for reply in answer.replies]
     return {
         **common,
         "messages": messages,
-        "output": {"model": last.model or model, "choices": [choice] if choice else [], "completion": last.text},
+        "output": {
+            "model": last.model or model,
+            "choices": [choice] if choice else [],
+            "completion": last.text,
+        },
         "scores": dict(_scores(summary, trial, last)),
         "model_usage": {last.model or model: usage} if usage else {},
         "role_usage": {"grader": judged} if judged else {},
         "started_at": answer.started,
         "total_time": answer.seconds,
-        "working_time": None if None in times or not times else exact_sum(filter(None, times)) / 1000,
+        "working_time": None
+        if None in times or not times
+        else exact_sum(filter(None, times)) / 1000,
         "uuid": answer.trial,
         "turn_count": sum(filter(None, (reply.responses for reply in answer.replies))) or None,
     }
@@ -169,14 +201,27 @@ def _messages(sample: Sample, answer: Answer) -> Iterator[JsonObject]:
     for turn, reply in enumerate(answer.replies):
         yield {"role": "user", "content": _asked(sample, turn)}
         calls = [
-            {"id": f"{turn}.{index}", "function": _tool(call), "arguments": call.input, "type": "function"}
+            {
+                "id": f"{turn}.{index}",
+                "function": _tool(call),
+                "arguments": call.input,
+                "type": "function",
+            }
             for index, call in enumerate(reply.tool_calls)
         ]
         if calls:
             yield {"role": "assistant", "content": "", "tool_calls": calls, "source": "generate"}
         for index, call in enumerate(reply.tool_calls):
-            failed = {"error": {"type": "unknown", "message": call.error}} if call.error is not None else {}
-            result = {"role": "tool", "content": call.result or "", "tool_call_id": f"{turn}.{index}"}
+            failed = (
+                {"error": {"type": "unknown", "message": call.error}}
+                if call.error is not None
+                else {}
+            )
+            result = {
+                "role": "tool",
+                "content": call.result or "",
+                "tool_call_id": f"{turn}.{index}",
+            }
             yield {**result, "function": _tool(call), **failed}
         thought = [{"type": "reasoning", "reasoning": reply.reasoning}] if reply.reasoning else []
         content = [*thought, {"type": "text", "text": reply.text}] if thought else reply.text
@@ -204,14 +249,22 @@ def _scores(summary: Summary, trial: TrialRecord, last: Reply) -> Iterator[tuple
                 "value": values[scorer] if list(values) == [scorer] else values,
                 "answer": last.answer,
                 "explanation": "\n\n".join(whys) or None,
-                "metadata": {"rows": [{"judge": row.judge, "values": row.values, **row.labels} for row in rows]},
+                "metadata": {
+                    "rows": [
+                        {"judge": row.judge, "values": row.values, **row.labels} for row in rows
+                    ]
+                },
             },
         )
 
 
 def _usage(uses: Sequence[Usage | None], dollars: Sequence[float | None]) -> JsonObject | None:
     """The sum; None if a call reported no tokens, because Inspect would read that as zero."""
-    known = [use for use in uses if use is not None and use.input_tokens is not None and use.output_tokens is not None]
+    known = [
+        use
+        for use in uses
+        if use is not None and use.input_tokens is not None and use.output_tokens is not None
+    ]
     if not known or len(known) < len(uses):
         return None
     tokens: JsonObject = {}
@@ -219,7 +272,10 @@ def _usage(uses: Sequence[Usage | None], dollars: Sequence[float | None]) -> Jso
         counts = [getattr(use, ours) for use in known]
         if any(count is not None for count in counts):
             tokens[theirs] = sum(filter(None, counts))
-    total, output = sum(use.input_tokens or 0 for use in known), sum(use.output_tokens or 0 for use in known)
+    total, output = (
+        sum(use.input_tokens or 0 for use in known),
+        sum(use.output_tokens or 0 for use in known),
+    )
     cached = tokens.get("input_tokens_cache_read", 0) + tokens.get("input_tokens_cache_write", 0)
     return {
         "input_tokens": max(0, total - cached),  # Inspect counts cached ones separately

@@ -47,9 +47,16 @@ def _file_name(name: str) -> str:
 
 
 def _lines(summary: Summary, run: RunFolder, seconds: float) -> Iterator[JsonObject]:
-    cells = groupby(trials(run, summary), key=lambda trial: (trial.sample.position, trial.sample.id, trial.condition))
+    cells = groupby(
+        trials(run, summary),
+        key=lambda trial: (trial.sample.position, trial.sample.id, trial.condition),
+    )
     for _, group in cells:
-        kept = [trial for trial in group if trial.answer is not None and (trial.scores or not summary.metrics)]
+        kept = [
+            trial
+            for trial in group
+            if trial.answer is not None and (trial.scores or not summary.metrics)
+        ]
         if kept:
             yield _line(summary, kept[0].sample, kept, seconds)
 
@@ -62,7 +69,9 @@ def _longest_first(lines: list[JsonObject]) -> list[JsonObject]:
     return [first, *(line for line in lines if line is not first)]
 
 
-def _line(summary: Summary, sample: Sample, kept: Sequence[TrialRecord], seconds: float) -> JsonObject:
+def _line(
+    summary: Summary, sample: Sample, kept: Sequence[TrialRecord], seconds: float
+) -> JsonObject:
     traces = [_trace(trial, position) for position, trial in enumerate(kept)]
     reasoning = [_reasoning(trial) for trial in kept]
     agentic = any(step["source"] == "mcp_tool" for steps in traces for step in steps)
@@ -78,31 +87,46 @@ def _line(summary: Summary, sample: Sample, kept: Sequence[TrialRecord], seconds
         "interaction_type": "agentic" if agentic else several,
         "input": {
             "raw": "\n\n".join(turn.question for turn in sample.turns),
-            "reference": "\n\n".join(turn.golden for turn in sample.turns if turn.golden is not None),
+            "reference": "\n\n".join(
+                turn.golden for turn in sample.turns if turn.golden is not None
+            ),
         },
         "output": {"raw": _text(kept[0]), "reasoning_trace": reasoning[0]},
         "answer_attribution": [step for steps in traces for step in steps],
-        "evaluation": {"score": None, "details": timing | _details(summary.metrics, kept, reasoning)},
-        "token_usage": {"input_tokens": _tokens(kept, "input_tokens"), "output_tokens": _tokens(kept, "output_tokens")},
+        "evaluation": {
+            "score": None,
+            "details": timing | _details(summary.metrics, kept, reasoning),
+        },
+        "token_usage": {
+            "input_tokens": _tokens(kept, "input_tokens"),
+            "output_tokens": _tokens(kept, "output_tokens"),
+        },
         "run_details": [
             _run_detail(summary.metrics, trial, position, steps, trace)
-            for position, (trial, steps, trace) in enumerate(zip(kept, traces, reasoning, strict=True))
+            for position, (trial, steps, trace) in enumerate(
+                zip(kept, traces, reasoning, strict=True)
+            )
         ],
     }
 
 
-def _details(metrics: Sequence[MetricInfo], kept: Sequence[TrialRecord], reasoning: Sequence[str]) -> JsonObject:
+def _details(
+    metrics: Sequence[MetricInfo], kept: Sequence[TrialRecord], reasoning: Sequence[str]
+) -> JsonObject:
     details: JsonObject = {}
     for metric in metrics:
         values = [value for trial in kept if (value := trial.value(metric)) is not None]
         details[f"{metric.key}_mean"] = _mean(values)
         details[f"{metric.key}_stddev"] = _sd(values)
         details[f"{metric.key}_reasonings"] = [_reason(metric, trial) for trial in kept]
-    claims = dict.fromkeys(claim for trial in kept for score in trial.scores for claim in score.claims)
+    claims = dict.fromkeys(
+        claim for trial in kept for score in trial.scores for claim in score.claims
+    )
     details["unverified_claims"] = list(claims)
     details["offline"] = any(metric.offline for metric in metrics)
     details["reasoning_traces"] = [
-        {"repetition_index": position, "reasoning_trace": text} for position, text in enumerate(reasoning)
+        {"repetition_index": position, "reasoning_trace": text}
+        for position, text in enumerate(reasoning)
     ]
     return details
 
@@ -115,12 +139,18 @@ def _sd(values: Sequence[float]) -> float | None:
 
 
 def _reason(metric: MetricInfo, trial: TrialRecord) -> str:
-    reasons = (score.reasons.get(metric.name) for score in trial.scores if score.scorer == metric.scorer)
+    reasons = (
+        score.reasons.get(metric.name) for score in trial.scores if score.scorer == metric.scorer
+    )
     return "\n\n".join(dict.fromkeys(reason for reason in reasons if reason))
 
 
 def _run_detail(
-    metrics: Sequence[MetricInfo], trial: TrialRecord, position: int, steps: Sequence[JsonObject], trace: str
+    metrics: Sequence[MetricInfo],
+    trial: TrialRecord,
+    position: int,
+    steps: Sequence[JsonObject],
+    trace: str,
 ) -> JsonObject:
     assert trial.answer is not None
     costs = [reply.dollars for reply in trial.answer.replies]
@@ -128,7 +158,9 @@ def _run_detail(
         "repetition_index": position,
         "agent_response": _text(trial),
         "reasoning_trace": trace,
-        "cost_usd": None if None in costs else exact_sum(cost for cost in costs if cost is not None),
+        "cost_usd": None
+        if None in costs
+        else exact_sum(cost for cost in costs if cost is not None),
         "duration_ms": None if trial.answer.seconds is None else round(1000 * trial.answer.seconds),
         "num_turns": len(steps),
         **{metric.key: _as_integer(trial.value(metric)) for metric in metrics},
@@ -145,15 +177,25 @@ def _text(trial: TrialRecord) -> str:
 
 def _reasoning(trial: TrialRecord) -> str:
     """The agent's messages before its answer."""
-    texts = [*(reply.reasoning for reply in trial.replies), *(reply.text for reply in trial.replies[:-1])]
+    texts = [
+        *(reply.reasoning for reply in trial.replies),
+        *(reply.text for reply in trial.replies[:-1]),
+    ]
     return " ".join(text for text in texts if text)
 
 
 def _trace(trial: TrialRecord, position: int) -> list[JsonObject]:
     """Every step of one repetition, in order: thoughts, MCP calls, messages."""
     last = len(trial.replies) - 1
-    steps = [step for place, reply in enumerate(trial.replies) for step in _steps(reply, last=place == last)]
-    return [{"repetition_index": position, "turn_idx": index, **step} for index, step in enumerate(steps)]
+    steps = [
+        step
+        for place, reply in enumerate(trial.replies)
+        for step in _steps(reply, last=place == last)
+    ]
+    return [
+        {"repetition_index": position, "turn_idx": index, **step}
+        for index, step in enumerate(steps)
+    ]
 
 
 def _steps(reply: Reply, *, last: bool) -> Iterator[JsonObject]:
@@ -199,7 +241,9 @@ def _model(summary: Summary) -> str:
     return summary.provenance.model or summary.provenance.agent
 
 
-def _aggregate(summary: Summary, lines: Sequence[JsonObject], file: str, detailed: str) -> JsonObject:
+def _aggregate(
+    summary: Summary, lines: Sequence[JsonObject], file: str, detailed: str
+) -> JsonObject:
     now = str(epoch(summary))
     source = {
         "source_name": "karat",
@@ -207,7 +251,12 @@ def _aggregate(summary: Summary, lines: Sequence[JsonObject], file: str, detaile
         "source_organization_name": "karat",
         "evaluator_relationship": "self",
     }
-    model = {"id": _model(summary), "name": _model(summary), "developer": None, "inference_platform": None}
+    model = {
+        "id": _model(summary),
+        "name": _model(summary),
+        "developer": None,
+        "inference_platform": None,
+    }
     return {
         "schema_version": "0.2.1",
         "evaluation_id": summary.run,
@@ -215,7 +264,9 @@ def _aggregate(summary: Summary, lines: Sequence[JsonObject], file: str, detaile
         "source_metadata": source,
         "model_info": model,
         "eval_library": {"name": "karat", "version": __version__},
-        "evaluation_results": [_condition(summary, name, lines, now) for name in summary.conditions],
+        "evaluation_results": [
+            _condition(summary, name, lines, now) for name in summary.conditions
+        ],
         "detailed_evaluation_results": {
             "file_path": file,
             "format": "jsonl",
@@ -224,7 +275,9 @@ def _aggregate(summary: Summary, lines: Sequence[JsonObject], file: str, detaile
     }
 
 
-def _condition(summary: Summary, condition: str, lines: Sequence[JsonObject], now: str) -> JsonObject:
+def _condition(
+    summary: Summary, condition: str, lines: Sequence[JsonObject], now: str
+) -> JsonObject:
     name = f"{summary.name}/{condition}"
     details = [line["evaluation"]["details"] for line in lines if line["evaluation_name"] == name]
     keys = [f"{metric.key}_{part}" for metric in summary.metrics for part in ("mean", "stddev")]
@@ -257,7 +310,9 @@ def _mean(values: Sequence[float]) -> float | None:
 
 def _metric_config(metrics: Sequence[MetricInfo]) -> JsonObject:
     lows, highs = {metric.low for metric in metrics}, {metric.high for metric in metrics}
-    listed = ", ".join(f"{metric.key}{' (offline)' if metric.offline else ''}" for metric in metrics)
+    listed = ", ".join(
+        f"{metric.key}{' (offline)' if metric.offline else ''}" for metric in metrics
+    )
     return {
         "evaluation_description": f"karat: {listed or 'answers without scores'}",
         "lower_is_better": bool(metrics) and all(metric.direction == "lower" for metric in metrics),

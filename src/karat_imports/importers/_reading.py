@@ -1,4 +1,6 @@
-"""Reads JSON of other tools within limits: line by line, or the items of one large array, one at a time."""
+"""Reads JSON of other tools within limits: line by line, or the items of one large array, one at a
+time.
+"""
 
 from __future__ import annotations
 
@@ -30,16 +32,32 @@ _CHUNK = 64 << 10
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
 _FIRST = re.compile(rb"\s*+(?:\xef\xbb\xbf)?\s*+(\S)")
 _KEY = re.compile(
-    rb'[^"{}\[\]]*+(?:(' + _STRING + rb")\s*+(?::\s*+(?:([{\[])|(?=\S))|(?=[^\s:]))|([{}\[\]]))", re.DOTALL
+    rb'[^"{}\[\]]*+(?:(' + _STRING + rb")\s*+(?::\s*+(?:([{\[])|(?=\S))|(?=[^\s:]))|([{}\[\]]))",
+    re.DOTALL,
 )
 _BRACKET = re.compile(rb'(?:[^"{}\[\]]++|' + _STRING + rb")*+[{}\[\]]", re.DOTALL)
-_ITEM = re.compile(rb"[\s,]*+(?:[{\[\]]|(?:" + _STRING + rb'|[^\s,"{}\[\]]++)(?=[\s,\]]))', re.DOTALL)
-_QUESTIONS = ("question", "query", "input", "prompt", "problem", "message", "goal", "ctx", "sentence", "text")
+_ITEM = re.compile(
+    rb"[\s,]*+(?:[{\[\]]|(?:" + _STRING + rb'|[^\s,"{}\[\]]++)(?=[\s,\]]))', re.DOTALL
+)
+_QUESTIONS = (
+    "question",
+    "query",
+    "input",
+    "prompt",
+    "problem",
+    "message",
+    "goal",
+    "ctx",
+    "sentence",
+    "text",
+)
 _LIMIT = re.compile(
-    r"timed out after|time limit|max(?:imum)?.{0,20}(?:tokens|turns|steps)|context.?length|budget", re.IGNORECASE
+    r"timed out after|time limit|max(?:imum)?.{0,20}(?:tokens|turns|steps)|context.?length|budget",
+    re.IGNORECASE,
 )
 _SERVER = re.compile(
-    r"rate.?limit|too many requests|overloaded|unavailable|bad gateway|connect|network|socket|ECONN|ENOTFOUND"
+    r"rate.?limit|too many requests|overloaded|unavailable|bad gateway|connect|network|socket"
+    r"|ECONN|ENOTFOUND"
     r"|timed? ?out|\b(?:429|500|502|503|504|529)\b",
     re.IGNORECASE,
 )
@@ -52,8 +70,13 @@ class Unreadable(ValueError):
     """Text that is not JSON, or too large; the message says which."""
 
 
-def each_readable(paths: Sequence[Path], read: Callable[[Path], _Read], findings: Findings) -> list[_Read]:
-    """What `read` makes of each file. One that cannot be read is a finding; raises BadDataset if none can."""
+def each_readable(
+    paths: Sequence[Path], read: Callable[[Path], _Read], findings: Findings
+) -> list[_Read]:
+    """What `read` makes of each file.
+
+    One that cannot be read is a finding; raises BadDataset if none can.
+    """
     made: list[_Read] = []
     unread: list[BadDataset] = []
     for path in paths:
@@ -73,15 +96,23 @@ def bad_file(path: Path, message: str, place: str = "file") -> BadDataset:
 
 
 def decode(text: bytes) -> object:
-    """The JSON value, with None for NaN and infinities and `?` for half a surrogate pair. Raises Unreadable."""
+    """The JSON value, with None for NaN and infinities and `?` for half a surrogate pair.
+
+    Raises Unreadable.
+    """
     try:
         try:
             return msgspec.json.decode(text)
-        except msgspec.DecodeError:  # NaN as Python's json writes it, or half a surrogate pair from JavaScript
+        except msgspec.DecodeError:
+            # NaN as Python's json writes it, or half a surrogate pair from JavaScript
             if has_too_many_nan(text):
                 raise Unreadable("more than a million NaN or infinities") from None
-            value = json.loads(text.decode("utf-8", "replace"), parse_constant=lambda _: None, parse_float=_finite)
-            return msgspec.json.decode(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+            value = json.loads(
+                text.decode("utf-8", "replace"), parse_constant=lambda _: None, parse_float=_finite
+            )
+            return msgspec.json.decode(
+                json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+            )
     except Unreadable:
         raise
     except RecursionError:
@@ -95,7 +126,10 @@ def _finite(text: str) -> float | None:
 
 
 def lines(path: Path, findings: Findings) -> Iterator[tuple[str, Json]]:
-    """Each line of a JSON Lines file that is an object, with its place. Raises BadDataset for an unreadable file."""
+    """Each line of a JSON Lines file that is an object, with its place.
+
+    Raises BadDataset for an unreadable file.
+    """
     with opened(path) as file:
         number = 0
         while text := file.readline(LONGEST):
@@ -111,11 +145,15 @@ def lines(path: Path, findings: Findings) -> Iterator[tuple[str, Json]]:
 def groups(
     path: Path, key: Callable[[Json], Hashable | None], findings: Findings
 ) -> Iterator[tuple[str, Hashable, list[Json]]]:
-    """The lines of a JSON Lines file, grouped by key: the place of the last line, the key, and the lines.
+    """The lines of a JSON Lines file, grouped by key: the place of the last line, the key, and the
+    lines.
 
-    Lines with the key None are skipped. Reads the file twice, and keeps only incomplete groups in memory.
+    Lines with the key None are skipped. Reads the file twice, and keeps only incomplete groups in
+    memory.
     """
-    ends = {of_line: place for place, row in lines(path, findings) if (of_line := key(row)) is not None}
+    ends = {
+        of_line: place for place, row in lines(path, findings) if (of_line := key(row)) is not None
+    }
     started: dict[Hashable, list[Json]] = {}
     for place, row in lines(path, Findings()):  # its faults are counted already
         if (of_line := key(row)) is not None:
@@ -125,7 +163,10 @@ def groups(
 
 
 def document(path: Path, *keys: str) -> Json:
-    """The object in a file, with the array at `keys` (from the outside in) empty. Raises BadDataset."""
+    """The object in a file, with the array at `keys` (from the outside in) empty.
+
+    Raises BadDataset.
+    """
     try:
         with opened(path) as file:
             scan = _Scan(file)
@@ -185,16 +226,22 @@ class _Scan:
     """Finds where the items of an array begin and end by looking only at strings and brackets."""
 
     def __init__(self, file: BufferedReader) -> None:
-        self._file, self._data, self._at = file, b"", 0  # data: from the current item on; at: where to look next
+        # data: from the current item on; at: where to look next
+        self._file, self._data, self._at = file, b"", 0
         self.rest = bytearray()  # the text around the items
 
     def items(self, keys: Sequence[str]) -> Iterator[bytes]:
-        """The text of each item of the array at `keys`. Raises Unreadable, also if the text ends too early."""
+        """The text of each item of the array at `keys`.
+
+        Raises Unreadable, also if the text ends too early.
+        """
         yield from self._within(self._next(_FIRST)[1], [json.dumps(key).encode() for key in keys])
         self._keep()
 
     def _within(self, opening: bytes, keys: Sequence[bytes]) -> Iterator[bytes]:
-        """The same, within the value that begins with `opening`; afterwards that value has been read."""
+        """The same, within the value that begins with `opening`; afterwards that value has been
+        read.
+        """
         if opening not in b"{[":
             raise Unreadable("text that is not JSON")
         if not keys and opening == b"[":
@@ -266,7 +313,11 @@ class Json:
     def list(self, key: str) -> list[Json]:
         """The objects in a list."""
         values = self.raw.get(key)
-        return [Json(value) for value in values if isinstance(value, dict)] if isinstance(values, list) else []
+        return (
+            [Json(value) for value in values if isinstance(value, dict)]
+            if isinstance(values, list)
+            else []
+        )
 
     def text(self, *keys: str) -> str | None:
         """The first of these that is a text and not empty."""
@@ -288,9 +339,16 @@ class Json:
         return value if isinstance(value, bool) else None
 
     def number(self, key: str, *, low: float = -math.inf, times: float = 1.0) -> float | None:
-        """A finite number (not a boolean) of at least `low`, multiplied by the unit that it is in."""
+        """A finite number (not a boolean) of at least `low`, multiplied by the unit that it
+        is in.
+        """
         value = self.raw.get(key)
-        known = isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value and abs(value) < 1e300
+        known = (
+            isinstance(value, (int, float))
+            and not isinstance(value, bool)
+            and low <= value
+            and abs(value) < 1e300
+        )
         return float(value) * times if known else None  # type: ignore[arg-type]  # mypy forgets what `known` knows
 
     def count(self, key: str) -> int | None:
@@ -317,7 +375,10 @@ def said_last(messages: object) -> str | None:
     if isinstance(messages, str):
         return messages or None
     chat = Json({"chat": messages}).list("chat")
-    return next((message.shown("content") for message in reversed(chat) if message.text("role") == "user"), None)
+    return next(
+        (message.shown("content") for message in reversed(chat) if message.text("role") == "user"),
+        None,
+    )
 
 
 def digest(parts: object) -> str:
@@ -326,7 +387,9 @@ def digest(parts: object) -> str:
 
 
 def failure(message: str) -> ImportedFailure:
-    """Why there is no answer, from the error message: a server or the network, a limit, else the agent."""
+    """Why there is no answer, from the error message: a server or the network, a limit, else the
+    agent.
+    """
     first = message.partition("\n")[0]  # what follows is a stack trace
     if _LIMIT.search(first):
         return ImportedFailure(cls="limit", kind="limit", message=message)
@@ -335,7 +398,9 @@ def failure(message: str) -> ImportedFailure:
 
 
 def utc(moment: str | float | None) -> str | None:
-    """A time in UTC, from ISO 8601 (UTC where it names no zone) or seconds since 1970; None: it is neither."""
+    """A time in UTC, from ISO 8601 (UTC where it names no zone) or seconds since 1970; None: it is
+    neither.
+    """
     try:
         seconds = float(moment or "")
     except ValueError:
@@ -356,14 +421,19 @@ def title(path: Path) -> str:
 
 
 def marked(heads: Sequence[tuple[Path, Json]]) -> list[tuple[Path, Json, str]]:
-    """Each file with what precedes its conditions: its name, or nothing if there is only one file."""
+    """Each file with what precedes its conditions: its name, or nothing if there is only one
+    file.
+    """
     names = unique([title(path) for path, _ in heads])
     marks = [f"{name}: " for name in names] if len(names) > 1 else [""]
     return [(path, head, mark) for (path, head), mark in zip(heads, marks, strict=True)]
 
 
 def repeats(names: Iterable[str]) -> Iterator[int]:
-    """How often each name has occurred before. What has one name in one answer are repeats, whose mean counts."""
+    """How often each name has occurred before.
+
+    What has one name in one answer are repeats, whose mean counts.
+    """
     counts = Counter[str]()
     for name in names:
         yield counts[name]
@@ -372,4 +442,7 @@ def repeats(names: Iterable[str]) -> Iterator[int]:
 
 def unique(names: Sequence[str]) -> list[str]:
     """The same names, with a number added to repeated ones."""
-    return [f"{name} ({number + 1})" if number else name for name, number in zip(names, repeats(names), strict=True)]
+    return [
+        f"{name} ({number + 1})" if number else name
+        for name, number in zip(names, repeats(names), strict=True)
+    ]

@@ -24,7 +24,8 @@ else:  # zipfile reads zstd from 3.14 on
 
 MOST_ENTRIES = 150_000
 MOST_DIRECTORY = 32 << 20  # bytes
-LARGEST_MEMBER = 200 << 20  # bytes, unpacked; Inspect writes larger ones in frames, and zipfile reads only the first
+# bytes, unpacked; Inspect writes larger ones in frames, and zipfile reads only the first
+LARGEST_MEMBER = 200 << 20
 ALWAYS_UNPACKED = 384 << 20  # bytes: any archive may be unpacked up to this size
 MOST_RATIO = 200  # unpacked to packed size of larger archives; logs reach some dozens
 _END = struct.Struct("<4s4H2LH")
@@ -35,7 +36,10 @@ class BadZip(ValueError):
 
 
 class Archive:
-    """A zip archive. Raises BadZip if it is truncated, has too many entries, or would unpack to more than any log."""
+    """A zip archive.
+
+    Raises BadZip if it is truncated, has too many entries, or would unpack to more than any log.
+    """
 
     def __init__(self, file: BufferedReader) -> None:
         length = os.fstat(file.fileno()).st_size
@@ -44,7 +48,8 @@ class Archive:
         start = tail.rfind(b"PK\5\6")
         if start < 0 or start + _END.size > len(tail):
             raise BadZip("it is truncated, or not a zip archive: its central directory is missing")
-        if _END.unpack_from(tail, start)[5] > MOST_DIRECTORY:  # each entry becomes an object before they are counted
+        # each entry becomes an object before they are counted
+        if _END.unpack_from(tail, start)[5] > MOST_DIRECTORY:
             raise BadZip(f"it has more than {count(MOST_ENTRIES)} entries")
         try:
             self._zip = ZipFile(file)
@@ -54,7 +59,10 @@ class Archive:
         if len(self._zip.infolist()) > MOST_ENTRIES:
             raise BadZip(f"it has more than {count(MOST_ENTRIES)} entries")
         if total > ALWAYS_UNPACKED + MOST_RATIO * length:
-            raise BadZip(f"it would unpack to {count(total >> 20)} MiB, more than {MOST_RATIO} times its size")
+            raise BadZip(
+                f"it would unpack to {count(total >> 20)} MiB, more than {MOST_RATIO} times "
+                f"its size"
+            )
 
     @property
     def names(self) -> Iterable[str]:
@@ -69,6 +77,14 @@ class Archive:
         try:
             with self._zip.open(name) as member:
                 data: bytes = member.read(size + 1)
-        except (BadZipFile, zlib.error, ZstdError, EOFError, NotImplementedError, RuntimeError, OSError) as error:
+        except (
+            BadZipFile,
+            zlib.error,
+            ZstdError,
+            EOFError,
+            NotImplementedError,
+            RuntimeError,
+            OSError,
+        ) as error:
             raise BadZip(f"it is damaged ({error})") from error
         return data

@@ -34,16 +34,31 @@ from karat_imports.importers._reading import title
 __all__ = ["Csv"]
 
 _TARGETS = (
-    *("id", "question", "golden", "answer", "condition", "repetition", "model", "error", "stop_reason"),
+    *(
+        "id",
+        "question",
+        "golden",
+        "answer",
+        "condition",
+        "repetition",
+        "model",
+        "error",
+        "stop_reason",
+    ),
     *("seconds", "dollars", "input_tokens", "output_tokens", "started"),
 )
-_TRUE, _FALSE = ("true", "yes", "pass", "passed", "correct"), ("false", "no", "fail", "failed", "incorrect")
+_TRUE, _FALSE = (
+    ("true", "yes", "pass", "passed", "correct"),
+    ("false", "no", "fail", "failed", "incorrect"),
+)
 _MISSING = ("", "na", "n/a", "nan", "null", "none")
 _NO_ERROR = (*_MISSING, "false", "no", "0")
 
 
 class Csv:
-    """Any table (CSV, TSV, JSON Lines, JSON, Parquet, …) with one result per row; --map says which column is what."""
+    """Any table (CSV, TSV, JSON Lines, JSON, Parquet, …) with one result per row; --map says which
+    column is what.
+    """
 
     class Options(BaseModel):
         """Without an entry in `map`, a target's column is the one with the target's name."""
@@ -56,7 +71,9 @@ class Csv:
             + ", ".join(_TARGETS)
             + ", score.NAME (a metric), reason.NAME (why it has its value)",
         )
-        lower_is_better: list[str] = Field(default=[], description="metrics for which lower is better")
+        lower_is_better: list[str] = Field(
+            default=[], description="metrics for which lower is better"
+        )
 
     listed_as: ClassVar[str] = "csv"
 
@@ -69,7 +86,10 @@ class Csv:
         return False
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
-        """One run per file. Raises BadDataset for a file that is not a table, BadOption for a missing column."""
+        """One run per file.
+
+        Raises BadDataset for a file that is not a table, BadOption for a missing column.
+        """
         for path in paths:
             rows = read_rows(path)
             if not rows.count:
@@ -78,20 +98,31 @@ class Csv:
                 findings.lose(fault.message, f"{path.name}, {fault.place}")
             columns = list(dict.fromkeys(name for _, row in rows.rows for name in row))
             chosen = self._columns(path, columns)
-            metrics = {name.partition(".")[2]: column for name, column in chosen.items() if name.startswith("score.")}
+            metrics = {
+                name.partition(".")[2]: column
+                for name, column in chosen.items()
+                if name.startswith("score.")
+            }
             lower = set(self._options.lower_is_better)
             if unknown := lower - set(metrics):
                 raise BadOption("--set lower_is_better", f"no metric is called '{min(unknown)}'")
             if metrics and set(metrics) - lower:
                 findings.note(
-                    f"taken to be better when higher: {', '.join(name for name in metrics if name not in lower)} "
-                    "(name others with --set lower_is_better=[…])"
+                    f"taken to be better when higher: "
+                    f"{', '.join(name for name in metrics if name not in lower)} (name others "
+                    f"with --set lower_is_better=[…])"
                 )
-            announced = {name: (Metric(name=name, direction="lower"),) for name in metrics if name in lower}
+            announced = {
+                name: (Metric(name=name, direction="lower"),) for name in metrics if name in lower
+            }
             trials = _Trials(
-                f"{path.name}, {rows.unit}", rows.rows, chosen, metrics, findings,
+                f"{path.name}, {rows.unit}",
+                rows.rows,
+                chosen,
+                metrics,
+                findings,
                 has_conditions="condition" in self._options.map,
-            )  # fmt: skip
+            )
             if trials.hint is not None:
                 findings.note(trials.hint)
             yield ImportedRun(
@@ -110,17 +141,31 @@ class Csv:
                 known = ", ".join((*_TARGETS, "score.NAME", "reason.NAME"))
                 raise BadOption("--map", f"unknown target '{target}' (known: {known})")
             if column not in columns:
-                raise BadOption(f"--map {target}", f"{path} has no column '{column}'{did_you_mean(column, columns)}")
-        chosen = {name: name for name in columns if name in _TARGETS or name.startswith(("score.", "reason."))}
+                raise BadOption(
+                    f"--map {target}",
+                    f"{path} has no column '{column}'{did_you_mean(column, columns)}",
+                )
+        chosen = {
+            name: name
+            for name in columns
+            if name in _TARGETS or name.startswith(("score.", "reason."))
+        }
         for column in usual(STOP_REASONS, columns)[:1]:
             chosen["stop_reason"] = column
         chosen |= mapped
         if "id" not in chosen and "question" not in chosen:
             raise BadOption(
-                "--map", f"say which column is the sample's id or its question (columns: {_listed(columns)})"
+                "--map",
+                (
+                    f"say which column is the sample's id or its question (columns: "
+                    f"{_listed(columns)})"
+                ),
             )
         if "answer" not in chosen and not any(name.startswith("score.") for name in chosen):
-            message = f"say which column is the answer or a score, e.g. --map score.accuracy={columns[-1]}"
+            message = (
+                f"say which column is the answer or a score, e.g. --map "
+                f"score.accuracy={columns[-1]}"
+            )
             raise BadOption("--map", f"{message} (columns: {_listed(columns)})")
         return chosen
 
@@ -129,9 +174,15 @@ class _Trials:
     """The trials of a table."""
 
     def __init__(
-        self, place: str, rows: Iterable[tuple[int, Row]], columns: Mapping[str, str],
-        metrics: Mapping[str, str], findings: Findings, *, has_conditions: bool,
-    ) -> None:  # fmt: skip
+        self,
+        place: str,
+        rows: Iterable[tuple[int, Row]],
+        columns: Mapping[str, str],
+        metrics: Mapping[str, str],
+        findings: Findings,
+        *,
+        has_conditions: bool,
+    ) -> None:
         self._place, self._rows, self._columns, self._metrics = place, rows, columns, metrics
         self._findings, self._has_conditions = findings, has_conditions
         self._ids, self._conditions = self._grouping()
@@ -142,7 +193,9 @@ class _Trials:
 
     @property
     def sparse(self) -> bool:
-        """Whether no question lacks a result: each has rows under each condition, and none says which repetition."""
+        """Whether no question lacks a result: each has rows under each condition, and none says
+        which repetition.
+        """
         groups = {self._group(row) for _, row in self._rows}
         samples, conditions = ({group[part] for group in groups} for part in (0, 1))
         return "repetition" not in self._columns and len(groups) == len(samples) * len(conditions)
@@ -185,11 +238,16 @@ class _Trials:
         ids = [columns.get("id") or columns["question"]]
         if "question" in columns:
             ids = sample_columns(
-                rows, question=columns["question"], golden=columns.get("golden"), id_column=columns.get("id")
+                rows,
+                question=columns["question"],
+                golden=columns.get("golden"),
+                id_column=columns.get("id"),
             )
         if self._has_conditions:
             return ids, (columns["condition"],)
-        used = {column for target, column in columns.items() if target not in ("condition", "model")}
+        used = {
+            column for target, column in columns.items() if target not in ("condition", "model")
+        }
         conditions = condition_columns(rows, lambda row: key_of(row, ids), used=used)
         named = [columns[target] for target in ("condition", "model") if target in columns]
         return ids, conditions or tuple(named[:1])
@@ -198,21 +256,33 @@ class _Trials:
         column = self._columns.get("repetition")
         return None if column is None else repetition_value(row.get(column), column)
 
-    def _trial(self, row: Row, sample: str, condition: str, repetition: int, place: str) -> ImportedTrial:
-        error, answer, stop = (self._text(row, target) for target in ("error", "answer", "stop_reason"))
+    def _trial(
+        self, row: Row, sample: str, condition: str, repetition: int, place: str
+    ) -> ImportedTrial:
+        error, answer, stop = (
+            self._text(row, target) for target in ("error", "answer", "stop_reason")
+        )
         error = "" if error.strip().lower() in _NO_ERROR else error
-        scores = {name: self._score(row.get(column), place, name) for name, column in self._metrics.items()}
+        scores = {
+            name: self._score(row.get(column), place, name)
+            for name, column in self._metrics.items()
+        }
         tokens = [self._number(row, name, place) for name in ("input_tokens", "output_tokens")]
         usage = None
         if tokens != [None, None]:
             counts = [None if count is None else int(count) for count in tokens]
             usage = Usage(input_tokens=counts[0], output_tokens=counts[1])
         reply = None
-        if not error and (answer or was_cut(stop) or any(value is not None for value in scores.values())):
+        if not error and (
+            answer or was_cut(stop) or any(value is not None for value in scores.values())
+        ):
             reply = Reply(
-                text=answer, stop_reason=stop or None, dollars=self._number(row, "dollars", place), usage=usage,
+                text=answer,
+                stop_reason=stop or None,
+                dollars=self._number(row, "dollars", place),
+                usage=usage,
                 model=self._text(row, "model") or None,
-            )  # fmt: skip
+            )
         used = set(self._columns.values())
         return ImportedTrial(
             sample=sample,
@@ -224,12 +294,18 @@ class _Trials:
             seconds=self._number(row, "seconds", place),
             started=self._text(row, "started") or None,
             failure=ImportedFailure(cls="agent", kind="error", message=error) if error else None,
-            scores=[] if reply is None else [
-                ImportedScore(scorer=name, values={name: value}, reasons={name: self._text(row, f"reason.{name}")})
+            scores=[]
+            if reply is None
+            else [
+                ImportedScore(
+                    scorer=name,
+                    values={name: value},
+                    reasons={name: self._text(row, f"reason.{name}")},
+                )
                 for name, value in scores.items()
             ],
             metadata={name: value for name, value in row.items() if name not in used},
-        )  # fmt: skip
+        )
 
     def _text(self, row: Row, target: str) -> str:
         column = self._columns.get(target)

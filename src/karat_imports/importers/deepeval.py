@@ -1,7 +1,8 @@
 """`karat import deepeval`: test runs saved by DeepEval.
 
-Source of the format: `deepeval.test_run.TestRun` of version 4.3.1, in `.deepeval/.latest_test_run.json` (under
-`testRunData`) and in the files of its results folder (the test run itself).
+Source of the format: `deepeval.test_run.TestRun` of version 4.3.1, in
+`.deepeval/.latest_test_run.json` (under `testRunData`) and in the files of its results folder (the
+test run itself).
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ from karat_imports.importers._reading import (
 
 __all__ = ["Deepeval"]
 
-_HEAD = re.compile(rb'\s*\{\s*(?:"testRunData"\s*:\s*\{\s*)?(?:"testFile"\s*:[^,]*,\s*)?"testCases"\s*:\s*\[')
+_HEAD = re.compile(
+    rb'\s*\{\s*(?:"testRunData"\s*:\s*\{\s*)?(?:"testFile"\s*:[^,]*,\s*)?"testCases"\s*:\s*\['
+)
 _BY_RULE = ("Exact Match", "Pattern Match")
 _WHOLE = "deepeval"  # the scorer of a whole test case: all its metrics together
 
@@ -49,7 +52,10 @@ class Deepeval:
         return _HEAD.match(head) is not None
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
-        """One run. Each file is a condition, named after its identifier, else its model, else the file."""
+        """One run.
+
+        Each file is a condition, named after its identifier, else its model, else the file.
+        """
         files = each_readable(paths, _File, findings)
         named = dict(zip(unique([file.name for file in files]), files, strict=True))
         scales = _Scales(findings)
@@ -57,7 +63,9 @@ class Deepeval:
             name=files[0].name,
             tool="deepeval",
             trials=scales.filled(
-                trial for name, file in named.items() for trial in file.trials(name, findings, scales)
+                trial
+                for name, file in named.items()
+                for trial in file.trials(name, findings, scales)
             ),
             metrics=scales.metrics,
             stated=[file.stated(name) for name, file in named.items()],
@@ -69,7 +77,10 @@ class Deepeval:
                 for name, file in named.items()
             },
             dataset=files[0].run.text("datasetAlias") or "",
-            detail={file.path.name: file.run.without("testCases", "conversationalTestCases") for file in files},
+            detail={
+                file.path.name: file.run.without("testCases", "conversationalTestCases")
+                for file in files
+            },
         )
 
 
@@ -90,18 +101,26 @@ class _File:
         means: dict[tuple[str, str], float] = {}
         for row in self.run.list("metricsScores"):
             name, scores = row.text("metric") or "", row.raw.get("scores")
-            known = [Json({name: score}).number(name) for score in scores] if isinstance(scores, list) else []
+            known = (
+                [Json({name: score}).number(name) for score in scores]
+                if isinstance(scores, list)
+                else []
+            )
             if known and None not in known:
                 means[name, name] = sum(filter(None, known)) / len(known)
         return Stated(file=self.path.name, conditions=(condition,), trials=trials, means=means)
 
-    def trials(self, condition: str, findings: Findings, scales: _Scales) -> Iterator[ImportedTrial]:
+    def trials(
+        self, condition: str, findings: Findings, scales: _Scales
+    ) -> Iterator[ImportedTrial]:
         earlier: dict[str, int] = {}  # test case → how often it has occurred
         for key in ("testCases", "conversationalTestCases"):
             for place, case in items(self.path, *self._above, key, findings=findings):
                 turns = case.list("turns")
                 users = [turn for turn in turns if turn.text("role") == "user"]
-                question = case.text("input", "scenario") or (users[0].text("content") if users else None)
+                question = case.text("input", "scenario") or (
+                    users[0].text("content") if users else None
+                )
                 if question is None:
                     findings.lose("test case without an input", place)
                     continue
@@ -121,16 +140,28 @@ class _File:
                     scores=scores,
                     metadata=case.at("metadata").raw,
                     detail=case.without(
-                        "input", "actualOutput", "expectedOutput", "metricsData", "metadata", "completionTime",
-                        "tokenCost", "toolsCalled",
+                        "input",
+                        "actualOutput",
+                        "expectedOutput",
+                        "metricsData",
+                        "metadata",
+                        "completionTime",
+                        "tokenCost",
+                        "toolsCalled",
                     ),
-                )  # fmt: skip
+                )
 
 
 def _reply(case: Json, turns: Sequence[Json]) -> Reply | None:
     """The answer; for a conversation, the assistant's last message."""
     replies = [turn.text("content") for turn in turns if turn.text("role") == "assistant"]
-    text = case.shown("actualOutput") if "actualOutput" in case.raw else replies[-1] if replies else None
+    text = (
+        case.shown("actualOutput")
+        if "actualOutput" in case.raw
+        else replies[-1]
+        if replies
+        else None
+    )
     if text is None:
         return None
     return Reply(
@@ -139,7 +170,11 @@ def _reply(case: Json, turns: Sequence[Json]) -> Reply | None:
         dollars=case.number("tokenCost", low=0),
         stop_reason=case.at("metadata").stop_reason,
         tool_calls=tuple(
-            ToolCall(tool=call.text("name") or "", input=call.at("inputParameters").raw, result=call.shown("output"))
+            ToolCall(
+                tool=call.text("name") or "",
+                input=call.at("inputParameters").raw,
+                result=call.shown("output"),
+            )
             for source in (case, *turns)
             for call in source.list("toolsCalled")
         ),
@@ -150,17 +185,29 @@ class _Scales:
     """Which way each metric is better, as its scores, thresholds and verdicts show it."""
 
     def __init__(self, findings: Findings) -> None:
-        self.metrics: dict[str, tuple[Metric, Metric]] = {}  # scorer → score and pass; complete once all is read
+        # scorer → score and pass; complete once all is read
+        self.metrics: dict[str, tuple[Metric, Metric]] = {}
         self._findings = findings
         self._names: dict[str, str] = {}  # scorer → the metric's name in DeepEval
-        self._signs: dict[str, set[int]] = {}  # metric → 1: a pass above the threshold or a fail below it; −1: reverse
+        # metric → 1: a pass above the threshold or a fail below it; −1: reverse
+        self._signs: dict[str, set[int]] = {}
 
     def add(self, scorer: str, metric: Json) -> None:
         """Counts one result of a metric."""
         name = self._names[scorer] = _named(metric)
         signs = self._signs.setdefault(name, set())
-        score, threshold, passed = metric.number("score"), metric.number("threshold"), metric.flag("success")
-        if score is None or threshold is None or passed is None or score == threshold or metric.text("error"):
+        score, threshold, passed = (
+            metric.number("score"),
+            metric.number("threshold"),
+            metric.flag("success"),
+        )
+        if (
+            score is None
+            or threshold is None
+            or passed is None
+            or score == threshold
+            or metric.text("error")
+        ):
             return
         signs.add(1 if (score > threshold) == passed else -1)
 
@@ -179,11 +226,20 @@ class _Scales:
         if signs:
             why = "its scores, thresholds and verdicts contradict each other"
         elif any(word in name for word in _REVERSED):
-            why = f"no verdict shows its direction, and DeepEval 4.2 reversed that of {', '.join(_REVERSED)}"
+            why = (
+                f"no verdict shows its direction, and DeepEval 4.2 reversed that of "
+                f"{', '.join(_REVERSED)}"
+            )
         else:
-            self._findings.note(f"{name}: no verdict shows its direction; taken as better when higher, DeepEval's rule")
+            self._findings.note(
+                f"{name}: no verdict shows its direction; taken as better when higher, "
+                f"DeepEval's rule"
+            )
             return "higher"
-        self._findings.note(f"{name}: {why}; neither direction is taken as better, so no winner is named by its score")
+        self._findings.note(
+            f"{name}: {why}; neither direction is taken as better, so no winner is named by "
+            f"its score"
+        )
         return "none"
 
 
@@ -231,7 +287,10 @@ _FROM_0_TO_1 = frozenset(_REVERSED) | frozenset(
         "Turn Relevancy",
     ]
 )
-"""DeepEval's metrics that compute a share. A metric of one's own (GEval, DAG, a class) may give any number."""
+"""DeepEval's metrics that compute a share.
+
+A metric of one's own (GEval, DAG, a class) may give any number.
+"""
 
 _SPANS = ("baseSpans", "agentSpans", "llmSpans", "retrieverSpans", "toolSpans")
 
@@ -241,9 +300,13 @@ def _named(metric: Json) -> str:
 
 
 def _measured(case: Json) -> Iterator[tuple[str, Json]]:
-    """Every metric of a test case with its name; that of a span of its trace is preceded by the span's name."""
+    """Every metric of a test case with its name; that of a span of its trace is preceded by the
+    span's name.
+    """
     trace = case.at("trace")
-    spans = [(span.text("name", "type") or "span", span) for kind in _SPANS for span in trace.list(kind)]
+    spans = [
+        (span.text("name", "type") or "span", span) for kind in _SPANS for span in trace.list(kind)
+    ]
     for metric in case.list("metricsData"):
         yield _named(metric), metric
     for where, span in [("trace", trace), *spans]:
@@ -254,7 +317,8 @@ def _measured(case: Json) -> Iterator[tuple[str, Json]]:
 def _scores(case: Json, scales: _Scales) -> tuple[list[ImportedScore], ImportedFailure | None]:
     """Each metric's result, and why the first metric that failed has none.
 
-    A metric that is there several times, such as in two spans of one name, has repeats, whose mean counts.
+    A metric that is there several times, such as in two spans of one name, has repeats, whose mean
+    counts.
     """
     measured = list(_measured(case))
     errors = {name: error for name, metric in measured if (error := metric.text("error"))}
@@ -273,11 +337,15 @@ def _scores(case: Json, scales: _Scales) -> tuple[list[ImportedScore], ImportedF
                 judge=metric.text("evaluationModel"),
                 reasons={name: metric.text("reason")},
                 detail=metric.without("name", "score", "success", "reason", "evaluationCost"),
-                usage=metric.usage(input_tokens="inputTokenCount", output_tokens="outputTokenCount"),
+                usage=metric.usage(
+                    input_tokens="inputTokenCount", output_tokens="outputTokenCount"
+                ),
                 dollars=metric.number("evaluationCost", low=0),
                 offline=_named(metric) in _BY_RULE,
             )
         )
     for name, error in errors.items():
-        return scores, ImportedFailure(cls="judge", kind="error", message=error, stage="score", scorer=name)
+        return scores, ImportedFailure(
+            cls="judge", kind="error", message=error, stage="score", scorer=name
+        )
     return scores, None

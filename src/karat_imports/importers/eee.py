@@ -1,7 +1,7 @@
 """`karat import eee`: instance-level results of Every Eval Ever, with the aggregates beside them.
 
-Source of the format: the schemas of Every Eval Ever 0.3.0. `--to eee` writes it too; a run that is exported and
-imported again has the same numbers.
+Source of the format: the schemas of Every Eval Ever 0.3.0. `--to eee` writes it too; a run that is
+exported and imported again has the same numbers.
 """
 
 from __future__ import annotations
@@ -13,16 +13,34 @@ from typing import Literal
 
 import msgspec
 
-from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedScore, ImportedTrial, Stated
+from karat.importers import (
+    Findings,
+    ImportedCondition,
+    ImportedRun,
+    ImportedScore,
+    ImportedTrial,
+    Stated,
+)
 from karat.records import Metric, Reply, ToolCall
-from karat_imports.importers._reading import Json, bad_file, document, each_readable, failure, groups, utc
+from karat_imports.importers._reading import (
+    Json,
+    bad_file,
+    document,
+    each_readable,
+    failure,
+    groups,
+    utc,
+)
 
 __all__ = ["Eee"]
 
 _SAMPLES = re.compile(r"(.+)_samples\.jsonl", re.DOTALL)
 _MCP = re.compile(r"mcp__(.+?)__(.+)", re.DOTALL)
 _NO_SAMPLE = "no sample"  # the key of lines without a sample
-_KINDS: dict[str | None, Literal["ordinal", "share", "number"]] = {"ordinal": "ordinal", "share": "share"}
+_KINDS: dict[str | None, Literal["ordinal", "share", "number"]] = {
+    "ordinal": "ordinal",
+    "share": "share",
+}
 
 
 class Eee:
@@ -39,14 +57,19 @@ class Eee:
         return [other] if (other := _other(path)) != path and other.is_file() else []
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
-        """One run per collection. NAME.json also means the NAME_samples.jsonl beside it, and the other way round."""
+        """One run per collection.
+
+        NAME.json also means the NAME_samples.jsonl beside it, and the other way round.
+        """
         collections: dict[str, dict[Path, _File]] = {}
         for file in each_readable(paths, _opened, findings):
             collections.setdefault(file.collection, {}).setdefault(file.path, file)
         for collection, of_path in collections.items():
             files = list(of_path.values())
             first = files[0].aggregate
-            library = [text for key in ("name", "version") if (text := first.at("eval_library").text(key))]
+            library = [
+                text for key in ("name", "version") if (text := first.at("eval_library").text(key))
+            ]
             metrics: dict[str, dict[str, Metric]] = {}
             unfinished: list[str] = []
             stated: list[Stated] = []
@@ -57,15 +80,25 @@ class Eee:
                 name=collection,
                 tool=" ".join(library) or "every-eval-ever",
                 trials=_trials(files, findings, unfinished=unfinished, stated=stated),
-                conditions={name: condition for file in files for name, condition in file.conditions()},
+                conditions={
+                    name: condition for file in files for name, condition in file.conditions()
+                },
                 metrics={scorer: tuple(known.values()) for scorer, known in metrics.items()},
-                dataset=next((text for result in first.list("evaluation_results")
-                              if (text := result.at("source_data").text("dataset_name"))), ""),
+                dataset=next(
+                    (
+                        text
+                        for result in first.list("evaluation_results")
+                        if (text := result.at("source_data").text("dataset_name"))
+                    ),
+                    "",
+                ),
                 created=utc(first.text("evaluation_timestamp")),
                 unfinished=unfinished,
                 stated=stated,
-                detail={file.path.name: file.aggregate.raw.get("source_metadata") for file in files},
-            )  # fmt: skip
+                detail={
+                    file.path.name: file.aggregate.raw.get("source_metadata") for file in files
+                },
+            )
 
 
 def _other(path: Path) -> Path:
@@ -100,8 +133,12 @@ def _stated(files: Sequence[_File]) -> Iterator[Stated]:
 def _trials(
     files: Sequence[_File], findings: Findings, *, unfinished: list[str], stated: list[Stated]
 ) -> Iterator[ImportedTrial]:
-    """The trials of all files; afterwards the lists are complete. What a later file repeats is a repetition."""
-    taken: dict[tuple[str, str, str], int] = {}  # condition, sample, question → repetitions in earlier files
+    """The trials of all files; afterwards the lists are complete.
+
+    What a later file repeats is a repetition.
+    """
+    # condition, sample, question → repetitions in earlier files
+    taken: dict[tuple[str, str, str], int] = {}
     for file in files:
         here = dict(taken)
         for trial in file.trials(findings):
@@ -143,9 +180,13 @@ class _File:
         }
         # If the file does not name the scale, the values show it: only 0 and 1 is a share.
         self.announced = [
-            (scorer, metric) for (scorer, metric), result in zip(self.metrics.values(), results.values(), strict=True)
-            if metric.direction != "higher" or result.at("metric_config", "additional_details").text("kind")
-        ]  # fmt: skip
+            (scorer, metric)
+            for (scorer, metric), result in zip(
+                self.metrics.values(), results.values(), strict=True
+            )
+            if metric.direction != "higher"
+            or result.at("metric_config", "additional_details").text("kind")
+        ]
 
     def conditions(self) -> Iterator[tuple[str, ImportedCondition]]:
         model = self.aggregate.at("model_info")
@@ -153,7 +194,12 @@ class _File:
             details = result.at("generation_config", "additional_details")
             name = details.text("condition") or model.text("id")
             if name:
-                yield name, ImportedCondition(model=model.text("name", "id"), detail=result.at("generation_config").raw)
+                yield (
+                    name,
+                    ImportedCondition(
+                        model=model.text("name", "id"), detail=result.at("generation_config").raw
+                    ),
+                )
 
     def trials(self, findings: Findings) -> Iterator[ImportedTrial]:
         for place, key, rows in groups(self.path, _key, findings):
@@ -161,7 +207,8 @@ class _File:
                 findings.lose("instance without a sample_id", place)
                 continue
             self.rows += len(rows)
-            repetitions: list[dict[tuple[str, str], Json]] = []  # of rows without one: counted for each metric
+            # of rows without one: counted for each metric
+            repetitions: list[dict[tuple[str, str], Json]] = []
             for row in rows:
                 metric = self._metric_of(row)
                 known = next((metrics for metrics in repetitions if metric not in metrics), None)
@@ -173,14 +220,19 @@ class _File:
 
     def _metric_of(self, row: Json) -> tuple[str, str]:
         name = row.text("evaluation_result_id", "evaluation_name")
-        scorer, metric = self.metrics.get(name) or ("every-eval-ever", Metric(name=_task(name)[1] or "score"))
+        scorer, metric = self.metrics.get(name) or (
+            "every-eval-ever",
+            Metric(name=_task(name)[1] or "score"),
+        )
         return scorer, metric.name
 
     def _trial(
         self, metrics: dict[tuple[str, str], Json], number: int, place: str, findings: Findings
-    ) -> ImportedTrial:  # fmt: skip
+    ) -> ImportedTrial:
         row = next(iter(metrics.values()))
-        error = next((error for instance in metrics.values() if (error := instance.text("error"))), None)
+        error = next(
+            (error for instance in metrics.values() if (error := instance.text("error"))), None
+        )
         scores: dict[str, dict[str, float | bool | None]] = {}
         for (scorer, metric), instance in metrics.items():
             value = instance.at("evaluation").number("score")
@@ -195,26 +247,41 @@ class _File:
             question=asked.text("raw", "formatted") or row.text("sample_id") or "",
             golden="\n".join(reference) or None,
             condition=_condition(row),
-            repetition=int(repetition) if number == 0 and repetition.isdecimal() and len(repetition) < 7 else number,
+            repetition=int(repetition)
+            if number == 0 and repetition.isdecimal() and len(repetition) < 7
+            else number,
             reply=_reply(row),
             seconds=row.at("performance").number("latency_ms", low=0, times=0.001),
             failure=None if error is None else failure(error),
-            scores=[] if error else [ImportedScore(scorer=scorer, values=values) for scorer, values in scores.items()],
-            metadata={key: value for key, value in metadata.raw.items() if not key.startswith("karat.")},
+            scores=[]
+            if error
+            else [ImportedScore(scorer=scorer, values=values) for scorer, values in scores.items()],
+            metadata={
+                key: value for key, value in metadata.raw.items() if not key.startswith("karat.")
+            },
             detail={
-                "formatted": asked.raw.get("formatted"), "choices": asked.raw.get("choices"),
-                "messages": row.raw.get("messages"), "answer_attribution": row.raw.get("answer_attribution"),
+                "formatted": asked.raw.get("formatted"),
+                "choices": asked.raw.get("choices"),
+                "messages": row.raw.get("messages"),
+                "answer_attribution": row.raw.get("answer_attribution"),
                 "is_correct": {
-                    name: entry.at("evaluation").raw.get("is_correct") for (_, name), entry in metrics.items()
+                    name: entry.at("evaluation").raw.get("is_correct")
+                    for (_, name), entry in metrics.items()
                 },
             },
-        )  # fmt: skip
+        )
 
 
 def _key(row: Json) -> Hashable:
-    """What the instances of one answer have in common (of several answers, if the repetition is not given)."""
+    """What the instances of one answer have in common (of several answers, if the repetition is not
+    given).
+    """
     sample, repetition = row.text("sample_id"), row.at("metadata").text("karat.repetition")
-    return _NO_SAMPLE if sample is None else (_condition(row), sample, row.text("sample_hash"), repetition)
+    return (
+        _NO_SAMPLE
+        if sample is None
+        else (_condition(row), sample, row.text("sample_hash"), repetition)
+    )
 
 
 def _condition(row: Json) -> str:
@@ -228,10 +295,14 @@ def _metric(result: Json) -> tuple[str, Metric]:
     task, part = _task(result.text("evaluation_name"))
     name = config.text("metric_name", "metric_id") or part or "score"
     scorer = details.text("scorer") or "every-eval-ever"
-    if details.text("scorer") is None and task and part != name:  # such as a filter: two may have one metric
+    # such as a filter: two may have one metric
+    if details.text("scorer") is None and task and part != name:
         name = f"{part}.{name}"
     kind = "share" if config.text("score_type") == "binary" else details.text("kind")
-    directions: dict[str | None, Literal["higher", "lower", "none"]] = {"none": "none", "lower": "lower"}
+    directions: dict[str | None, Literal["higher", "lower", "none"]] = {
+        "none": "none",
+        "lower": "lower",
+    }
     lower = "lower" if config.flag("lower_is_better") else None
     return scorer, Metric(
         name=name,
@@ -244,7 +315,9 @@ def _metric(result: Json) -> tuple[str, Metric]:
 
 
 def _task(name: str | None) -> tuple[str, str]:
-    """The task and the part of it in the name of an evaluation: "task/part"; the task "" if there is no part."""
+    """The task and the part of it in the name of an evaluation: "task/part"; the task "" if there
+    is no part.
+    """
     task, _, part = (name or "").rpartition("/")
     return task, part
 
@@ -263,27 +336,40 @@ def _reply(row: Json) -> Reply | None:
         return None
     traces = [text for message in replies if (text := message.text("reasoning_trace"))]
     results = {
-        call: message.text("content") for message in messages for call in _texts(message.raw.get("tool_call_id"))
+        call: message.text("content")
+        for message in messages
+        for call in _texts(message.raw.get("tool_call_id"))
     }
-    ends = [attribution for attribution in row.list("answer_attribution") if attribution.flag("is_terminal")]
+    ends = [
+        attribution
+        for attribution in row.list("answer_attribution")
+        if attribution.flag("is_terminal")
+    ]
     answer = ends[-1].text("extracted_value") if ends else None
     return Reply(
         text=texts[0] if row.at("output").raw else texts[-1],
         answer=None if answer in texts else answer,
         reasoning="\n".join(_texts(row.at("output").raw.get("reasoning_trace")) or traces) or None,
-        tool_calls=tuple(_call(call, results) for message in replies for call in message.list("tool_calls")),
+        tool_calls=tuple(
+            _call(call, results) for message in replies for call in message.list("tool_calls")
+        ),
         usage=usage.usage(
-            input_tokens="input_tokens", output_tokens="output_tokens", reasoning_tokens="reasoning_tokens",
-            cache_read_tokens="input_tokens_cache_read", cache_write_tokens="input_tokens_cache_write",
+            input_tokens="input_tokens",
+            output_tokens="output_tokens",
+            reasoning_tokens="reasoning_tokens",
+            cache_read_tokens="input_tokens_cache_read",
+            cache_write_tokens="input_tokens_cache_write",
         ),
         stop_reason=row.at("metadata").text("karat.stop_reason") or row.at("metadata").stop_reason,
-    )  # fmt: skip
+    )
 
 
 def _call(call: Json, results: dict[str, str | None]) -> ToolCall:
     name = call.text("name") or ""
     mcp = _MCP.fullmatch(name)
     return ToolCall(
-        tool=mcp[2] if mcp else name, server=mcp[1] if mcp else None, input=call.at("arguments").raw,
+        tool=mcp[2] if mcp else name,
+        server=mcp[1] if mcp else None,
+        input=call.at("arguments").raw,
         result=results.get(call.text("id") or ""),
-    )  # fmt: skip
+    )

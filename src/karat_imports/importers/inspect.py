@@ -1,7 +1,8 @@
 """`karat import inspect`: logs of Inspect AI, `.eval` and `.json`, without inspect-ai.
 
-Only those parts of a sample are decoded that a run folder can store; its events, most of the bytes, are skipped.
-Source of the format: `inspect_ai.log.EvalLog` (version 2) and the layout of the archive that its recorder writes.
+Only those parts of a sample are decoded that a run folder can store; its events, most of the bytes,
+are skipped. Source of the format: `inspect_ai.log.EvalLog` (version 2) and the layout of the
+archive that its recorder writes.
 """
 
 from __future__ import annotations
@@ -51,8 +52,24 @@ _MOST_EPOCHS = 1000  # repetitions of a sample in the plan
 _MOST_ATTACHED = 1 << 20  # characters that replace references in the texts of a sample
 _REFERENCE = re.compile(r"attachment://([0-9a-f]{32}|\d+)")
 _SAMPLE_NAME = re.compile(r"samples/(.+)_epoch_(\d{1,9})\.json", re.DOTALL)
-_NUMBERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
-_LIMITS = ("message_limit", "token_limit", "turn_limit", "time_limit", "working_limit", "cost_limit")
+_NUMBERS = {
+    "C": 1.0,
+    "P": 0.5,
+    "I": 0.0,
+    "N": 0.0,
+    "yes": 1.0,
+    "true": 1.0,
+    "no": 0.0,
+    "false": 0.0,
+}
+_LIMITS = (
+    "message_limit",
+    "token_limit",
+    "turn_limit",
+    "time_limit",
+    "working_limit",
+    "cost_limit",
+)
 
 
 class _Part(msgspec.Struct, frozen=True, gc=False):
@@ -156,7 +173,10 @@ _ATTACHED = msgspec.json.Decoder(_Attached)
 
 
 def _decode(decoder: msgspec.json.Decoder[_Decoded], data: bytes) -> _Decoded:
-    """JSON as Inspect writes it, with NaN, infinities and half surrogate pairs. Raises ValueError, RecursionError."""
+    """JSON as Inspect writes it, with NaN, infinities and half surrogate pairs.
+
+    Raises ValueError, RecursionError.
+    """
     try:
         return decoder.decode(data)
     except msgspec.ValidationError:
@@ -168,7 +188,9 @@ def _decode(decoder: msgspec.json.Decoder[_Decoded], data: bytes) -> _Decoded:
 
 
 class Inspect:
-    """Logs of Inspect AI (.eval and .json): a run for each task; models or task arguments are its conditions."""
+    """Logs of Inspect AI (.eval and .json): a run for each task; models or task arguments are its
+    conditions.
+    """
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
@@ -195,18 +217,27 @@ class _Log:
         try:
             self.header = _header(path)
         except (ValueError, RecursionError) as error:
-            raise bad_file(path, f"is not a readable log of Inspect: {str(error).strip()}") from error
+            raise bad_file(
+                path, f"is not a readable log of Inspect: {str(error).strip()}"
+            ) from error
         self.spec, self.plan = Json(self.header.eval), Json(self.header.plan)
         self.task, self.created = self.spec.text("task") or "task", utc(self.spec.text("created"))
-        self.model, self.dataset = self.spec.text("model"), self.spec.at("dataset").text("name", "location") or ""
+        self.model, self.dataset = (
+            self.spec.text("model"),
+            self.spec.at("dataset").text("name", "location") or "",
+        )
         ids = self.spec.at("dataset").raw.get("sample_ids")
         self.epochs = min(self.spec.at("config").count("epochs") or 1, _MOST_EPOCHS)
-        self.places = {str(name): place for place, name in enumerate(ids if isinstance(ids, list) else ())}
+        self.places = {
+            str(name): place for place, name in enumerate(ids if isinstance(ids, list) else ())
+        }
 
     def note_reducers(self) -> None:
         reducers = self.spec.at("config").raw.get("epochs_reducer") or ["mean"]
         if reducers != ["mean"]:
-            self.findings.note(f"{self.path.name} reduces epochs by {_written(reducers)}; karat takes their mean")
+            self.findings.note(
+                f"{self.path.name} reduces epochs by {_written(reducers)}; karat takes their mean"
+            )
 
     @property
     def unfinished(self) -> str | None:
@@ -220,11 +251,17 @@ class _Log:
         )
 
     def metric(self, scorer: str, key: str) -> str:
-        """The name of a number in an object that a scorer gave, or of its only number; karat's own are kept."""
-        return key if key == scorer or "karat" in self.spec.at("packages").raw else f"{scorer}.{key}"
+        """The name of a number in an object that a scorer gave, or of its only number; karat's own
+        are kept.
+        """
+        return (
+            key if key == scorer or "karat" in self.spec.at("packages").raw else f"{scorer}.{key}"
+        )
 
     def stated(self, condition: str) -> Stated:
-        """The number of samples that were planned, and the accuracy of each scorer in the log's results."""
+        """The number of samples that were planned, and the accuracy of each scorer in the log's
+        results.
+        """
         results = Json(self.header.results or {})
         means: dict[tuple[str, str], float] = {}
         for score in results.list("scores"):
@@ -234,10 +271,14 @@ class _Log:
                 means[name, self.metric(name, score.text("name") or name)] = accuracy
         planned = max(results.count("total_samples") or 0, len(self.places) * self.epochs)
         planned -= len(results.at("early_stopping").list("early_stops"))  # left out on purpose
-        return Stated(file=self.path.name, conditions=(condition,), trials=planned or None, means=means)
+        return Stated(
+            file=self.path.name, conditions=(condition,), trials=planned or None, means=means
+        )
 
     def samples(self) -> Iterator[tuple[_Sample, _Read]]:
-        """Each sample, and a function that reads its JSON again; from an archive in dataset order."""
+        """Each sample, and a function that reads its JSON again; from an archive in dataset
+        order.
+        """
         with opened(self.path) as file:
             for name, read in self._sources(file):
                 try:
@@ -246,20 +287,28 @@ class _Log:
                         raise ValueError(f"epoch {sample.epoch}")
                     yield sample, read
                 except (ValueError, RecursionError) as error:
-                    self.findings.lose(f"a sample: {excerpt(str(error), 120)}", f"{self.path.name}, {name[:120]}")
+                    self.findings.lose(
+                        f"a sample: {excerpt(str(error), 120)}", f"{self.path.name}, {name[:120]}"
+                    )
 
     def _sources(self, file: BufferedReader) -> Iterator[tuple[str, _Read]]:
         archive = _archive(file)
         if archive is None:
-            for number, text in enumerate(texts(self.path, "samples", findings=self.findings), start=1):
+            for number, text in enumerate(
+                texts(self.path, "samples", findings=self.findings), start=1
+            ):
                 yield f"sample {number}", partial(bytes, text)
             return
         order: dict[str, tuple[int, int]] = {}
         for name in archive.names:
             if match := _SAMPLE_NAME.fullmatch(name):
                 order[name] = self.places.get(match[1], len(self.places)), int(match[2])
-            elif name.startswith("samples/") and (name.endswith("/sample.json") or name.count("/") == 1):
-                self.findings.lose("a sample in chunks or of another name", f"{self.path.name}, {name[:120]}")
+            elif name.startswith("samples/") and (
+                name.endswith("/sample.json") or name.count("/") == 1
+            ):
+                self.findings.lose(
+                    "a sample in chunks or of another name", f"{self.path.name}, {name[:120]}"
+                )
         for name in sorted(order, key=order.__getitem__):
             yield name, partial(archive.read, name)
 
@@ -297,17 +346,27 @@ def _run(logs: Sequence[_Log], findings: Findings) -> ImportedRun:
         dataset=logs[0].dataset,
         created=logs[0].created,
         seconds=None if None in seconds else math.fsum(filter(None, seconds)),
-        planned=(max(len(log.places) for log in logs), max(sum(map(_epochs, same)) for same in conditions.values())),
+        planned=(
+            max(len(log.places) for log in logs),
+            max(sum(map(_epochs, same)) for same in conditions.values()),
+        ),
         unfinished=[
-            said for same in conditions.values() for newest, *_ in same if (said := newest.unfinished) is not None
+            said
+            for same in conditions.values()
+            for newest, *_ in same
+            if (said := newest.unfinished) is not None
         ],
         stated=[_stated(name, same) for name, same in conditions.items()],
-        versions={name: version for name, version in packages.raw.items() if isinstance(version, str)},
+        versions={
+            name: version for name, version in packages.raw.items() if isinstance(version, str)
+        },
     )
 
 
 def _stated(condition: str, evaluations: Sequence[Sequence[_Log]]) -> Stated:
-    """What the newest logs state together; means only if the condition has no answers of other logs."""
+    """What the newest logs state together; means only if the condition has no answers of other
+    logs.
+    """
     first, *others = (newest.stated(condition) for newest, *_ in evaluations)
     trials = [stated.trials for stated in (first, *others) if stated.trials is not None]
     if len(trials) <= len(others):
@@ -325,14 +384,29 @@ def _epochs(attempts: Sequence[_Log]) -> int:
 
 def _condition(log: _Log) -> ImportedCondition:
     steps = log.plan.list("steps")
-    prompts = (step.at("params").text("template") for step in steps if step.text("solver") == "system_message")
-    return ImportedCondition(model=log.model, system_prompt=next(prompts, None), detail=_settings(log))
+    prompts = (
+        step.at("params").text("template")
+        for step in steps
+        if step.text("solver") == "system_message"
+    )
+    return ImportedCondition(
+        model=log.model, system_prompt=next(prompts, None), detail=_settings(log)
+    )
 
 
 def _settings(log: _Log) -> JsonObject:
-    """Settings other than the model that affect the answers, flat; those that differ name the conditions."""
-    spec, steps = log.spec, [(step.text("solver") or "", step.at("params").raw) for step in log.plan.list("steps")]
-    limits = {key: value for key, value in spec.at("config").raw.items() if key in _LIMITS and value is not None}
+    """Settings other than the model that affect the answers, flat; those that differ name the
+    conditions.
+    """
+    spec, steps = (
+        log.spec,
+        [(step.text("solver") or "", step.at("params").raw) for step in log.plan.list("steps")],
+    )
+    limits = {
+        key: value
+        for key, value in spec.at("config").raw.items()
+        if key in _LIMITS and value is not None
+    }
     return {
         **spec.at("task_args").raw,
         "task_version": spec.raw.get("task_version"),
@@ -347,18 +421,29 @@ def _settings(log: _Log) -> JsonObject:
 
 
 def _conditions(logs: Sequence[_Log], findings: Findings) -> dict[str, list[list[_Log]]]:
-    """Condition → its evaluations, the oldest first. Each has its logs, the newest first: one that was retried several.
+    """Condition → its evaluations, the oldest first. Each has its logs, the newest first: one that
+    was retried several.
 
     Evaluations of the same samples, with the same settings and code, are repetitions.
     """
     attempts: dict[tuple[str, str | None], list[_Log]] = {}
     for log in logs:
-        attempts.setdefault((log.spec.text("task_id") or str(log.path), log.model), []).insert(0, log)
-    settings = [{"model": same[0].model or "model not named", **_settings(same[0])} for same in attempts.values()]
+        attempts.setdefault((log.spec.text("task_id") or str(log.path), log.model), []).insert(
+            0, log
+        )
+    settings = [
+        {"model": same[0].model or "model not named", **_settings(same[0])}
+        for same in attempts.values()
+    ]
     keys = dict.fromkeys(key for setting in settings for key in setting)
-    differing = [key for key in keys if len({_written(setting.get(key)) for setting in settings}) > 1] or ["model"]
+    differing = [
+        key for key in keys if len({_written(setting.get(key)) for setting in settings}) > 1
+    ] or ["model"]
     names = [
-        " ".join(("" if key == "model" else f"{key}=") + excerpt(_written(setting.get(key)), 60) for key in differing)
+        " ".join(
+            ("" if key == "model" else f"{key}=") + excerpt(_written(setting.get(key)), 60)
+            for key in differing
+        )
         for setting in settings
     ]
     alike: dict[tuple[str, str], list[list[_Log]]] = {}
@@ -366,15 +451,22 @@ def _conditions(logs: Sequence[_Log], findings: Findings) -> dict[str, list[list
         of_code = same[0].spec.raw.get("revision"), sorted(same[0].places) or str(same[0].path)
         alike.setdefault((name, _written([setting, *of_code])), []).append(same)
     if len({_written(setting) for setting in settings}) < len(alike):
-        findings.note("logs with the same settings, of other code or samples, become separate conditions")
+        findings.note(
+            "logs with the same settings, of other code or samples, become separate conditions"
+        )
     named = dict(zip(unique([name for name, _ in alike]), alike.values(), strict=True))
     for name, evaluations in named.items():
         if len(evaluations) > 1:
-            findings.note(f"{name}: {len(evaluations)} evaluations with the same settings are repetitions")
+            findings.note(
+                f"{name}: {len(evaluations)} evaluations with the same settings are repetitions"
+            )
         for same in evaluations:
             if len(same) > 1:
                 many = len(same)
-                findings.note(f"{name}: {many} logs are attempts at one evaluation; the newest of each sample counts")
+                findings.note(
+                    f"{name}: {many} logs are attempts at one evaluation; the newest of each "
+                    f"sample counts"
+                )
     return named
 
 
@@ -413,7 +505,8 @@ class _Trial:
         return ImportedTrial(
             sample=str(sample.id),
             question=self._question(),
-            golden=(sample.target if isinstance(sample.target, str) else " | ".join(sample.target)) or None,
+            golden=(sample.target if isinstance(sample.target, str) else " | ".join(sample.target))
+            or None,
             condition=condition,
             repetition=before + sample.epoch - 1,
             reply=self._reply() if answered else None,
@@ -426,17 +519,26 @@ class _Trial:
         )
 
     def _failure(self) -> ImportedFailure | None:
-        """Why there is no answer. Whatever Inspect scored counts, as it does in Inspect's own numbers."""
+        """Why there is no answer.
+
+        Whatever Inspect scored counts, as it does in Inspect's own numbers.
+        """
         sample, error = self._sample, self._sample.error
         if sample.invalidation is not None:
-            self._findings.changed("a sample that was invalidated is read like any other", self._place)
+            self._findings.changed(
+                "a sample that was invalidated is read like any other", self._place
+            )
         if self._scores:
             if error is not None:
-                self._findings.changed("an answer with an error counts, because Inspect scored it", self._place)
+                self._findings.changed(
+                    "an answer with an error counts, because Inspect scored it", self._place
+                )
             return None
         if error is None and sample.limit is not None:
             kind = f"{sample.limit.get('type')}_limit"
-            return ImportedFailure(cls="limit", kind=kind, message=str(sample.limit.get("reason") or kind))
+            return ImportedFailure(
+                cls="limit", kind=kind, message=str(sample.limit.get("reason") or kind)
+            )
         message = error.message if error is not None else sample.output.error
         return None if message is None else failure(message)
 
@@ -447,19 +549,29 @@ class _Trial:
         else:
             asked = [message for message in given if message.role == "user"] or given
             text = "\n\n".join(self._text(message.content) for message in asked)
-        lines = [f"{chr(ord('A') + number)}) {self._text(choice)}" for number, choice in enumerate(choices)]
+        lines = [
+            f"{chr(ord('A') + number)}) {self._text(choice)}"
+            for number, choice in enumerate(choices)
+        ]
         return "\n".join([text, "", *lines]) if lines else text
 
     def _reply(self) -> Reply:
         sample, output = self._sample, self._sample.output
         choice = output.choices[0] if output.choices else _Choice()
         parts = choice.message.content if isinstance(choice.message.content, list) else []
-        thoughts = "\n\n".join(part.reasoning for part in parts if part.reasoning) or choice.message.reasoning
+        thoughts = (
+            "\n\n".join(part.reasoning for part in parts if part.reasoning)
+            or choice.message.reasoning
+        )
         uses = list(sample.model_usage.values()) or ([output.usage] if output.usage else [])
         costs = [use.total_cost for use in uses]
-        answer = next((score.answer for score in self._scores.values() if score.answer is not None), None)
+        answer = next(
+            (score.answer for score in self._scores.values() if score.answer is not None), None
+        )
         return Reply(
-            text=self._text(choice.message.content if output.completion is None else output.completion),
+            text=self._text(
+                choice.message.content if output.completion is None else output.completion
+            ),
             answer=None if answer is None else self._text(answer),
             reasoning=self._text(thoughts) or None,
             tool_calls=tuple(self._tool_calls()),
@@ -475,9 +587,15 @@ class _Trial:
         sample = self._sample
         given = sample.input if isinstance(sample.input, list) else []
         before = {str(call.get("id")) for message in given for call in message.tool_calls or ()}
-        results = {message.tool_call_id: message for message in sample.messages if message.role == "tool"}
+        results = {
+            message.tool_call_id: message for message in sample.messages if message.role == "tool"
+        }
         for call in (call for message in sample.messages for call in message.tool_calls or ()):
-            name, arguments, result = str(call.get("id")), call.get("arguments"), results.get(str(call.get("id")))
+            name, arguments, result = (
+                str(call.get("id")),
+                call.get("arguments"),
+                results.get(str(call.get("id"))),
+            )
             if name in before:
                 continue
             error = call.get("parse_error")
@@ -496,7 +614,9 @@ class _Trial:
             values = {self._log.metric(name, str(key)): item for key, item in value.items()}
         else:
             values = (
-                {f"{name}[{n}]": item for n, item in enumerate(value)} if isinstance(value, list) else {name: value}
+                {f"{name}[{n}]": item for n, item in enumerate(value)}
+                if isinstance(value, list)
+                else {name: value}
             )
         return ImportedScore(
             scorer=name,
@@ -511,17 +631,28 @@ class _Trial:
         )
 
     def _number(self, value: object) -> float | bool | None:
-        """As by Inspect's `value_to_float`, except that a score for which it warns and uses 0 is missing."""
-        if value is None or isinstance(value, (bool, float)) or (isinstance(value, int) and abs(value) < 2**63):
+        """As by Inspect's `value_to_float`, except that a score for which it warns and uses 0 is
+        missing.
+        """
+        if (
+            value is None
+            or isinstance(value, (bool, float))
+            or (isinstance(value, int) and abs(value) < 2**63)
+        ):
             if value not in (None, 0, 1):
-                self._findings.note("numbers of scorers are taken as better when higher: logs state no direction")
+                self._findings.note(
+                    "numbers of scorers are taken as better when higher: logs state no direction"
+                )
             return value
         if isinstance(value, str):
             number = _NUMBERS.get(value, _NUMBERS.get(value.lower()))
-            if number is not None or re.fullmatch(r"\s*[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?\s*", value, re.IGNORECASE):
+            if number is not None or re.fullmatch(
+                r"\s*[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?\s*", value, re.IGNORECASE
+            ):
                 return float(value) if number is None else number
         self._findings.changed(
-            "a score that is not a number is missing; Inspect's metrics may count it as 0", self._place
+            "a score that is not a number is missing; Inspect's metrics may count it as 0",
+            self._place,
         )
         return None
 
@@ -529,11 +660,16 @@ class _Trial:
         sample = self._sample
         several = len(sample.model_usage) > 1 or bool(sample.role_usage)
         if several:
-            self._findings.note("tokens and cost of an answer are those of all models of its sample, graders included")
+            self._findings.note(
+                "tokens and cost of an answer are those of all models of its sample, graders "
+                "included"
+            )
         chat = sample.input if isinstance(sample.input, list) and len(sample.input) > 1 else []
         detail: JsonObject = {
             "uuid": sample.uuid,
-            "input": [{"role": message.role, "content": self._text(message.content)} for message in chat],
+            "input": [
+                {"role": message.role, "content": self._text(message.content)} for message in chat
+            ],
             "target": sample.target if isinstance(sample.target, list) else None,
             "limit": sample.limit,
             "error": sample.error and sample.error.message,
@@ -549,7 +685,11 @@ class _Trial:
         if content is None:
             return ""
         if not isinstance(content, str):
-            parts = (f"[{part.type}]" if part.text is None else part.text for part in content if not part.reasoning)
+            parts = (
+                f"[{part.type}]" if part.text is None else part.text
+                for part in content
+                if not part.reasoning
+            )
             return self._text("\n".join(parts))
         return _REFERENCE.sub(self._resolved, content) if "attachment://" in content else content
 
@@ -582,10 +722,14 @@ def _usage(uses: Sequence[_Usage]) -> Usage:
 
 
 def _input_tokens(use: _Usage) -> int:
-    """Input tokens including cached ones, which Inspect counts separately (some of its old providers did not)."""
+    """Input tokens including cached ones, which Inspect counts separately (some of its old
+    providers did not).
+    """
     if use.total_tokens == use.input_tokens + use.output_tokens:
         return use.input_tokens
-    return use.input_tokens + (use.input_tokens_cache_read or 0) + (use.input_tokens_cache_write or 0)
+    return (
+        use.input_tokens + (use.input_tokens_cache_read or 0) + (use.input_tokens_cache_write or 0)
+    )
 
 
 def _written(value: object) -> str:
@@ -596,4 +740,6 @@ def _seconds(stats: Json) -> float | None:
     started, ended = utc(stats.text("started_at")), utc(stats.text("completed_at"))
     if started is None or ended is None:
         return None
-    return max(0.0, (datetime.fromisoformat(ended) - datetime.fromisoformat(started)).total_seconds())
+    return max(
+        0.0, (datetime.fromisoformat(ended) - datetime.fromisoformat(started)).total_seconds()
+    )

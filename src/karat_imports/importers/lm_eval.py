@@ -1,7 +1,8 @@
 """`karat import lm-eval`: what lm-evaluation-harness writes with `--log_samples --output_path`.
 
-Source of the format: `lm_eval.loggers.EvaluationTracker` and `lm_eval.evaluator` of version 0.4.13. A samples file has
-a line for each document and filter, one filter after the other; the results file beside it says what model it was.
+Source of the format: `lm_eval.loggers.EvaluationTracker` and `lm_eval.evaluator` of version 0.4.13.
+A samples file has a line for each document and filter, one filter after the other; the results file
+beside it says what model it was.
 """
 
 from __future__ import annotations
@@ -12,9 +13,25 @@ from pathlib import Path
 from typing import ClassVar
 
 from karat.formats import some_of
-from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedScore, ImportedTrial, Stated
+from karat.importers import (
+    Findings,
+    ImportedCondition,
+    ImportedRun,
+    ImportedScore,
+    ImportedTrial,
+    Stated,
+)
 from karat.records import JsonObject, Metric, Reply
-from karat_imports.importers._reading import Json, asked, bad_file, document, each_readable, lines, unique, utc
+from karat_imports.importers._reading import (
+    Json,
+    asked,
+    bad_file,
+    document,
+    each_readable,
+    lines,
+    unique,
+    utc,
+)
 
 __all__ = ["LmEval"]
 
@@ -22,14 +39,28 @@ _SAMPLES = re.compile(r"samples_(.+)_(\d{4}-\d\d-\d\dT[\d.:-]+)\.jsonl", re.DOTA
 _RESULTS = re.compile(r"results_(.+)\.json", re.DOTALL)
 _HEAD = re.compile(rb'\s*\{\s*(?:"doc_id"\s*:|"results"\s*:\s*\{\s*"(?:[^"\\]|\\.)+"\s*:\s*\{)')
 _NOT_METRICS = frozenset(
-    ("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics", "doc_hash", "prompt_hash")
+    (
+        "doc_id",
+        "doc",
+        "target",
+        "arguments",
+        "resps",
+        "filtered_resps",
+        "filter",
+        "metrics",
+        "doc_hash",
+        "prompt_hash",
+    )
 )
-_OF_ALL = frozenset(("perplexity", "word_perplexity", "byte_perplexity", "bits_per_byte"))  # not a mean over samples
+# not a mean over samples
+_OF_ALL = frozenset(("perplexity", "word_perplexity", "byte_perplexity", "bits_per_byte"))
 _SCORER = "lm-eval"  # the filter "none"
 
 
 class LmEval:
-    """samples_*.jsonl and results_*.json of lm-evaluation-harness: tasks are runs, models are conditions."""
+    """samples_*.jsonl and results_*.json of lm-evaluation-harness: tasks are runs, models are
+    conditions.
+    """
 
     listed_as: ClassVar[str] = "lm-eval"
 
@@ -40,7 +71,9 @@ class LmEval:
 
     @staticmethod
     def beside(path: Path) -> list[Path]:
-        """The samples files of a results file, or the results file of a samples file, if it is there."""
+        """The samples files of a results file, or the results file of a samples file, if it is
+        there.
+        """
         if of_results := _RESULTS.fullmatch(path.name):
             samples = sorted(path.parent.glob("samples_*.jsonl"))
             return [file for file in samples if file.stem.endswith(f"_{of_results[1]}")]
@@ -49,7 +82,10 @@ class LmEval:
         return [results] if named and results.is_file() else []
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
-        """One run per task. A results file also means the samples files of the same time, and the other way round."""
+        """One run per task.
+
+        A results file also means the samples files of the same time, and the other way round.
+        """
         tasks: dict[str, list[_Samples]] = {}
         opened = each_readable(paths, lambda path: _opened(path, findings), findings)
         for samples in {file.path: file for files in opened for file in files}.values():
@@ -57,11 +93,16 @@ class LmEval:
         for task, files in tasks.items():
             names = [file.model for file in files]
             names = unique(
-                [f"{file.model} ({file.stamp})" if names.count(file.model) > 1 else file.model for file in files]
+                [
+                    f"{file.model} ({file.stamp})" if names.count(file.model) > 1 else file.model
+                    for file in files
+                ]
             )
             named = dict(zip(names, files, strict=True))
             directions = [file.results.at("higher_is_better", task) for file in files]
-            lower = dict.fromkeys(name for better in directions for name in better.raw if better.flag(name) is False)
+            lower = dict.fromkeys(
+                name for better in directions for name in better.raw if better.flag(name) is False
+            )
             filters = {name for file in files for name in file.filters}
             version = files[0].results.text("lm_eval_version")
             yield ImportedRun(
@@ -70,14 +111,19 @@ class LmEval:
                 trials=_trials(named, findings),
                 conditions={name: file.condition() for name, file in named.items()},
                 metrics={
-                    _scorer(filtered): [Metric(name=_metric(filtered, name), direction="lower") for name in lower]
+                    _scorer(filtered): [
+                        Metric(name=_metric(filtered, name), direction="lower") for name in lower
+                    ]
                     for filtered in (filters if lower else ())
                 },
                 dataset=files[0].results.at("configs", task).text("dataset_path") or task,
                 stated=[file.stated(name) for name, file in named.items()],
                 created=utc(files[0].results.number("date", low=0)),
                 versions={"lm_eval": version} if version else {},
-                detail={file.path.name: {"results": file.results.at("results", task).raw} for file in files},
+                detail={
+                    file.path.name: {"results": file.results.at("results", task).raw}
+                    for file in files
+                },
             )
 
 
@@ -86,10 +132,15 @@ def _opened(path: Path, findings: Findings) -> list[_Samples]:
         return [_Samples(path)]
     files = [_Samples(file) for file in LmEval.beside(path)]
     if not files:
-        raise bad_file(path, "has no samples_*.jsonl of the same time next to it: run lm_eval with --log_samples")
+        raise bad_file(
+            path,
+            "has no samples_*.jsonl of the same time next to it: run lm_eval with --log_samples",
+        )
     absent = set(files[0].results.at("n-samples").raw) - {file.task for file in files}
     if absent:
-        findings.note(f"{path.name} has results of tasks without samples here: {some_of(sorted(absent))}")
+        findings.note(
+            f"{path.name} has results of tasks without samples here: {some_of(sorted(absent))}"
+        )
     return files
 
 
@@ -98,15 +149,23 @@ class _Samples:
 
     def __init__(self, path: Path) -> None:
         named, beside = _SAMPLES.fullmatch(path.name), LmEval.beside(path)
-        self.path, self.task, self.stamp = path, named[1] if named else path.stem, named[2] if named else ""
+        self.path, self.task, self.stamp = (
+            path,
+            named[1] if named else path.stem,
+            named[2] if named else "",
+        )
         self.results = document(beside[0]) if named and beside else Json({})
         self.model = self.results.text("model_name", "model_source") or path.stem
         combined = self.results.at("configs", self.task).list("metric_list")
         self.of_all = _OF_ALL | {
-            item.text("metric") or "" for item in combined if item.text("aggregation") not in (None, "mean", "nanmean")
+            item.text("metric") or ""
+            for item in combined
+            if item.text("aggregation") not in (None, "mean", "nanmean")
         }
         keys = self.results.at("results", self.task).raw
-        self.filters = {filtered for _, comma, filtered in (key.partition(",") for key in keys) if comma}
+        self.filters = {
+            filtered for _, comma, filtered in (key.partition(",") for key in keys) if comma
+        }
 
     def stated(self, condition: str) -> Stated:
         """The number of documents and the means in the results file."""
@@ -122,11 +181,16 @@ class _Samples:
 
     def condition(self) -> ImportedCondition:
         results = self.results
-        detail = {key: results.raw.get(key) for key in ("config", "chat_template_sha", "fewshot_as_multiturn")}
+        detail = {
+            key: results.raw.get(key)
+            for key in ("config", "chat_template_sha", "fewshot_as_multiturn")
+        }
         return ImportedCondition(
             model=results.text("model_name"),
             system_prompt=results.text("system_instruction"),
-            detail={**detail, "num_fewshot": results.at("n-shot").raw.get(self.task)} if results.raw else {},
+            detail={**detail, "num_fewshot": results.at("n-shot").raw.get(self.task)}
+            if results.raw
+            else {},
         )
 
 
@@ -149,9 +213,13 @@ def _trials(files: Mapping[str, _Samples], findings: Findings) -> Iterator[Impor
                 yield _trial(name, sample, row, list(of_sample.values()))
 
 
-def _score(filtered: str, row: Json, place: str, of_all: Set[str], findings: Findings) -> ImportedScore:
+def _score(
+    filtered: str, row: Json, place: str, of_all: Set[str], findings: Findings
+) -> ImportedScore:
     listed = row.raw.get("metrics")
-    names = [name for name in (listed if isinstance(listed, list) else row.raw) if isinstance(name, str)]
+    names = [
+        name for name in (listed if isinstance(listed, list) else row.raw) if isinstance(name, str)
+    ]
     values: dict[str, float | bool | None] = {}
     parts: JsonObject = {}
     for name in names:
@@ -162,10 +230,14 @@ def _score(filtered: str, row: Json, place: str, of_all: Set[str], findings: Fin
             parts[name] = row.raw.get(name)
             findings.changed(f"{name} is not a mean over samples: its values are in detail", place)
     answers = {} if filtered == "none" else {"filtered": row.raw.get("filtered_resps")}
-    return ImportedScore(scorer=_scorer(filtered), values=values, detail={**answers, **parts}, offline=True)
+    return ImportedScore(
+        scorer=_scorer(filtered), values=values, detail={**answers, **parts}, offline=True
+    )
 
 
-def _trial(condition: str, sample: str, row: Json, scores: Sequence[ImportedScore]) -> ImportedTrial:
+def _trial(
+    condition: str, sample: str, row: Json, scores: Sequence[ImportedScore]
+) -> ImportedTrial:
     doc, requests = row.at("doc"), _requests(row.raw.get("arguments"))
     responses = row.raw.get("resps")
     flat = (
@@ -175,14 +247,25 @@ def _trial(condition: str, sample: str, row: Json, scores: Sequence[ImportedScor
     )
     prompt = str(requests[0][0]) if requests else ""
     key = asked(doc)
-    target, detail = row.shown("target"), {"prompt": prompt, "target": row.raw.get("target"), "responses": responses}
+    target, detail = (
+        row.shown("target"),
+        {"prompt": prompt, "target": row.raw.get("target"), "responses": responses},
+    )
     text = Json({"text": flat[0]}).shown("text") if flat else None
     choices = [str(request[1]).strip() for request in requests if len(request) > 1]
     chances = [_log_likelihood(response) for response in flat]
     if len(choices) == len(chances) > 1 and None not in chances:
         best = max(range(len(chances)), key=lambda place: chances[place] or 0.0)
-        text, detail["responses"] = choices[best], [list(pair) for pair in zip(choices, chances, strict=True)]
-        if target is not None and target.isdecimal() and len(target) < 9 and int(target) < len(choices):
+        text, detail["responses"] = (
+            choices[best],
+            [list(pair) for pair in zip(choices, chances, strict=True)],
+        )
+        if (
+            target is not None
+            and target.isdecimal()
+            and len(target) < 9
+            and int(target) < len(choices)
+        ):
             target = choices[int(target)]
     return ImportedTrial(
         sample=sample,
@@ -198,15 +281,31 @@ def _trial(condition: str, sample: str, row: Json, scores: Sequence[ImportedScor
 
 
 def _requests(value: object) -> list[list[object]]:
-    """The arguments of each request: an object of objects; before version 0.4.5, a list of lists."""
-    requests = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
-    arguments = [list(request.values()) if isinstance(request, dict) else request for request in requests]
+    """The arguments of each request: an object of objects; before version 0.4.5, a list of
+    lists.
+    """
+    requests = (
+        list(value.values())
+        if isinstance(value, dict)
+        else value
+        if isinstance(value, list)
+        else []
+    )
+    arguments = [
+        list(request.values()) if isinstance(request, dict) else request for request in requests
+    ]
     return [values for values in arguments if isinstance(values, list) and values]
 
 
 def _log_likelihood(response: object) -> float | None:
-    """The log-likelihood of a choice, from a pair: the number (a text in newer versions), and whether it was greedy."""
-    if not isinstance(response, list) or len(response) != 2 or str(response[1]) not in ("True", "False"):
+    """The log-likelihood of a choice, from a pair: the number (a text in newer versions), and
+    whether it was greedy.
+    """
+    if (
+        not isinstance(response, list)
+        or len(response) != 2
+        or str(response[1]) not in ("True", "False")
+    ):
         return None
     try:
         return float(str(response[0]))

@@ -1,7 +1,8 @@
 """`karat import openai-evals`: logs of `oaieval`, and output items of runs of OpenAI's Evals API.
 
-Source of the formats: `evals.record.LocalRecorder` of evals 3.0.1 (JSON Lines: spec, events, final report), and
-`openai.types.evals.runs.OutputItemListResponse` of openai 3.52 (a list, a page with `data`, or JSON Lines).
+Source of the formats: `evals.record.LocalRecorder` of evals 3.0.1 (JSON Lines: spec, events, final
+report), and `openai.types.evals.runs.OutputItemListResponse` of openai 3.52 (a list, a page with
+`data`, or JSON Lines).
 """
 
 from __future__ import annotations
@@ -57,13 +58,17 @@ class OpenaiEvals:
         return _LOG.match(head) is not None or _ITEM in head
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
-        """One run per eval, with its logs as conditions; all files of output items together are one run."""
+        """One run per eval, with its logs as conditions; all files of output items together are one
+        run.
+        """
         logs: dict[str, list[_Log]] = {}
         pages: dict[Path, bytes] = {}
         for path, head in each_readable(paths, _head, findings):
             if _LOG.match(head):
                 log = _Log(path, findings)
-                logs.setdefault(log.spec.text("base_eval", "eval_name") or path.stem, []).append(log)
+                logs.setdefault(log.spec.text("base_eval", "eval_name") or path.stem, []).append(
+                    log
+                )
             else:
                 pages[path] = head
         for name, of_eval in logs.items():
@@ -73,18 +78,27 @@ class OpenaiEvals:
                 tool="openai-evals",
                 trials=(trial for shown, log in named.items() for trial in log.trials(shown)),
                 conditions={
-                    shown: ImportedCondition(model=log.name, detail=log.spec.at("run_config").without("command"))
+                    shown: ImportedCondition(
+                        model=log.name, detail=log.spec.at("run_config").without("command")
+                    )
                     for shown, log in named.items()
                 },
                 dataset=of_eval[0].spec.text("eval_name") or name,
                 stated=[log.stated(shown) for shown, log in named.items()],
-                unfinished=[f"{log.path.name} has no final report" for log in of_eval if log.report is None],
+                unfinished=[
+                    f"{log.path.name} has no final report" for log in of_eval if log.report is None
+                ],
                 created=utc(of_eval[0].spec.text("created_at")),
-                detail={log.path.name: {"run_id": log.spec.text("run_id"), "report": log.report} for log in of_eval},
+                detail={
+                    log.path.name: {"run_id": log.spec.text("run_id"), "report": log.report}
+                    for log in of_eval
+                },
             )
         if pages:
             yield ImportedRun(
-                name=title(next(iter(pages))), tool="openai-evals-api", trials=_output_items(pages, findings)
+                name=title(next(iter(pages))),
+                tool="openai-evals-api",
+                trials=_output_items(pages, findings),
             )
 
 
@@ -92,7 +106,9 @@ def _head(path: Path) -> tuple[Path, bytes]:
     with opened(path) as file:
         head = file.read(2**16)
     if not OpenaiEvals.recognizes(path, head):
-        raise bad_file(path, "is neither a log of oaieval nor a list of output items of an eval's run")
+        raise bad_file(
+            path, "is neither a log of oaieval nor a list of output items of an eval's run"
+        )
     return path, head
 
 
@@ -107,7 +123,9 @@ class _Log:
             if row.text("sample_id") is None and not {"spec", "final_report"} & row.raw.keys():
                 findings.lose("event without a sample_id", place)
         models = self.spec.raw.get("completion_fns")
-        self.name = ", ".join(map(str, models)) if isinstance(models, list) and models else path.stem
+        self.name = (
+            ", ".join(map(str, models)) if isinstance(models, list) and models else path.stem
+        )
 
     def stated(self, condition: str) -> Stated:
         """The accuracy in the final report."""
@@ -128,17 +146,23 @@ def _trial(sample: str, condition: str, events: Sequence[Json]) -> ImportedTrial
     match, sampling = (group[0] if group else Json({}) for group in (matches, samplings))
     scores = [
         ImportedScore(
-            scorer="match", repeat=place, values={"accuracy": known.flag("correct")}, detail=known.raw, offline=True
+            scorer="match",
+            repeat=place,
+            values={"accuracy": known.flag("correct")},
+            detail=known.raw,
+            offline=True,
         )
         for place, known in enumerate(matches)
     ]
-    metrics = {key: value for known in of_type.get("metrics", []) for key, value in known.raw.items()}
+    metrics = {
+        key: value for known in of_type.get("metrics", []) for key, value in known.raw.items()
+    }
     if metrics:
         scores.append(_metrics(metrics))
     sampled = sampling.raw.get("sampled")
-    text = match.text("sampled") or Json({"": sampled[0] if isinstance(sampled, list) and sampled else sampled}).shown(
-        ""
-    )
+    text = match.text("sampled") or Json(
+        {"": sampled[0] if isinstance(sampled, list) and sampled else sampled}
+    ).shown("")
     reply = None
     if text is not None or scores:
         reply = Reply(
@@ -149,7 +173,9 @@ def _trial(sample: str, condition: str, events: Sequence[Json]) -> ImportedTrial
             stop_reason=sampling.stop_reason,
             tool_calls=tuple(
                 ToolCall(
-                    tool=call.text("name") or "", input=call.at("arguments").raw, result=call.shown("return_value")
+                    tool=call.text("name") or "",
+                    input=call.at("arguments").raw,
+                    result=call.shown("return_value"),
                 )
                 for call in of_type.get("function_call", [])
             ),
@@ -168,14 +194,18 @@ def _trial(sample: str, condition: str, events: Sequence[Json]) -> ImportedTrial
         scores=scores,
         detail={
             "prompt": prompt,
-            "events": [event.raw for event in events if event.text("type") not in ("match", "metrics")],
+            "events": [
+                event.raw for event in events if event.text("type") not in ("match", "metrics")
+            ],
         },
-    )  # fmt: skip
+    )
 
 
 def _metrics(metrics: Mapping[str, object]) -> ImportedScore:
     known = Json(dict(metrics))
-    values = {key: known.number(key) if known.flag(key) is None else known.flag(key) for key in metrics}
+    values = {
+        key: known.number(key) if known.flag(key) is None else known.flag(key) for key in metrics
+    }
     return ImportedScore(
         scorer="metrics",
         values={key: value for key, value in values.items() if value is not None},
@@ -191,7 +221,11 @@ def _output_items(pages: Mapping[Path, bytes], findings: Findings) -> Iterator[I
         if head.lstrip()[:1] == b"[":
             rows = items(path, findings=findings)
         else:
-            rows = items(path, "data", findings=findings) if _PAGE.match(head) else lines(path, findings)
+            rows = (
+                items(path, "data", findings=findings)
+                if _PAGE.match(head)
+                else lines(path, findings)
+            )
         for place, row in rows:
             item, sample = row.at("datasource_item"), row.at("sample")
             identity = row.shown("datasource_item_id")
@@ -203,7 +237,11 @@ def _output_items(pages: Mapping[Path, bytes], findings: Findings) -> Iterator[I
                 names[run, model] = f"{model} ({run})" if model in names.values() else model
             condition = names[run, model]
             repetition = seen[condition, identity] = seen.get((condition, identity), -1) + 1
-            yield _of_item(row, item.at("item") if item.at("item").raw else item, (identity, condition, repetition))
+            yield _of_item(
+                row,
+                item.at("item") if item.at("item").raw else item,
+                (identity, condition, repetition),
+            )
 
 
 def _of_item(row: Json, item: Json, at: tuple[str, str, int]) -> ImportedTrial:
@@ -223,19 +261,30 @@ def _of_item(row: Json, item: Json, at: tuple[str, str, int]) -> ImportedTrial:
         )
         for name, result in zip(names, results, strict=True)
     ]
-    detail: JsonObject = {"prompt": prompt, "id": row.raw.get("id"), "status": row.raw.get("status")}
+    detail: JsonObject = {
+        "prompt": prompt,
+        "id": row.raw.get("id"),
+        "status": row.raw.get("status"),
+    }
     return ImportedTrial(
         sample=at[0],
         question=str(item.raw[key]) if key else said_last(prompt) or at[0],
         golden=item.text(*_GOLDEN),
         condition=at[1],
         repetition=at[2],
-        reply=None if text is None else Reply(
-            text=text, usage=sample.at("usage").usage(**_TOKENS, cache_read_tokens="cached_tokens"),
-            model=sample.text("model"), stop_reason=sample.stop_reason,
+        reply=None
+        if text is None
+        else Reply(
+            text=text,
+            usage=sample.at("usage").usage(**_TOKENS, cache_read_tokens="cached_tokens"),
+            model=sample.text("model"),
+            stop_reason=sample.stop_reason,
         ),
         failure=failed,
         scores=[] if failed else scores,
         metadata=item.without(key or ""),
-        detail={**detail, **{name: sample.raw.get(name) for name in ("temperature", "top_p", "seed")}},
-    )  # fmt: skip
+        detail={
+            **detail,
+            **{name: sample.raw.get(name) for name in ("temperature", "top_p", "seed")},
+        },
+    )

@@ -1,7 +1,7 @@
 """`karat import promptfoo`: the JSON of `promptfoo eval --output results.json`.
 
-Source of the format: promptfoo's types `OutputFile`, `EvaluateSummaryV3` and `EvaluateSummaryV2` (version 2 of results:
-before promptfoo 0.99), and files that promptfoo 0.121.20 and 0.91.3 wrote.
+Source of the format: promptfoo's types `OutputFile`, `EvaluateSummaryV3` and `EvaluateSummaryV2`
+(version 2 of results: before promptfoo 0.99), and files that promptfoo 0.121.20 and 0.91.3 wrote.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ from karat_imports.importers._reading import (
 __all__ = ["Promptfoo"]
 
 _HEAD = re.compile(rb'\s*\{\s*(?:"evalId"\s*:[^,{]*,\s*)?"results"\s*:\s*\{\s*"version"\s*:\s*\d')
-_KEYS = (b'"results"', b'"promptIdx"', b'"gradingResult"', b'"testCase"')  # of a file whose keys are sorted
+# of a file whose keys are sorted
+_KEYS = (b'"results"', b'"promptIdx"', b'"gradingResult"', b'"testCase"')
 _GOLDEN = ("equals", "factuality", "similar")
 _BY_RULE = re.compile(
     r"(?:not-)?(?:i?contains.*|i?equals|starts-with|is-.*|regex|levenshtein|rouge.*|bleu|gleu|meteor|cost|latency"
@@ -51,11 +52,15 @@ _ERROR = 2  # failureReason of a test that could not be run
 
 
 class Promptfoo:
-    """results.json of `promptfoo eval --output`: prompts and providers are conditions, assertions are metrics."""
+    """results.json of `promptfoo eval --output`: prompts and providers are conditions, assertions
+    are metrics.
+    """
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
-        return _HEAD.match(head) is not None or (head.lstrip()[:1] == b"{" and all(key in head for key in _KEYS))
+        return _HEAD.match(head) is not None or (
+            head.lstrip()[:1] == b"{" and all(key in head for key in _KEYS)
+        )
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run. With several files, the name of the file precedes that of the condition."""
@@ -66,14 +71,23 @@ class Promptfoo:
             name=first.head.at("config").text("description") or title(first.path),
             tool=f"promptfoo {version}" if version else "promptfoo",
             trials=_Trials(files, findings),
-            conditions={name: condition for file in files for name, condition in file.conditions.items()},
-            metrics={_WHOLE: (Metric(name="pass", kind="share", description="every assertion passed"),)},
+            conditions={
+                name: condition for file in files for name, condition in file.conditions.items()
+            },
+            metrics={
+                _WHOLE: (Metric(name="pass", kind="share", description="every assertion passed"),)
+            },
             created=first.head.at("results").text("timestamp"),
-            seconds=first.stats.number("durationMs", low=0, times=0.001) if len(files) == 1 else None,
+            seconds=first.stats.number("durationMs", low=0, times=0.001)
+            if len(files) == 1
+            else None,
             versions={"promptfoo": version} if version else {},
             sparse=True,  # tests may name their prompts and providers
             stated=[file.stated for file in files],
-            detail={file.path.name: {"id": file.head.text("evalId"), "stats": file.stats.raw} for file in files},
+            detail={
+                file.path.name: {"id": file.head.text("evalId"), "stats": file.stats.raw}
+                for file in files
+            },
         )
 
 
@@ -95,15 +109,23 @@ class _File:
         prompts = results.list("prompts") or results.at("table", "head").list("prompts")
         pairs = [(_provider(prompt), _label(prompt)) for prompt in prompts]
         labels = list(dict.fromkeys(label for _, label in pairs))
-        short = {label: label if len(label) <= 40 else f"prompt {place}" for place, label in enumerate(labels, start=1)}
+        short = {
+            label: label if len(label) <= 40 else f"prompt {place}"
+            for place, label in enumerate(labels, start=1)
+        }
         many = len(labels) > 1, len({provider for provider, _ in pairs}) > 1
         names = unique([prefix + _name(pair[0], short[pair[1]], *many) for pair in pairs])
         self._by_place, self._by_pair = dict(enumerate(names)), dict(zip(pairs, names, strict=True))
         self.conditions = {
-            name: ImportedCondition(model=_provider(prompt) or None, detail={"prompt": prompt.raw.get("raw")})
+            name: ImportedCondition(
+                model=_provider(prompt) or None, detail={"prompt": prompt.raw.get("raw")}
+            )
             for name, prompt in zip(names, prompts, strict=True)
         }
-        types = [assertion.text("type") for assertion in self.head.at("config", "defaultTest").list("assert")]
+        types = [
+            assertion.text("type")
+            for assertion in self.head.at("config", "defaultTest").list("assert")
+        ]
         self._repeated = {kind for kind in types if types.count(kind) > 1}
 
     @property
@@ -111,7 +133,9 @@ class _File:
         """The number of results, as the statistics of the file have it."""
         ended = [self.stats.count(key) for key in ("successes", "failures", "errors")]
         known = [count for count in ended if count is not None]
-        return Stated(file=self.path.name, conditions=self.conditions, trials=sum(known) if known else None)
+        return Stated(
+            file=self.path.name, conditions=self.conditions, trials=sum(known) if known else None
+        )
 
     def condition(self, row: Json) -> str:
         place, pair = row.count("promptIdx"), (_provider(row), _label(row.at("prompt")))
@@ -121,10 +145,14 @@ class _File:
         return name
 
     def metric(self, assertion: Json) -> str:
-        """The `metric` of an assertion, else its type; with its value if every test has several of that type."""
+        """The `metric` of an assertion, else its type; with its value if every test has several of
+        that type.
+        """
         kind = assertion.text("type") or "assertion"
         value = assertion.shown("value") if kind in self._repeated else None
-        return assertion.text("metric") or (f"{kind}: {excerpt(clean(value), 60)}" if value else kind)
+        return assertion.text("metric") or (
+            f"{kind}: {excerpt(clean(value), 60)}" if value else kind
+        )
 
 
 def _provider(value: Json) -> str:
@@ -136,7 +164,8 @@ def _label(prompt: Json) -> str:
     return prompt.text("label", "raw") or ""
 
 
-def _name(provider: str, label: str, many_labels: bool, many_providers: bool) -> str:  # as `many` has them
+# as `many` has them
+def _name(provider: str, label: str, many_labels: bool, many_providers: bool) -> str:
     parts = (provider if many_providers or not many_labels else "", label if many_labels else "")
     return " · ".join(part for part in parts if part) or "not named"
 
@@ -149,11 +178,16 @@ class _Trials:
 
     def __iter__(self) -> Iterator[ImportedTrial]:
         for file in self._files:
-            earlier: dict[tuple[str, str], dict[int, int]] = {}  # test case, condition → place → repetition
-            for number, (place, row) in enumerate(items(file.path, "results", "results", findings=self._findings)):
+            # test case, condition → place → repetition
+            earlier: dict[tuple[str, str], dict[int, int]] = {}
+            for number, (place, row) in enumerate(
+                items(file.path, "results", "results", findings=self._findings)
+            ):
                 test, condition = row.at("testCase"), file.condition(row)
                 variables = test.at("vars") if test.at("vars").raw else row.at("vars")
-                identity = digest(variables.raw or [test.raw.get("assert"), test.raw.get("description")])
+                identity = digest(
+                    variables.raw or [test.raw.get("assert"), test.raw.get("description")]
+                )
                 index = row.count("testIdx")  # of a repeated test: another one each time
                 places = earlier.setdefault((identity, condition), {})
                 repetition = places.setdefault(number if index is None else index, len(places))
@@ -161,7 +195,7 @@ class _Trials:
 
     def _trial(
         self, file: _File, row: Json, variables: Json, at: tuple[str, str, int], place: str
-    ) -> ImportedTrial:  # fmt: skip
+    ) -> ImportedTrial:
         test, (identity, condition, repetition) = row.at("testCase"), at
         question, used = _question(variables, row)
         response, title = row.at("response"), test.text("description")
@@ -170,13 +204,19 @@ class _Trials:
         if cached:
             self._findings.changed("answer from promptfoo's cache: its latency is missing", place)
         failed = _failure(row, answered=reply is not None)
-        plain = {key: value for key, value in variables.raw.items() if isinstance(value, (str, int, float))}
+        plain = {
+            key: value
+            for key, value in variables.raw.items()
+            if isinstance(value, (str, int, float))
+        }
         metadata = {**plain, **test.at("metadata").raw, **({"description": title} if title else {})}
         metadata.pop(used or "", None)
         return ImportedTrial(
             sample=f"{excerpt(clean(question), 48)} ({identity[:8]})",
             question=question,
-            golden=_golden([*test.list("assert"), *(part.at("assertion") for part in parts)], variables),
+            golden=_golden(
+                [*test.list("assert"), *(part.at("assertion") for part in parts)], variables
+            ),
             condition=condition,
             repetition=repetition,
             reply=reply,
@@ -192,7 +232,9 @@ class _Trials:
             },
         )
 
-    def _scores(self, file: _File, row: Json, parts: Sequence[Json], place: str) -> Iterator[ImportedScore]:
+    def _scores(
+        self, file: _File, row: Json, parts: Sequence[Json], place: str
+    ) -> Iterator[ImportedScore]:
         if not parts:  # promptfoo lets a test without assertions pass; nothing was measured
             return
         groups: dict[str, list[Json]] = {}
@@ -200,7 +242,9 @@ class _Trials:
             groups.setdefault(file.metric(part.at("assertion")), []).append(part)
         scores = [self._score(name, group, place) for name, group in groups.items()]
         values = {"pass": row.flag("success"), "score": self._value(row, "score", place)}
-        yield ImportedScore(scorer=_WHOLE, values=values, offline=all(score.offline for score in scores))
+        yield ImportedScore(
+            scorer=_WHOLE, values=values, offline=all(score.offline for score in scores)
+        )
         yield from scores
         named = row.at("namedScores")
         for name in named.raw:
@@ -208,22 +252,40 @@ class _Trials:
                 yield ImportedScore(scorer=name, values={"score": self._value(named, name, place)})
 
     def _score(self, name: str, group: Sequence[Json], place: str) -> ImportedScore:
-        """Assertions of one name in one test: all must pass; the score is their weighted mean, as in promptfoo."""
+        """Assertions of one name in one test: all must pass; the score is their weighted mean, as
+        in promptfoo.
+        """
         assertions = [part.at("assertion") for part in group]
-        weights = [1.0 if part.number("weight") is None else part.number("weight", low=0) or 0.0 for part in assertions]
+        weights = [
+            1.0 if part.number("weight") is None else part.number("weight", low=0) or 0.0
+            for part in assertions
+        ]
         weights = weights if sum(weights) else [1.0] * len(group)
         passes = [part.flag("pass") for part in group]
-        known = [score for part in group if (score := self._value(part, "score", place)) is not None]
+        known = [
+            score for part in group if (score := self._value(part, "score", place)) is not None
+        ]
         complete = len(known) == len(group)
-        mean = exact_sum(score * weight for score, weight in zip(known, weights, strict=complete)) / exact_sum(weights)
+        mean = exact_sum(
+            score * weight for score, weight in zip(known, weights, strict=complete)
+        ) / exact_sum(weights)
         judged = [part.at("tokensUsed") for part in group if part.at("tokensUsed").count("total")]
         return ImportedScore(
             scorer=name,
-            values={"pass": None if None in passes else all(passes), "score": mean if complete else None},
-            reasons={"pass": "\n".join(reason for part in group if (reason := part.text("reason")))},
+            values={
+                "pass": None if None in passes else all(passes),
+                "score": mean if complete else None,
+            },
+            reasons={
+                "pass": "\n".join(reason for part in group if (reason := part.text("reason")))
+            },
             detail={"assertions": [part.raw for part in group]},
-            usage=judged[0].usage(input_tokens="prompt", output_tokens="completion") if len(judged) == 1 else None,
-            offline=all(_BY_RULE.fullmatch(assertion.text("type") or "") for assertion in assertions),
+            usage=judged[0].usage(input_tokens="prompt", output_tokens="completion")
+            if len(judged) == 1
+            else None,
+            offline=all(
+                _BY_RULE.fullmatch(assertion.text("type") or "") for assertion in assertions
+            ),
         )
 
     def _value(self, of: Json, key: str, place: str) -> float | None:
@@ -249,7 +311,9 @@ def _reply(row: Json, response: Json) -> Reply | None:
 
 
 def _components(grading: Json) -> Iterator[Json]:
-    """The result of each assertion; a set of assertions without its own metric is replaced by its members."""
+    """The result of each assertion; a set of assertions without its own metric is replaced by its
+    members.
+    """
     for result in grading.list("componentResults"):
         inner = result.list("componentResults")
         yield from inner if inner and not result.at("assertion").text("metric") else [result]
@@ -260,15 +324,21 @@ def _failure(row: Json, *, answered: bool) -> ImportedFailure | None:
     message = row.text("error") or row.at("response").text("error")
     if message is None and not answered:
         message = "the file holds neither an output nor an error"
-    if message is None or (answered and row.at("gradingResult").raw and row.count("failureReason") != _ERROR):
+    if message is None or (
+        answered and row.at("gradingResult").raw and row.count("failureReason") != _ERROR
+    ):
         return None
     if answered:
-        return ImportedFailure(cls="judge", kind="error", message=message, stage="score", scorer=_WHOLE)
+        return ImportedFailure(
+            cls="judge", kind="error", message=message, stage="score", scorer=_WHOLE
+        )
     return failure(message)
 
 
 def _question(variables: Json, row: Json) -> tuple[str, str | None]:
-    """The question of a test case, and its variable: unlike prompts, questions are the same in all conditions."""
+    """The question of a test case, and its variable: unlike prompts, questions are the same in all
+    conditions.
+    """
     used = asked(variables) or (next(iter(variables.raw)) if len(variables.raw) == 1 else None)
     if used is not None:
         return variables.shown(used) or "", used

@@ -1,8 +1,10 @@
-"""`karat import skill-evals`: evaluations of plugins and skills of Claude Code, with and without them.
+"""`karat import skill-evals`: evaluations of plugins and skills of Claude Code, with and without
+them.
 
-Source of the formats: the document (schemaVersion 1) that `claude plugin eval --json FILE` of Claude Code 2.1.329
-writes, described at https://code.claude.com/docs/en/plugin-evals; and benchmark.json, as `references/schemas.md` of
-the skill `skill-creator` in the repository anthropics/skills describes it.
+Source of the formats: the document (schemaVersion 1) that `claude plugin eval --json FILE` of
+Claude Code 2.1.329 writes, described at https://code.claude.com/docs/en/plugin-evals; and
+benchmark.json, as `references/schemas.md` of the skill `skill-creator` in the repository
+anthropics/skills describes it.
 """
 
 from __future__ import annotations
@@ -12,7 +14,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedScore, ImportedTrial, Stated
+from karat.importers import (
+    Findings,
+    ImportedCondition,
+    ImportedRun,
+    ImportedScore,
+    ImportedTrial,
+    Stated,
+)
 from karat.records import Metric, Reply
 from karat_imports.importers._reading import (
     Json,
@@ -37,12 +46,16 @@ _METRICS = {
         Metric(name="score", low=0, high=1),
         Metric(name=f"{_WHOLE}.pass", kind="share", description="a score of 1"),
     ),
-    "skill-creator": (Metric(name="pass_rate", low=0, high=1, description="share of expectations that are met"),),
+    "skill-creator": (
+        Metric(name="pass_rate", low=0, high=1, description="share of expectations that are met"),
+    ),
 }
 
 
 class SkillEvals:
-    """Results of `claude plugin eval --json`, and benchmark.json of skill-creator: with and without are conditions."""
+    """Results of `claude plugin eval --json`, and benchmark.json of skill-creator: with and without
+    are conditions.
+    """
 
     listed_as: ClassVar[str] = "skill-evals"
 
@@ -51,7 +64,10 @@ class SkillEvals:
         return _PLUGIN.match(head) is not None or _BENCHMARK.match(head) is not None
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
-        """One run of all files. With several, the name of the file precedes that of the condition."""
+        """One run of all files.
+
+        With several, the name of the file precedes that of the condition.
+        """
         files = marked(each_readable(paths, _head, findings))
         named, first, _ = files[0]
         version = first.text("claudeVersion")
@@ -59,8 +75,12 @@ class SkillEvals:
         seconds = first.number("durationSeconds", low=0) if len(files) == 1 else None
         stated: list[Stated] = []
         yield ImportedRun(
-            name=first.at("suite").text("pluginId") or first.at("metadata").text("skill_name") or title(named),
-            tool=(f"claude-plugin-eval {version}" if version else "claude-plugin-eval") if plugin else "skill-creator",
+            name=first.at("suite").text("pluginId")
+            or first.at("metadata").text("skill_name")
+            or title(named),
+            tool=(f"claude-plugin-eval {version}" if version else "claude-plugin-eval")
+            if plugin
+            else "skill-creator",
             trials=(trial for file in files for trial in _trials(*file, findings, stated)),
             stated=stated,
             unfinished=[
@@ -70,18 +90,21 @@ class SkillEvals:
             ],
             conditions={
                 f"{prefix}{arm}": ImportedCondition(
-                    model=head.at("suite").text("modelOverride") or head.at("metadata").text("executor_model"),
+                    model=head.at("suite").text("modelOverride")
+                    or head.at("metadata").text("executor_model"),
                     detail={"arm": arm, "suite": head.at("suite").without("root")},
                 )
                 for _, head, prefix in files
                 for arm in _arms(head)
             },
-            metrics={_WHOLE: _METRICS[_WHOLE]} if plugin else {"skill-creator": _METRICS["skill-creator"]},
+            metrics={_WHOLE: _METRICS[_WHOLE]}
+            if plugin
+            else {"skill-creator": _METRICS["skill-creator"]},
             created=first.text("startedAt") or first.at("metadata").text("timestamp"),
             seconds=seconds,
             versions={"claude-code": version} if version else {},
             detail={path.name: head.without("cases", "runs") for path, head, _ in files},
-        )  # fmt: skip
+        )
 
 
 def _head(path: Path) -> tuple[Path, Json]:
@@ -95,13 +118,15 @@ def _head(path: Path) -> tuple[Path, Json]:
 def _arms(head: Json) -> list[str]:
     """The conditions of a file, the baseline first."""
     arms = dict.fromkeys(run.text("configuration") or "" for run in head.list("runs"))
-    known = list(arms) or (["with"] if head.at("suite").text("ablation") == "none" else ["with", "without"])
+    known = list(arms) or (
+        ["with"] if head.at("suite").text("ablation") == "none" else ["with", "without"]
+    )
     return sorted(known, key=lambda arm: not arm.startswith(("without", "old")))
 
 
 def _trials(
     path: Path, head: Json, prefix: str, findings: Findings, stated: list[Stated]
-) -> Iterator[ImportedTrial]:  # fmt: skip
+) -> Iterator[ImportedTrial]:
     """The trials of a file; afterwards `stated` holds how many there should be."""
     arms = tuple(f"{prefix}{arm}" for arm in _arms(head))
     cases = trials = 0
@@ -125,15 +150,28 @@ def _trials(
 
 
 def _of_case(
-    case: Json, run: Json, at: tuple[str, int], types: Mapping[str | None, str | None], place: str, findings: Findings
-) -> ImportedTrial:  # fmt: skip
-    graders, error, seconds = run.list("graders"), run.text("error"), run.number("durationSeconds", low=0)
+    case: Json,
+    run: Json,
+    at: tuple[str, int],
+    types: Mapping[str | None, str | None],
+    place: str,
+    findings: Findings,
+) -> ImportedTrial:
+    graders, error, seconds = (
+        run.list("graders"),
+        run.text("error"),
+        run.number("durationSeconds", low=0),
+    )
     skipped = run.flag("skippedPaidGraders") is True
     if skipped:
-        findings.changed("run whose paid graders were skipped: its score as a whole is missing", place)
+        findings.changed(
+            "run whose paid graders were skipped: its score as a whole is missing", place
+        )
     values = {"score": run.number("score"), f"{_WHOLE}.pass": run.flag("passed")}
     values = dict.fromkeys(values) if skipped else values
-    scores = [ImportedScore(scorer=_WHOLE, values=values, dollars=run.number("judgeCostUsd", low=0))]
+    scores = [
+        ImportedScore(scorer=_WHOLE, values=values, dollars=run.number("judgeCostUsd", low=0))
+    ]
     names = [grader.text("name", "type") or "grader" for grader in graders]
     for name, repeat, grader in zip(names, repeats(names), graders, strict=True):
         kind = types.get(grader.text("name"))
@@ -166,7 +204,10 @@ def _of_benchmark(run: Json, sample: str, condition: str) -> ImportedTrial:
     result = run.at("result")
     seconds = result.number("time_seconds", low=0) or None  # 0 if no time is known
     expectations = run.list("expectations")
-    reasons = [f"{item.raw.get('passed')}: {item.text('text')} ({item.text('evidence')})" for item in expectations]
+    reasons = [
+        f"{item.raw.get('passed')}: {item.text('text')} ({item.text('evidence')})"
+        for item in expectations
+    ]
     rate = result.number("pass_rate") if result.count("total") else None  # 0 if nothing was graded
     return ImportedTrial(
         sample=sample,
@@ -177,12 +218,14 @@ def _of_benchmark(run: Json, sample: str, condition: str) -> ImportedTrial:
         seconds=seconds,
         scores=[
             ImportedScore(
-                scorer="skill-creator", values={"pass_rate": rate}, reasons={"pass_rate": "\n".join(reasons)},
+                scorer="skill-creator",
+                values={"pass_rate": rate},
+                reasons={"pass_rate": "\n".join(reasons)},
                 detail={"expectations": run.raw.get("expectations")},
             )
         ],
         detail={"result": result.raw, "notes": run.raw.get("notes")},
-    )  # fmt: skip
+    )
 
 
 def _not_recorded(dollars: float | None = None, model: str | None = None) -> Reply:

@@ -21,14 +21,20 @@ PLACE = ("look", 60)  # in `karat --help`
 @options.results
 @options.output()
 def command(
-    run: str, sql: str | None, asking: options.Asking, scorings: dict[str, str], results: Path, output: Output
+    run: str,
+    sql: str | None,
+    asking: options.Asking,
+    scorings: dict[str, str],
+    results: Path,
+    output: Output,
 ) -> Exit:
     """Query the tables of RUN with SQL, in the dialect of DuckDB.
 
-    The SQL is one SELECT. Without it, lists the tables and their columns; with --to and --out as well, writes every
-    table into a folder. RUN is a run folder, the beginning of its name or id, `latest`, or a folder of runs: then
-    all of them are queried, and the column `run` of every table names the row's run. Runs are only read. A query
-    cannot reach files, the network or settings, and is stopped after --seconds.
+    The SQL is one SELECT. Without it, lists the tables and their columns; with --to and --out as
+    well, writes every table into a folder. RUN is a run folder, the beginning of its name or id,
+    `latest`, or a folder of runs: then all of them are queried, and the column `run` of every table
+    names the row's run. Runs are only read. A query cannot reach files, the network or settings,
+    and is stopped after --seconds.
     """
     from karat import api
     from karat.analysis.verdicts import REHEARSED
@@ -43,7 +49,9 @@ def command(
     else:
         list_tables(opened, output)
         return Exit.DONE
-    output.say(f"queried {folders[0]}" if len(folders) == 1 else f"queried {len(folders)} runs in {run}")
+    output.say(
+        f"queried {folders[0]}" if len(folders) == 1 else f"queried {len(folders)} runs in {run}"
+    )
     if any(folder.info.rehearsed for folder in opened):
         output.say(f"warning: {REHEARSED}")
     for text in (text for folder in opened for text in folder.gap_notices()):

@@ -1,4 +1,5 @@
-"""Runs untrusted SQL: one SELECT over tables that karat filled, in a process that can reach nothing else.
+"""Runs untrusted SQL: one SELECT over tables that karat filled, in a process that can reach nothing
+else.
 
 The child process has no access to files, network or settings, and its memory and time are limited.
 Tables are filled before access is switched off.
@@ -46,10 +47,17 @@ TYPES = ("number", "whole", "text", "texts", "truth")
 """The types of values in a column. None is NULL."""
 
 SQL_TYPES = {
-    "number": "DOUBLE", "whole": "BIGINT", "text": "VARCHAR", "texts": "VARCHAR[]", "truth": "BOOLEAN",
+    "number": "DOUBLE",
+    "whole": "BIGINT",
+    "text": "VARCHAR",
+    "texts": "VARCHAR[]",
+    "truth": "BOOLEAN",
     "huge": "HUGEINT",
-}  # fmt: skip
-"""Their SQL names. `huge`, only in results: whole numbers of any size, such as sums of whole numbers."""
+}
+"""Their SQL names.
+
+`huge`, only in results: whole numbers of any size, such as sums of whole numbers.
+"""
 
 JsonObject = dict[str, Any]  # as in `karat.records`, which this package does not import
 
@@ -94,25 +102,41 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """What a query would return: its columns with DuckDB's types, and what each is made of."""
 
     types: dict[str, str]
-    sources: dict[str, tuple[str, ...]]  # name given by AS, in any part of the query → the names it mentions
+    # name given by AS, in any part of the query → the names it mentions
+    sources: dict[str, tuple[str, ...]]
     constants: tuple[str, ...]  # every text literal in the query
-    changing: tuple[str, ...]  # why the same tables may give another result, each as the start of a sentence
+    # why the same tables may give another result, each as the start of a sentence
+    changing: tuple[str, ...]
 
 
-def select(sql: str, tables: Mapping[str, Table], *, limits: Limits | None = None, place: str = "sql") -> Selected:
-    """The rows of one SELECT. Raises BadOption, naming `place`, if the query is not allowed or fails."""
+def select(
+    sql: str, tables: Mapping[str, Table], *, limits: Limits | None = None, place: str = "sql"
+) -> Selected:
+    """The rows of one SELECT. Raises BadOption, naming `place`, if the query is not allowed or
+    fails.
+    """
     limits = limits or Limits()
-    filled = {name: {"types": dict(table.types), "columns": dict(table.columns)} for name, table in tables.items()}
+    filled = {
+        name: {"types": dict(table.types), "columns": dict(table.columns)}
+        for name, table in tables.items()
+    }
     answer = _asked({"what": "rows", "sql": sql, "tables": filled}, limits, place)
     return Selected(columns=answer["columns"])
 
 
 def select_each(
-    sql: str, name: str, tables: Sequence[Table], *, limits: Limits | None = None, place: str = "sql"
+    sql: str,
+    name: str,
+    tables: Sequence[Table],
+    *,
+    limits: Limits | None = None,
+    place: str = "sql",
 ) -> list[Selected]:
-    """The rows of one SELECT over a table called `name`, once for each of several contents, in one process.
+    """The rows of one SELECT over a table called `name`, once for each of several contents, in one
+    process.
 
-    All have the columns of the first. The time limit applies to each. Raises BadOption like `select`.
+    All have the columns of the first. The time limit applies to each. Raises BadOption like
+    `select`.
     """
     if not tables:
         return []
@@ -125,7 +149,10 @@ def select_each(
 
 
 def shape_of(sql: str, types: Mapping[str, Mapping[str, str]], *, place: str = "sql") -> Shape:
-    """What one SELECT would return for tables with these columns, without any rows. Raises BadOption."""
+    """What one SELECT would return for tables with these columns, without any rows.
+
+    Raises BadOption.
+    """
     known = tuple((name, tuple(columns.items())) for name, columns in types.items())
     try:
         return _shape(sql, known)
@@ -146,8 +173,12 @@ def _shape(sql: str, tables: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
     )
 
 
-def load(connection: duckdb.DuckDBPyConnection, name: str, types: Mapping[str, str], table: Filled) -> None:
-    """Loads a table of JSON lines into a database in this process, never for a user's SQL. Removes the file."""
+def load(
+    connection: duckdb.DuckDBPyConnection, name: str, types: Mapping[str, str], table: Filled
+) -> None:
+    """Loads a table of JSON lines into a database in this process, never for a user's SQL. Removes
+    the file.
+    """
     from karat_query.sql._child import fill_from_file
 
     declared = ", ".join(f"{quoted(column)} {SQL_TYPES[kind]}" for column, kind in types.items())
@@ -173,8 +204,9 @@ def quoted(name: str) -> str:
 class Stream:
     """The rows of one SELECT over tables of any size, as they arrive. Close it to end its process.
 
-    `fill` is called with the tables that the query may read, and returns the files that hold them. These
-    are loaded into a database in `folder`, which the caller makes for this query and removes afterwards.
+    `fill` is called with the tables that the query may read, and returns the files that hold them.
+    These are loaded into a database in `folder`, which the caller makes for this query and removes
+    afterwards.
     """
 
     def __init__(
@@ -192,14 +224,21 @@ class Stream:
         question = {"what": "stream", "sql": sql, "types": types, "folder": str(folder)}
         self._errors = (folder / "errors").open("w+b")
         self._child = subprocess.Popen(
-            _COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, env=_environment()
+            _COMMAND,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env=_environment(),
         )
         self._lines = self._read()
         with ExitStack() as undone:
             undone.callback(self.close)
             self._write(question | msgspec.structs.asdict(self._limits))
-            self._write(msgspec.to_builtins(fill(next(self._lines)["needed"]), enc_hook=str), last=True)
-            self.columns: dict[str, str] = next(self._lines)["columns"]  # name → type, a key of `SQL_TYPES`
+            self._write(
+                msgspec.to_builtins(fill(next(self._lines)["needed"]), enc_hook=str), last=True
+            )
+            # name → type, a key of `SQL_TYPES`
+            self.columns: dict[str, str] = next(self._lines)["columns"]
             undone.pop_all()
 
     def __iter__(self) -> Iterator[list[list[Any]]]:
@@ -287,4 +326,7 @@ def _ended(code: int, stderr: bytes, limits: Limits) -> str:
 
 
 def _too_long(limits: Limits) -> str:
-    return f"took longer than {limits.seconds:g} seconds and was stopped; does a join or a recursion never end?"
+    return (
+        f"took longer than {limits.seconds:g} seconds and was stopped; does a join or a recursion "
+        f"never end?"
+    )

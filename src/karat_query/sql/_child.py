@@ -1,8 +1,9 @@
 """The process in which a query runs: one question on standard input, one answer on standard output.
 
-The question `stream` is answered in lines. The first names the columns that the query needs; a second line of input
-then names the files that hold them. After that come the columns of the result, its rows, and their count. The last
-line is what every other question gets as its only one: the answer, or an error.
+The question `stream` is answered in lines. The first names the columns that the query needs; a
+second line of input then names the files that hold them. After that come the columns of the result,
+its rows, and their count. The last line is what every other question gets as its only one: the
+answer, or an error.
 """
 
 from __future__ import annotations
@@ -20,12 +21,19 @@ from pathlib import Path
 from typing import Any
 
 try:
-    import _duckdb as duckdb  # all that is used here; the Python around it takes most of the time of a small query
+    # all that is used here; the Python around it takes most of the time of a small query
+    import _duckdb as duckdb
 except ImportError:
     import duckdb  # type: ignore[no-redef]  # before 1.4
 
 JsonObject = dict[str, Any]  # as in `karat.records`; this process imports nothing from karat
-_TYPES = {"number": "DOUBLE", "whole": "BIGINT", "text": "VARCHAR", "texts": "VARCHAR[]", "truth": "BOOLEAN"}
+_TYPES = {
+    "number": "DOUBLE",
+    "whole": "BIGINT",
+    "text": "VARCHAR",
+    "texts": "VARCHAR[]",
+    "truth": "BOOLEAN",
+}
 _LOCKS = (  # lock_configuration comes last: after it, nothing can be set
     ("threads", "1"),  # keeps the order of rows, and leaves the other core free
     ("temp_directory", "''"),
@@ -62,13 +70,16 @@ def main() -> None:
 def _limit_memory(megabytes: int) -> None:
     """Limits the address space to what is in use now plus twice the allowed memory.
 
-    DuckDB's own limit does not count the memory of functions such as `repeat`. A connection uses some 640 MB of
-    addresses, so this is called again once one is open.
+    DuckDB's own limit does not count the memory of functions such as `repeat`. A connection uses
+    some 640 MB of addresses, so this is called again once one is open.
     """
     with contextlib.suppress(ValueError, OSError):
         used = 0
         with contextlib.suppress(OSError):
-            used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+            used = (
+                int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+                * resource.getpagesize()
+            )
         most = (used or 1 << 31) + (2 * megabytes << 20)
         resource.setrlimit(resource.RLIMIT_AS, (most, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
@@ -108,15 +119,18 @@ def _check_one_select(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
     kind = statements[0].type
     if kind == duckdb.StatementType.MULTI and "pivot" in sql.lower():
         raise _Refused(
-            "must be one SELECT; a PIVOT without a list is two, because it first queries the values: "
-            "write PIVOT … ON column IN (value, …)"
+            "must be one SELECT; a PIVOT without a list is two, because it first queries the "
+            "values: write PIVOT … ON column IN (value, …)"
         )
     if kind != duckdb.StatementType.SELECT:
         raise _Refused(f"must be one SELECT, got {str(kind).rpartition('.')[2]}")
 
 
 def _insert(
-    connection: duckdb.DuckDBPyConnection, name: str, types: dict[str, str], columns: dict[str, list[Any]]
+    connection: duckdb.DuckDBPyConnection,
+    name: str,
+    types: dict[str, str],
+    columns: dict[str, list[Any]],
 ) -> None:
     if not any(columns.values()):
         return
@@ -150,7 +164,12 @@ def _rows(connection: duckdb.DuckDBPyConnection, sql: str, most: int) -> JsonObj
     if len(rows) > most:
         raise _Refused(f"gives more than {most} rows")
     columns = zip(*rows, strict=True) if rows else [()] * len(names)
-    return {"columns": {name: [_plain(value) for value in column] for name, column in zip(names, columns, strict=True)}}
+    return {
+        "columns": {
+            name: [_plain(value) for value in column]
+            for name, column in zip(names, columns, strict=True)
+        }
+    }
 
 
 def _check_names(names: list[str]) -> None:
@@ -170,7 +189,9 @@ def _plain(value: object) -> object:
 
 
 def _stream(question: JsonObject) -> JsonObject:
-    """Loads tables from files into a database next to them; sends the result's rows, a few per line, as they come."""
+    """Loads tables from files into a database next to them; sends the result's rows, a few per
+    line, as they come.
+    """
     sql, folder, tables = question["sql"], Path(question["folder"]), question["types"]
     with duckdb.connect(":memory:") as empty:
         _check_one_select(empty, sql)
@@ -192,7 +213,9 @@ def _stream(question: JsonObject) -> JsonObject:
         for name, types in tables.items():
             connection.execute(_declaration(name, types))
         for name, table in filled.items():
-            fill_from_file(connection, name, tables[name], Path(table["path"]), longest=table["longest"])
+            fill_from_file(
+                connection, name, tables[name], Path(table["path"]), longest=table["longest"]
+            )
         _lock(connection, leave="temp_directory")
         signal.setitimer(signal.ITIMER_REAL, question["seconds"])
         most = question["rows"]
@@ -205,7 +228,9 @@ def _stream(question: JsonObject) -> JsonObject:
             count += len(rows)
             if count > most:
                 raise _Refused(f"gives more than {most} rows")
-            _say([[shape(value) for shape, value in zip(shapers, row, strict=True)] for row in rows])
+            _say(
+                [[shape(value) for shape, value in zip(shapers, row, strict=True)] for row in rows]
+            )
         return {"rows": count}
 
 
@@ -232,16 +257,26 @@ def _needed(tree: JsonObject, tables: dict[str, dict[str, str]]) -> list[str]:
 
 
 def fill_from_file(
-    connection: duckdb.DuckDBPyConnection, name: str, types: dict[str, str], path: Path, *, longest: int
+    connection: duckdb.DuckDBPyConnection,
+    name: str,
+    types: dict[str, str],
+    path: Path,
+    *,
+    longest: int,
 ) -> None:
-    """Loads JSON lines of at most `most` bytes into a table with these columns, and removes the file."""
+    """Loads JSON lines of at most `most` bytes into a table with these columns, and removes the
+    file.
+    """
     if longest:
-        read = ", ".join(f"{_literal(column)}: {_literal(_TYPES[kind])}" for column, kind in types.items())
+        read = ", ".join(
+            f"{_literal(column)}: {_literal(_TYPES[kind])}" for column, kind in types.items()
+        )
         most = max(_LINE, 2 * longest)
-        connection.execute(
-            f"INSERT INTO {_quoted(name)} SELECT * FROM read_json({_literal(str(path))}, columns = {{{read}}}, "  # noqa: S608 -- quoted
+        rows = (
+            f"read_json({_literal(str(path))}, columns = {{{read}}}, "
             f"format = 'newline_delimited', maximum_object_size = {most})"
         )
+        connection.execute(f"INSERT INTO {_quoted(name)} SELECT * FROM {rows}")  # noqa: S608 -- quoted
     path.unlink()
 
 
@@ -280,9 +315,14 @@ _ROWS = 1000  # per line
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 _HUGE = ("UBIGINT", "HUGEINT", "UHUGEINT")  # may exceed a signed 64-bit integer
 _KINDS = {
-    "BOOLEAN": "truth", "VARCHAR": "text", "VARCHAR[]": "texts", "FLOAT": "number", "DOUBLE": "number",
-    **dict.fromkeys(_WHOLE, "whole"), **dict.fromkeys(_HUGE, "huge"),
-}  # fmt: skip
+    "BOOLEAN": "truth",
+    "VARCHAR": "text",
+    "VARCHAR[]": "texts",
+    "FLOAT": "number",
+    "DOUBLE": "number",
+    **dict.fromkeys(_WHOLE, "whole"),
+    **dict.fromkeys(_HUGE, "huge"),
+}
 _SHAPERS: dict[str, Callable[[Any], Any]] = {
     "number": _as_number,
     "whole": _as_whole,
@@ -321,17 +361,26 @@ def _shape(connection: duckdb.DuckDBPyConnection, sql: str) -> JsonObject:
 
 def _changing(connection: duckdb.DuckDBPyConnection, tree: JsonObject) -> list[str]:
     """Why a query may give another result for the same tables, each as the start of a sentence."""
-    tables = {str(row[0]).lower() for row in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
-    columns = {str(row[0]).lower() for row in connection.execute("SELECT column_name FROM duckdb_columns()").fetchall()}
+    tables = {
+        str(row[0]).lower()
+        for row in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+    }
+    columns = {
+        str(row[0]).lower()
+        for row in connection.execute("SELECT column_name FROM duckdb_columns()").fetchall()
+    }
     if tree.get("error", True):
         return ["it is of a kind that karat cannot analyse"]
     nodes = list(_walk(tree))
     named = columns | {str(node.get("alias") or "").lower() for node in nodes}
-    tables |= {str(node["key"]).lower() for node in nodes if isinstance(node.get("key"), str)}  # of WITH
+    # of WITH
+    tables |= {str(node["key"]).lower() for node in nodes if isinstance(node.get("key"), str)}
     reasons: dict[str, None] = {}
     for node in nodes:
         name = str(node.get("function_name") or "").lower()
-        if name in _UNSTEADY or (name == "age" and len(node.get("arguments") or node.get("children") or ()) < 2):
+        if name in _UNSTEADY or (
+            name == "age" and len(node.get("arguments") or node.get("children") or ()) < 2
+        ):
             reasons[f"{name}() gives another value each time"] = None
         if node.get("type") == "COLUMN_REF" and len(node["column_names"]) == 1:
             word = str(node["column_names"][0]).lower()
@@ -397,22 +446,27 @@ _UNSTEADY = frozenset(
         "write_log",
     ]
 )
-_WORDS = {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}  # called without ()
-_MADE = {"range", "generate_series", "unnest", "repeat", "repeat_row", "json_each", "json_tree"}  # from their arguments
+# called without ()
+_WORDS = {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}
+# from their arguments
+_MADE = {"range", "generate_series", "unnest", "repeat", "repeat_row", "json_each", "json_tree"}
 
 
 def _tree(connection: duckdb.DuckDBPyConnection, sql: str) -> JsonObject:
     """The parsed query, as a tree."""
-    serialized = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql.rstrip().rstrip(";")]).fetchone()
+    serialized = connection.execute(
+        "SELECT json_serialize_sql(?::VARCHAR)", [sql.rstrip().rstrip(";")]
+    ).fetchone()
     tree: JsonObject = json.loads(serialized[0]) if serialized else {}
     return tree
 
 
 def _united(node: JsonObject, names: list[str] | None) -> Iterator[tuple[str, JsonObject]]:
-    """The columns of a union, with what each SELECT puts there; `names`: its columns, if they are known.
+    """The columns of a union, with what each SELECT puts there; `names`: its columns, if they are
+    known.
 
-    Columns are matched by position: from the left up to the first *, whose width is unknown, and from the right
-    after the last one.
+    Columns are matched by position: from the left up to the first *, whose width is unknown, and
+    from the right after the last one.
     """
     # The select list of each SELECT, in order; those that only remove rows add no column.
     lists = []
@@ -422,7 +476,11 @@ def _united(node: JsonObject, names: list[str] | None) -> Iterator[tuple[str, Js
         if here.get("type") == "SELECT_NODE":
             lists.append(here["select_list"])
             continue
-        below = [child for child in here.get("children") or (here.get("left"), here.get("right")) if child]
+        below = [
+            child
+            for child in here.get("children") or (here.get("left"), here.get("right"))
+            if child
+        ]
         kind = here.get("setop_type")
         if kind != "UNION_BY_NAME":  # in one, every SELECT names its own columns
             waiting.extend(reversed(below if kind == "UNION" else below[:1]))
@@ -432,7 +490,9 @@ def _united(node: JsonObject, names: list[str] | None) -> Iterator[tuple[str, Js
     left = right = names
     if left is None or right is None:
         called = [
-            None if item.get("class") == "STAR" else str(item.get("alias") or (item.get("column_names") or [""])[-1])
+            None
+            if item.get("class") == "STAR"
+            else str(item.get("alias") or (item.get("column_names") or [""])[-1])
             for item in parts[0]
         ]
         stars = [at for at, name in enumerate(called) if name is None]
@@ -466,9 +526,12 @@ def _walk(tree: object) -> Iterator[JsonObject]:
 
 
 def _error_message(error: Exception) -> str:
-    """DuckDB's message without the pointer into the text; says so if karat has switched the feature off."""
+    """DuckDB's message without the pointer into the text; says so if karat has switched the feature
+    off.
+    """
     message = " ".join(str(error).strip().partition("\n\n")[0].split())
-    if "Traceback" in message or "Required module" in message:  # a value such as now() needs a Python library
+    # a value such as now() needs a Python library
+    if "Traceback" in message or "Required module" in message:
         return "returns values of a type that cannot be read here; CAST them to text or to a number"
     if isinstance(error, duckdb.PermissionException) or "disabled" in message:
         return f"may not reach files, the network or settings: {message}"

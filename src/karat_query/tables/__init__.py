@@ -1,7 +1,8 @@
-"""A run as tables: samples, trials, replies, tool calls, scores and failures, to query with SQL or export.
+"""A run as tables: samples, trials, replies, tool calls, scores and failures, to query with SQL or
+export.
 
-`karat_query.tables.columns` says what each column holds. A run folder is only read; queries run on a copy,
-in a process that can reach nothing else (`karat_query.sql`).
+`karat_query.tables.columns` says what each column holds. A run folder is only read; queries run on
+a copy, in a process that can reach nothing else (`karat_query.sql`).
 """
 
 from __future__ import annotations

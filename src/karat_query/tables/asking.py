@@ -18,7 +18,8 @@ LIMITS = Limits(seconds=60.0, megabytes=512, rows=10_000_000)
 
 _PLACE = "query"
 _UNKNOWN_COLUMN = re.compile(
-    r'(?:column|named?) "(?P<name>[^"]+)" (?:not found|does not exist)|have a column named "(?P<other>[^"]+)"'
+    r'(?:column|named?) "(?P<name>[^"]+)" (?:not found|does not exist)'
+    r'|have a column named "(?P<other>[^"]+)"'
 )
 _UNKNOWN_TABLE = re.compile(r"Table with name (?P<name>.+?) does not exist")
 

@@ -1,4 +1,7 @@
-"""The columns of every table: type and meaning. A promise: columns may be added, but never removed or changed."""
+"""The columns of every table: type and meaning.
+
+A promise: columns may be added, but never removed or changed.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,8 @@ def opened(runs: Runs) -> Sequence[RunFolder]:
 
 
 def tables_of(runs: Runs) -> dict[str, TableInfo]:
-    """The tables of runs by name, in display order: first those of every run, then those of their kinds.
+    """The tables of runs by name, in display order: first those of every run, then those of their
+    kinds.
 
     Raises BadPlugin if a kind's table has the same name as another.
     """
@@ -65,34 +69,60 @@ _SAMPLES = TableInfo(
         ("question", "text", "the question; several turns are separated by an empty line"),
         ("golden", "text", "the golden answer, in the same way; NULL: there is none"),
         ("weight", "number", "how many samples it stands for, relative to the others"),
-        ("metadata", "text", "further columns of the dataset, as a JSON object: metadata->>'topic'"),
+        (
+            "metadata",
+            "text",
+            "further columns of the dataset, as a JSON object: metadata->>'topic'",
+        ),
     ),
 )
 _TRIALS = TableInfo(
     name="trials",
     rows="one row per planned trial",
     columns=(
-        Column(name="trial", type="text", meaning="id of the trial; NULL: the journal has nothing of it"),
+        Column(
+            name="trial",
+            type="text",
+            meaning="id of the trial; NULL: the journal has nothing of it",
+        ),
         *_PLACE[1:],
         *_columns(
             ("position", "whole", "place of the sample in the dataset, from 0"),
-            ("outcome", "text", "as in the ledger: scored, agent, infrastructure, judge, limit, not_run or decided"),
+            (
+                "outcome",
+                "text",
+                "as in the ledger: scored, agent, infrastructure, judge, limit, not_run or decided",
+            ),
             ("answer", "text", "the agent's last text; NULL: no answer"),
             ("turns", "whole", "how many turns were answered; NULL: no answer"),
             ("tool_calls", "whole", "how many tools the answer called; NULL: no answer"),
             ("attempts", "whole", "how many it took, including this one; NULL: no answer"),
             ("seconds", "number", "from question to answer; NULL: no answer"),
             ("started", "text", "UTC, ISO 8601; NULL: no answer, or not recorded"),
-            ("dollars", "number", "for the answer alone; NULL: not known for every turn, or no answer"),
-            ("not_kept", "text", "what it left in its workspace that could not be kept, and why; NULL: nothing"),
+            (
+                "dollars",
+                "number",
+                "for the answer alone; NULL: not known for every turn, or no answer",
+            ),
+            (
+                "not_kept",
+                "text",
+                "what it left in its workspace that could not be kept, and why; NULL: nothing",
+            ),
         ),
         *(
             Column(
-                name=token.name, type=token.type, meaning="over the answer's turns; NULL: not reported, or no answer"
+                name=token.name,
+                type=token.type,
+                meaning="over the answer's turns; NULL: not reported, or no answer",
             )
             for token in _TOKENS
         ),
-        Column(name="line", type="whole", meaning="line of the answer in journal.jsonl, from 1; NULL: no answer"),
+        Column(
+            name="line",
+            type="whole",
+            meaning="line of the answer in journal.jsonl, from 1; NULL: no answer",
+        ),
     ),
 )
 _REPLIES = TableInfo(
@@ -111,7 +141,11 @@ _REPLIES = TableInfo(
             ("reasoning", "text", "the agent's reasoning, if it shows it"),
             ("model", "text", "which model answered; NULL: not reported"),
             ("stop_reason", "text", "why it stopped; NULL: not reported"),
-            ("responses", "whole", "responses of the model, with tool calls in between; NULL: not reported"),
+            (
+                "responses",
+                "whole",
+                "responses of the model, with tool calls in between; NULL: not reported",
+            ),
             ("tool_calls", "whole", "how many tools it called"),
             ("milliseconds", "number", "how long it took; NULL: not reported"),
             ("dollars", "number", "0: it was free; NULL: not known"),
@@ -140,13 +174,23 @@ _TOOL_CALLS = TableInfo(
 )
 _CONTEXTS = TableInfo(
     name="contexts",
-    rows="one row per answer that counts and per offer of its condition: an MCP server, a skill, a plug-in",
+    rows=(
+        "one row per answer that counts and per offer of its condition: an MCP server, a skill, a "
+        "plug-in"
+    ),
     columns=(
         *_PLACE,
         *_columns(
             ("kind", "text", "server, skill or plugin"),
             ("name", "text", "its name"),
-            ("used", "truth", "whether a call of it succeeded; NULL: not known, the agent may not report its calls"),
+            (
+                "used",
+                "truth",
+                (
+                    "whether a call of it succeeded; NULL: not known, the agent may not report "
+                    "its calls"
+                ),
+            ),
             ("calls", "whole", "how many calls of it the answer reports"),
             ("failed_calls", "whole", "how many of them failed"),
         ),
@@ -175,16 +219,32 @@ _SCORES = TableInfo(
         *_PLACE,
         *_columns(
             ("scorer", "text", "name of the scorer"),
-            ("scoring", "text", "digest of scorer, options, rubric and judge; the newest, or that of --scoring"),
+            (
+                "scoring",
+                "text",
+                "digest of scorer, options, rubric and judge; the newest, or that of --scoring",
+            ),
             ("turn", "whole", "from 0; NULL: the whole answer"),
             ("judge", "text", "which judge of a panel; NULL: not named"),
             ("repeat", "whole", "which repeat of the judge, from 0"),
             ("metric", "text", "name of the metric"),
-            ("value", "number", "true is 1, false is 0; NULL: could not be scored, counts as missing"),
+            (
+                "value",
+                "number",
+                "true is 1, false is 0; NULL: could not be scored, counts as missing",
+            ),
             ("reason", "text", "why, in the scorer's words; NULL: not reported"),
             ("offline", "truth", "whether a rule gave it, not a model that understands"),
-            ("claims", "texts", "helpful details that the judge could not confirm, for the whole row"),
-            ("labels", "text", "categories, e.g. a diagnosis, as a JSON object: labels->>'diagnosis'"),
+            (
+                "claims",
+                "texts",
+                "helpful details that the judge could not confirm, for the whole row",
+            ),
+            (
+                "labels",
+                "text",
+                "categories, e.g. a diagnosis, as a JSON object: labels->>'diagnosis'",
+            ),
         ),
         *_LINE,
     ),
@@ -194,14 +254,21 @@ _FAILURES = TableInfo(
     rows="one row per failed attempt, and one per failure that ended a trial or a scoring",
     columns=(
         _PLACE[0],
-        *(Column(name=at.name, type=at.type, meaning=f"{at.meaning}; NULL: not reported") for at in _PLACE[1:]),
+        *(
+            Column(name=at.name, type=at.type, meaning=f"{at.meaning}; NULL: not reported")
+            for at in _PLACE[1:]
+        ),
         *_columns(
             ("stage", "text", "preflight, agent or score"),
             ("class", "text", "agent, infrastructure, judge or limit"),
             ("kind", "text", "timeout, rate_limit, crash, …"),
             ("message", "text", "the error message"),
             ("attempt", "whole", "which attempt, from 1; NULL: the failure that ended the trial"),
-            ("stands", "truth", "whether the trial ended with this one; false: a later attempt, or run, succeeded"),
+            (
+                "stands",
+                "truth",
+                "whether the trial ended with this one; false: a later attempt, or run, succeeded",
+            ),
             ("retriable", "truth", "whether a later attempt could succeed"),
             ("scorer", "text", "which scorer, if the stage is score; NULL: not reported"),
             ("dollars", "number", "cost of the failed attempt; NULL: not known, or no attempt"),
@@ -213,9 +280,16 @@ _FAILURES = TableInfo(
 
 _LEDGER = TableInfo(
     name="ledger",
-    rows="how trials and attempts ended: one row per condition, and one for the whole run, whose condition is NULL",
+    rows=(
+        "how trials and attempts ended: one row per condition, and one for the whole run, whose "
+        "condition is NULL"
+    ),
     columns=_columns(
-        ("condition", "text", "its name; NULL: the whole run, with the attempts of trials that have not ended"),
+        (
+            "condition",
+            "text",
+            "its name; NULL: the whole run, with the attempts of trials that have not ended",
+        ),
         ("planned", "whole", "planned trials; the next seven sum to it"),
         ("scored", "whole", "trials that were scored"),
         ("agent", "whole", "trials that failed because of the agent"),
@@ -228,13 +302,27 @@ _LEDGER = TableInfo(
         ("answered_attempts", "whole", "attempts that gave an answer"),
         ("failed_attempts", "whole", "attempts that failed"),
         ("unfinished_attempts", "whole", "attempts that broke off after a turn was answered"),
-        ("lost_dollars", "number", "cost of attempts without an answer, as far as prices are known"),
+        (
+            "lost_dollars",
+            "number",
+            "cost of attempts without an answer, as far as prices are known",
+        ),
         ("lost_unknown", "whole", "calls of these attempts whose price is not known"),
     ),
 )
 
 TABLES: dict[str, TableInfo] = {
     table.name: _of_runs(table.name, table.rows, table.columns)
-    for table in (_TRIALS, _REPLIES, _TOOL_CALLS, _CONTEXTS, _EXPECTED_TOOLS, _SCORES, _FAILURES, _LEDGER, _SAMPLES)
+    for table in (
+        _TRIALS,
+        _REPLIES,
+        _TOOL_CALLS,
+        _CONTEXTS,
+        _EXPECTED_TOOLS,
+        _SCORES,
+        _FAILURES,
+        _LEDGER,
+        _SAMPLES,
+    )
 }
 """The tables of every run: name → table, in display order."""

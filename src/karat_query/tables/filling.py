@@ -39,7 +39,13 @@ _MADE_OF = {
     "samples": (),
 }  # table → the lines it is made of, by the five bytes that follow `{"event":"`
 _MADE_OF_BY_A_KIND = (b"answe", b"score")
-_TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
+_TOKENS = (
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "reasoning_tokens",
+)
 _WHOLE = 2**63 - 1  # the largest integer in a column
 _encode = msgspec.json.Encoder().encode
 
@@ -50,7 +56,10 @@ _Number = TypeVar("_Number", int, float)
 def fill(
     runs: Runs, needed: Iterable[str], folder: Path, *, scorings: Mapping[str, str] | None = None
 ) -> dict[str, Filled]:
-    """Writes the needed tables of all runs into a folder, as JSON lines. Raises BadRun for damaged runs."""
+    """Writes the needed tables of all runs into a folder, as JSON lines.
+
+    Raises BadRun for damaged runs.
+    """
     with ExitStack() as stack:
         files = {name: stack.enter_context(_File(folder / f"{name}.jsonl")) for name in needed}
         for run in opened(runs) if files else ():
@@ -83,7 +92,8 @@ class _File:
 
 
 _Line = Answer | Score | Failure | Attempt
-_Maker = Callable[..., Iterable[Mapping[str, object]]]  # event, cell, whether it ended the trial or its scoring
+# event, cell, whether it ended the trial or its scoring
+_Maker = Callable[..., Iterable[Mapping[str, object]]]
 
 
 class _CountingRows:
@@ -106,7 +116,9 @@ class _CountingRows:
 class _Filling:
     """Fills the tables of one run."""
 
-    def __init__(self, run: RunFolder, files: Mapping[str, _File], scorings: Mapping[str, str]) -> None:
+    def __init__(
+        self, run: RunFolder, files: Mapping[str, _File], scorings: Mapping[str, str]
+    ) -> None:
         self._run, self.files = run, dict(files)
         self._kind = kinds.of(run.info.kind)
         self._tables_of_kind = {table.name for table in self._kind.tables}
@@ -115,16 +127,27 @@ class _Filling:
         self._conditions, self._samples = list(index.conditions), list(index.samples)
         self._shown = index.shown(scorings)
         self._ended = outcome(index, self._shown)
-        self._turns: dict[str, tuple[tuple[str, str | None], ...]] = {}  # sample → question and golden of each turn
+        # sample → question and golden of each turn
+        self._turns: dict[str, tuple[tuple[str, str | None], ...]] = {}
         self._positions: dict[int, int] = {}  # sample → its position in the dataset
-        self._cells = {at: cell for places in (index.failures, index.attempts) for at, cell, _ in places if cell >= 0}
+        self._cells = {
+            at: cell
+            for places in (index.failures, index.attempts)
+            for at, cell, _ in places
+            if cell >= 0
+        }
         stages = {count.code: group.stage for group, count in index.groups.items()}
-        self._last_failure: dict[int | None, int] = {  # cell → where the failure that ended it, or its scoring, starts
+        # cell → where the failure that ended it, or its scoring, starts
+        self._last_failure: dict[int | None, int] = {
             cell: at
             for at, cell, code in index.failures
             if cell >= 0 and (stages[code] == "score") == bool(index.answered[cell])
         }
-        self._scores = {key: _CountingRows(index.scores[key]) for key in self._shown.items() if key in index.scores}
+        self._scores = {
+            key: _CountingRows(index.scores[key])
+            for key in self._shown.items()
+            if key in index.scores
+        }
 
     def fill(self) -> None:
         self._read_samples()
@@ -140,7 +163,9 @@ class _Filling:
         }
         written: dict[bytes, list[tuple[_File, _Maker]]] = {}
         for name, file in self.files.items():
-            for head in _MADE_OF.get(name, _MADE_OF_BY_A_KIND if name in self._tables_of_kind else ()):
+            for head in _MADE_OF.get(
+                name, _MADE_OF_BY_A_KIND if name in self._tables_of_kind else ()
+            ):
                 written.setdefault(head, []).append((file, makers[name]))
         for number, at, line in self._run.numbered_lines() if written else ():
             tables = written.get(line[10:15])
@@ -156,7 +181,9 @@ class _Filling:
         for cell in range(self.index.planned) if "trials" in self.files else ():
             if not self.index.answered[cell] and cell not in self._last_failure:
                 self.files["trials"].write({**self._place(cell), **self._planned(cell)})
-        for row in ledger_rows(*accounts(self.index, self._ended)) if "ledger" in self.files else ():
+        for row in (
+            ledger_rows(*accounts(self.index, self._ended)) if "ledger" in self.files else ()
+        ):
             self.files["ledger"].write(row)
 
     def _read_samples(self) -> None:
@@ -168,7 +195,9 @@ class _Filling:
             if of_kind:
                 self._kept[sample.id] = sample
             if "replies" in self.files:
-                self._turns[sample.id] = tuple((turn.question, turn.golden) for turn in sample.turns)
+                self._turns[sample.id] = tuple(
+                    (turn.question, turn.golden) for turn in sample.turns
+                )
             if "samples" in self.files:
                 self.files["samples"].write(_sample_row(sample))
 
@@ -176,7 +205,11 @@ class _Filling:
         if cell is None:
             return {}
         row, condition, repetition = self.index.place(cell)
-        return {"sample": self._samples[row], "condition": self._conditions[condition], "repetition": repetition}
+        return {
+            "sample": self._samples[row],
+            "condition": self._conditions[condition],
+            "repetition": repetition,
+        }
 
     def _cell(self, event: _Line, at: int) -> int | None:
         """The cell of the event at a byte; None for an answer or a score that does not count."""
@@ -214,7 +247,9 @@ class _Filling:
             "seconds": recorded_seconds(times) if self.index.recorded else event.seconds,
             "started": event.started,
             "dollars": fsum(dollars) if dollars else None,
-            "not_kept": "; ".join(event.workspace.left_out) or None if event.workspace is not None else None,
+            "not_kept": "; ".join(event.workspace.left_out) or None
+            if event.workspace is not None
+            else None,
             **{name: _whole(sum(tokens)) if tokens else None for name, tokens in used.items()},
         }
 
@@ -260,7 +295,13 @@ class _Filling:
             calls = [succeeded for tool, succeeded in all_calls if tool.uses(part)]
             used = any(calls) if reported else None
             failed = len(calls) - sum(calls)
-            yield {"kind": part.kind, "name": part.name, "used": used, "calls": len(calls), "failed_calls": failed}
+            yield {
+                "kind": part.kind,
+                "name": part.name,
+                "used": used,
+                "calls": len(calls),
+                "failed_calls": failed,
+            }
 
     @cached_property
     def _offered(self) -> dict[str, list[tuple[Offered, bool]]]:
@@ -268,7 +309,10 @@ class _Filling:
         from karat.analysis.use import is_reported, offered  # with numpy
 
         parts = offered(self._run.widened_info()).items()
-        return {name: [(part, is_reported(self.index, part.kind)) for part in given] for name, given in parts}
+        return {
+            name: [(part, is_reported(self.index, part.kind)) for part in given]
+            for name, given in parts
+        }
 
     def _expected_tools(self, answer: Answer, *_: object) -> Iterator[Row]:
         row = self.index.samples[answer.sample]
@@ -277,7 +321,12 @@ class _Filling:
                 matched, others = expectation.choices(row, _calls(answer))
                 for tool in sorted(tools | others):
                     called = tool in matched or tool in others
-                    yield {"scorer": scorer, "tool": tool, "expected": tool in tools, "called": called}
+                    yield {
+                        "scorer": scorer,
+                        "tool": tool,
+                        "expected": tool in tools,
+                        "called": called,
+                    }
 
     @cached_property
     def _expectations(self) -> dict[str, Expectation]:
@@ -310,11 +359,20 @@ class _Filling:
             "stands": False,
         }
         if isinstance(event, Attempt):
-            yield {**row, "attempt": _whole(event.n), "dollars": event.dollars, "seconds": event.seconds}
+            yield {
+                **row,
+                "attempt": _whole(event.n),
+                "dollars": event.dollars,
+                "seconds": event.seconds,
+            }
             return
         place: Row = {}
         if cell is None:
-            place = {"sample": event.sample, "condition": event.condition, "repetition": _whole(event.repetition)}
+            place = {
+                "sample": event.sample,
+                "condition": event.condition,
+                "repetition": _whole(event.repetition),
+            }
         ended = cell is not None and is_last and cell in self._ended.codes
         yield {**row, **place, "stands": ended, "scorer": event.scorer}
 

@@ -48,18 +48,30 @@ class Rows:
             "<tr>" + "".join(f"<td>{_safe(_shown(value))}</td>" for value in row) + "</tr>"
             for row in self.rows[:_SHOWN]
         )
-        more = f"<p>{formats.plural(len(self), 'row')}; the first {_SHOWN} are shown</p>" if len(self) > _SHOWN else ""
-        return f"<div><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}</div>"
+        more = (
+            f"<p>{formats.plural(len(self), 'row')}; the first {_SHOWN} are shown</p>"
+            if len(self) > _SHOWN
+            else ""
+        )
+        return (
+            f"<div><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}</div>"
+        )
 
 
-def query(run: Runs, sql: str, *, scorings: Mapping[str, str] | None = None, limits: Limits | None = None) -> Rows:
+def query(
+    run: Runs, sql: str, *, scorings: Mapping[str, str] | None = None, limits: Limits | None = None
+) -> Rows:
     """The rows of one SELECT over a run's tables."""
-    with ask(run, sql, scorings=scorings, limits=limits or Limits(seconds=LIMITS.seconds)) as stream:
+    with ask(
+        run, sql, scorings=scorings, limits=limits or Limits(seconds=LIMITS.seconds)
+    ) as stream:
         types = {name: SQL_TYPES[kind] for name, kind in stream.columns.items()}
         return Rows(types=types, rows=tuple(tuple(row) for rows in stream for row in rows))
 
 
-def relation(run: Runs, name: str, *, scorings: Mapping[str, str] | None = None) -> duckdb.DuckDBPyRelation:
+def relation(
+    run: Runs, name: str, *, scorings: Mapping[str, str] | None = None
+) -> duckdb.DuckDBPyRelation:
     """A table as a DuckDB relation, in a database of its own that is closed with it."""
     need_duckdb()
     import duckdb
@@ -79,7 +91,13 @@ def relation(run: Runs, name: str, *, scorings: Mapping[str, str] | None = None)
 def _shown(value: Any) -> str:
     if value is None:
         return formats.UNKNOWN
-    return value if isinstance(value, str) else formats.raw(value) if not isinstance(value, list) else str(value)
+    return (
+        value
+        if isinstance(value, str)
+        else formats.raw(value)
+        if not isinstance(value, list)
+        else str(value)
+    )
 
 
 def _safe(text: str) -> str:

@@ -27,16 +27,25 @@ class Ray:
     def check(self, experiment: Experiment) -> None:
         """Raises BadOption and MissingExtra for what a run cannot have on workers elsewhere."""
         if experiment.cassettes is not None and experiment.cassettes.mode == "record":
-            message = "workers elsewhere cannot add to one recording: record with `executor: local`, then replay"
+            message = (
+                "workers elsewhere cannot add to one recording: record with `executor: local`, "
+                "then replay"
+            )
             raise BadOption("execution.executor", message)
         if experiment.execution.keep_workspaces:
-            raise BadOption("execution.keep_workspaces", "folders stay with the worker: leave it out, or run locally")
+            raise BadOption(
+                "execution.keep_workspaces",
+                "folders stay with the worker: leave it out, or run locally",
+            )
         if find_spec("ray") is None:
             raise MissingExtra("ray", "`execution.executor: ray`")
 
     @asynccontextmanager
     async def opened(self, run: Distributed) -> AsyncIterator[MakeTrials]:
-        """Starts the workers, which get the experiment's files. Raises BadOption if the cluster cannot be reached."""
+        """Starts the workers, which get the experiment's files.
+
+        Raises BadOption if the cluster cannot be reached.
+        """
         experiment = run.experiment
         archives = pack(experiment, results=run.results)
         setup = WorkerSetup(

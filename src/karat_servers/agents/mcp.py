@@ -1,4 +1,6 @@
-"""A tool of an MCP server, called as each sample specifies: the server under test, without a model."""
+"""A tool of an MCP server, called as each sample specifies: the server under test, without a
+model.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,13 @@ __all__ = ["Mcp"]
 
 
 class Mcp:
-    """Calls the tool in the column `tool` of each sample, with the JSON object in its column `arguments`.
+    """Calls the tool in the column `tool` of each sample, with the JSON object in its column
+    `arguments`.
 
-    Or it reads the resource whose URI is in the column `resource`, or gets the prompt in the column `prompt`. The
-    text is that of the result, or the error: a failed tool call is an answer too. Its `answer` is
-    `structuredContent` as JSON, or the whole result of a resource or a prompt. It is free.
+    Or it reads the resource whose URI is in the column `resource`, or gets the prompt in the column
+    `prompt`. The text is that of the result, or the error: a failed tool call is an answer too. Its
+    `answer` is `structuredContent` as JSON, or the whole result of a resource or a prompt. It is
+    free.
     """
 
     class Options(BaseModel):
@@ -53,11 +57,21 @@ class Mcp:
             yield _Session(tools, server, method, parameters)
 
     def check_sample(self, condition: Condition, sample: Sample) -> tuple[str, str, JsonObject]:
-        """Server, method and parameters of the request. Raises AgentFault if the sample does not define them."""
+        """Server, method and parameters of the request.
+
+        Raises AgentFault if the sample does not define them.
+        """
         names = [server.name for server in condition.mcp_servers]
-        server = self._options.server or _text(sample, "server") or (names[0] if len(names) == 1 else None)
+        server = (
+            self._options.server
+            or _text(sample, "server")
+            or (names[0] if len(names) == 1 else None)
+        )
         if server is None:
-            message = f"the condition has {len(names)} MCP servers: name one by the option or the column `server`"
+            message = (
+                f"the condition has {len(names)} MCP servers: name one by the option or the "
+                f"column `server`"
+            )
             raise AgentFault("bad_call", message)
         return server, *_request(sample, self._options.tool)
 
@@ -73,12 +87,16 @@ class _Session:
         try:
             call, answer = await self._called()
         except InfrastructureFault as fault:  # the call was made, and is counted
-            fault.reply = Reply(text="", tool_calls=self._tools.calls[-1:], dollars=0.0, model=self._server)
+            fault.reply = Reply(
+                text="", tool_calls=self._tools.calls[-1:], dollars=0.0, model=self._server
+            )
             raise
         failed = call.error is not None
         return Reply(
             text=(call.error if failed else call.result) or "",
-            answer=None if failed or answer is None else msgspec.json.encode(answer, order="sorted").decode(),
+            answer=None
+            if failed or answer is None
+            else msgspec.json.encode(answer, order="sorted").decode(),
             tool_calls=(call,),
             dollars=0.0,
             milliseconds=call.milliseconds,
@@ -95,12 +113,22 @@ class _Session:
 
 
 def _request(sample: Sample, tool: str | None) -> tuple[str, JsonObject]:
-    """Method and parameters. `tool`: the option. Raises AgentFault if the sample does not define exactly one."""
-    named = {key: text for key in ("tool", "resource", "prompt") if (text := _text(sample, key)) is not None}
+    """Method and parameters.
+
+    `tool`: the option. Raises AgentFault if the sample does not define exactly one.
+    """
+    named = {
+        key: text
+        for key in ("tool", "resource", "prompt")
+        if (text := _text(sample, key)) is not None
+    }
     if not named and tool is not None:
         named = {"tool": tool}
     if len(named) > 1:
-        raise AgentFault("bad_call", f"the sample has {' and '.join(f'`{key}`' for key in named)}: it is one request")
+        raise AgentFault(
+            "bad_call",
+            f"the sample has {' and '.join(f'`{key}`' for key in named)}: it is one request",
+        )
     arguments = _arguments(sample.metadata.get("arguments"))
     match named:
         case {"tool": name}:
@@ -109,7 +137,9 @@ def _request(sample: Sample, tool: str | None) -> tuple[str, JsonObject]:
             return "resources/read", {"uri": uri}
         case {"prompt": name}:
             return "prompts/get", {"name": name, "arguments": arguments}
-    message = "the sample has no column `tool`, `resource` or `prompt`, and the agent no option `tool`"
+    message = (
+        "the sample has no column `tool`, `resource` or `prompt`, and the agent no option `tool`"
+    )
     raise AgentFault("bad_call", message)
 
 

@@ -1,4 +1,5 @@
-"""The checks of a server, in order: versions, lists, names and descriptions, errors, calls, and shutdown.
+"""The checks of a server, in order: versions, lists, names and descriptions, errors, calls, and
+shutdown.
 
 The order matters: `messages` closes all connections, and later checks look at what was recorded.
 """
@@ -18,7 +19,16 @@ from karat import formats
 from karat.mcp.remote import is_loopback
 from karat.mcp.results import LARGEST_RESULT
 from karat.records import JsonObject
-from karat_servers.server_checks.probe import Finding, Probe, example, failed, named, passed, skipped, warning
+from karat_servers.server_checks.probe import (
+    Finding,
+    Probe,
+    example,
+    failed,
+    named,
+    passed,
+    skipped,
+    warning,
+)
 from karat_servers.server_checks.wire import INITIALIZE_VERSIONS, MODERN_VERSION, Http, Reply
 
 LONGEST_DESCRIPTION = 1024
@@ -53,7 +63,8 @@ class PlannedCheck(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     advice: str
     look: _Look
-    needs: str  # what the server must have: tools, resources, prompts; or its transport: stdio, http; or empty
+    # what the server must have: tools, resources, prompts; or its transport: stdio, http; or empty
+    needs: str
 
 
 CHECKS: list[PlannedCheck] = []
@@ -67,7 +78,13 @@ def _check(name: str, advice: str, needs: str = "") -> Callable[[_Look], _Look]:
     return add
 
 
-@_check("handshake", "Check that the command or the address is right, and that the server answers the first request.")
+@_check(
+    "handshake",
+    (
+        "Check that the command or the address is right, and that the server answers the first "
+        "request."
+    ),
+)
 async def _handshake(probe: Probe) -> Finding:
     connection = await probe.connected()
     about = probe.introduction
@@ -89,7 +106,9 @@ async def _version(probe: Probe, wanted: str) -> Finding:
             return failed(f"initialize got {reply}")
         given = reply.result.get("protocolVersion")
         if given not in INITIALIZE_VERSIONS:
-            return failed(f"it answers with protocolVersion {json.dumps(given)[:60]}, which is not a version")
+            return failed(
+                f"it answers with protocolVersion {json.dumps(given)[:60]}, which is not a version"
+            )
         if given != wanted:
             return skipped(f"the server offers {given} instead")
         listing = await probe.fresh_tools(connection)
@@ -108,7 +127,9 @@ for _one in ("2025-06-18", "2025-11-25", MODERN_VERSION):
 
 async def _modern(probe: Probe, reply: Reply) -> Finding:
     if reply.kind in ("closed", "timeout", "malformed"):
-        return failed(f"server/discover got {reply}; a server that does not know it must answer with an error")
+        return failed(
+            f"server/discover got {reply}; a server that does not know it must answer with an error"
+        )
     if reply.kind == "error":
         return skipped(f"the server only knows initialize (server/discover got {reply})")
     versions = reply.result.get("supportedVersions")
@@ -126,7 +147,10 @@ async def _modern(probe: Probe, reply: Reply) -> Finding:
     return passed(f"supported; {formats.plural(len(listing.items), 'tool')}")
 
 
-@_check("protocol.unknown", "Never echo the client's version unchecked: answer with the newest that you support.")
+@_check(
+    "protocol.unknown",
+    "Never echo the client's version unchecked: answer with the newest that you support.",
+)
 async def _unknown_version(probe: Probe) -> Finding:
     if probe.version == MODERN_VERSION:
         return skipped(f"the server speaks {MODERN_VERSION} only")
@@ -147,14 +171,20 @@ async def _ping(probe: Probe) -> Finding:
     if (await probe.connected()).version == MODERN_VERSION:
         return skipped(f"{MODERN_VERSION} has no ping")
     reply = await probe.ask("ping")
-    return passed(f"after {formats.number(reply.seconds)} s") if reply.kind == "result" else failed(f"ping got {reply}")
+    return (
+        passed(f"after {formats.number(reply.seconds)} s")
+        if reply.kind == "result"
+        else failed(f"ping got {reply}")
+    )
 
 
 @_check("ids", "Return each id unchanged: the text '7' is not the number 7.")
 async def _ids(probe: Probe) -> Finding:
     connection = await probe.connected()
     before = len(connection.breaches.get("id", ()))
-    reply = await probe.ask("ping" if probe.version != MODERN_VERSION else "server/discover", number="karat-7")
+    reply = await probe.ask(
+        "ping" if probe.version != MODERN_VERSION else "server/discover", number="karat-7"
+    )
     noted = connection.breaches.get("id", [])[before:]
     if noted or reply.kind not in ("result", "error"):
         return failed("; ".join(noted) or f"a request with a text as id got {reply}")
@@ -170,19 +200,27 @@ async def _list(probe: Probe, kind: str) -> Finding:
     listing = await probe.listing(kind)
     if not declared:
         if listing.items:
-            return failed(f"it lists {len(listing.items)} {kind} but does not declare the capability '{capability}'")
+            return failed(
+                f"it lists {len(listing.items)} {kind} but does not declare the capability "
+                f"'{capability}'"
+            )
         return skipped(f"it does not declare the capability '{capability}'")
     if not listing.offered and kind == "resources/templates":
         return skipped("it has no templates")
     if listing.problem:
         return failed(listing.problem)
-    return passed(f"{len(listing.items)} on {listing.pages} page{'' if listing.pages == 1 else 's'}")
+    return passed(
+        f"{len(listing.items)} on {listing.pages} page{'' if listing.pages == 1 else 's'}"
+    )
 
 
 for _kind in ("tools", "resources", "resources/templates", "prompts"):
     _check(
         f"list.{_kind.rpartition('/')[2]}",
-        "Declare what you list; send a nextCursor only if there is another page, and a new one each time.",
+        (
+            "Declare what you list; send a nextCursor only if there is another page, and a new "
+            "one each time."
+        ),
     )(partial(_list, kind=_kind))
 
 
@@ -200,7 +238,10 @@ async def _cursor(probe: Probe) -> Finding:
 
 @_check(
     "list.stable",
-    "List the same tools in the same order: changes make answers incomparable and invalidate prompt caches.",
+    (
+        "List the same tools in the same order: changes make answers incomparable and invalidate "
+        "prompt caches."
+    ),
     needs="tools",
 )
 async def _stable(probe: Probe) -> Finding:
@@ -217,7 +258,10 @@ async def _stable(probe: Probe) -> Finding:
     old = {str(tool.get("name")): tool for tool in first}
     new = {str(tool.get("name")): tool for tool in second}
     changed = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
-    return warning(f"a second connection lists other tools: {named(changed) if changed else 'in another order'}")
+    return warning(
+        f"a second connection lists other tools: "
+        f"{named(changed) if changed else 'in another order'}"
+    )
 
 
 @_check("tools.names", "Use letters, digits, _ and - only, up to 64 of them.", needs="tools")
@@ -226,7 +270,9 @@ async def _names(probe: Probe) -> Finding:
     if bad := [name for name in names if not _NAME.fullmatch(name)]:
         return failed(f"not 1 to 128 characters from A-Z a-z 0-9 _ - . : {named(bad)}")
     if odd := [name for name in names if not _MODELS_NAME.fullmatch(name)]:
-        return warning(f"with dots, or longer than 64 characters, which many models refuse: {named(odd)}")
+        return warning(
+            f"with dots, or longer than 64 characters, which many models refuse: {named(odd)}"
+        )
     return passed(f"{len(names)} names")
 
 
@@ -234,10 +280,18 @@ async def _names(probe: Probe) -> Finding:
 async def _duplicates(probe: Probe) -> Finding:
     counted = Counter(str(tool["name"]) for tool in await probe.tools())
     twice = [name for name, times in counted.items() if times > 1]
-    return failed(f"listed more than once: {named(twice)}") if twice else passed("every name is unique")
+    return (
+        failed(f"listed more than once: {named(twice)}")
+        if twice
+        else passed("every name is unique")
+    )
 
 
-@_check("tools.schemas", "Use JSON Schema with type: object, without references to other documents.", needs="tools")
+@_check(
+    "tools.schemas",
+    "Use JSON Schema with type: object, without references to other documents.",
+    needs="tools",
+)
 async def _schemas(probe: Probe) -> Finding:
     tools = await probe.tools()
     problems = []
@@ -251,17 +305,33 @@ async def _schemas(probe: Probe) -> Finding:
             elif (fit := probe.fits(schema, {}))[0] is None:
                 problems.append(f"{tool['name']}.{key}: {fit[1]}")
     more = f"; and {len(problems) - 3} more" if len(problems) > 3 else ""
-    return failed("; ".join(problems[:3]) + more) if problems else passed("every schema is valid JSON Schema")
+    return (
+        failed("; ".join(problems[:3]) + more)
+        if problems
+        else passed("every schema is valid JSON Schema")
+    )
 
 
-@_check("descriptions.tools", "Say what the tool does and when to use it: models choose by this text.", needs="tools")
+@_check(
+    "descriptions.tools",
+    "Say what the tool does and when to use it: models choose by this text.",
+    needs="tools",
+)
 async def _descriptions(probe: Probe) -> Finding:
     tools = await probe.tools()
     without = [str(tool["name"]) for tool in tools if not _description(tool).strip()]
-    return warning(f"without description: {named(without)}") if without else passed("every tool has one")
+    return (
+        warning(f"without description: {named(without)}")
+        if without
+        else passed("every tool has one")
+    )
 
 
-@_check("descriptions.arguments", "Say what each argument means, with its unit or an example.", needs="tools")
+@_check(
+    "descriptions.arguments",
+    "Say what each argument means, with its unit or an example.",
+    needs="tools",
+)
 async def _arguments_described(probe: Probe) -> Finding:
     total = 0
     without = []
@@ -276,15 +346,21 @@ async def _arguments_described(probe: Probe) -> Finding:
     return warning(seen) if without else passed(f"all {total} are described")
 
 
-@_check("descriptions.length", "Shorten it: every request pays for it, and some models refuse more.", needs="tools")
+@_check(
+    "descriptions.length",
+    "Shorten it: every request pays for it, and some models refuse more.",
+    needs="tools",
+)
 async def _descriptions_long(probe: Probe) -> Finding:
     tools = await probe.tools()
     lengths = {str(tool["name"]): len(_description(tool)) for tool in tools}
     if long := sorted(
-        (name for name in lengths if lengths[name] > LONGEST_DESCRIPTION), key=lambda name: -lengths[name]
+        (name for name in lengths if lengths[name] > LONGEST_DESCRIPTION),
+        key=lambda name: -lengths[name],
     ):
         return warning(
-            f"longer than {LONGEST_DESCRIPTION} characters: {named(long)}, up to {formats.count(max(lengths.values()))}"
+            f"longer than {LONGEST_DESCRIPTION} characters: {named(long)}, up to "
+            f"{formats.count(max(lengths.values()))}"
         )
     return passed(f"the longest has {formats.count(max(lengths.values()))} characters")
 
@@ -310,7 +386,8 @@ async def _descriptions_alike(probe: Probe) -> Finding:
     if not alike:
         return passed(f"no two share {100 * ALIKE:g} % of their words")
     return warning(
-        f"sharing {100 * ALIKE:g} % of their words or more: {named([pair for _, pair in sorted(alike, reverse=True)])}"
+        f"sharing {100 * ALIKE:g} % of their words or more: "
+        f"{named([pair for _, pair in sorted(alike, reverse=True)])}"
     )
 
 
@@ -336,12 +413,16 @@ async def _unknown_method(probe: Probe) -> Finding:
 
 @_check("errors.tool", "Answer with error -32602, and keep running.", needs="tools")
 async def _unknown_tool(probe: Probe) -> Finding:
-    return await _refused(probe, "tools/call", {"name": _UNKNOWN, "arguments": {}}, "an unknown tool")
+    return await _refused(
+        probe, "tools/call", {"name": _UNKNOWN, "arguments": {}}, "an unknown tool"
+    )
 
 
 @_check("errors.resource", "Answer with an error, and keep running.", needs="resources")
 async def _unknown_resource(probe: Probe) -> Finding:
-    return await _refused(probe, "resources/read", {"uri": f"karat://{_UNKNOWN}"}, "an unknown resource")
+    return await _refused(
+        probe, "resources/read", {"uri": f"karat://{_UNKNOWN}"}, "an unknown resource"
+    )
 
 
 @_check("errors.prompt", "Answer with error -32602, and keep running.", needs="prompts")
@@ -364,7 +445,10 @@ def _refuses(reply: Reply) -> bool:
 
 @_check(
     "errors.arguments",
-    "Validate arguments against the inputSchema first; answer with isError and say what is missing.",
+    (
+        "Validate arguments against the inputSchema first; answer with isError and say what is "
+        "missing."
+    ),
     needs="tools",
 )
 async def _wrong_arguments(probe: Probe) -> Finding:
@@ -386,8 +470,13 @@ async def _wrong_arguments(probe: Probe) -> Finding:
         if not _refuses(reply):
             accepted.append(name)
     if accepted:
-        return failed(f"called without their required arguments, these gave a result: {named(accepted)}")
-    return passed(f"refused by {len(candidates[:_MOST_CALLS])} of {len(candidates)} tools that require arguments")
+        return failed(
+            f"called without their required arguments, these gave a result: {named(accepted)}"
+        )
+    return passed(
+        f"refused by {len(candidates[:_MOST_CALLS])} of {len(candidates)} tools that require "
+        f"arguments"
+    )
 
 
 @_check("errors.json", "Answer with error -32700 (over HTTP with status 400), and keep running.")
@@ -397,12 +486,17 @@ async def _malformed(probe: Probe) -> Finding:
         status = await connection.transport.raw(b'{"jsonrpc": "2.0", "id": 1, ')
         if status is None or not 400 <= status < 500:
             return failed(
-                f"a body that is not JSON got {'no answer' if status is None else f'HTTP {status}'}, want 400"
+                f"a body that is not JSON got "
+                f"{'no answer' if status is None else f'HTTP {status}'}, want 400"
             )
         return passed(f"HTTP {status}")
     await connection.transport.raw(b'{"jsonrpc": "2.0", "id": 1, \n')
     gone = await probe.alive()
-    return failed(f"after a line that is not JSON, the next request got {gone}") if gone else passed("it keeps running")
+    return (
+        failed(f"after a line that is not JSON, the next request got {gone}")
+        if gone
+        else passed("it keeps running")
+    )
 
 
 @_check(
@@ -431,16 +525,27 @@ async def _results(probe: Probe) -> Finding:
     if problems:
         return failed("; ".join(problems[:3]))
     slowest = max(reply.seconds for _, reply in probe.results.values())
-    return passed(f"{formats.plural(len(probe.results), 'tool')} called, the slowest {formats.number(slowest)} s")
+    return passed(
+        f"{formats.plural(len(probe.results), 'tool')} called, the slowest "
+        f"{formats.number(slowest)} s"
+    )
 
 
-@_check("calls.structured", "Return structuredContent that fits the tool's own outputSchema.", needs="tools")
+@_check(
+    "calls.structured",
+    "Return structuredContent that fits the tool's own outputSchema.",
+    needs="tools",
+)
 async def _structured(probe: Probe) -> Finding:
     problems = []
     fit = 0
     for name, (tool, reply) in probe.results.items():
         schema = tool.get("outputSchema")
-        if reply.kind != "result" or reply.result.get("isError") is True or not isinstance(schema, dict):
+        if (
+            reply.kind != "result"
+            or reply.result.get("isError") is True
+            or not isinstance(schema, dict)
+        ):
             continue
         if not isinstance(reply.result.get("structuredContent"), dict):
             problems.append(f"'{name[:60]}' has an outputSchema but returned no structuredContent")
@@ -460,7 +565,9 @@ async def _structured(probe: Probe) -> Finding:
 
 @_check("calls.size", "Return less: pages, a limit, or a link to a resource.", needs="tools")
 async def _sizes(probe: Probe) -> Finding:
-    sizes = {name: reply.size for name, (_, reply) in probe.results.items() if reply.kind == "result"}
+    sizes = {
+        name: reply.size for name, (_, reply) in probe.results.items() if reply.kind == "result"
+    }
     if not sizes:
         return skipped("no tool was called successfully")
     largest = max(sizes, key=lambda name: sizes[name])
@@ -471,31 +578,49 @@ async def _sizes(probe: Probe) -> Finding:
 
 
 async def _callable(probe: Probe) -> list[tuple[JsonObject, JsonObject]]:
-    """The tools that may be called, with arguments: first those that the caller named, then read-only ones."""
+    """The tools that may be called, with arguments: first those that the caller named, then
+    read-only ones.
+    """
     tools = {str(tool["name"]): tool for tool in await probe.tools()}
-    calls = [(tools.get(name, {"name": name}), arguments) for name, arguments in probe.calls.items()]
+    calls = [
+        (tools.get(name, {"name": name}), arguments) for name, arguments in probe.calls.items()
+    ]
     for name, tool in tools.items():
         notes = tool.get("annotations")
         schema = tool.get("inputSchema")
-        if name in probe.calls or not isinstance(notes, dict) or notes.get("readOnlyHint") is not True:
+        if (
+            name in probe.calls
+            or not isinstance(notes, dict)
+            or notes.get("readOnlyHint") is not True
+        ):
             continue
         arguments = example({**schema, "type": "object"}) if isinstance(schema, dict) else {}
-        if isinstance(schema, dict) and isinstance(arguments, dict) and probe.fits(schema, arguments)[0]:
+        if (
+            isinstance(schema, dict)
+            and isinstance(arguments, dict)
+            and probe.fits(schema, arguments)[0]
+        ):
             calls.append((tool, arguments))
     return calls
 
 
-@_check("cancellation", "Stop the request and keep running; ignore cancellations of unknown requests.")
+@_check(
+    "cancellation", "Stop the request and keep running; ignore cancellations of unknown requests."
+)
 async def _cancellation(probe: Probe) -> Finding:
     connection = await probe.connected()
     if connection.version == MODERN_VERSION and probe.server.type == "http":
         return skipped("over HTTP, closing the response is the cancellation")
-    await connection.notify("notifications/cancelled", {"requestId": 987654321, "reason": "unknown"})
+    await connection.notify(
+        "notifications/cancelled", {"requestId": 987654321, "reason": "unknown"}
+    )
     called = next(iter(await _callable(probe)), None)
     if called is not None:
         tool, arguments = called
         sent = await connection.send("tools/call", {"name": tool["name"], "arguments": arguments})
-        await connection.notify("notifications/cancelled", {"requestId": sent, "reason": "karat checks this"})
+        await connection.notify(
+            "notifications/cancelled", {"requestId": sent, "reason": "karat checks this"}
+        )
     if gone := await probe.alive():
         return failed(f"after a cancellation, the next request got {gone}")
     target = f"of '{called[0]['name'][:60]}' and " if called else ""
@@ -504,7 +629,10 @@ async def _cancellation(probe: Probe) -> Finding:
 
 @_check(
     "http.origin",
-    "Refuse an unknown Origin with 403: otherwise any page in a browser can call a server on this machine.",
+    (
+        "Refuse an unknown Origin with 403: otherwise any page in a browser can call a server on "
+        "this machine."
+    ),
     needs="http",
 )
 async def _origin(probe: Probe) -> Finding:
@@ -512,7 +640,9 @@ async def _origin(probe: Probe) -> Finding:
     if not isinstance(connection.transport, Http) or not is_loopback(probe.server.url):
         return skipped("for servers over HTTP on this machine")
     body = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {}}
-    status = await connection.transport.raw(json.dumps(body).encode(), origin="http://karat.invalid")
+    status = await connection.transport.raw(
+        json.dumps(body).encode(), origin="http://karat.invalid"
+    )
     if status is not None and 400 <= status < 500:
         return passed(f"HTTP {status} for another site's page")
     return failed(f"a request with another site's Origin got HTTP {status}, want 403")
@@ -531,17 +661,28 @@ async def _session(probe: Probe) -> Finding:
     return failed(f"a request with an unknown session got HTTP {status}, want 404")
 
 
-@_check("messages", "Send one JSON-RPC 2.0 object per message, and ask the client only for what it declares.")
+@_check(
+    "messages",
+    "Send one JSON-RPC 2.0 object per message, and ask the client only for what it declares.",
+)
 async def _messages(probe: Probe) -> Finding:
     await probe.end()
-    noted = [*probe.breaches.get("message", ()), *probe.breaches.get("json", ()), *probe.breaches.get("id", ())]
+    noted = [
+        *probe.breaches.get("message", ()),
+        *probe.breaches.get("json", ()),
+        *probe.breaches.get("id", ()),
+    ]
     return failed("; ".join(noted)) if noted else passed("every message is valid JSON-RPC 2.0")
 
 
 @_check("stdout", "Print to stderr: stdout is only for messages.", needs="stdio")
 async def _stdout(probe: Probe) -> Finding:
     noted = probe.breaches.get("stdout", [])
-    return failed(f"lines that are not messages: {named(noted)}") if noted else passed("it has only messages")
+    return (
+        failed(f"lines that are not messages: {named(noted)}")
+        if noted
+        else passed("it has only messages")
+    )
 
 
 @_check("stderr", "Log less: clients store it, and a full pipe blocks the server.", needs="stdio")
@@ -553,10 +694,15 @@ async def _stderr(probe: Probe) -> Finding:
 @_check("shutdown", "End with code 0 when stdin is closed.", needs="stdio")
 async def _shutdown(probe: Probe) -> Finding:
     if not probe.endings:
-        return skipped("for servers over stdio" if probe.server.type != "stdio" else "the server ended before")
+        return skipped(
+            "for servers over stdio" if probe.server.type != "stdio" else "the server ended before"
+        )
     late = [ending for ending in probe.endings if ending.seconds is None]
     if late:
-        return failed(f"{len(late)} of {len(probe.endings)} times it was still running 5 s after its stdin was closed")
+        return failed(
+            f"{len(late)} of {len(probe.endings)} times it was still running 5 s after its "
+            f"stdin was closed"
+        )
     codes = {ending.code for ending in probe.endings}
     latest = max(ending.seconds or 0.0 for ending in probe.endings)
     seen = f"at the latest {formats.number(latest)} s after its stdin was closed"
@@ -568,8 +714,12 @@ async def _shutdown(probe: Probe) -> Finding:
 @_check("children", "End the processes you started before you exit.", needs="stdio")
 async def _children(probe: Probe) -> Finding:
     if not probe.endings:
-        return skipped("for servers over stdio" if probe.server.type != "stdio" else "the server ended before")
+        return skipped(
+            "for servers over stdio" if probe.server.type != "stdio" else "the server ended before"
+        )
     left = sum(ending.children for ending in probe.endings)
     if left:
-        return failed(f"{left} of {len(probe.endings)} times, processes that it started kept running")
+        return failed(
+            f"{left} of {len(probe.endings)} times, processes that it started kept running"
+        )
     return passed("no process is left")

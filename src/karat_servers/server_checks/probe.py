@@ -16,7 +16,13 @@ from karat.records import JsonObject, McpServer
 from karat.redact import Redactor
 from karat.scorers._child import Schemas
 from karat_servers.server_checks.outcomes import Verdict
-from karat_servers.server_checks.wire import INITIALIZE_VERSIONS, MODERN_VERSION, Connection, Ending, Reply
+from karat_servers.server_checks.wire import (
+    INITIALIZE_VERSIONS,
+    MODERN_VERSION,
+    Connection,
+    Ending,
+    Reply,
+)
 
 _SCHEMA_SECONDS = 5.0
 _NAMED = 5
@@ -74,7 +80,13 @@ class Probe:
     """Opens connections for the checks, and keeps what they recorded."""
 
     def __init__(
-        self, server: McpServer, *, folder: Path, seconds: float, calls: Mapping[str, JsonObject], redact: Redactor
+        self,
+        server: McpServer,
+        *,
+        folder: Path,
+        seconds: float,
+        calls: Mapping[str, JsonObject],
+        redact: Redactor,
     ) -> None:
         self.server = server
         self.seconds = seconds
@@ -117,7 +129,11 @@ class Probe:
             return self._current
         if self._current is not None:
             await self.close(self._current)
-        versions = [self.version] if self.version is not None else [INITIALIZE_VERSIONS[-1], MODERN_VERSION]
+        versions = (
+            [self.version]
+            if self.version is not None
+            else [INITIALIZE_VERSIONS[-1], MODERN_VERSION]
+        )
         why = ""
         for version in versions:
             connection, reply = await self.open(version)
@@ -149,8 +165,13 @@ class Probe:
             await self.close(self._current)
         self._schemas.close()
 
-    async def ask(self, method: str, params: JsonObject | None = None, **chosen: int | str) -> Reply:
-        """The reply to a request. Raises Unavailable if the server has gone and cannot be reached again."""
+    async def ask(
+        self, method: str, params: JsonObject | None = None, **chosen: int | str
+    ) -> Reply:
+        """The reply to a request.
+
+        Raises Unavailable if the server has gone and cannot be reached again.
+        """
         connection = await self.connected()
         number = chosen.get("number")
         return await connection.request(method, params, seconds=self.seconds, number=number)
@@ -163,21 +184,29 @@ class Probe:
         return "" if reply.kind in ("result", "error") else str(reply)
 
     async def listing(self, kind: str) -> Listing:
-        """Every page of `tools`, `resources`, `prompts` or `resources/templates`, requested once."""
+        """Every page of `tools`, `resources`, `prompts` or `resources/templates`, requested
+        once.
+        """
         if kind not in self.lists:
             self.lists[kind] = await self._listed(kind, await self.connected())
         return self.lists[kind]
 
     async def tools(self) -> list[JsonObject]:
         """The tools that have a name."""
-        return [tool for tool in (await self.listing("tools")).items if isinstance(tool.get("name"), str)]
+        return [
+            tool
+            for tool in (await self.listing("tools")).items
+            if isinstance(tool.get("name"), str)
+        ]
 
     async def fresh_tools(self, connection: Connection) -> Listing:
         """The tools, requested on another connection."""
         return await self._listed("tools", connection)
 
     def problem(self, method: str, result: JsonObject) -> str:
-        """What is invalid in a result, by the SDK's types for the version in use; empty if nothing is."""
+        """What is invalid in a result, by the SDK's types for the version in use; empty if nothing
+        is.
+        """
         from mcp_types.methods import validate_server_result
         from pydantic import ValidationError
 
@@ -192,7 +221,9 @@ class Probe:
         return ""
 
     def fits(self, schema: JsonObject, value: object) -> tuple[bool | None, str]:
-        """Whether a value is valid against a schema; None: the schema is invalid, or takes too long."""
+        """Whether a value is valid against a schema; None: the schema is invalid, or takes too
+        long.
+        """
         try:
             return self._schemas.check(schema, json.dumps(value))
         except JudgeFault as fault:
@@ -209,27 +240,44 @@ class Probe:
             params = {} if cursor is None else {"cursor": cursor}
             reply = await connection.request(method, params, seconds=self.seconds)
             if reply.kind != "result":
-                listing.offered = not (reply.kind == "error" and reply.code == -32601 and not listing.pages)
+                listing.offered = not (
+                    reply.kind == "error" and reply.code == -32601 and not listing.pages
+                )
                 listing.problem = f"{method} got {reply}"
                 return listing
             listing.pages += 1
             listing.problem = listing.problem or self.problem(method, reply.result)
             items = reply.result.get(key)
-            listing.items += [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+            listing.items += (
+                [item for item in items if isinstance(item, dict)]
+                if isinstance(items, list)
+                else []
+            )
             cursor = reply.result.get("nextCursor")
             if not isinstance(cursor, str):
                 return listing
             if cursor in seen:
-                listing.problem = f"page {listing.pages} gives the cursor '{cursor[:60]}' a second time"
+                listing.problem = (
+                    f"page {listing.pages} gives the cursor '{cursor[:60]}' a second time"
+                )
                 return listing
             seen.add(cursor)
-            if listing.pages >= MOST_PAGES or len(listing.items) > MOST_TOOLS or time.monotonic() > deadline:
-                listing.problem = f"the list does not end: {len(listing.items)} entries on {listing.pages} pages so far"
+            if (
+                listing.pages >= MOST_PAGES
+                or len(listing.items) > MOST_TOOLS
+                or time.monotonic() > deadline
+            ):
+                listing.problem = (
+                    f"the list does not end: {len(listing.items)} entries on {listing.pages} "
+                    f"pages so far"
+                )
                 return listing
 
 
 def example(schema: object, depth: int = 0) -> object:
-    """A small value for a schema, not always valid: one of its own examples, else the smallest of its type."""
+    """A small value for a schema, not always valid: one of its own examples, else the smallest of
+    its type.
+    """
     if not isinstance(schema, dict) or depth > _DEEPEST:
         return "a"
     for key in ("const", "default"):
@@ -248,7 +296,11 @@ def example(schema: object, depth: int = 0) -> object:
         required = schema.get("required")
         if not isinstance(properties, dict) or not isinstance(required, list):
             return {}
-        return {name: example(properties.get(name), depth + 1) for name in required if isinstance(name, str)}
+        return {
+            name: example(properties.get(name), depth + 1)
+            for name in required
+            if isinstance(name, str)
+        }
     if kind == "array":
         return [example(schema.get("items"), depth + 1)] if schema.get("minItems") else []
     number = schema.get("minimum", 1)

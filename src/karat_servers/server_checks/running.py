@@ -28,16 +28,22 @@ async def check_server(
     seconds: float = 10.0,
     calls: Mapping[str, JsonObject] | None = None,
 ) -> ServerReport:
-    """Starts or reaches the server several times, and checks its answers. Never raises for what the server does.
+    """Starts or reaches the server several times, and checks its answers. Never raises for what the
+    server does.
 
-    `seconds`: how long one answer may take. `calls`: tools that may be called, with their arguments. Tools that the
-    server marks as read-only are called too, with arguments made from their schemas.
+    `seconds`: how long one answer may take. `calls`: tools that may be called, with their
+    arguments. Tools that the server marks as read-only are called too, with arguments made from
+    their schemas.
     """
     probe = Probe(server, folder=folder, seconds=seconds, calls=calls or {}, redact=redact)
     checks: list[Check] = []
     try:
         for planned in CHECKS:
-            finding = skipped("there was no connection") if _hopeless(checks) else await _looked(planned, probe)
+            finding = (
+                skipped("there was no connection")
+                if _hopeless(checks)
+                else await _looked(planned, probe)
+            )
             open_question = finding.verdict in ("failed", "warning")
             checks.append(
                 Check(
@@ -50,7 +56,9 @@ async def check_server(
     finally:
         await probe.end()
     about = probe.introduction.get("serverInfo")
-    words = [str(about.get(key, "")) for key in ("name", "version")] if isinstance(about, dict) else []
+    words = (
+        [str(about.get(key, "")) for key in ("name", "version")] if isinstance(about, dict) else []
+    )
     counts = {kind: len(listing.items) for kind, listing in probe.lists.items()}
     return ServerReport(
         server=server.name,
@@ -65,7 +73,9 @@ async def check_server(
 
 
 def _hopeless(checks: list[Check]) -> bool:
-    return bool(checks) and checks[0].verdict == "failed" and checks[0].seen.startswith(_NO_CONNECTION)
+    return (
+        bool(checks) and checks[0].verdict == "failed" and checks[0].seen.startswith(_NO_CONNECTION)
+    )
 
 
 async def _missing(needs: str, probe: Probe) -> str:

@@ -1,6 +1,8 @@
-"""A connection to an MCP server over stdio or streamable HTTP that records breaches of the protocol.
+"""A connection to an MCP server over stdio or streamable HTTP that records breaches of the
+protocol.
 
-Client libraries drop lines that are not messages and repair ids; this connection records each of them, within bounds.
+Client libraries drop lines that are not messages and repair ids; this connection records each of
+them, within bounds.
 """
 
 from __future__ import annotations
@@ -103,13 +105,23 @@ class Connection:
         await self.transport.start()
 
     async def request(
-        self, method: str, params: JsonObject | None = None, *, seconds: float, number: int | str | None = None
+        self,
+        method: str,
+        params: JsonObject | None = None,
+        *,
+        seconds: float,
+        number: int | str | None = None,
     ) -> Reply:
-        """Sends a request and waits for its reply. Never raises for what a server does. `number`: the id to use."""
+        """Sends a request and waits for its reply.
+
+        Never raises for what a server does. `number`: the id to use.
+        """
         sent = await self.send(method, params, number=number)
         return await self.reply(sent, seconds=seconds)
 
-    async def send(self, method: str, params: JsonObject | None = None, *, number: int | str | None = None) -> object:
+    async def send(
+        self, method: str, params: JsonObject | None = None, *, number: int | str | None = None
+    ) -> object:
         """Sends a request and returns its id, without waiting for the reply."""
         self._numbers += 1
         known = number if number is not None else self._numbers
@@ -134,7 +146,9 @@ class Connection:
         return msgspec.structs.replace(reply, seconds=round(time.perf_counter() - started, 3))
 
     async def notify(self, method: str, params: JsonObject | None = None) -> None:
-        await self.transport.send({"jsonrpc": "2.0", "method": method, "params": self._params(params)}, None)
+        await self.transport.send(
+            {"jsonrpc": "2.0", "method": method, "params": self._params(params)}, None
+        )
 
     async def close(self) -> None:
         self.usable = False
@@ -143,14 +157,21 @@ class Connection:
 
     def arrived(self, data: bytes, number: object = None) -> None:
         """One message of the server. `number`: the request whose HTTP response it came in."""
-        text = self._redact(data.decode("utf-8", "replace"))  # before cutting: half a secret would not be recognised
+        # before cutting: half a secret would not be recognised
+        text = self._redact(data.decode("utf-8", "replace"))
         try:
             message = json.loads(text)
         except (ValueError, RecursionError):
             self.note("stdout" if number is None else "json", text.strip()[:_SHOWN])
             return
         if not isinstance(message, dict):
-            self.note("message", f"{'a batch' if isinstance(message, list) else 'a value'} where a message is expected")
+            self.note(
+                "message",
+                (
+                    f"{'a batch' if isinstance(message, list) else 'a value'} where a message is "
+                    f"expected"
+                ),
+            )
             return
         if message.get("jsonrpc") != "2.0":
             self.note("message", "a message without jsonrpc '2.0'")
@@ -158,7 +179,11 @@ class Connection:
             self._asked(message)
             return
         known = self._meant(message.get("id"), number)
-        if known is not None and (waiting := self._waiting.get(known)) is not None and not waiting.done():
+        if (
+            known is not None
+            and (waiting := self._waiting.get(known)) is not None
+            and not waiting.done()
+        ):
             waiting.set_result(_reply(message, len(data)))
 
     def closed(self, why: str) -> None:
@@ -181,7 +206,11 @@ class Connection:
     def _params(self, params: JsonObject | None) -> JsonObject:
         if self.version != MODERN_VERSION:
             return params or {}
-        from mcp_types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY, PROTOCOL_VERSION_META_KEY
+        from mcp_types import (
+            CLIENT_CAPABILITIES_META_KEY,
+            CLIENT_INFO_META_KEY,
+            PROTOCOL_VERSION_META_KEY,
+        )
 
         about = {"name": "karat", "version": karat.__version__}
         meta = {
@@ -192,12 +221,17 @@ class Connection:
         return {**(params or {}), "_meta": meta}
 
     def _asked(self, message: JsonObject) -> None:
-        """Handles the server's own request: answers a ping, refuses others, which were not offered."""
+        """Handles the server's own request: answers a ping, refuses others, which were not
+        offered.
+        """
         if "id" not in message:
             return
         answer: JsonObject = {"result": {}}
         if message["method"] != "ping":
-            self.note("message", f"it asks for '{str(message['method'])[:_SHOWN]}', which the client did not offer")
+            self.note(
+                "message",
+                f"it asks for '{str(message['method'])[:_SHOWN]}', which the client did not offer",
+            )
             answer = {"error": {"code": _NO_METHOD, "message": "the client did not offer this"}}
         reply = {"jsonrpc": "2.0", "id": message["id"], **answer}
         sending = asyncio.ensure_future(self.transport.send(reply, None))
@@ -216,22 +250,32 @@ class Connection:
         if given is None:  # an error that names no request
             return number if number is not None else next(iter(self._waiting), None)
         if number is not None:
-            self.note("id", f"a reply has the id {str(given)[:_SHOWN]!r} where the request had {number!r}")
+            self.note(
+                "id", f"a reply has the id {str(given)[:_SHOWN]!r} where the request had {number!r}"
+            )
         return number
 
 
 def _reply(message: JsonObject, size: int) -> Reply:
     if ("result" in message) == ("error" in message):
-        return Reply(kind="malformed", message="a reply needs either a result or an error", size=size)
+        return Reply(
+            kind="malformed", message="a reply needs either a result or an error", size=size
+        )
     if "result" in message:
         result = message["result"]
         if not isinstance(result, dict):
             return Reply(kind="malformed", message="the result is not an object", size=size)
         return Reply(kind="result", result=result, size=size)
     error = message["error"]
-    code, text = (error.get("code"), error.get("message")) if isinstance(error, dict) else (None, None)
+    code, text = (
+        (error.get("code"), error.get("message")) if isinstance(error, dict) else (None, None)
+    )
     if not isinstance(code, int) or not isinstance(text, str):
-        return Reply(kind="malformed", message="an error needs a code (a whole number) and a message", size=size)
+        return Reply(
+            kind="malformed",
+            message="an error needs a code (a whole number) and a message",
+            size=size,
+        )
     return Reply(kind="error", code=code, message=text[:_SHOWN], size=size)
 
 
@@ -250,7 +294,13 @@ class Stdio:
     async def start(self) -> None:
         argv, env = launch_command(self._server, folder=self._folder, parent=os.getpid())
         self._process = await asyncio.create_subprocess_exec(
-            *argv, env=env, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True, limit=LARGEST_MESSAGE
+            *argv,
+            env=env,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            start_new_session=True,
+            limit=LARGEST_MESSAGE,
         )
         self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._drain())]
 
@@ -281,9 +331,13 @@ class Stdio:
         seconds = round(time.perf_counter() - started, 2) if exited else None
         alone = exited and await _until(lambda: not _group(process.pid, 0), _CLEAR_SECONDS)
         if not already:
-            self._link.ending = Ending(seconds=seconds, code=process.returncode, children=exited and not alone)
+            self._link.ending = Ending(
+                seconds=seconds, code=process.returncode, children=exited and not alone
+            )
         _group(process.pid, signal.SIGKILL)
-        await _until(lambda: process.returncode is not None and not _group(process.pid, 0), _CLEAR_SECONDS)
+        await _until(
+            lambda: process.returncode is not None and not _group(process.pid, 0), _CLEAR_SECONDS
+        )
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -298,9 +352,14 @@ class Stdio:
         except ValueError:
             self._link.note("message", f"a line of more than {LARGEST_MESSAGE // 1024**2} MB")
         self._link.usable = False
-        await _until(lambda: self._process is not None and self._process.returncode is not None, _CLEAR_SECONDS)
+        await _until(
+            lambda: self._process is not None and self._process.returncode is not None,
+            _CLEAR_SECONDS,
+        )
         code = self._process.returncode
-        self._link.closed("it closed its stdout" if code is None else f"it ended with exit code {code}")
+        self._link.closed(
+            "it closed its stdout" if code is None else f"it ended with exit code {code}"
+        )
 
     async def _drain(self) -> None:
         assert self._process is not None
@@ -371,7 +430,9 @@ class Http:
         with suppress(httpx2.HTTPError, TimeoutError):
             async with asyncio.timeout(EXIT_SECONDS):
                 given = {**self._headers(), **headers}
-                async with self._client.stream("POST", self._server.url, content=data, headers=given) as response:
+                async with self._client.stream(
+                    "POST", self._server.url, content=data, headers=given
+                ) as response:
                     return int(response.status_code)
         return None
 
@@ -393,7 +454,10 @@ class Http:
             await self._client.aclose()
 
     def _headers(self) -> dict[str, str]:
-        headers = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+        headers = {
+            "accept": "application/json, text/event-stream",
+            "content-type": "application/json",
+        }
         if self.session is not None:
             headers["mcp-session-id"] = self.session
         if self._link.version is not None:
@@ -424,7 +488,9 @@ class Http:
         except InfrastructureFault as fault:  # no token
             self._link.fail(number, Reply(kind="closed", message=fault.message))
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            self._link.fail(number, Reply(kind="closed", message=f"{type(error).__name__}: {error}"))
+            self._link.fail(
+                number, Reply(kind="closed", message=f"{type(error).__name__}: {error}")
+            )
         self._link.fail(number, Reply(kind="malformed", message="the HTTP response holds no reply"))
 
     async def _received(self, response: httpx2.Response, number: object) -> None:
@@ -434,7 +500,9 @@ class Http:
         async for piece in response.aiter_bytes():
             buffer += piece.replace(b"\r\n", b"\n")
             if len(buffer) > LARGEST_MESSAGE:
-                self._link.note("message", f"a message of more than {LARGEST_MESSAGE // 1024**2} MB")
+                self._link.note(
+                    "message", f"a message of more than {LARGEST_MESSAGE // 1024**2} MB"
+                )
                 return
             while stream and (event := buffer.partition(b"\n\n"))[1]:
                 lines = event[0].split(b"\n")

@@ -35,11 +35,30 @@ from karat_studies.replication import Agreement, Uncertainty
 __all__ = ["HEADER", "Humanstudy", "files"]
 
 HEADER = (
-    "Study_ID", "Finding_ID", "Test_ID", "Condition", "Statistical_Test_Type", "Human_Test_Statistic",
-    "Agent_Test_Statistic", "Human_N_Eff", "Agent_N_Eff", "Log_BF_Human", "Log_BF_Agent", "Pi_Human", "Pi_Agent",
-    "PAS_Raw", "PAS_Directional", "ECS_Test", "Z_Diff", "Agent_Effect_Size", "Human_Effect_Size", "Agent_Effect_d",
-    "Human_Effect_d", "Direction_Match", "Coverage",
-)  # fmt: skip
+    "Study_ID",
+    "Finding_ID",
+    "Test_ID",
+    "Condition",
+    "Statistical_Test_Type",
+    "Human_Test_Statistic",
+    "Agent_Test_Statistic",
+    "Human_N_Eff",
+    "Agent_N_Eff",
+    "Log_BF_Human",
+    "Log_BF_Agent",
+    "Pi_Human",
+    "Pi_Agent",
+    "PAS_Raw",
+    "PAS_Directional",
+    "ECS_Test",
+    "Z_Diff",
+    "Agent_Effect_Size",
+    "Human_Effect_Size",
+    "Agent_Effect_d",
+    "Human_Effect_d",
+    "Direction_Match",
+    "Coverage",
+)
 REPETITION = "Repetition"
 """A last column of `detailed_stats.csv`, if there is more than one."""
 
@@ -49,15 +68,24 @@ def files(part: StudySummary | None) -> dict[str, str]:
     results: list[Any] = []
     summary: dict[str, Any] = {}
     if part is not None:
-        results = [_evaluated(part, condition, study) for condition in part.conditions for study in condition.studies]
-        summary = {condition.condition: _benchmark(part, condition) for condition in part.conditions}
+        results = [
+            _evaluated(part, condition, study)
+            for condition in part.conditions
+            for study in condition.studies
+        ]
+        summary = {
+            condition.condition: _benchmark(part, condition) for condition in part.conditions
+        }
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     header = [*HEADER, REPETITION] if part is not None and part.repetitions > 1 else list(HEADER)
     writer.writerow(header)
     for row in detailed_rows(part) if part is not None else ():
         writer.writerow(
-            [str(row[name]) if isinstance(row[name], bool) else formats.csv_cell(row[name]) for name in header]
+            [
+                str(row[name]) if isinstance(row[name], bool) else formats.csv_cell(row[name])
+                for name in header
+            ]
         )
     return {
         "detailed_stats.csv": text.getvalue(),
@@ -68,35 +96,49 @@ def files(part: StudySummary | None) -> dict[str, str]:
 
 
 def _benchmark_folders(part: StudySummary) -> dict[str, str]:
-    """`benchmark/study_ID/CONDITION/`: a folder for each study and condition, as the benchmark's scripts require."""
+    """`benchmark/study_ID/CONDITION/`: a folder for each study and condition, as the benchmark's
+    scripts require.
+    """
     files = {}
-    for condition, folder in zip(part.conditions, _distinct(entry.condition for entry in part.conditions), strict=True):
+    for condition, folder in zip(
+        part.conditions, _distinct(entry.condition for entry in part.conditions), strict=True
+    ):
         for study in condition.studies:
             name = file_safe(study.study)
             place = f"benchmark/{name if name.startswith('study_') else f'study_{name}'}/{folder}"
             evaluated = _evaluated(part, condition, study)
             known = {key: value for key, value in evaluated.items() if value is not None}
-            scored = [finding for finding in evaluated["finding_results"] if finding["finding_score"] is not None]
+            scored = [
+                finding
+                for finding in evaluated["finding_results"]
+                if finding["finding_score"] is not None
+            ]
             # Tokens and cost by the benchmark's names; only known values
             sums = _usage([study.usage])
             names = {
-                "total_prompt_tokens": "input_tokens", "total_completion_tokens": "output_tokens",
-                "total_tokens": "total_tokens", "total_cost": "total_cost",
-            }  # fmt: skip
+                "total_prompt_tokens": "input_tokens",
+                "total_completion_tokens": "output_tokens",
+                "total_tokens": "total_tokens",
+                "total_cost": "total_cost",
+            }
             usage = {theirs: sums[ours] for theirs, ours in names.items() if sums[ours] is not None}
             run = {
                 "study_id": study.study,
                 "title": evaluated["title"] or study.study,
                 "system_prompt_preset": condition.condition,
                 "usage_stats": usage,
-                "individual_data": [{"participant_id": at} for at in range(1, study.participants.answered + 1)],
+                "individual_data": [
+                    {"participant_id": at} for at in range(1, study.participants.answered + 1)
+                ],
             }
             files[f"{place}/full_benchmark.json"] = _json(run)
             files[f"{place}/evaluation_results.json"] = _json(
                 {
                     **known,
                     "finding_results": scored,
-                    "test_results": [_for_their_scripts(test) for test in evaluated["test_results"]],
+                    "test_results": [
+                        _for_their_scripts(test) for test in evaluated["test_results"]
+                    ],
                     "usage_stats": usage,
                 }
             )
@@ -104,7 +146,10 @@ def _benchmark_folders(part: StudySummary) -> dict[str, str]:
 
 
 def _for_their_scripts(test: Mapping[str, Any]) -> dict[str, Any]:
-    """A test without unknown values. Their scripts make a d of any effect size, so one without a d is left out."""
+    """A test without unknown values.
+
+    Their scripts make a d of any effect size, so one without a d is left out.
+    """
     sides = ("human", "agent")
     without = {f"{side}_effect_size" for side in sides if test[f"{side}_effect_d"] is None}
     return {key: value for key, value in test.items() if value is not None and key not in without}
@@ -116,7 +161,11 @@ def _distinct(names: Iterable[str]) -> list[str]:
     for name in map(file_safe, names):
         used = {folder.lower() for folder in folders}
         free = (f"{name}-{number}" for number in count(2))
-        folders.append(name if name.lower() not in used else next(new for new in free if new.lower() not in used))
+        folders.append(
+            name
+            if name.lower() not in used
+            else next(new for new in free if new.lower() not in used)
+        )
     return folders
 
 
@@ -132,11 +181,26 @@ def detailed_rows(part: StudySummary) -> Iterator[dict[str, Any]]:
                 for row in test.repetitions:
                     human, agent = row.human, row.agent
                     named = [finding.study, finding.name, test.id, condition.condition, test.kind]
-                    evidence = [human.n_eff, agent.n_eff, human.log_bf, agent.log_bf, human.pi, agent.pi]
+                    evidence = [
+                        human.n_eff,
+                        agent.n_eff,
+                        human.log_bf,
+                        agent.log_bf,
+                        human.pi,
+                        agent.pi,
+                    ]
                     scores = [row.pas.value, row.pas_directional, row.ecs_test, row.z_diff]
                     effects = [agent.effect, human.effect, agent.d, human.d]
                     tail = [row.same_direction, row.coverage, row.repetition + 1]
-                    values = [*named, _statistic(human), _statistic(agent), *evidence, *scores, *effects, *tail]
+                    values = [
+                        *named,
+                        _statistic(human),
+                        _statistic(agent),
+                        *evidence,
+                        *scores,
+                        *effects,
+                        *tail,
+                    ]
                     yield dict(zip((*HEADER, REPETITION), values, strict=True))
 
 
@@ -236,7 +300,9 @@ def _interval(estimate: Estimate) -> list[float | None]:
 
 
 def _floor(part: StudySummary, condition: str) -> dict[str, Any] | None:
-    """Scores of random answers over all studies, and the condition's distance above them; None without any."""
+    """Scores of random answers over all studies, and the condition's distance above them; None
+    without any.
+    """
     if part.floor is None:
         return None
     benchmark, more = part.floor.benchmark, part.floor.of(condition)
@@ -275,7 +341,11 @@ def _failure_rates(study: StudyResult) -> dict[str, Any] | None:
         "failures": dict(study.failures),
         "not_run": study.not_run,
         "arms": {
-            arm.arm: {"participants": _people(arm.participants), "unread": arm.unread, "read": arm.answers}
+            arm.arm: {
+                "participants": _people(arm.participants),
+                "unread": arm.unread,
+                "read": arm.answers,
+            }
             for arm in study.arms
         },
     }
@@ -301,7 +371,10 @@ def _sum(values: Any) -> Any:
 
 
 def _benchmark(part: StudySummary, condition: StudyCondition) -> dict[str, Any]:
-    """One condition over all studies, which they call a configuration. `studies`, `findings`: as in `results.json`."""
+    """One condition over all studies, which they call a configuration.
+
+    `studies`, `findings`: as in `results.json`.
+    """
     benchmark, new = condition.benchmark, condition.benchmark.ecs_new
     usage = _usage([study.usage for study in condition.studies])
     return {
@@ -368,12 +441,13 @@ def _study_line(part: StudySummary, study: StudyResult) -> Mapping[str, Any]:
 
 
 class Humanstudy:
-    """`detailed_stats.csv`, `evaluation_results.json` and `benchmark_summary.json`, as in HumanStudy-Bench.
+    """`detailed_stats.csv`, `evaluation_results.json` and `benchmark_summary.json`, as in
+    HumanStudy-Bench.
 
-    For a folder: `--out FOLDER`. PAS and ECS are the main numbers, everything else is under `auxiliary`; unknown
-    values are empty or null. With several repetitions a row of the table is one of them, given in its last column.
-    Below `FOLDER/benchmark` are the same results in the form for the benchmark's own scripts. For runs over human
-    studies.
+    For a folder: `--out FOLDER`. PAS and ECS are the main numbers, everything else is under
+    `auxiliary`; unknown values are empty or null. With several repetitions a row of the table is
+    one of them, given in its last column. Below `FOLDER/benchmark` are the same results in the form
+    for the benchmark's own scripts. For runs over human studies.
     """
 
     kinds = ("study",)
@@ -389,7 +463,10 @@ class Humanstudy:
     def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
         part = summary.part(StudySummary)
         if part is None and run.info.kind in self.kinds:
-            raise BadOption("report humanstudy", "no scores of the scorer `replication` are shown: there are no tests")
+            raise BadOption(
+                "report humanstudy",
+                "no scores of the scorer `replication` are shown: there are no tests",
+            )
         return files(part)
 
 

@@ -1,4 +1,5 @@
-"""Does an agent replicate what people did? Evidence, agreement, effect sizes: pure functions of numbers.
+"""Does an agent replicate what people did? Evidence, agreement, effect sizes: pure functions of
+numbers.
 
 Bayes factors are natural logarithms and nothing is capped. PAS is the probability that people
 and agent are in the same state (effect or none). ECS measures whether effects have the same size
@@ -253,8 +254,8 @@ __getattr__, __dir__ = lazy(
     {
         "_inputs": "z_of_level",
         "agreement": (
-            "DirectionalPosterior directional_posterior pas pas_ceiling pas_directional pas_log_odds "
-            "pas_normalized pool_pas posterior"
+            "DirectionalPosterior directional_posterior pas pas_ceiling pas_directional "
+            "pas_log_odds pas_normalized pool_pas posterior"
         ),
         "bayes": (
             "log_bf10_anova log_bf10_bound_from_p log_bf10_meta_ttest log_bf10_normal_prior "
@@ -262,8 +263,8 @@ __getattr__, __dir__ = lazy(
         ),
         "beyond": (
             "Equivalence PredictionInterval ReplicationMeasures SmallTelescopes effect_with_power "
-            "equivalence_test log_replication_bayes_factor prediction_interval replication_measures "
-            "small_telescopes"
+            "equivalence_test log_replication_bayes_factor prediction_interval "
+            "replication_measures small_telescopes"
         ),
         "consistency": (
             "Caricature Concordance EcsInterval caricature ecs_interval ecs_strict noise_ceiling "
@@ -279,15 +280,20 @@ __getattr__, __dir__ = lazy(
         "evidence": "Measured Side common_method log_bf10_of measure",
         "p_values": "p_value",
         "ranks": "log_bf10_mann_whitney",
-        "repetitions": "Repetitions directed_pas reference_differences repeated_differences repeated_uncertainty",
+        "repetitions": (
+            "Repetitions directed_pas reference_differences repeated_differences "
+            "repeated_uncertainty"
+        ),
         "report_strings": "Reported parse_reported",
         "resampling": "Replicates TestRows multiplicities replicate_test ties_merged",
         "scores": (
-            "Agreement FindingScore OtherConvention Scored StudyScore StudyTest TestScore score_test score_tests"
+            "Agreement FindingScore OtherConvention Scored StudyScore StudyTest TestScore "
+            "score_test score_tests"
         ),
         "uncertainty": (
-            "Difference Draws Spread Uncertainty difference_uncertainty draw_scores draw_statistics "
-            "ecs_difference_uncertainty join_draws pas_interval_of_test score_uncertainty"
+            "Difference Draws Spread Uncertainty difference_uncertainty draw_scores "
+            "draw_statistics ecs_difference_uncertainty join_draws pas_interval_of_test "
+            "score_uncertainty"
         ),
     },
 )

@@ -1,4 +1,6 @@
-"""Input and output handling for all functions of `karat_studies.replication`: domains, broadcasting, blocks."""
+"""Input and output handling for all functions of `karat_studies.replication`: domains,
+broadcasting, blocks.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def floats(name: str, values: Any) -> Floats:
         raise ValueError(f"{name}: must be numbers, got {values!r}") from error
 
 
-def domain(name: str, values: Any, inside: Callable[[Floats], Any], wanted: str, *, errors: str = "nan") -> Floats:
+def domain(
+    name: str, values: Any, inside: Callable[[Floats], Any], wanted: str, *, errors: str = "nan"
+) -> Floats:
     """The values, with NaN for those outside the domain.
 
     A single number outside the domain raises ValueError with its name and value; so does any
@@ -45,7 +49,13 @@ def domain(name: str, values: Any, inside: Callable[[Floats], Any], wanted: str,
 def counts(name: str, values: Any, *, least: int = 0, errors: str = "nan") -> Floats:
     """Whole numbers of at least `least`, as floats."""
     wanted = f"a whole number of at least {least}"
-    return domain(name, values, lambda n: (n >= least) & (n == np.floor(n)) & np.isfinite(n), wanted, errors=errors)
+    return domain(
+        name,
+        values,
+        lambda n: (n >= least) & (n == np.floor(n)) & np.isfinite(n),
+        wanted,
+        errors=errors,
+    )
 
 
 def within_0_1(name: str, values: Any, *, errors: str = "nan") -> Floats:
@@ -123,7 +133,9 @@ def evaluate(kernel: Callable[..., Floats], *arguments: Floats, block: int = BLO
     total = result.size if present is None else present.size
     with np.errstate(all="ignore"):
         for start in range(0, total, block):
-            picked: Any = slice(start, start + block) if present is None else present[start : start + block]
+            picked: Any = (
+                slice(start, start + block) if present is None else present[start : start + block]
+            )
             result[picked] = kernel(*(np.ascontiguousarray(array[picked]) for array in flat))
     return unwrap(result.reshape(shape))
 
@@ -144,14 +156,24 @@ def gamma_shift(x: Floats, by: Any) -> Floats:
     safe = np.where(large, x, 20.0)
     top = np.where(large, high, 20.0)
     step = np.where(large, by, 0.0)
-    far = (top - 0.5) * np.log1p(step / safe) + step * np.log(safe) - step + stirling(top) - stirling(safe)
+    far = (
+        (top - 0.5) * np.log1p(step / safe)
+        + step * np.log(safe)
+        - step
+        + stirling(top)
+        - stirling(safe)
+    )
     if large.all():
         return np.asarray(far, dtype=np.float64)
-    return np.asarray(np.where(large, far, special.gammaln(high) - special.gammaln(x)), dtype=np.float64)
+    return np.asarray(
+        np.where(large, far, special.gammaln(high) - special.gammaln(x)), dtype=np.float64
+    )
 
 
 def stirling(x: Floats) -> Floats:
     """lnΓ(x) − [(x − ½) ln x − x + ½ ln 2π] for x ≥ 16: error below 1e-16."""
     z = 1.0 / (x * x)
-    series = 1 / 12 - z * (1 / 360 - z * (1 / 1260 - z * (1 / 1680 - z * (1 / 1188 - z * (691 / 360360)))))
+    series = 1 / 12 - z * (
+        1 / 360 - z * (1 / 1260 - z * (1 / 1680 - z * (1 / 1188 - z * (691 / 360360))))
+    )
     return np.asarray(series / x, dtype=np.float64)

@@ -1,4 +1,5 @@
-"""The integral behind every Bayes factor with a Cauchy prior: normal effects with variance g, g ~ InvGamma(½, ½).
+"""The integral behind every Bayes factor with a Cauchy prior: normal effects with variance g, g ~
+InvGamma(½, ½).
 
 With y = 1/(2g), x = 2y/G, W the unexplained share, c = (1 − W)/W:
 
@@ -39,7 +40,9 @@ def log_single(c: Floats, g: Floats, p2: Floats) -> Floats:
     return np.where(np.isposinf(c), np.inf, log_bf)
 
 
-def _trapezoid(c: Floats, scale: Floats, p2: Floats, rate: Floats, high: Floats) -> tuple[Floats, Floats]:
+def _trapezoid(
+    c: Floats, scale: Floats, p2: Floats, rate: Floats, high: Floats
+) -> tuple[Floats, Floats]:
     h = (high - LOW) / (NODES - 1)
     total = np.zeros_like(h)
     for nodes in np.array_split(np.arange(NODES), 1 if h.size <= FEW else NODES):
@@ -67,7 +70,8 @@ def log_mixture(p: Floats, c: Floats, g: Floats, p2: Floats) -> Floats:
 def _log_several(p: Floats, c: Floats, g: Floats, p2: Floats) -> Floats:
     scale, power = 2.0 / g, (p - 1.0) / 2.0
     rate = 1.0 + scale * (p / 2.0 + p2 * c)
-    gone = GONE + power + np.sqrt(2.0 * GONE * power)  # the tail of Γ((p + 1)/2), by Chernoff's bound
+    # the tail of Γ((p + 1)/2), by Chernoff's bound
+    gone = GONE + power + np.sqrt(2.0 * GONE * power)
     q = special.expm1(gone / p2) / c
     y_high = np.where(q < 1.0, np.minimum(gone, g * q / (2.0 * (1.0 - q))), gone)
     nodes = int(NODES * max(1.0, np.sqrt(p.max() / 4.0)))  # the peak narrows as 1/√p
@@ -84,7 +88,9 @@ def _log_several(p: Floats, c: Floats, g: Floats, p2: Floats) -> Floats:
 
 
 def log_mixture_normal(z: Floats, g: Floats) -> Floats:
-    """Ln BF10 of an estimate with known standard error: the limit of infinite degrees of freedom."""
+    """Ln BF10 of an estimate with known standard error: the limit of infinite degrees of
+    freedom.
+    """
     return _normal_sum(z, g, wrong=False)
 
 
@@ -101,14 +107,19 @@ def _normal_sum(z: Floats, g: Floats, *, wrong: bool) -> Floats:
     y = np.exp(s - np.exp(-s)) / rate
     x = y * scale
     weight = y * (1.0 + np.exp(-s)) * np.exp(-y) / np.sqrt(1.0 + x)
-    inner = special.erfcx(np.abs(z) * np.sqrt(0.5 / (1.0 + x))) if wrong else np.exp(-half * x / (1.0 + x))
+    inner = (
+        special.erfcx(np.abs(z) * np.sqrt(0.5 / (1.0 + x)))
+        if wrong
+        else np.exp(-half * x / (1.0 + x))
+    )
     log_s = np.log((weight * inner).sum(axis=0) * step) + 0.5 * (np.log(scale) - LN_PI)
     return np.asarray(log_s if wrong else log_s + half)
 
 
 def log_halves(t: Floats, c: Floats, g: Floats, p2: Floats) -> tuple[Floats, Floats]:
     """Ln BF of (effects below 0, effects above 0) against none, each with a half-Cauchy prior."""
-    # Ln BF of the wrong direction: 1/B(p₂, ½) ∫₀^∞ e^{−p₂w} E^{−½} erfcx(√(G/2·(d + (1 − d)E)/E)) dw.
+    # Ln BF of the wrong direction: 1/B(p₂, ½) ∫₀^∞ e^{−p₂w} E^{−½} erfcx(√(G/2·(d + (1 − d)E)/E))
+    # dw.
     d = np.where(np.isposinf(c), 1.0, c / (1.0 + c))
     low, nodes = -4.3, 56  # deeper than LOW: at t = 0 the integrand starts as w^{-½}
     step = (np.log(GONE) + 0.05 - low) / (nodes - 1)
@@ -141,8 +152,8 @@ NEGLIGIBLE = 45.0  # e^-45 of the peak: anything beyond is negligible
 def log_likelihood_ratio(t: float, df: float, ncp: Floats) -> Floats:
     """Ln f(t | ν, ncp) − ln f(t | ν, 0) of Student's noncentral t, for every ncp.
 
-    e^{−ncp²ν/(2(t²+ν))} · ∫ v^ν e^{−(v−a)²/2} dv / ∫ v^ν e^{−v²/2} dv over v > 0, with a = t·ncp/√(t² + ν):
-    log-concave, by Gauss–Legendre about its peak.
+    e^{−ncp²ν/(2(t²+ν))} · ∫ v^ν e^{−(v−a)²/2} dv / ∫ v^ν e^{−v²/2} dv over v > 0, with a =
+    t·ncp/√(t² + ν): log-concave, by Gauss–Legendre about its peak.
     """
     a = t * ncp / math.sqrt(t * t + df)
     rise = _log_hh(df, a) - _log_hh(df, np.zeros(1))
@@ -172,7 +183,11 @@ def log_meta_bf(t: Floats, root_n: Floats, df: Floats, rscale: float, alternativ
         return np.asarray(_likelihood(t, root_n, df, delta) + prior)
 
     integral = _log_integral(
-        log_f, t, root_n, df, side=0 if alternative == "two-sided" else (1 if alternative == "greater" else -1)
+        log_f,
+        t,
+        root_n,
+        df,
+        side=0 if alternative == "two-sided" else (1 if alternative == "greater" else -1),
     )
     return integral + (0.0 if alternative == "two-sided" else math.log(2.0))
 
@@ -190,11 +205,15 @@ def _likelihood(t: Floats, root_n: Floats, df: Floats, delta: Floats) -> Floats:
 
 
 def _log_integral(log_f: object, t: Floats, root_n: Floats, df: Floats, *, side: int) -> float:
-    """Ln ∫ e^{log_f} over all δ (side 0), δ > 0 (1), δ < 0 (−1): a coarse scan, then Gauss–Legendre near the peak."""
+    """Ln ∫ e^{log_f} over all δ (side 0), δ > 0 (1), δ < 0 (−1): a coarse scan, then Gauss–Legendre
+    near the peak.
+    """
     assert callable(log_f)
     weight = root_n**2 / (1 + t**2 / (2 * df))
     centre, sd = float((t / root_n * weight).sum() / weight.sum()), float(1 / np.sqrt(weight.sum()))
-    grid = np.concatenate([centre + sd * np.linspace(-40, 40, 321), np.sinh(np.linspace(-7, 7, 141)) * sd, t / root_n])
+    grid = np.concatenate(
+        [centre + sd * np.linspace(-40, 40, 321), np.sinh(np.linspace(-7, 7, 141)) * sd, t / root_n]
+    )
     grid = np.unique(np.concatenate([grid, [0.0]]))
     grid = grid[grid * side >= 0] if side else grid
     with np.errstate(all="ignore"):

@@ -29,26 +29,33 @@ FLAT = 1e-8  # if |2H − 1| is below it, the human evidence is neutral and agre
 
 
 def posterior(log_bf: Any, prior_odds: Any = 1.0, *, errors: str = "nan") -> Any:
-    """The probability of an effect after the evidence: BF·O/(1 + BF·O), for any ln BF without overflow.
+    """The probability of an effect after the evidence: BF·O/(1 + BF·O), for any ln BF without
+    overflow.
 
     >>> round(posterior(-3.0, 10), 9), posterior(1e5), posterior(float("-inf"))
     (0.332385625, 1.0, 0.0)
     """
     odds = finite_above_0("prior_odds", prior_odds, errors=errors)
-    return evaluate(lambda bf, o: np.asarray(special.expit(bf + np.log(o))), floats("log_bf", log_bf), odds)
+    return evaluate(
+        lambda bf, o: np.asarray(special.expit(bf + np.log(o))), floats("log_bf", log_bf), odds
+    )
 
 
 def pas(pi_human: Any, pi_agent: Any, *, errors: str = "nan") -> Any:
     """π_h·π_a + (1 − π_h)(1 − π_a): an effect on both sides, or on neither.
 
-    Ignores direction: with decisive evidence for opposite effects PAS is near 1; see `pas_directional`.
+    Ignores direction: with decisive evidence for opposite effects PAS is near 1; see
+    `pas_directional`.
 
     >>> round(pas(0.9, 0.8), 12)
     0.74
 
     HumanStudy-Bench (2025), probability alignment score.
     """
-    human, agent = within_0_1("pi_human", pi_human, errors=errors), within_0_1("pi_agent", pi_agent, errors=errors)
+    human, agent = (
+        within_0_1("pi_human", pi_human, errors=errors),
+        within_0_1("pi_agent", pi_agent, errors=errors),
+    )
     return evaluate(lambda h, a: h * a + (1 - h) * (1 - a), human, agent)
 
 
@@ -66,13 +73,17 @@ def pas_log_odds(log_odds_human: Any, log_odds_agent: Any) -> Any:
     def kernel(a: Floats, b: Floats) -> Floats:
         least = np.sign(a) * np.sign(b) * np.minimum(np.abs(a), np.abs(b))
         near = np.minimum(np.abs(a), np.abs(b)) < 0.5  # there the three terms cancel
-        small = 2 * np.arctanh(np.tanh(np.where(near, a, 0) / 2) * np.tanh(np.where(near, b, 0) / 2))
+        small = 2 * np.arctanh(
+            np.tanh(np.where(near, a, 0) / 2) * np.tanh(np.where(near, b, 0) / 2)
+        )
         both = np.isinf(a) & np.isinf(b)
         total, gap = np.abs(a + b), np.abs(a - b)
         correction = np.log1p(np.exp(-total)) - np.log1p(np.exp(-gap))
         return np.where(both, least, np.where(near, small, least + correction))
 
-    return evaluate(kernel, floats("log_odds_human", log_odds_human), floats("log_odds_agent", log_odds_agent))
+    return evaluate(
+        kernel, floats("log_odds_human", log_odds_human), floats("log_odds_agent", log_odds_agent)
+    )
 
 
 def pas_ceiling(pi_human: Any, *, errors: str = "nan") -> Any:
@@ -84,7 +95,9 @@ def pas_ceiling(pi_human: Any, *, errors: str = "nan") -> Any:
     return evaluate(lambda h: h * h + (1 - h) ** 2, within_0_1("pi_human", pi_human, errors=errors))
 
 
-def pas_normalized(pas: Any, pi_human: Any, *, fallbacks: str | None = None, errors: str = "nan") -> Any:
+def pas_normalized(
+    pas: Any, pi_human: Any, *, fallbacks: str | None = None, errors: str = "nan"
+) -> Any:
     """R' = (2·PAS − 1)/(2·H − 1): the share of the possible correlation that is reached. Auxiliary.
 
     NaN if the human evidence is neutral (|2H − 1| < 1e-8); 0 with `fallbacks="documented"`,
@@ -99,12 +112,18 @@ def pas_normalized(pas: Any, pi_human: Any, *, fallbacks: str | None = None, err
         room = (2 * h - 1) ** 2  # 2H − 1
         return np.where(np.abs(room) < FLAT, neutral, (2 * p - 1) / room)
 
-    return evaluate(kernel, within_0_1("pas", pas, errors=errors), within_0_1("pi_human", pi_human, errors=errors))
+    return evaluate(
+        kernel,
+        within_0_1("pas", pas, errors=errors),
+        within_0_1("pi_human", pi_human, errors=errors),
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DirectionalPosterior:
-    """The probabilities of the three states of one test, or of many; NaN if there is no direction."""
+    """The probabilities of the three states of one test, or of many; NaN if there is no
+    direction.
+    """
 
     positive: Any
     negative: Any
@@ -143,7 +162,8 @@ def directional_posterior(
         above, below = floats("log_bf_greater", log_bf_greater), floats("log_bf_less", log_bf_less)
         mass = domain("mass_above", mass_above, lambda v: (v > 0) & (v < 1), "between 0 and 1")
         with np.errstate(invalid="ignore"):
-            # BF10 as the mean of both sides, weighted by prior mass, so that the three sum to exactly 1
+            # BF10 as the mean of both sides, weighted by prior mass, so that the three sum to
+            # exactly 1
             tilt = np.asarray(posterior(above - below, mass / (1 - mass)))
         positive, negative = (1 - null) * tilt, (1 - null) * (1 - tilt)
     elif sign is not None:
@@ -154,7 +174,9 @@ def directional_posterior(
         null = np.where(lost, np.nan, null)
     else:
         raise ValueError("directional_posterior: needs log_bf_greater and log_bf_less, or sign")
-    return DirectionalPosterior(positive=unwrap(positive), negative=unwrap(negative), null=unwrap(null))
+    return DirectionalPosterior(
+        positive=unwrap(positive), negative=unwrap(negative), null=unwrap(null)
+    )
 
 
 def pas_directional(human: DirectionalPosterior, agent: DirectionalPosterior) -> Any:
@@ -165,11 +187,18 @@ def pas_directional(human: DirectionalPosterior, agent: DirectionalPosterior) ->
     >>> round(pas_directional(up, up), 4), round(pas_directional(up, down), 4)
     (0.9802, 0.0001)
     """
-    return human.positive * agent.positive + human.negative * agent.negative + human.null * agent.null
+    return (
+        human.positive * agent.positive + human.negative * agent.negative + human.null * agent.null
+    )
 
 
 def pool_pas(
-    pas: Any, n_eff: Any = None, *, clamp: float = CLAMP, empty: float = float("nan"), fallbacks: str | None = None
+    pas: Any,
+    n_eff: Any = None,
+    *,
+    clamp: float = CLAMP,
+    empty: float = float("nan"),
+    fallbacks: str | None = None,
 ) -> float:
     """The PAS of a finding, pooled over its tests.
 
@@ -197,7 +226,11 @@ def pool_scores(r: Floats, n_eff: Any, *, clamp: float = CLAMP) -> float:
     """Tanh of the weighted mean of atanh r; r of one score unchanged; NaN for none."""
     if not 0 <= clamp < 1:
         raise ValueError(f"clamp: must be at least 0 and below 1, got {clamp:g}")
-    weights = np.ones_like(r) if n_eff is None else np.broadcast_to(floats("n_eff", n_eff).reshape(-1), r.shape)
+    weights = (
+        np.ones_like(r)
+        if n_eff is None
+        else np.broadcast_to(floats("n_eff", n_eff).reshape(-1), r.shape)
+    )
     kept = ~np.isnan(r)
     r, weights = r[kept], np.nan_to_num(weights[kept])
     if r.size < 2:
@@ -211,4 +244,7 @@ def pool_scores(r: Floats, n_eff: Any, *, clamp: float = CLAMP) -> float:
 
 def documented_fallbacks(fallbacks: str | None) -> bool:
     """Whether `fallbacks="documented"` is wanted; raises ValueError for any other text."""
-    return fallbacks is not None and check_choice("fallbacks", fallbacks, ("documented",)) == "documented"
+    return (
+        fallbacks is not None
+        and check_choice("fallbacks", fallbacks, ("documented",)) == "documented"
+    )

@@ -71,10 +71,14 @@ def log_bf10_ttest(
     if alternative == "two-sided":
         return evaluate(lambda t, g, v: _mixture.log_single(t * t / v, g, (v + 1) / 2), t, g, df)
     side = int(alternative == "greater")
-    return evaluate(lambda t, g, v: _mixture.log_halves(t, t * t / v, g, (v + 1) / 2)[side], t, g, df)
+    return evaluate(
+        lambda t, g, v: _mixture.log_halves(t, t * t / v, g, (v + 1) / 2)[side], t, g, df
+    )
 
 
-def log_bf10_z(z: Any, n: Any, *, rscale: Any = SQRT_HALF, alternative: str = "two-sided", errors: str = "nan") -> Any:
+def log_bf10_z(
+    z: Any, n: Any, *, rscale: Any = SQRT_HALF, alternative: str = "two-sided", errors: str = "nan"
+) -> Any:
     """Ln BF10 of an asymptotic z whose expectation is δ√n: δ ~ Cauchy(0, rscale) against δ = 0.
 
     The t test with infinite degrees of freedom. n is an effective number of observations
@@ -93,7 +97,9 @@ def log_bf10_z(z: Any, n: Any, *, rscale: Any = SQRT_HALF, alternative: str = "t
     scale = finite_above_0("rscale", rscale, errors=errors)
     if alternative == "two-sided":
         return evaluate(
-            lambda z, g: np.where(np.isinf(z), np.inf, _mixture.log_mixture_normal(z, g)), zs, size * scale * scale
+            lambda z, g: np.where(np.isinf(z), np.inf, _mixture.log_mixture_normal(z, g)),
+            zs,
+            size * scale * scale,
         )
     side = int(alternative == "greater")
     return evaluate(lambda z, g: _mixture.log_halves_normal(z, g)[side], zs, size * scale * scale)
@@ -132,13 +138,24 @@ def log_bf10_anova(
     if method == "pearson":
         return evaluate(_pearson_type, fs, x, y)
     if method == "bic":
-        return evaluate(lambda f, x, y: 0.5 * ((x + y + 1) * np.log1p(x * f / y) - x * np.log(x + y + 1)), fs, x, y)
+        return evaluate(
+            lambda f, x, y: 0.5 * ((x + y + 1) * np.log1p(x * f / y) - x * np.log(x + y + 1)),
+            fs,
+            x,
+            y,
+        )
     if n_per_group is None:
-        raise ValueError("n_per_group: is required for method='jzs'; without it use method='pearson'")
+        raise ValueError(
+            "n_per_group: is required for method='jzs'; without it use method='pearson'"
+        )
     size = _harmonic(n_per_group, x, errors)
     scale = finite_above_0("rscale", rscale, errors=errors)
     return evaluate(
-        lambda f, x, y, g: _mixture.log_mixture(x, x * f / y, g, (x + y) / 2), fs, x, y, size * scale * scale
+        lambda f, x, y, g: _mixture.log_mixture(x, x * f / y, g, (x + y) / 2),
+        fs,
+        x,
+        y,
+        size * scale * scale,
     )
 
 
@@ -159,18 +176,23 @@ def _harmonic(sizes: Any, df1: Floats, errors: str) -> Floats:
     return np.asarray(groups / (1.0 / array).sum(axis=-1))
 
 
-def log_bf10_regression(r2: Any, n: Any, p: Any, *, rscale: Any = 0.3535533905932738, errors: str = "nan") -> Any:
-    """Ln BF10 of a regression: p predictors that explain the share R² of variance in n observations, against none.
+def log_bf10_regression(
+    r2: Any, n: Any, p: Any, *, rscale: Any = 0.3535533905932738, errors: str = "nan"
+) -> Any:
+    """Ln BF10 of a regression: p predictors that explain the share R² of variance in n
+    observations, against none.
 
     Scale √2/4 on standardised slopes, as in BayesFactor. With p = 1 and rscale = 1 this is
     the correlation test of Wetzels & Wagenmakers (2012). R² = 1 gives +∞. n ≥ p + 2.
 
-        BF10 = ∫ (1 + Ng)^{(N−p−1)/2} (1 + Ng(1 − R²))^{−(N−1)/2} π(g) dg, g ~ InvGamma(½, rscale²/2)
+        BF10 = ∫ (1 + Ng)^{(N−p−1)/2} (1 + Ng(1 − R²))^{−(N−1)/2} π(g) dg, g ~ InvGamma(½,
+        rscale²/2)
 
     >>> round(log_bf10_regression(0.82, 51, 4, rscale=0.5), 9)
     31.726885876
 
-    Liang et al. (2008), J. Am. Stat. Assoc. 103:410; Rouder & Morey (2012), Multivariate Behav. Res. 47:877.
+    Liang et al. (2008), J. Am. Stat. Assoc. 103:410; Rouder & Morey (2012), Multivariate Behav.
+    Res. 47:877.
     """
     share = within_0_1("r2", r2, errors=errors)
     predictors = counts("p", p, least=1, errors=errors)
@@ -190,7 +212,8 @@ def log_bf10_regression(r2: Any, n: Any, p: Any, *, rscale: Any = 0.353553390593
 def log_bf10_meta_ttest(
     t: Any, n1: Any, n2: Any = None, *, rscale: float = SQRT_HALF, alternative: str = "two-sided"
 ) -> float:
-    """Ln BF10 of several t tests of one δ ~ Cauchy(0, rscale): multiplied over the last axis. A float.
+    """Ln BF10 of several t tests of one δ ~ Cauchy(0, rscale): multiplied over the last axis. A
+    float.
 
         BF10 = ∫ Π_i [f(t_i | ν_i, δ√N_i) / f(t_i | ν_i, 0)] Cauchy(δ; 0, rscale) dδ
 

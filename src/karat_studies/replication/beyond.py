@@ -1,4 +1,6 @@
-"""Other answers to "did it replicate?": new evidence, prediction intervals, small telescopes, equivalence."""
+"""Other answers to "did it replicate?": new evidence, prediction intervals, small telescopes,
+equivalence.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,14 @@ import numpy as np
 from karat.stats import special
 from karat.stats.noncentral import noncentral_t_cdf
 from karat.stats.power import effect_size_ttest
-from karat_studies.replication._inputs import above_0, check_choice, check_level, counts, domain, floats
+from karat_studies.replication._inputs import (
+    above_0,
+    check_choice,
+    check_level,
+    counts,
+    domain,
+    floats,
+)
 from karat_studies.replication._mixture import log_effect_bf
 from karat_studies.replication.bayes import SQRT_HALF, log_bf10_meta_ttest, log_bf10_ttest
 from karat_studies.replication.effects import fisher_z_se
@@ -29,7 +38,8 @@ def log_replication_bayes_factor(
     rscale: float = SQRT_HALF,
     method: str = "evidence_updating",
 ) -> float:
-    """Ln BF of "the effect of the original" against "no effect", for the data of the replication. A float.
+    """Ln BF of "the effect of the original" against "no effect", for the data of the replication. A
+    float.
 
     n: (n1, n2), or (n,) for one sample and pairs. `"evidence_updating"`: the evidence the new
     data add, ln BF10(both) − ln BF10(original), with one Cauchy prior. `"posterior"`: the effect is
@@ -38,15 +48,21 @@ def log_replication_bayes_factor(
     >>> round(log_replication_bayes_factor(2.10, (11, 11), 3.06, (27, 28), method="posterior"), 6)
     3.706898
 
-    Ly et al. (2019), Behav. Res. Methods 51:2498; Verhagen & Wagenmakers (2014), J. Exp. Psychol. Gen. 143:1457.
+    Ly et al. (2019), Behav. Res. Methods 51:2498; Verhagen & Wagenmakers (2014), J. Exp. Psychol.
+    Gen. 143:1457.
     """
     check_choice("method", method, ("evidence_updating", "posterior"))
     first, second = _design("n_original", n_original), _design("n_replication", n_replication)
     if method == "posterior":
-        t, root, df = (np.array(pair) for pair in zip((t_original, *first), (t_replication, *second), strict=True))
+        t, root, df = (
+            np.array(pair)
+            for pair in zip((t_original, *first), (t_replication, *second), strict=True)
+        )
         return log_effect_bf(t, root, df) - log_effect_bf(t[:1], root[:1], df[:1])
     if len(n_original) != len(n_replication):
-        raise ValueError("n_replication: must be of the same design as n_original (one group or two)")
+        raise ValueError(
+            "n_replication: must be of the same design as n_original (one group or two)"
+        )
     sizes = list(zip(n_original, n_replication, strict=True))
     both = log_bf10_meta_ttest([t_original, t_replication], *sizes, rscale=rscale)
     return both - float(log_bf10_ttest(t_original, *n_original, rscale=rscale))
@@ -92,14 +108,20 @@ def prediction_interval(
 
     Patil, Peng & Leek (2016), Perspect. Psychol. Sci. 11:539.
     """
-    reach = float(special.ndtri((1 + check_level(level)) / 2)) * math.hypot(se_original, se_replication)
+    reach = float(special.ndtri((1 + check_level(level)) / 2)) * math.hypot(
+        se_original, se_replication
+    )
     centre = math.atanh(original) if correlation else original
     low, high = centre - reach, centre + reach
     if correlation:
         low, high = math.tanh(low), math.tanh(high)
     inside = None if math.isnan(replication) else low <= replication <= high
     return PredictionInterval(
-        low=low, high=high, inside=inside, level=level, method="normal, Fisher z" if correlation else "normal"
+        low=low,
+        high=high,
+        inside=inside,
+        level=level,
+        method="normal, Fisher z" if correlation else "normal",
     )
 
 
@@ -108,7 +130,9 @@ class SmallTelescopes:
     """Whether the replication's effect is too small for the original study to have detected it."""
 
     d33: float  # the effect for which the original had a power of one third
-    p: float  # of an effect this small or smaller if the true one were d33; if p is small, it did not replicate
+    # of an effect this small or smaller if the true one were d33; if p is small, it did not
+    # replicate
+    p: float
     power: float
     method: str = "noncentral t"
 
@@ -137,7 +161,8 @@ def small_telescopes(
 
 
 def effect_with_power(n: Sequence[int], *, power: float = 1 / 3, alpha: float = 0.05) -> float:
-    """The effect d > 0 that a two-sided t test at `alpha` finds with this power. n: (n1, n2) or (n,).
+    """The effect d > 0 that a two-sided t test at `alpha` finds with this power. n: (n1, n2) or
+    (n,).
 
     >>> round(effect_with_power((10, 10)), 6)
     0.721969
@@ -145,7 +170,9 @@ def effect_with_power(n: Sequence[int], *, power: float = 1 / 3, alpha: float = 
     _design("n", n)
     first, *second = n
     if second:
-        return effect_size_ttest(first, n2=second[0], power=power, type="two-sample", alpha=alpha).value
+        return effect_size_ttest(
+            first, n2=second[0], power=power, type="two-sample", alpha=alpha
+        ).value
     return effect_size_ttest(first, power=power, type="one-sample", alpha=alpha).value
 
 
@@ -162,7 +189,9 @@ class Equivalence:
     method: str = "TOST"
 
 
-def equivalence_test(value: object, se: Any, *, low: float, high: float, df: float = math.inf) -> Equivalence:
+def equivalence_test(
+    value: object, se: Any, *, low: float, high: float, df: float = math.inf
+) -> Equivalence:
     """Whether an effect, or a difference of agent and people, is between bounds stated beforehand.
 
     t = (value − bound)/se against each bound, with df degrees of freedom (∞: normal).
@@ -171,7 +200,8 @@ def equivalence_test(value: object, se: Any, *, low: float, high: float, df: flo
     >>> found.t_low, round(found.t_high, 12), round(found.p, 6)
     (4.5, -0.5, 0.310814)
 
-    Schuirmann (1987), J. Pharmacokinet. Biopharm. 15:657; Lakens (2017), Soc. Psychol. Personal. Sci. 8:355.
+    Schuirmann (1987), J. Pharmacokinet. Biopharm. 15:657; Lakens (2017), Soc. Psychol. Personal.
+    Sci. 8:355.
     """
     if not low < high:
         raise ValueError(f"low: must be below high ({high:g}), got {low:g}")
@@ -182,7 +212,9 @@ def equivalence_test(value: object, se: Any, *, low: float, high: float, df: flo
     def below(t: float) -> float:
         return float(special.ndtr(t)) if math.isinf(df) else float(special.stdtr(df, t))
 
-    return Equivalence(t_low=t_low, t_high=t_high, p=max(below(-t_low), below(t_high)), low=low, high=high, df=df)
+    return Equivalence(
+        t_low=t_low, t_high=t_high, p=max(below(-t_low), below(t_high)), low=low, high=high, df=df
+    )
 
 
 NAN = float("nan")
@@ -190,16 +222,22 @@ NAN = float("nan")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReplicationMeasures:
-    """For one test: the agent as a replication of the people. None and NaN: not available for this test."""
+    """For one test: the agent as a replication of the people.
 
-    log_replication_bf: float = NAN  # ln BF of the human effect against none, for the agent's data; t tests
-    prediction: PredictionInterval | None = None  # the range expected for the agent's d by chance; for correlations r
+    None and NaN: not available for this test.
+    """
+
+    # ln BF of the human effect against none, for the agent's data; t tests
+    log_replication_bf: float = NAN
+    # the range expected for the agent's d by chance; for correlations r
+    prediction: PredictionInterval | None = None
     telescopes: SmallTelescopes | None = None  # t tests
     equivalence: Equivalence | None = None  # of the difference in d, at the stated bound
 
 
 def replication_measures(score: TestScore, *, bound: float | None = None) -> ReplicationMeasures:
-    """All that can be computed for the test. `bound`: the largest difference in d that counts as none.
+    """All that can be computed for the test. `bound`: the largest difference in d that counts as
+    none.
 
     State it beforehand: chosen afterwards, it shows nothing.
     """
@@ -208,20 +246,30 @@ def replication_measures(score: TestScore, *, bound: float | None = None) -> Rep
     log_bf, telescopes, equivalence = NAN, None, None
     if before is not None and after is not None:
         log_bf = log_replication_bayes_factor(human.statistic, before, agent.statistic, after)
-        if human.statistic:  # the agent's t relative to the human effect: positive is the same direction
-            telescopes = small_telescopes(before, math.copysign(1, human.statistic) * agent.statistic, after)
+        # the agent's t relative to the human effect: positive is the same direction
+        if human.statistic:
+            telescopes = small_telescopes(
+                before, math.copysign(1, human.statistic) * agent.statistic, after
+            )
     se, apart = math.hypot(score.human.d_se, score.agent.d_se), score.agent.d - score.human.d
     if bound is not None and math.isfinite(apart) and math.isfinite(se) and se > 0:
         equivalence = equivalence_test(apart, se, low=-bound, high=bound)
     return ReplicationMeasures(
-        log_replication_bf=log_bf, prediction=_prediction(score), telescopes=telescopes, equivalence=equivalence
+        log_replication_bf=log_bf,
+        prediction=_prediction(score),
+        telescopes=telescopes,
+        equivalence=equivalence,
     )
 
 
 def _sizes(kind: str, side: Side) -> tuple[int, ...] | None:
     """The groups of a t test; None if they are not known, or too small."""
     sizes = (side.n1, side.n2) if kind in {"ttest_ind", "welch"} else (side.n1,)
-    if kind not in T_KINDS or not math.isfinite(side.statistic) or not all(map(math.isfinite, sizes)):
+    if (
+        kind not in T_KINDS
+        or not math.isfinite(side.statistic)
+        or not all(map(math.isfinite, sizes))
+    ):
         return None
     return tuple(int(size) for size in sizes) if sum(sizes) > len(sizes) else None
 
@@ -231,7 +279,9 @@ def _prediction(score: TestScore) -> PredictionInterval | None:
     if kind == "correlation" and abs(human.effect) < 1 and abs(agent.effect) < 1:
         errors = fisher_z_se(score.test.human.n1), fisher_z_se(score.test.agent.n1)
         if all(map(math.isfinite, errors)):
-            return prediction_interval(human.effect, errors[0], agent.effect, errors[1], correlation=True)
+            return prediction_interval(
+                human.effect, errors[0], agent.effect, errors[1], correlation=True
+            )
     if not all(map(math.isfinite, (human.d, human.d_se, agent.d, agent.d_se))):
         return None
     return prediction_interval(human.d, human.d_se, agent.d, agent.d_se)

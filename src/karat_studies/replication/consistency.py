@@ -1,4 +1,6 @@
-"""ECS: how closely an agent's effects match the human ones in size (Lin's concordance), and its uncertainty."""
+"""ECS: how closely an agent's effects match the human ones in size (Lin's concordance), and its
+uncertainty.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,14 @@ def weighted_ccc(x: Any, y: Any, w: Any = None) -> Concordance:
     if n < FEWEST:
         reason = f"needs {FEWEST} pairs of effects, has {n}"
         return Concordance(
-            value=NAN, pearson=NAN, bias=NAN, location_shift=NAN, scale_shift=NAN, n=n, dropped=dropped, reason=reason
+            value=NAN,
+            pearson=NAN,
+            bias=NAN,
+            location_shift=NAN,
+            scale_shift=NAN,
+            n=n,
+            dropped=dropped,
+            reason=reason,
         )
     value, parts = _ccc(xs, ys, ws / ws.sum())
     pearson, bias, location, scale = parts
@@ -72,7 +81,9 @@ def _pairs(x: Any, y: Any, w: Any) -> tuple[Floats, Floats, Floats, int]:
     xs, ys = floats("x", x), floats("y", y)
     ws = np.ones_like(xs) if w is None else floats("w", w)
     if xs.ndim != 1 or ys.shape != xs.shape or ws.shape != xs.shape:
-        raise ValueError(f"x, y, w: must be lists of one length, got shapes {xs.shape}, {ys.shape}, {ws.shape}")
+        raise ValueError(
+            f"x, y, w: must be lists of one length, got shapes {xs.shape}, {ys.shape}, {ws.shape}"
+        )
     if (ws < 0).any():
         raise ValueError(f"w: must be at least 0, got {float(ws.min()):g}")
     kept = np.isfinite(xs) & np.isfinite(ys) & (ws > 0)
@@ -93,11 +104,18 @@ def _ccc(x: Floats, y: Floats, w: Floats) -> tuple[float, tuple[float, float, fl
     if vx == 0 or vy == 0:
         return 0.0, (NAN, NAN, NAN, NAN)
     spread = math.sqrt(vx) * math.sqrt(vy)
-    return value, (max(-1.0, min(1.0, cov / spread)), 2 * spread / below, -gap / math.sqrt(spread), math.sqrt(vy / vx))
+    return value, (
+        max(-1.0, min(1.0, cov / spread)),
+        2 * spread / below,
+        -gap / math.sqrt(spread),
+        math.sqrt(vy / vx),
+    )
 
 
 def ccc_rows(x: Floats, y: Floats, w: Floats) -> Floats:
-    """The concordance of each row of y (and x, w) in arrays (…, tests); weights sum to 1 or are all 0."""
+    """The concordance of each row of y (and x, w) in arrays (…, tests); weights sum to 1 or are all
+    0.
+    """
     mx, my = (x * w).sum(axis=-1, keepdims=True), (y * w).sum(axis=-1, keepdims=True)
     vx, vy = (w * (x - mx) ** 2).sum(axis=-1), (w * (y - my) ** 2).sum(axis=-1)
     cov = (w * (x - mx) * (y - my)).sum(axis=-1)
@@ -108,12 +126,13 @@ def ccc_rows(x: Floats, y: Floats, w: Floats) -> Floats:
 def weights_by_study(
     studies: Sequence[Hashable], findings: Sequence[Hashable], valid: Any, *, level: str = "finding"
 ) -> Floats:
-    """The weight of each test in the overall ECS: 1/studies/findings in the study/tests in the finding.
+    """The weight of each test in the overall ECS: 1/studies/findings in the study/tests in the
+    finding.
 
-    Only valid tests are counted, and the others have weight 0. `findings` identify a finding
-    within its study; if finding ids repeat across sub-studies, use pairs.
-    `level="study"` gives all tests of a study equal weight, as they have if there is only one study:
-    its ECS is then the overall one. The weights sum to 1.
+    Only valid tests are counted, and the others have weight 0. `findings` identify a finding within
+    its study; if finding ids repeat across sub-studies, use pairs. `level="study"` gives all tests
+    of a study equal weight, as they have if there is only one study: its ECS is then the overall
+    one. The weights sum to 1.
 
     >>> weights_by_study(["a", "a", "b"], ["F1", "F2", "F1"], [True, True, True]).tolist()
     [0.25, 0.25, 0.5]
@@ -154,7 +173,12 @@ class EcsInterval:
 
 
 def ecs_interval(
-    human: Any, agent: Any, studies: Sequence[Hashable], findings: Sequence[Hashable], *, level: float = 0.95
+    human: Any,
+    agent: Any,
+    studies: Sequence[Hashable],
+    findings: Sequence[Hashable],
+    *,
+    level: float = 0.95,
 ) -> EcsInterval:
     """The interval of the overall ECS for new studies like these: jackknife over studies.
 
@@ -169,15 +193,23 @@ def ecs_interval(
     valid = np.isfinite(x) & np.isfinite(y)
     weights = weights_by_study(studies, findings, valid)
     value = weighted_ccc(x, y, weights).value
-    labels = np.array([list(dict.fromkeys(studies)).index(study) for study in studies], dtype=np.int64)
+    labels = np.array(
+        [list(dict.fromkeys(studies)).index(study) for study in studies], dtype=np.int64
+    )
     present = np.unique(labels[weights > 0])
     # If a study is left out, the weights of the others keep their proportions.
-    without = [weighted_ccc(x, y, np.where(labels == study, 0.0, weights)).value for study in present]
+    without = [
+        weighted_ccc(x, y, np.where(labels == study, 0.0, weights)).value for study in present
+    ]
     return jackknife_interval(value, without, level=level, method="jackknife over studies, atanh")
 
 
-def jackknife_interval(value: float, without: Sequence[float], *, level: float, method: str) -> EcsInterval:
-    """The interval for new studies, from the ECS of all studies and those with each one left out."""
+def jackknife_interval(
+    value: float, without: Sequence[float], *, level: float, method: str
+) -> EcsInterval:
+    """The interval for new studies, from the ECS of all studies and those with each one left
+    out.
+    """
     n = len(without)
     about: dict[str, Any] = {"level": level, "n": n, "method": method, "scope": "new studies"}
     if n < FEWEST_STUDIES:
@@ -185,15 +217,25 @@ def jackknife_interval(value: float, without: Sequence[float], *, level: float, 
     z, centre = np.arctanh(np.clip(without, -EDGE, EDGE)), math.atanh(max(-EDGE, min(EDGE, value)))
     se = math.sqrt((n - 1) / n * float(((z - z.mean()) ** 2).sum()))
     reach = float(special.stdtrit(n - 1, (1 + level) / 2)) * se
-    return EcsInterval(value=value, se=se, low=math.tanh(centre - reach), high=math.tanh(centre + reach), **about)
+    return EcsInterval(
+        value=value, se=se, low=math.tanh(centre - reach), high=math.tanh(centre + reach), **about
+    )
 
 
 def noise_ceiling(
-    human: Any, se_human: Any, se_agent: Any, w: Any = None, *, rng: np.random.Generator, draws: int = 2_000
+    human: Any,
+    se_human: Any,
+    se_agent: Any,
+    w: Any = None,
+    *,
+    rng: np.random.Generator,
+    draws: int = 2_000,
 ) -> float:
-    """The ECS that a perfect copy of the human effects would get, given both sides' standard errors.
+    """The ECS that a perfect copy of the human effects would get, given both sides' standard
+    errors.
 
-    The mean of CCC(x, x + e), e ~ Normal(0, SE_h² + SE_a²). Tests lacking either error are left out.
+    The mean of CCC(x, x + e), e ~ Normal(0, SE_h² + SE_a²). Tests lacking either error are left
+    out.
     """
     x = floats("human", human)
     error = np.hypot(floats("se_human", se_human), floats("se_agent", se_agent))
@@ -235,7 +277,8 @@ class Caricature:
     se: float = NAN  # of the slope; robust to unequal spread
     low: float = NAN
     high: float = NAN
-    centre: float = NAN  # weighted mean of the human effects: the line, and each line of its band, passes through …
+    # weighted mean of the human effects: the line, and each line of its band, passes through …
+    centre: float = NAN
     centre_agent: float = NAN  # … this mean of the agent's effects there
     level: float
     n: int
@@ -257,7 +300,11 @@ def caricature(human: Any, agent: Any, w: Any = None, *, level: float = 0.95) ->
     x, y, weights, _ = _pairs(human, agent, w)
     n = int(x.size)
     if n < FEWEST or np.ptp(x) == 0:
-        reason = f"needs {FEWEST} pairs of effects, has {n}" if n < FEWEST else "the human effects do not vary"
+        reason = (
+            f"needs {FEWEST} pairs of effects, has {n}"
+            if n < FEWEST
+            else "the human effects do not vary"
+        )
         return Caricature(slope=NAN, intercept=NAN, level=level, n=n, reason=reason)
     weights = weights / weights.sum()
     mx, my = float((x * weights).sum()), float((y * weights).sum())
@@ -265,7 +312,12 @@ def caricature(human: Any, agent: Any, w: Any = None, *, level: float = 0.95) ->
     sxx = float((weights * dx**2).sum())
     slope = float((weights * (dx * (y - my))).sum()) / sxx
     intercept = my - slope * mx
-    about: dict[str, Any] = {"slope": slope, "intercept": intercept, "centre": mx, "centre_agent": my}
+    about: dict[str, Any] = {
+        "slope": slope,
+        "intercept": intercept,
+        "centre": mx,
+        "centre_agent": my,
+    }
     left = y - intercept - slope * x
     leverage = weights * (1 + dx**2 / sxx)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -29,7 +29,9 @@ TERMS = 96  # of the series; if it has not converged by then, integrate
 RANGE = 10.0  # standard errors on either side of the peak
 
 
-def log_bf10_pearson(r: Any, n: Any, *, kappa: Any = 1.0, alternative: str = "two-sided", errors: str = "nan") -> Any:
+def log_bf10_pearson(
+    r: Any, n: Any, *, kappa: Any = 1.0, alternative: str = "two-sided", errors: str = "nan"
+) -> Any:
     """Ln BF10 of Pearson's r over n pairs: ρ ~ stretched beta(1/κ, 1/κ) against ρ = 0.
 
     |r| = 1 gives +∞ for n > 2, and 0 for n = 2, where every r is ±1. BayesFactor's
@@ -41,7 +43,8 @@ def log_bf10_pearson(r: Any, n: Any, *, kappa: Any = 1.0, alternative: str = "tw
     >>> round(log_bf10_pearson(0.9, 10_000), 6)
     8295.955532
 
-    Ly, Verhagen & Wagenmakers (2016), J. Math. Psychol. 72:19, eq. 25, after Euler's transformation.
+    Ly, Verhagen & Wagenmakers (2016), J. Math. Psychol. 72:19, eq. 25, after Euler's
+    transformation.
     """
     check_choice("alternative", alternative, ALTERNATIVES)
     rs = within_1("r", r, errors=errors)
@@ -55,14 +58,18 @@ def log_bf10_pearson(r: Any, n: Any, *, kappa: Any = 1.0, alternative: str = "tw
 
 def _pearson(r: Floats, n: Floats, kappa: Floats) -> Floats:
     a, x, gap = 1.0 / kappa, r * r, (1 - r) * (1 + r)
-    log_bf = (1 - 2 * a) * LN2 + 0.5 * LN_PI - special.betaln(a, a) - gamma_shift(n / 2 + a - 0.5, 0.5)
+    log_bf = (
+        (1 - 2 * a) * LN2 + 0.5 * LN_PI - special.betaln(a, a) - gamma_shift(n / 2 + a - 0.5, 0.5)
+    )
     log_bf = log_bf + (a + 1 - n / 2) * np.log(gap) + _log_hyp(a + 0.5, n / 2 + a, x, gap)
     log_bf = np.where(gap == 0, np.inf, log_bf)
     return np.where(n == 2, 0.0, log_bf)
 
 
 def _log_hyp(a: Floats, c: Floats, x: Floats, gap: Floats) -> Floats:
-    """Ln ₂F₁(a, a; c; x), all terms positive: the series, or Euler's integral if it converges slowly."""
+    """Ln ₂F₁(a, a; c; x), all terms positive: the series, or Euler's integral if it converges
+    slowly.
+    """
     total, term = np.ones_like(x), np.ones_like(x)
     active = np.flatnonzero(x < 0.9999)
     slow = [np.flatnonzero(x >= 0.9999)]
@@ -81,12 +88,15 @@ def _log_hyp(a: Floats, c: Floats, x: Floats, gap: Floats) -> Floats:
     values: Floats = np.log(total)
     remaining = np.concatenate(slow)
     if remaining.size:
-        values[remaining] = _log_hyp_integral(a[remaining], c[remaining], np.maximum(gap[remaining], 1e-300))
+        values[remaining] = _log_hyp_integral(
+            a[remaining], c[remaining], np.maximum(gap[remaining], 1e-300)
+        )
     return values
 
 
 def _log_hyp_integral(a: Floats, c: Floats, gap: Floats) -> Floats:
-    """∫₀¹ u^{a−1} (1 − u)^{c−a−1} (1 − xu)^{−a} du / B(a, c − a), gap = 1 − x, by the trapezoid rule in logit u.
+    """∫₀¹ u^{a−1} (1 − u)^{c−a−1} (1 − xu)^{−a} du / B(a, c − a), gap = 1 − x, by the trapezoid
+    rule in logit u.
 
     Singular only at Im v = ±π, for all parameters: the error is below e^-40.
     """
@@ -99,11 +109,15 @@ def _log_hyp_integral(a: Floats, c: Floats, gap: Floats) -> Floats:
     log_gap = np.log(gap + (1 - gap) * np.exp(log_w))
     log_f = a * log_u + d * log_w - a * log_gap
     top = log_f.max(axis=0)
-    return np.asarray(top + np.log(np.exp(log_f - top).sum(axis=0) * h) - special.betaln(a, d), dtype=np.float64)
+    return np.asarray(
+        top + np.log(np.exp(log_f - top).sum(axis=0) * h) - special.betaln(a, d), dtype=np.float64
+    )
 
 
 def _pearson_half(r: Floats, n: Floats, kappa: Floats) -> Floats:
-    """Ln BF of ρ > 0: the wrong side by quadrature, the right side by subtraction from the whole."""
+    """Ln BF of ρ > 0: the wrong side by quadrature, the right side by subtraction from the
+    whole.
+    """
     both = _pearson(r, n, kappa)
     minor = np.minimum(_pearson_minor(np.abs(r), n, kappa), both)
     major = LN2 + both + np.log1p(-0.5 * np.exp(minor - both))
@@ -125,7 +139,9 @@ def _pearson_minor(r: Floats, n: Floats, kappa: Floats) -> Floats:
     rho = np.tanh(zeta)
     log_sech = LN2 - zeta - np.log1p(np.exp(-2 * zeta))
     log_f = even * log_sech - odd * np.log1p(rho * r)
-    log_f += np.log(_hotelling(n, (1 - rho * r) / 2)) - np.log(_hotelling(n, np.full_like(rho, 0.5)))
+    log_f += np.log(_hotelling(n, (1 - rho * r) / 2)) - np.log(
+        _hotelling(n, np.full_like(rho, 0.5))
+    )
     log_f += np.log(zeta) + np.log1p(np.exp(-s))
     top = log_f.max(axis=0)
     log_s = top + np.log(np.exp(log_f - top).sum(axis=0) * step)
@@ -161,7 +177,9 @@ def log_bf10_spearman(
     rs = within_1("rho", rho, errors=errors)
     sizes = counts("n", n, least=4, errors=errors)
     kappas = finite_above_0("kappa", kappa, errors=errors)
-    return evaluate(lambda r, n, k: _sides(_spearman_half, alternative, r, n, k), rs, sizes, kappas, block=512)
+    return evaluate(
+        lambda r, n, k: _sides(_spearman_half, alternative, r, n, k), rs, sizes, kappas, block=512
+    )
 
 
 def _sides(half: Any, alternative: str, r: Floats, n: Floats, kappa: Floats) -> Floats:
@@ -179,15 +197,25 @@ def _spearman_half(r: Floats, n: Floats, kappa: Floats) -> Floats:
     short = 60 / (1 + np.exp(2 * theta))  # 30(1 − ρ_s) degrees, without cancellation
     log_left = np.log(4 * special.sindg(short) * special.sindg(60 - short))  # 1 − ρ²
     log_prior = (
-        (1 - 2 * a) * LN2 - special.betaln(a, a) + (a - 1) * log_left + np.log(np.pi / 3 * special.cosdg(30 * rho_s))
+        (1 - 2 * a) * LN2
+        - special.betaln(a, a)
+        + (a - 1) * log_left
+        + np.log(np.pi / 3 * special.cosdg(30 * rho_s))
     )
     log_slope = 2 * (LN2 - theta - np.log1p(np.exp(-2 * theta)))  # 1 − ρ_s² = dρ_s/dθ
-    log_f = log_prior + log_slope - 0.5 * (z - theta) ** 2 / variance - 0.5 * np.log(2 * np.pi * variance)
+    log_f = (
+        log_prior
+        + log_slope
+        - 0.5 * (z - theta) ** 2 / variance
+        - 0.5 * np.log(2 * np.pi * variance)
+    )
     log_null = (n - 2) / 2 * np.log1p(-r * r) - 0.5 * LN_PI + gamma_shift((n - 2) / 2, 0.5)
     return np.where(np.abs(r) == 1, np.inf, _log_integral(log_f, weight) - log_null)
 
 
-def log_bf10_kendall(tau: Any, n: Any, *, kappa: Any = 1.0, alternative: str = "two-sided", errors: str = "nan") -> Any:
+def log_bf10_kendall(
+    tau: Any, n: Any, *, kappa: Any = 1.0, alternative: str = "two-sided", errors: str = "nan"
+) -> Any:
     """Ln BF10 of Kendall's τ over n pairs, from its standardised statistic T*.
 
     T* ~ Normal(3/2·τ√n, 1), with the prior on τ implied by ρ = sin(πτ/2) ~ stretched
@@ -202,7 +230,9 @@ def log_bf10_kendall(tau: Any, n: Any, *, kappa: Any = 1.0, alternative: str = "
     taus = within_1("tau", tau, errors=errors)
     sizes = counts("n", n, least=2, errors=errors)
     kappas = finite_above_0("kappa", kappa, errors=errors)
-    return evaluate(lambda r, n, k: _sides(_kendall_half, alternative, r, n, k), taus, sizes, kappas, block=512)
+    return evaluate(
+        lambda r, n, k: _sides(_kendall_half, alternative, r, n, k), taus, sizes, kappas, block=512
+    )
 
 
 def _kendall_half(tau: Floats, n: Floats, kappa: Floats) -> Floats:

@@ -42,12 +42,14 @@ def log_bf10_binomial(
     One-sided: the prior truncated at p0. Full precision to n = 10¹⁵ (saddle-point binomial
     probabilities), one-sided to 1e-10.
 
-        BF10 = B(k + a, n − k + b) / (B(a, b) p0^k (1 − p0)^{n−k});  a = b = 1: 1/((n + 1)·dbinom(k; n, p0))
+        BF10 = B(k + a, n − k + b) / (B(a, b) p0^k (1 − p0)^{n−k});  a = b = 1: 1/((n + 1)·dbinom(k;
+        n, p0))
 
     >>> round(log_bf10_binomial(7, 10), 12)
     -0.253915209981
 
-    Jeffreys (1961), Theory of Probability, 5.1; Loader (2000), Fast and accurate computation of binomial probabilities.
+    Jeffreys (1961), Theory of Probability, 5.1; Loader (2000), Fast and accurate computation of
+    binomial probabilities.
     """
     check_choice("alternative", alternative, ALTERNATIVES)
     hits, size, share = _hits(k, n, p0, errors)
@@ -56,14 +58,20 @@ def log_bf10_binomial(
     if alternative == "two-sided":
         return evaluate(_binomial, hits, size, share, prior_a, prior_b)
     greater = alternative == "greater"
-    return evaluate(lambda *args: _binomial_half(greater, *args), hits, size, share, prior_a, prior_b)
+    return evaluate(
+        lambda *args: _binomial_half(greater, *args), hits, size, share, prior_a, prior_b
+    )
 
 
 def _hits(k: Any, n: Any, p0: Any, errors: str) -> tuple[Floats, Floats, Floats]:
     size = counts("n", n, errors=errors)
     hits = counts("k", k, errors=errors)
     hits = domain("k", hits + 0 * size, lambda v: v <= size, "at most n", errors=errors)
-    return hits, size, domain("p0", p0, lambda v: (v > 0) & (v < 1), "between 0 and 1", errors=errors)
+    return (
+        hits,
+        size,
+        domain("p0", p0, lambda v: (v > 0) & (v < 1), "between 0 and 1", errors=errors),
+    )
 
 
 def _binomial(k: Floats, n: Floats, p0: Floats, a: Floats, b: Floats) -> Floats:
@@ -71,17 +79,23 @@ def _binomial(k: Floats, n: Floats, p0: Floats, a: Floats, b: Floats) -> Floats:
     plain = (a == 1) & (b == 1)
     if plain.all():
         return np.asarray(log_bf)
-    moved = gamma_shift(k + 1, a - 1) + gamma_shift(n - k + 1, b - 1) - gamma_shift(n + 2, a + b - 2)
+    moved = (
+        gamma_shift(k + 1, a - 1) + gamma_shift(n - k + 1, b - 1) - gamma_shift(n + 2, a + b - 2)
+    )
     return np.asarray(log_bf + np.where(plain, 0.0, moved - special.betaln(a, b)))
 
 
-def log_bf10_binomial_logistic(k: Any, n: Any, *, p0: Any = 0.5, rscale: Any = 0.5, errors: str = "nan") -> Any:
-    """Ln BF10 of k successes of n: logit(share) − logit(p0) ~ Logistic(0, rscale) against share = p0.
+def log_bf10_binomial_logistic(
+    k: Any, n: Any, *, p0: Any = 0.5, rscale: Any = 0.5, errors: str = "nan"
+) -> Any:
+    """Ln BF10 of k successes of n: logit(share) − logit(p0) ~ Logistic(0, rscale) against share =
+    p0.
 
     The prior of R's BayesFactor, for comparison with it; tests are scored with the beta prior of
     `log_bf10_binomial`. Accurate to 1e-9 for n ≤ 10⁷.
 
-        BF10 = ∫ exp(kθ − n·ln(1 + e^θ) − kθ₀ + n·ln(1 + e^θ₀)) f((θ − θ₀)/r)/r dθ,  f(u) = e^{−u}/(1 + e^{−u})²
+        BF10 = ∫ exp(kθ − n·ln(1 + e^θ) − kθ₀ + n·ln(1 + e^θ₀)) f((θ − θ₀)/r)/r dθ,  f(u) =
+        e^{−u}/(1 + e^{−u})²
 
     >>> round(log_bf10_binomial_logistic(480, 1000), 6)
     -1.743998
@@ -94,7 +108,9 @@ def log_bf10_binomial_logistic(k: Any, n: Any, *, p0: Any = 0.5, rscale: Any = 0
 
 
 def _binomial_logistic(k: Floats, n: Floats, p0: Floats, r: Floats) -> Floats:
-    """Trapezoid in u with θ = mode + s·sinh(u): the integrand is log-concave, its tails exponential."""
+    """Trapezoid in u with θ = mode + s·sinh(u): the integrand is log-concave, its tails
+    exponential.
+    """
     start = special.logit(p0)
     low, high = np.minimum(start, -40.0) - 40, np.maximum(start, 40.0) + 40
     for _ in range(64):
@@ -133,7 +149,9 @@ def _binomial_half(greater: bool, k: Floats, n: Floats, p0: Floats, a: Floats, b
 
 
 def _log_above(a: Floats, b: Floats, x: Floats) -> Floats:
-    """Ln P(p > x), p ~ Beta(a, b): by the incomplete beta function; beyond its range by Gauss–Laguerre."""
+    """Ln P(p > x), p ~ Beta(a, b): by the incomplete beta function; beyond its range by
+    Gauss–Laguerre.
+    """
     mass = special.betaincc(a, b, x)
     log_p = np.log(mass)
     far = mass < 1e-280
@@ -145,12 +163,16 @@ def _log_above(a: Floats, b: Floats, x: Floats) -> Floats:
             w = point / steep
             gain = (p - 1) * np.log1p(-(1 - at) / at * special.expm1(-w)) - q * w + point
             total += weight * np.exp(gain)
-        log_p[far] = q * np.log1p(-at) + (p - 1) * np.log(at) - special.betaln(p, q) + np.log(total / steep)
+        log_p[far] = (
+            q * np.log1p(-at) + (p - 1) * np.log(at) - special.betaln(p, q) + np.log(total / steep)
+        )
     return np.asarray(log_p)
 
 
 def log_dbinom(k: Floats, n: Floats, p: Floats) -> Floats:
-    """Ln of the binomial probability: Stirling errors and deviances, without lnΓ of large numbers."""
+    """Ln of the binomial probability: Stirling errors and deviances, without lnΓ of large
+    numbers.
+    """
     q = 1 - p
     inside = _stirling_error(n) - _stirling_error(k) - _stirling_error(n - k) - _deviance(k, n * p)
     inside = inside - _deviance(n - k, n * q) - HALF_LN_2PI + 0.5 * np.log(n / k / (n - k))
@@ -168,10 +190,14 @@ def _stirling_error(n: Floats) -> Floats:
     """lnΓ(n + 1) − [(n + ½) ln n − n + ½ ln 2π] for whole n."""
     small = np.minimum(n, 15).astype(np.int64)
     safe = np.maximum(n, 16)
-    return np.where(n < 16, _SMALL[small], stirling(safe + 1) + (safe + 0.5) * np.log1p(1 / safe) - 1)
+    return np.where(
+        n < 16, _SMALL[small], stirling(safe + 1) + (safe + 0.5) * np.log1p(1 / safe) - 1
+    )
 
 
-_SMALL = np.array([0.0] + [math.lgamma(n + 1) - ((n + 0.5) * math.log(n) - n + HALF_LN_2PI) for n in range(1, 16)])
+_SMALL = np.array(
+    [0.0] + [math.lgamma(n + 1) - ((n + 0.5) * math.log(n) - n + HALF_LN_2PI) for n in range(1, 16)]
+)
 
 
 def log_bf10_contingency(
@@ -182,7 +208,8 @@ def log_bf10_contingency(
     a: float = 1.0,
     errors: str = "nan",
 ) -> Any:
-    """Ln BF10 of dependence in tables of counts, shape (…, I, J): Gunel–Dickey, Dirichlet(a) on the cells.
+    """Ln BF10 of dependence in tables of counts, shape (…, I, J): Gunel–Dickey, Dirichlet(a) on the
+    cells.
 
     `sampling`: the totals fixed by design. `"independent_multinomial"`: the sizes of the groups,
     which are the rows (or `fixed="columns"`); `"joint_multinomial"`: the total; `"poisson"`:
@@ -204,7 +231,10 @@ def log_bf10_contingency(
         raise ValueError(f"table: must be 2×2 for sampling='hypergeometric', has {y.shape[-2:]}")
     rows, columns = y.shape[-2:]
     if prior <= 1 - 1 / max(rows, columns):  # Ja − (J − 1) > 0: else the margins have no prior
-        raise ValueError(f"a: must be above {1 - 1 / max(rows, columns):g} for a {rows}×{columns} table, got {prior:g}")
+        raise ValueError(
+            f"a: must be above {1 - 1 / max(rows, columns):g} for a {rows}×{columns} table, "
+            f"got {prior:g}"
+        )
     y = _whole_tables(y, errors)
     if fixed == "columns":
         y = np.swapaxes(y, -1, -2)
@@ -212,10 +242,13 @@ def log_bf10_contingency(
     stacked = y.reshape(-1, *y.shape[-2:])
     logs = np.empty(stacked.shape[0])
     with np.errstate(all="ignore"):
-        for start in range(0, logs.size, BLOCK):  # cells on the first axis, so sums over cells add whole arrays
+        # cells on the first axis, so sums over cells add whole arrays
+        for start in range(0, logs.size, BLOCK):
             cells = np.ascontiguousarray(np.moveaxis(stacked[start : start + BLOCK], 0, -1))
             if sampling == "hypergeometric":
-                logs[start : start + BLOCK] = [_hypergeometric(cells[..., at], prior) for at in range(cells.shape[-1])]
+                logs[start : start + BLOCK] = [
+                    _hypergeometric(cells[..., at], prior) for at in range(cells.shape[-1])
+                ]
             else:
                 logs[start : start + BLOCK] = gunel_dickey(cells, prior, sampling)
     return unwrap(np.where(np.isnan(y).any(axis=(-1, -2)), np.nan, logs.reshape(shape)))
@@ -235,7 +268,10 @@ def _whole_tables(y: Floats, errors: str) -> Floats:
 
 
 def gunel_dickey(y: Floats, a: float, sampling: str) -> Floats:
-    """For tables (I, J, m). Every Γ is moved to the margins of y + a, where the large parts cancel term by term."""
+    """For tables (I, J, m).
+
+    Every Γ is moved to the margins of y + a, where the large parts cancel term by term.
+    """
     rows, columns = y.shape[:2]
     x = y + a
     r, c, n = x.sum(axis=1), x.sum(axis=0), x.sum(axis=(0, 1))
@@ -246,7 +282,12 @@ def gunel_dickey(y: Floats, a: float, sampling: str) -> Floats:
         return np.asarray(log_bf + prior_rows - rows * _dirichlet(a, columns))
     log_bf = log_bf + _rising(r - (columns - 1), columns - 1).sum(axis=0)
     log_bf = log_bf - _rising(n - rows * (columns - 1), rows * (columns - 1))
-    log_bf = log_bf + prior_rows + _dirichlet(columns * a - (columns - 1), rows) - _dirichlet(a, rows * columns)
+    log_bf = (
+        log_bf
+        + prior_rows
+        + _dirichlet(columns * a - (columns - 1), rows)
+        - _dirichlet(a, rows * columns)
+    )
     if sampling == "poisson":
         free = (rows - 1) * (columns - 1)
         total, alone = y.sum(axis=(0, 1)), rows * columns * a - free
@@ -271,7 +312,9 @@ def _dirichlet(value: float, entries: int) -> float:
 
 
 def _log_gamma_table(x: Floats, r: Floats, c: Floats, n: Floats) -> Floats:
-    """Σ lnΓ(x) − Σ lnΓ(row) − Σ lnΓ(column) + lnΓ(total), all by Stirling with the main parts paired."""
+    """Σ lnΓ(x) − Σ lnΓ(row) − Σ lnΓ(column) + lnΓ(total), all by Stirling with the main parts
+    paired.
+    """
     rows, columns = x.shape[:2]
     expected = r[:, None] * c[None] / n
     # Σ x ln(x/e) = Σ [x ln(x/e) − x + e]: each part is ≥ 0, and exact near x = e
@@ -280,10 +323,19 @@ def _log_gamma_table(x: Floats, r: Floats, c: Floats, n: Floats) -> Floats:
     logs = (
         np.log(x.prod(axis=(0, 1)) * n) - np.log(r.prod(axis=0) * c.prod(axis=0))
         if rows * columns < 25
-        else (np.log(x).sum(axis=(0, 1)) - np.log(r).sum(axis=0) - np.log(c).sum(axis=0) + np.log(n))
+        else (
+            np.log(x).sum(axis=(0, 1)) - np.log(r).sum(axis=0) - np.log(c).sum(axis=0) + np.log(n)
+        )
     )
-    tail = _remainder(x).sum(axis=(0, 1)) - _remainder(r).sum(axis=0) - _remainder(c).sum(axis=0) + _remainder(n)
-    return np.asarray(main - 0.5 * logs + tail + HALF_LN_2PI * (rows * columns - rows - columns + 1))
+    tail = (
+        _remainder(x).sum(axis=(0, 1))
+        - _remainder(r).sum(axis=0)
+        - _remainder(c).sum(axis=0)
+        + _remainder(n)
+    )
+    return np.asarray(
+        main - 0.5 * logs + tail + HALF_LN_2PI * (rows * columns - rows - columns + 1)
+    )
 
 
 def _remainder(x: Floats) -> Floats:
@@ -292,7 +344,9 @@ def _remainder(x: Floats) -> Floats:
     small = np.flatnonzero(x < 16)
     if small.size:
         near = x.reshape(-1)[small]
-        remainder.reshape(-1)[small] = special.gammaln(near) - ((near - 0.5) * np.log(near) - near + HALF_LN_2PI)
+        remainder.reshape(-1)[small] = special.gammaln(near) - (
+            (near - 0.5) * np.log(near) - near + HALF_LN_2PI
+        )
     return remainder
 
 
@@ -302,7 +356,8 @@ def _hypergeometric(y: Floats, a: float) -> float:
     (r1, r2), c1 = y.sum(axis=1), y[:, 0].sum()
     first = np.arange(max(0.0, c1 - r2), min(r1, c1) + 1)
     cells = np.stack([first, r1 - first, c1 - first, r2 - c1 + first])
-    alike = gamma_shift(cells + 1, a - 1).sum(axis=0)  # H1: Π Γ(y + a)/y! over the tables with these margins
+    # H1: Π Γ(y + a)/y! over the tables with these margins
+    alike = gamma_shift(cells + 1, a - 1).sum(axis=0)
     null = log_dbinom(first, np.full_like(first, r1), np.full_like(first, 0.5))
     null = null + log_dbinom(c1 - first, np.full_like(first, r2), np.full_like(first, 0.5))
     seen = int(np.flatnonzero(first == y[0, 0])[0])

@@ -60,7 +60,8 @@ def cohens_d(t: Any, n1: Any, n2: Any = None, *, errors: str = "nan") -> Any:
 
 
 def cohens_d_se(d: Any, n1: Any, n2: Any = None, *, errors: str = "nan") -> Any:
-    """The standard error of d: √(1/n1 + 1/n2 + d²/(2(n1 + n2))), or √(1/n1 + d²/(2·n1)) if n2 is None.
+    """The standard error of d: √(1/n1 + 1/n2 + d²/(2(n1 + n2))), or √(1/n1 + d²/(2·n1)) if n2 is
+    None.
 
     >>> round(cohens_d_se(0.5, 40, 40), 6)
     0.227074
@@ -81,7 +82,9 @@ def _unit_variance(n1: Any, n2: Any, errors: str) -> Floats:
     return np.asarray(1 / first + 1 / counts("n2", n2, least=1, errors=errors))
 
 
-def d_from_means(mean1: Any, sd1: Any, n1: Any, *, mean2: Any, sd2: Any, n2: Any, errors: str = "nan") -> Any:
+def d_from_means(
+    mean1: Any, sd1: Any, n1: Any, *, mean2: Any, sd2: Any, n2: Any, errors: str = "nan"
+) -> Any:
     """Cohen's d of two groups from published summaries, with the pooled standard deviation.
 
     NaN if both standard deviations are 0.
@@ -91,17 +94,23 @@ def d_from_means(mean1: Any, sd1: Any, n1: Any, *, mean2: Any, sd2: Any, n2: Any
     """
     spread1 = at_least_0("sd1", sd1, errors=errors)
     spread2 = at_least_0("sd2", sd2, errors=errors)
-    first, second = counts("n1", n1, least=2, errors=errors), counts("n2", n2, least=2, errors=errors)
+    first, second = (
+        counts("n1", n1, least=2, errors=errors),
+        counts("n2", n2, least=2, errors=errors),
+    )
 
     def kernel(m1: Floats, s1: Floats, a: Floats, m2: Floats, s2: Floats, b: Floats) -> Floats:
         pooled = np.sqrt(((a - 1) * s1**2 + (b - 1) * s2**2) / (a + b - 2))
         return np.where(pooled > 0, (m1 - m2) / pooled, np.nan)
 
-    return evaluate(kernel, floats("mean1", mean1), spread1, first, floats("mean2", mean2), spread2, second)
+    return evaluate(
+        kernel, floats("mean1", mean1), spread1, first, floats("mean2", mean2), spread2, second
+    )
 
 
 def hedges_g(d: Any, df: Any, *, errors: str = "nan") -> Any:
-    """D corrected for small-sample bias: J(df)·d with J = Γ(df/2)/(√(df/2)·Γ((df − 1)/2)). NaN for df ≤ 1.
+    """D corrected for small-sample bias: J(df)·d with J = Γ(df/2)/(√(df/2)·Γ((df − 1)/2)). NaN for
+    df ≤ 1.
 
     >>> round(hedges_g(-1.0, 8), 9)
     -0.902703334
@@ -111,11 +120,16 @@ def hedges_g(d: Any, df: Any, *, errors: str = "nan") -> Any:
     from karat_studies.replication._inputs import gamma_shift
 
     free = domain("df", df, lambda v: v > 1, "above 1", errors=errors)
-    return evaluate(lambda d, m: d * np.exp(gamma_shift((m - 1) / 2, 0.5)) / np.sqrt(m / 2), floats("d", d), free)
+    return evaluate(
+        lambda d, m: d * np.exp(gamma_shift((m - 1) / 2, 0.5)) / np.sqrt(m / 2),
+        floats("d", d),
+        free,
+    )
 
 
 def d_from_t_df(t: Any, df: Any, paired: bool = False, *, errors: str = "nan") -> Any:
-    """Cohen's d if only the degrees of freedom are known: 2t/√df, or t/√df for one sample and pairs.
+    """Cohen's d if only the degrees of freedom are known: 2t/√df, or t/√df for one sample and
+    pairs.
 
     >>> round(d_from_t_df(2.5, 38), 6), round(d_from_t_df(-4, 11, paired=True), 6)
     (0.811107, -1.206045)
@@ -147,7 +161,8 @@ def fisher_z(r: Any, *, errors: str = "nan") -> Any:
 
 
 def fisher_z_se(n: Any, *, spearman_r: Any = None, errors: str = "nan") -> Any:
-    """The standard error of atanh r: 1/√(n − 3), for Spearman's r √((1 + r²/2)/(n − 3)). NaN for n ≤ 3.
+    """The standard error of atanh r: 1/√(n − 3), for Spearman's r √((1 + r²/2)/(n − 3)). NaN for n
+    ≤ 3.
 
     >>> fisher_z_se(28)
     0.2
@@ -165,8 +180,8 @@ def fisher_z_se(n: Any, *, spearman_r: Any = None, errors: str = "nan") -> Any:
 def log_odds_ratio(table: Any) -> Any:
     """ln(ad/bc) of tables [[a, b], [c, d]]; if a cell is 0, 0.5 is added to all four.
 
-    Rows are the groups, columns (true, false): positive if row 1 has the larger share.
-    Equal shares (ad = bc in the counts, neither row empty) give exactly 0, even if a cell is 0 and the rows
+    Rows are the groups, columns (true, false): positive if row 1 has the larger share. Equal shares
+    (ad = bc in the counts, neither row empty) give exactly 0, even if a cell is 0 and the rows
     differ in size; swapping rows or columns gives exactly the negative.
 
     >>> round(log_odds_ratio([[109, 43], [34, 121]]), 6)
@@ -177,7 +192,8 @@ def log_odds_ratio(table: Any) -> Any:
     Haldane (1955), Ann. Hum. Genet. 20:309.
     """
     cells, given = _cells(table), floats("table", table)
-    # Products of counts are exact up to 2^53, so equal shares are detected before taking logarithms.
+    # Products of counts are exact up to 2^53, so equal shares are detected before taking
+    # logarithms.
     ad, bc = (cells[..., 0, 0] * cells[..., 1, 1], cells[..., 0, 1] * cells[..., 1, 0])
     equal = given[..., 0, 0] * given[..., 1, 1] == given[..., 0, 1] * given[..., 1, 0]
     equal &= (given.sum(axis=-1) > 0).all(axis=-1) & np.isfinite(ad + bc)
@@ -223,7 +239,10 @@ def rank_biserial(u: Any, n1: Any, n2: Any, *, errors: str = "nan") -> Any:
 
 def sizes_of_u(u: Any, n1: Any, n2: Any, errors: str) -> tuple[Floats, Floats, Floats]:
     """U and the sizes of both groups."""
-    first, second = counts("n1", n1, least=1, errors=errors), counts("n2", n2, least=1, errors=errors)
+    first, second = (
+        counts("n1", n1, least=1, errors=errors),
+        counts("n2", n2, least=1, errors=errors),
+    )
     most = first * second
     us = at_least_0("u", u, errors=errors)
     us = domain("u", us + 0 * most, lambda v: v <= most, "at most n1·n2", errors=errors)
@@ -246,11 +265,16 @@ def proportion_se(p: Any, n: Any, *, errors: str = "nan") -> Any:
     0.05
     """
     share = within_0_1("p", p, errors=errors)
-    return evaluate(lambda p, n: np.sqrt(p * (1 - p) / n), share, counts("n", n, least=1, errors=errors))
+    return evaluate(
+        lambda p, n: np.sqrt(p * (1 - p) / n), share, counts("n", n, least=1, errors=errors)
+    )
 
 
-def proportion_wilson(p: Any, n: Any, *, level: float = 0.95, errors: str = "nan") -> tuple[Any, Any]:
-    """Wilson's interval of a share, (low, high), to show with `proportion_se`; it is never a single point.
+def proportion_wilson(
+    p: Any, n: Any, *, level: float = 0.95, errors: str = "nan"
+) -> tuple[Any, Any]:
+    """Wilson's interval of a share, (low, high), to show with `proportion_se`; it is never a single
+    point.
 
         (p + z²/2n ± z√(p(1 − p)/n + z²/4n²)) / (1 + z²/n)
 
@@ -261,7 +285,10 @@ def proportion_wilson(p: Any, n: Any, *, level: float = 0.95, errors: str = "nan
     Wilson (1927), J. Am. Stat. Assoc. 22:209.
     """
     share = within_0_1("p", p, errors=errors)
-    size, z = counts("n", n, least=1, errors=errors), float(special.ndtri((1 + check_level(level)) / 2))
+    size, z = (
+        counts("n", n, least=1, errors=errors),
+        float(special.ndtri((1 + check_level(level)) / 2)),
+    )
 
     def end(sign: int, p: Floats, n: Floats) -> Floats:
         reach = z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
@@ -282,11 +309,15 @@ def cohens_h(p1: Any, p2: Any, *, errors: str = "nan") -> Any:
     """
     first = within_0_1("p1", p1, errors=errors)
     second = within_0_1("p2", p2, errors=errors)
-    return evaluate(lambda a, b: np.where(same_share(a, b), 0.0, _arcsine(a) - _arcsine(b)), first, second)
+    return evaluate(
+        lambda a, b: np.where(same_share(a, b), 0.0, _arcsine(a) - _arcsine(b)), first, second
+    )
 
 
 def same_share(p: Any, q: Any) -> Any:
-    """Whether two shares are equal up to the rounding of 1 − p; shares of up to 10⁷ differ by 10⁻¹⁴ or more."""
+    """Whether two shares are equal up to the rounding of 1 − p; shares of up to 10⁷ differ by 10⁻¹⁴
+    or more.
+    """
     return np.abs(p - q) <= 2.0**-52
 
 
@@ -294,17 +325,22 @@ def _arcsine(p: Floats) -> Floats:
     return np.asarray(2 * np.arctan2(np.sqrt(p), np.sqrt(1 - p)))
 
 
-def to_cohens_d(kind: str, value: object, *, p0: Any = 0.5, convention: str = "humanstudy", errors: str = "nan") -> Any:
+def to_cohens_d(
+    kind: str, value: object, *, p0: Any = 0.5, convention: str = "humanstudy", errors: str = "nan"
+) -> Any:
     """An effect of the kind of test as Cohen's d.
 
-    `value` is d for t tests and F with one numerator df, r for correlations, ln OR for
-    tables, the share for `binomial` and `proportion`, the rank-biserial r for rank tests.
-    Two conventions differ in shares, 2(p − p0)/√(p0(1 − p0)) or Cohen's h (`"standard"`), and
-    in ranks, 2r/√(1 − r²) or √2·Φ⁻¹((r + 1)/2). |r| = 1, p0 of 0 or 1, and kinds without a d give NaN.
+    `value` is d for t tests and F with one numerator df, r for correlations, ln OR for tables, the
+    share for `binomial` and `proportion`, the rank-biserial r for rank tests. Two conventions
+    differ in shares, 2(p − p0)/√(p0(1 − p0)) or Cohen's h (`"standard"`), and in ranks, 2r/√(1 −
+    r²) or √2·Φ⁻¹((r + 1)/2). |r| = 1, p0 of 0 or 1, and kinds without a d give NaN.
 
     >>> round(to_cohens_d("contingency", -1.0), 6), to_cohens_d("binomial", 0.75)
     (-0.551329, 1.0)
-    >>> round(to_cohens_d("mannwhitney", 0.5), 6), round(to_cohens_d("mannwhitney", 0.5, convention="standard"), 6)
+    >>> (
+    ...     round(to_cohens_d("mannwhitney", 0.5), 6),
+    ...     round(to_cohens_d("mannwhitney", 0.5, convention="standard"), 6),
+    ... )
     (1.154701, 0.953873)
 
     Borenstein et al. (2009), Introduction to meta-analysis, 7; HumanStudy-Bench.
@@ -314,7 +350,13 @@ def to_cohens_d(kind: str, value: object, *, p0: Any = 0.5, convention: str = "h
 
 
 def to_cohens_d_se(
-    kind: str, value: object, se: Any, *, p0: Any = 0.5, convention: str = "humanstudy", errors: str = "nan"
+    kind: str,
+    value: object,
+    se: Any,
+    *,
+    p0: Any = 0.5,
+    convention: str = "humanstudy",
+    errors: str = "nan",
 ) -> Any:
     """The standard error of `to_cohens_d` by the delta method, |dd/dx|·se.
 
@@ -325,10 +367,14 @@ def to_cohens_d_se(
     """
     values, share = _convertible(kind, value, p0, convention, errors)
     error = at_least_0("se", se, errors=errors)
-    return evaluate(lambda v, q, s: np.abs(_convert(kind, v, q, convention)[1]) * s, values, share, error)
+    return evaluate(
+        lambda v, q, s: np.abs(_convert(kind, v, q, convention)[1]) * s, values, share, error
+    )
 
 
-def _convertible(kind: str, value: object, p0: Any, convention: str, errors: str) -> tuple[Floats, Floats]:
+def _convertible(
+    kind: str, value: object, p0: Any, convention: str, errors: str
+) -> tuple[Floats, Floats]:
     check_choice("kind", kind, KINDS)
     check_choice("convention", convention, CONVENTIONS)
     values = floats("value", value)
@@ -363,7 +409,9 @@ def _convert(kind: str, v: Floats, p0: Floats, convention: str) -> tuple[Floats,
     return np.full_like(v, np.nan), np.full_like(v, np.nan)
 
 
-def z_diff(effect_human: Any, se_human: Any, effect_agent: Any, se_agent: Any, *, errors: str = "nan") -> Any:
+def z_diff(
+    effect_human: Any, se_human: Any, effect_agent: Any, se_agent: Any, *, errors: str = "nan"
+) -> Any:
     """How many standard errors the agent's effect is above the human one; NaN if both errors are 0.
 
     (e_a − e_h)/√(SE_a² + SE_h²), both in the same unit.
@@ -378,4 +426,10 @@ def z_diff(effect_human: Any, se_human: Any, effect_agent: Any, se_agent: Any, *
         together = np.hypot(s, u)
         return np.where(together > 0, (a - h) / together, np.nan)
 
-    return evaluate(kernel, floats("effect_human", effect_human), floats("effect_agent", effect_agent), first, second)
+    return evaluate(
+        kernel,
+        floats("effect_human", effect_human),
+        floats("effect_agent", effect_agent),
+        first,
+        second,
+    )

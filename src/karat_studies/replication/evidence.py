@@ -1,4 +1,6 @@
-"""One side of one test, people or agent: from the reported numbers to Bayes factor, effect, d and its error."""
+"""One side of one test, people or agent: from the reported numbers to Bayes factor, effect, d and
+its error.
+"""
 
 from __future__ import annotations
 
@@ -23,23 +25,28 @@ SHARE_KINDS = ("binomial", "proportion")
 class Side:
     """The results of one side's data. Unknown numbers are NaN.
 
-    `statistic`: t, F, r, U of the first group, z of signed ranks, k of n, or the ratio of variances.
+    `statistic`: t, F, r, U of the first group, z of signed ranks, k of n, or the ratio of
+    variances.
     """
 
     statistic: float = NAN
-    table: tuple[tuple[int, ...], ...] | None = None  # contingency: rows = groups, columns = (true, false)
+    # contingency: rows = groups, columns = (true, false)
+    table: tuple[tuple[int, ...], ...] | None = None
     n1: float = NAN  # the first group; all, if there is one group
     n2: float = NAN
     sizes: tuple[float, ...] = ()  # of all groups of an F
-    effective: tuple[float, ...] = ()  # for a factorial design, as if cells were equally large; (): the sizes
+    # for a factorial design, as if cells were equally large; (): the sizes
+    effective: tuple[float, ...] = ()
     df1: float = NAN
     df2: float = NAN
     p0: float = 0.5
-    sign: int | None = None  # for an F with one numerator degree of freedom, which has no sign itself
+    # for an F with one numerator degree of freedom, which has no sign itself
+    sign: int | None = None
     tie_term: float = 0.0
     d: float = NAN  # Cohen's d, if only the effect is reported
     d_se: float = NAN
-    t_scale: float = 1.0  # clustered rows: t, relative to that of as many independent people with the same d
+    # clustered rows: t, relative to that of as many independent people with the same d
+    t_scale: float = 1.0
     missing: str | None = None  # why there is no result, if known
 
 
@@ -53,7 +60,8 @@ class Measured:
     mass_above: float = 0.5  # prior mass on positive effects
     effect: float = NAN  # in the unit of the kind
     se: float = NAN
-    low: float = NAN  # of the effect's interval: Wilson's for shares, via Fisher's z for correlations
+    # of the effect's interval: Wilson's for shares, via Fisher's z for correlations
+    low: float = NAN
     high: float = NAN
     d: float = NAN
     d_se: float = NAN
@@ -70,7 +78,11 @@ def common_method(kind: str, human: Side, agent: Side) -> str:
     if kind == "mannwhitney":
         exact = all(_countable(side) for side in (human, agent))
         return "exact_null" if exact else "asymptotic"
-    return {"contingency": "independent_multinomial", "wilcoxon": "z", "variance_ratio": "none"}.get(kind, "default")
+    return {
+        "contingency": "independent_multinomial",
+        "wilcoxon": "z",
+        "variance_ratio": "none",
+    }.get(kind, "default")
 
 
 def _group_size(side: Side) -> Any:
@@ -82,12 +94,17 @@ def _group_size(side: Side) -> Any:
 
 
 def _countable(side: Side) -> bool:
-    is_whole = side.statistic == math.floor(side.statistic) if math.isfinite(side.statistic) else True
+    is_whole = (
+        side.statistic == math.floor(side.statistic) if math.isfinite(side.statistic) else True
+    )
     return is_whole and side.tie_term == 0 and side.n1 * side.n2 <= ranks.EXACT_PRODUCT
 
 
-def log_bf10_of(kind: str, side: Side, statistic: Any, *, method: str, alternative: str = "two-sided") -> Any:
-    """Ln BF10 for many values of the statistic of one test (tables: shape (…, I, J)); design and sizes are the side's.
+def log_bf10_of(
+    kind: str, side: Side, statistic: Any, *, method: str, alternative: str = "two-sided"
+) -> Any:
+    """Ln BF10 for many values of the statistic of one test (tables: shape (…, I, J)); design and
+    sizes are the side's.
 
     NaN if the kind has no Bayes factor, or none for a one-sided alternative.
     """
@@ -98,10 +115,19 @@ def log_bf10_of(kind: str, side: Side, statistic: Any, *, method: str, alternati
         if kind == "wilcoxon":
             return bayes.log_bf10_z(statistic, 3 * side.n1 / np.pi, alternative=alternative)
         return ranks.log_bf10_mann_whitney(
-            statistic, side.n1, side.n2, method=method, tie_term=side.tie_term, alternative=alternative
+            statistic,
+            side.n1,
+            side.n2,
+            method=method,
+            tie_term=side.tie_term,
+            alternative=alternative,
         )
     if kind in {"correlation", "spearman"}:
-        of = correlations.log_bf10_pearson if kind == "correlation" else correlations.log_bf10_spearman
+        of = (
+            correlations.log_bf10_pearson
+            if kind == "correlation"
+            else correlations.log_bf10_spearman
+        )
         return of(statistic, side.n1, alternative=alternative)
     if kind in SHARE_KINDS:
         return counts.log_bf10_binomial(statistic, side.n1, p0=side.p0, alternative=alternative)
@@ -114,8 +140,11 @@ def log_bf10_of(kind: str, side: Side, statistic: Any, *, method: str, alternati
 
 
 @lru_cache(maxsize=4_096)  # the human side is measured once for all conditions
-def measure(kind: str, side: Side, *, method: str, convention: str = "humanstudy", level: float = 0.95) -> Measured:
-    """Bayes factors, effect, d and standard errors of one side; `level` is that of the effect's interval.
+def measure(
+    kind: str, side: Side, *, method: str, convention: str = "humanstudy", level: float = 0.95
+) -> Measured:
+    """Bayes factors, effect, d and standard errors of one side; `level` is that of the effect's
+    interval.
 
     Missing data give NaN with a reason, never an error: a study with one
     unreadable test still has the others.
@@ -194,12 +223,18 @@ def _sign(kind: str, side: Side, effect: float, d: float) -> float:
     if kind in SHARE_KINDS and math.isfinite(effect):
         return 0.0 if effects.same_share(effect, side.p0) else float(np.sign(effect - side.p0))
     return float(
-        np.sign(effect if math.isfinite(effect) and not (kind == "anova" and not (side.df1 == 1 and side.sign)) else d)
+        np.sign(
+            effect
+            if math.isfinite(effect) and not (kind == "anova" and not (side.df1 == 1 and side.sign))
+            else d
+        )
     )
 
 
 def _effect(kind: str, side: Side) -> tuple[float, float]:
-    """The effect in the unit of its kind (r for correlations), and its standard error (of atanh r)."""
+    """The effect in the unit of its kind (r for correlations), and its standard error (of
+    atanh r).
+    """
     t, n1, n2 = side.statistic, side.n1, side.n2
     if kind in T_KINDS:
         second = n2 if kind in {"ttest_ind", "welch"} else None
@@ -251,7 +286,9 @@ def _pair(side: Side) -> tuple[float, float]:
     return (side.df2 + 2) / 2, (side.df2 + 2) / 2
 
 
-def interval_of_effect(kind: str, side: Side, effect: float, se: float, *, level: float) -> tuple[float, float]:
+def interval_of_effect(
+    kind: str, side: Side, effect: float, se: float, *, level: float
+) -> tuple[float, float]:
     """For an effect in the unit of its kind. (NaN, NaN): it has none."""
     if kind in SHARE_KINDS and math.isfinite(effect):
         return effects.proportion_wilson(effect, side.n1, level=level)
@@ -290,7 +327,13 @@ def _n_eff(kind: str, side: Side) -> float:
 
 
 def draw_agent(
-    kind: str, side: Side, rng: np.random.Generator, draws: int, *, method: str, convention: str = "humanstudy"
+    kind: str,
+    side: Side,
+    rng: np.random.Generator,
+    draws: int,
+    *,
+    method: str,
+    convention: str = "humanstudy",
 ) -> tuple[Floats, Floats]:
     """(ln BF10, d) of `draws` repetitions of the agent's side of a test.
 
@@ -314,7 +357,10 @@ def draw_agent(
         return np.asarray(log_bf10_of(kind, side, k, method=method)), np.asarray(d)
     if kind == "anova" and side.df1 > 1:
         # F about itself: the group effects ~ Normal(observed, SE²), so df1·F is the noncentrality.
-        above = rng.noncentral_chisquare(side.df1, max(side.df1 * side.statistic, 1e-12), draws) / side.df1
+        above = (
+            rng.noncentral_chisquare(side.df1, max(side.df1 * side.statistic, 1e-12), draws)
+            / side.df1
+        )
         f = np.asarray(above / (rng.chisquare(side.df2, draws) / side.df2))
         return np.asarray(log_bf10_of(kind, side, f, method=method)), np.full(draws, np.nan)
     measured = measure(kind, side, method=method, convention=convention)
@@ -328,11 +374,15 @@ def draw_agent(
 
 
 def _drawn_counts(table: Floats, rng: np.random.Generator, draws: int) -> Floats:
-    """(draws, rows, outcomes): each row redrawn; for a row with equal answers, see `smoothed_counts`."""
+    """(draws, rows, outcomes): each row redrawn; for a row with equal answers, see
+    `smoothed_counts`.
+    """
     from karat_studies.replication.resampling import smoothed_counts
 
     rows = [rng.multinomial(int(row.sum()), row / max(row.sum(), 1.0), draws) for row in table]
-    return smoothed_counts(np.stack(rows, axis=1).astype(np.float64), (table > 0).sum(axis=-1) == 1, rng)
+    return smoothed_counts(
+        np.stack(rows, axis=1).astype(np.float64), (table > 0).sum(axis=-1) == 1, rng
+    )
 
 
 def statistic_of(kind: str, side: Side, effect: Floats) -> tuple[Floats, Floats]:

@@ -1,4 +1,7 @@
-"""p-values for each kind of test: two-sided, exact where possible. Shown for information, never scored."""
+"""p-values for each kind of test: two-sided, exact where possible.
+
+Shown for information, never scored.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,15 @@ import numpy as np
 
 from karat.stats import special
 from karat_studies.replication import ranks
-from karat_studies.replication._inputs import Floats, above_0, check_choice, counts, evaluate, floats, within_1
+from karat_studies.replication._inputs import (
+    Floats,
+    above_0,
+    check_choice,
+    counts,
+    evaluate,
+    floats,
+    within_1,
+)
 from karat_studies.replication.counts import log_dbinom
 from karat_studies.replication.effects import KINDS
 
@@ -34,7 +45,10 @@ def p_value(
     without ties up to n1·n2 = 10⁴; larger tables by χ². `df` of Welch's t is required;
     for the others it follows from the sizes. Arrays broadcast for t, F, r and z.
 
-    >>> round(p_value("ttest_ind", 2.66, n1=40, n2=40), 6), round(p_value("binomial", 3, n1=20, p0=0.3), 6)
+    >>> (
+    ...     round(p_value("ttest_ind", 2.66, n1=40, n2=40), 6),
+    ...     round(p_value("binomial", 3, n1=20, p0=0.3), 6),
+    ... )
     (0.009481, 0.220418)
     """
     check_choice("kind", kind, KINDS)
@@ -54,14 +68,20 @@ def p_value(
         ratio = float(statistic)
         n1 = float(n1)
         n2 = float(n2)
-        above, below = float(special.fdtrc(n1 - 1, n2 - 1, ratio)), float(special.fdtr(n1 - 1, n2 - 1, ratio))
+        above, below = (
+            float(special.fdtrc(n1 - 1, n2 - 1, ratio)),
+            float(special.fdtr(n1 - 1, n2 - 1, ratio)),
+        )
         return min(1.0, 2 * min(above, below))
     if kind in {"binomial", "proportion"}:
         # All outcomes no more likely than k.
         k = int(statistic)
         n = int(n1)
         if not 0 <= k <= n or not 0 < p0 < 1:
-            raise ValueError(f"k of n against p0: must be 0 ≤ k ≤ n and 0 < p0 < 1, got {k} of {n} against {p0:g}")
+            raise ValueError(
+                f"k of n against p0: must be 0 ≤ k ≤ n and 0 < p0 < 1, got {k} of {n} against "
+                f"{p0:g}"
+            )
         every = np.arange(n + 1, dtype=np.float64)
         with np.errstate(all="ignore"):
             logs = log_dbinom(every, np.full_like(every, n), np.full_like(every, p0))
@@ -98,7 +118,9 @@ def _of_table(table: Floats) -> float:
         first = np.arange(max(0.0, columns[0] - rows[1]), min(rows[0], columns[0]) + 1)
         with np.errstate(all="ignore"):
             logs = log_dbinom(first, np.full_like(first, rows[0]), np.full_like(first, 0.5))
-            logs = logs + log_dbinom(columns[0] - first, np.full_like(first, rows[1]), np.full_like(first, 0.5))
+            logs = logs + log_dbinom(
+                columns[0] - first, np.full_like(first, rows[1]), np.full_like(first, 0.5)
+            )
         return _as_unlikely(logs - logs.max(), int(table[0, 0] - first[0]))
     expected = np.outer(rows, columns) / table.sum()
     if (expected == 0).any():
@@ -109,7 +131,9 @@ def _of_table(table: Floats) -> float:
 
 def _of_ranks(kind: str, statistic: Any, n1: Any, n2: Any) -> Any:
     if kind == "wilcoxon":
-        return evaluate(lambda z: np.asarray(2 * special.ndtr(-np.abs(z))), floats("statistic", statistic))
+        return evaluate(
+            lambda z: np.asarray(2 * special.ndtr(-np.abs(z))), floats("statistic", statistic)
+        )
     u, a, b = float(statistic), int(n1), int(n2)
     if not 0 <= u <= a * b:
         raise ValueError(f"statistic: U must lie between 0 and {a * b}, got {u:g}")

@@ -10,9 +10,12 @@ from karat.stats import special
 from karat_studies.replication.report_strings import Reported
 
 ALPHA = 0.05  # the lower limit of "n.s."
-_ONE_SIDED = re.compile(r"\b(?:one|1)[- ]?(?:tailed|sided)|(?<!non)(?<!non-)\bdirectional", re.IGNORECASE)
+_ONE_SIDED = re.compile(
+    r"\b(?:one|1)[- ]?(?:tailed|sided)|(?<!non)(?<!non-)\bdirectional", re.IGNORECASE
+)
 _TWO_SIDED = re.compile(r"\b(?:two|2)[- ]?(?:tailed|sided)|\bnon-?directional", re.IGNORECASE)
-_OF_ANOTHER_KIND = re.compile(  # corrected p and degrees of freedom depend on more than the statistic
+# corrected p and degrees of freedom depend on more than the statistic
+_OF_ANOTHER_KIND = re.compile(
     r"adjust|correct|bonferroni|holm|greenhouse|huynh|ε|epsilon|\bnot p\b", re.IGNORECASE
 )
 
@@ -29,8 +32,8 @@ class PrintedP:
 def printed_p(test: Reported, *, one_sided: bool = False) -> PrintedP | None:
     """The p of a reported statistic and the printed one; None if either is not known.
 
-    Two-sided; halved only if the string or the caller specifies one-tailed; if it specifies both, either may
-    hold. Also None if p or the degrees of freedom were corrected.
+    Two-sided; halved only if the string or the caller specifies one-tailed; if it specifies both,
+    either may hold. Also None if p or the degrees of freedom were corrected.
 
     >>> from karat_studies.replication.report_strings import parse_reported
     >>> printed_p(parse_reported("t(78) = 2.66, p < .01")).holds
@@ -38,7 +41,11 @@ def printed_p(test: Reported, *, one_sided: bool = False) -> PrintedP | None:
     >>> printed_p(parse_reported("t(102) = 7.99, p = .01")).holds
     False
     """
-    if test.relation is None or (test.p is None and test.relation != "ns") or _OF_ANOTHER_KIND.search(test.text):
+    if (
+        test.relation is None
+        or (test.p is None and test.relation != "ns")
+        or _OF_ANOTHER_KIND.search(test.text)
+    ):
         return None
     half = 0.5 * 10.0**-test.decimals
     low, high = sorted(_p_of(test, test.statistic + end) for end in (-half, half))
@@ -52,9 +59,13 @@ def printed_p(test: Reported, *, one_sided: bool = False) -> PrintedP | None:
     p = ALPHA if test.p is None else test.p
     half_p = 0.5 * 10.0**-test.p_decimals
     holds = {
-        "<": low < p, "≤": low <= p, ">": high > p, "≥": high >= p, "ns": high >= p,
+        "<": low < p,
+        "≤": low <= p,
+        ">": high > p,
+        "≥": high >= p,
+        "ns": high >= p,
         "=": low <= p + half_p and high >= p - half_p,
-    }[test.relation]  # fmt: skip
+    }[test.relation]
     return PrintedP(holds=holds, low=low, high=high)
 
 

@@ -35,7 +35,8 @@ def log_bf10_mann_whitney(  # noqa: PLR0913 – a statistic, two sizes, a prior:
     tie_term: Any = 0,
     errors: str = "nan",
 ) -> Any:
-    """Ln BF10 of U = #(x > y) + ties/2 of the first group: two normals δ ~ Cauchy(0, rscale) apart against δ = 0.
+    """Ln BF10 of U = #(x > y) + ties/2 of the first group: two normals δ ~ Cauchy(0, rscale) apart
+    against δ = 0.
 
     `"exact_null"`: the exact distribution of U under H0, and under H1 a normal with the exact
     mean n1·n2·Φ(δ/√2) and variance, its probability of the cell U ± ½; within 3 % of
@@ -53,9 +54,16 @@ def log_bf10_mann_whitney(  # noqa: PLR0913 – a statistic, two sizes, a prior:
     us, first, second = sizes_of_u(u, n1, n2, errors)
     ties = at_least_0("tie_term", tie_term, errors=errors)
     scale = float(finite_above_0("rscale", rscale))
-    us, first, second, ties = (np.array(array) for array in np.broadcast_arrays(us, first, second, ties))
+    us, first, second, ties = (
+        np.array(array) for array in np.broadcast_arrays(us, first, second, ties)
+    )
     with np.errstate(invalid="ignore"):
-        exact = (us == np.floor(us)) & (ties == 0) & (us.shape == first.shape) & (first * second <= EXACT_PRODUCT)
+        exact = (
+            (us == np.floor(us))
+            & (ties == 0)
+            & (us.shape == first.shape)
+            & (first * second <= EXACT_PRODUCT)
+        )
     if method == "asymptotic":
         exact = np.zeros_like(exact)
     total = first + second
@@ -63,9 +71,14 @@ def log_bf10_mann_whitney(  # noqa: PLR0913 – a statistic, two sizes, a prior:
         variance = first * second / 12 * (total + 1 - ties / (total * (total - 1)))
         z = np.where(variance > 0, (us - first * second / 2) / np.sqrt(variance), np.nan)
     log_bf = np.asarray(
-        log_bf10_z(z, 3 / np.pi * first * second / (total + 1), rscale=scale, alternative=alternative), dtype=np.float64
+        log_bf10_z(
+            z, 3 / np.pi * first * second / (total + 1), rscale=scale, alternative=alternative
+        ),
+        dtype=np.float64,
     ).copy()
-    for a, b in {(int(a), int(b)) for a, b in zip(first[exact].tolist(), second[exact].tolist(), strict=True)}:
+    for a, b in {
+        (int(a), int(b)) for a, b in zip(first[exact].tolist(), second[exact].tolist(), strict=True)
+    }:
         same = exact & (first == a) & (second == b)
         log_bf[same] = _exact(us[same].astype(np.int64), a, b, scale, alternative)
     return unwrap(log_bf)
@@ -76,13 +89,18 @@ def _exact(u: Any, n1: int, n2: int, rscale: float, alternative: str) -> Floats:
     inside = weight * rscale / np.pi / (rscale**2 + delta**2)
     tail = math.atan2(rscale, FAR) / math.pi  # prior mass of one side beyond FAR
     share = {"two-sided": 1.0, "greater": 2.0, "less": 2.0}[alternative]
-    inside = inside * {"two-sided": delta == delta, "greater": delta > 0, "less": delta < 0}[alternative]
+    inside = (
+        inside * {"two-sided": delta == delta, "greater": delta > 0, "less": delta < 0}[alternative]
+    )
     mass = np.empty(u.size)
     for start in range(0, u.size, 256):
         cell = u[start : start + 256, None]
         chance = special.ndtr((cell + 0.5 - mean) / sd) - special.ndtr((cell - 0.5 - mean) / sd)
-        mass[start : start + 256] = (chance * inside).sum(axis=1)  # `@` differs between processors in the last digit
-    mass += tail * ((u == n1 * n2) & (alternative != "less")) + tail * ((u == 0) & (alternative != "greater"))
+        # `@` differs between processors in the last digit
+        mass[start : start + 256] = (chance * inside).sum(axis=1)
+    mass += tail * ((u == n1 * n2) & (alternative != "less")) + tail * (
+        (u == 0) & (alternative != "greater")
+    )
     return np.asarray(np.log(share * mass) - log_null(n1, n2)[u])
 
 
@@ -107,7 +125,8 @@ def log_null(n1: int, n2: int) -> Floats:
     small, large = min(n1, n2), max(n1, n2)
     ways = np.zeros((small + 1, small * large + 1))
     ways[0, 0] = 1.0
-    for rank in range(1, small + large + 1):  # the rank joins the smaller group and beats rank − its place others
+    # the rank joins the smaller group and beats rank − its place others
+    for rank in range(1, small + large + 1):
         for taken in range(min(rank, small), 0, -1):
             beaten = rank - taken
             if beaten <= large:

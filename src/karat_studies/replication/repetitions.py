@@ -21,7 +21,13 @@ from karat_studies.replication.consistency import (
     jackknife_interval,
     weighted_ccc,
 )
-from karat_studies.replication.scores import Agreement, TestScore, effects_of, known_mean, test_weights
+from karat_studies.replication.scores import (
+    Agreement,
+    TestScore,
+    effects_of,
+    known_mean,
+    test_weights,
+)
 from karat_studies.replication.uncertainty import (
     NAN,
     WHOLE,
@@ -65,16 +71,28 @@ class Repetitions:
 def repeated_uncertainty(
     agreements: Sequence[Agreement], draws: Sequence[Draws], *, rng: np.random.Generator
 ) -> Repetitions:
-    """One condition: an agreement and its replicates for every repetition, tests and replicates in the same order."""
-    each = tuple(score_uncertainty(one, rng=rng, draws=drawn) for one, drawn in zip(agreements, draws, strict=True))
+    """One condition: an agreement and its replicates for every repetition, tests and replicates in
+    the same order.
+    """
+    each = tuple(
+        score_uncertainty(one, rng=rng, draws=drawn)
+        for one, drawn in zip(agreements, draws, strict=True)
+    )
     if len(each) == 1:
         return one_repetition(agreements[0], each[0])
-    levels = [_pool(one.tests, _pas(one.tests, drawn.log_bf)) for one, drawn in zip(agreements, draws, strict=True)]
-    effects = [ecs_levels(agreement, drawn) for agreement, drawn in zip(agreements, draws, strict=True)]
+    levels = [
+        _pool(one.tests, _pas(one.tests, drawn.log_bf))
+        for one, drawn in zip(agreements, draws, strict=True)
+    ]
+    effects = [
+        ecs_levels(agreement, drawn) for agreement, drawn in zip(agreements, draws, strict=True)
+    ]
     return Repetitions(
         pas={
             key: _pas_mean(
-                place_of(key, agreements[0], draws[0]), [one.pas[key] for one in each], [level[key] for level in levels]
+                place_of(key, agreements[0], draws[0]),
+                [one.pas[key] for one in each],
+                [level[key] for level in levels],
             )
             for key in each[0].pas
         },
@@ -88,7 +106,10 @@ def repeated_uncertainty(
         },
         ecs_new=_jackknife(agreements),
         noise_ceiling=known_mean(sure.noise_ceiling for sure in each),
-        ecs_ceiling={name: known_mean(sure.ecs_ceiling[name] for sure in each) for name in each[0].ecs_ceiling},
+        ecs_ceiling={
+            name: known_mean(sure.ecs_ceiling[name] for sure in each)
+            for name in each[0].ecs_ceiling
+        },
         each=each,
     )
 
@@ -96,9 +117,13 @@ def repeated_uncertainty(
 def one_repetition(agreement: Agreement, sure: Uncertainty) -> Repetitions:
     """A single one, whose uncertainty is that of the means."""
     return Repetitions(
-        pas=sure.pas, ecs_fixed=sure.ecs_fixed, ecs_new=agreement.ecs_interval, noise_ceiling=sure.noise_ceiling,
-        ecs_ceiling=sure.ecs_ceiling, each=(sure,),
-    )  # fmt: skip
+        pas=sure.pas,
+        ecs_fixed=sure.ecs_fixed,
+        ecs_new=agreement.ecs_interval,
+        noise_ceiling=sure.noise_ceiling,
+        ecs_ceiling=sure.ecs_ceiling,
+        each=(sure,),
+    )
 
 
 def _pas_mean(place: Place, spreads: Sequence[Spread], levels: Sequence[Floats]) -> Spread:
@@ -117,7 +142,11 @@ def _ecs_mean(place: Place, spreads: Sequence[Spread], rows: Sequence[Floats | N
     if not values:
         return spreads[0]
     value = math.fsum(values) / len(values)
-    known = [row for spread, row in zip(spreads, rows, strict=True) if row is not None and not math.isnan(spread.value)]
+    known = [
+        row
+        for spread, row in zip(spreads, rows, strict=True)
+        if row is not None and not math.isnan(spread.value)
+    ]
     if not known:
         first = spreads[0]
         return Spread(value=value, se=NAN, n=first.n, method=first.method, reason=first.reason)
@@ -125,7 +154,9 @@ def _ecs_mean(place: Place, spreads: Sequence[Spread], rows: Sequence[Floats | N
 
 
 def _jackknife(agreements: Sequence[Agreement]) -> EcsInterval:
-    """The interval for new studies of the mean ECS: a study is left out of all repetitions at once."""
+    """The interval for new studies of the mean ECS: a study is left out of all repetitions at
+    once.
+    """
     names = [score.test.study for score in agreements[0].tests]
     pairs = [effects_of(agreement.tests) for agreement in agreements]
     weights = [test_weights(agreements[0].tests, np.isfinite(x) & np.isfinite(y)) for x, y in pairs]
@@ -137,11 +168,15 @@ def _jackknife(agreements: Sequence[Agreement]) -> EcsInterval:
 
     def mean(left_out: str | None) -> float:
         kept = np.array([name != left_out for name in names])
-        return known_mean(weighted_ccc(x, y, w * kept).value for (x, y), w in zip(pairs, weights, strict=True))
+        return known_mean(
+            weighted_ccc(x, y, w * kept).value for (x, y), w in zip(pairs, weights, strict=True)
+        )
 
     first = agreements[0].ecs_interval
     method = f"{first.method}, mean of {len(agreements)} repetitions"
-    return jackknife_interval(mean(None), [mean(name) for name in present], level=first.level, method=method)
+    return jackknife_interval(
+        mean(None), [mean(name) for name in present], level=first.level, method=method
+    )
 
 
 def repeated_differences(
@@ -153,16 +188,32 @@ def repeated_differences(
     paired: bool = True,
     without: Collection[str] = (),
 ) -> tuple[Difference, Difference]:
-    """PAS of the benchmark and overall ECS, second minus first: means of the differences of each repetition.
+    """PAS of the benchmark and overall ECS, second minus first: means of the differences of each
+    repetition.
 
     `without`: names of studies to leave out of PAS.
     """
     pas, ecs = [], []
-    for one, two, one_draws, two_draws in zip(first, second, first_draws, second_draws, strict=True):
-        pas.append(pas_change(one, two, first_draws=one_draws, second_draws=two_draws, paired=paired, without=without))
-        ecs.append(ecs_change(one, two, first_draws=one_draws, second_draws=two_draws, paired=paired))
+    for one, two, one_draws, two_draws in zip(
+        first, second, first_draws, second_draws, strict=True
+    ):
+        pas.append(
+            pas_change(
+                one,
+                two,
+                first_draws=one_draws,
+                second_draws=two_draws,
+                paired=paired,
+                without=without,
+            )
+        )
+        ecs.append(
+            ecs_change(one, two, first_draws=one_draws, second_draws=two_draws, paired=paired)
+        )
     level = first[0].level
-    return mean_change(pas, percentile=False, level=level), mean_change(ecs, percentile=True, level=level)
+    return mean_change(pas, percentile=False, level=level), mean_change(
+        ecs, percentile=True, level=level
+    )
 
 
 Places = tuple[int, ...]
@@ -173,27 +224,39 @@ Levels = tuple[float, float, Floats]
 def directed_pas(agreement: Agreement) -> float:
     """The benchmark PAS from each test's directional PAS, if it has one; NaN without any score.
 
-    An effect in the wrong direction counts as none; a test without a direction keeps its PAS. An agent
-    that gives one arbitrary answer per arm has a high PAS by chance, and its directional PAS leaves out most tests.
+    An effect in the wrong direction counts as none; a test without a direction keeps its PAS. An
+    agent that gives one arbitrary answer per arm has a high PAS by chance, and its directional PAS
+    leaves out most tests.
     """
     if not agreement.tests:
         return NAN
-    scores = [test.pas if math.isnan(test.pas_directional) else test.pas_directional for test in agreement.tests]
+    scores = [
+        test.pas if math.isnan(test.pas_directional) else test.pas_directional
+        for test in agreement.tests
+    ]
     return float(_pool(agreement.tests, np.array([scores]))[WHOLE][0])
 
 
 def reference_differences(
     own: Sequence[Agreement], draws: Sequence[Draws], reference: Sequence[Agreement]
 ) -> tuple[Difference, Difference]:
-    """PAS of the benchmark and overall ECS, the agent's minus the reference's, over tests that both have.
+    """PAS of the benchmark and overall ECS, the agent's minus the reference's, over tests that both
+    have.
 
     `own`, `draws`: an agreement and its replicates for each repetition; `reference`: one for each
     simulation. The interval is t, with the degrees of freedom of Welch and Satterthwaite: the
-    agent's bootstrap error counts as known, that of the reference as estimated from its simulations.
+    agent's bootstrap error counts as known, that of the reference as estimated from its
+    simulations.
     """
     return (
         _difference(own, draws, reference, _Pas(), missing="no test is scored on both sides"),
-        _difference(own, draws, reference, _Ecs(), missing=f"needs {FEWEST} tests with effects on both sides"),
+        _difference(
+            own,
+            draws,
+            reference,
+            _Ecs(),
+            missing=f"needs {FEWEST} tests with effects on both sides",
+        ),
     )
 
 
@@ -207,7 +270,9 @@ class _Pas:
     def both(self, one: TestScore, other: TestScore) -> bool:
         return not math.isnan(one.pas) and not math.isnan(other.pas)
 
-    def levels(self, own: Agreement, drawn: Draws, other: Agreement, places: tuple[Places, Places]) -> Levels:
+    def levels(
+        self, own: Agreement, drawn: Draws, other: Agreement, places: tuple[Places, Places]
+    ) -> Levels:
         here, there = places
         tests = [own.tests[at] for at in here]
         value, beside = both_pas(tests, [other.tests[at] for at in there])
@@ -227,7 +292,9 @@ class _Ecs:
     def both(self, one: TestScore, other: TestScore) -> bool:
         return bool(np.isfinite([one.human.d, one.agent.d, other.agent.d]).all())
 
-    def levels(self, own: Agreement, drawn: Draws, other: Agreement, places: tuple[Places, Places]) -> Levels:
+    def levels(
+        self, own: Agreement, drawn: Draws, other: Agreement, places: tuple[Places, Places]
+    ) -> Levels:
         here, there = places
         tests = [own.tests[at] for at in here]
         value, beside, human, weights = both_ecs(tests, [other.tests[at] for at in there])
@@ -258,14 +325,23 @@ def _difference(
     if not pairs:
         return Difference(value=NAN, se=NAN, low=NAN, high=NAN, n=0, method=missing)
     value = math.fsum(agent - beside for _, _, (agent, beside, _) in pairs) / len(pairs)
-    simulated = [[beside for _, at, (_, beside, _) in pairs if at == index] for index in range(len(reference))]
+    simulated = [
+        [beside for _, at, (_, beside, _) in pairs if at == index]
+        for index in range(len(reference))
+    ]
     means = np.array([math.fsum(some) / len(some) for some in simulated if some])
-    repeated = [[rows for number, _, (_, _, rows) in pairs if number == index] for index in range(len(own))]
+    repeated = [
+        [rows for number, _, (_, _, rows) in pairs if number == index] for index in range(len(own))
+    ]
     agent_se = _sd(mean_rows([mean_rows(some) for some in repeated if some]))
     count = len(means)
     method = f"bootstrap SE and the spread of {count} simulations, Welch's t"
     if count < 2 or math.isnan(agent_se):
-        method = "one simulation has no spread" if count < 2 else "the agent's side has no standard error"
+        method = (
+            "one simulation has no spread"
+            if count < 2
+            else "the agent's side has no standard error"
+        )
         return Difference(value=value, se=NAN, low=NAN, high=NAN, n=n, method=method)
     reference_se = float(means.std(ddof=1)) / math.sqrt(count)
     se = math.hypot(agent_se, reference_se)
@@ -274,9 +350,13 @@ def _difference(
     )  # without a spread, practically normal
     df = min(df, 1e12)
     reach = float(special.stdtrit(df, (1 + own[0].level) / 2)) * se
-    return Difference(value=value, se=se, low=value - reach, high=value + reach, n=n, method=method, df=df)
+    return Difference(
+        value=value, se=se, low=value - reach, high=value + reach, n=n, method=method, df=df
+    )
 
 
-def _places(one: Agreement, other: Agreement, both: Callable[[TestScore, TestScore], bool]) -> tuple[Places, Places]:
+def _places(
+    one: Agreement, other: Agreement, both: Callable[[TestScore, TestScore], bool]
+) -> tuple[Places, Places]:
     shared = shared_tests(one, other, both)
     return tuple(here for here, _ in shared), tuple(there for _, there in shared)

@@ -41,11 +41,21 @@ _NUMBER = (
     r"(?:[eE][-+]?\d+|\s*[x×*]\s*10\s*\^?\s*[-+]?\d+)?"
 )
 _SMALL = rf"(?:10\s*\^\s*-\s?\d+|10-\d+|{_NUMBER})"  # of a p: also `10^-5`
-_KINDS = {"t": "t", "f": "F", "r": "r", "χ2": "chi2", "chi2": "chi2", "x2": "chi2", "z": "z", "u": "U"}
+_KINDS = {
+    "t": "t",
+    "f": "F",
+    "r": "r",
+    "χ2": "chi2",
+    "chi2": "chi2",
+    "x2": "chi2",
+    "z": "z",
+    "u": "U",
+}
 _STATISTIC = re.compile(
     rf"(?<![A-Za-z])(?P<name>χ2|chi[- ]?squared?|chi2|x2|rs?|rho|ρ|[tfzu])\s*"
     rf"(?:[(\[](?P<inside>[^()\[\]]*)[)\]])?\s*(?:=|is)\s*(?P<value>{_NUMBER})"
-    r"(?!\d|\.\s?\d|\s*(?:%|/|-\s?\.?\d|(?:to|or)\s\.?\d))(?P<comma>,\d)?",  # not a range, share or ratio
+    # not a range, share or ratio
+    r"(?!\d|\.\s?\d|\s*(?:%|/|-\s?\.?\d|(?:to|or)\s\.?\d))(?P<comma>,\d)?",
     re.IGNORECASE,
 )
 _P = re.compile(
@@ -55,18 +65,40 @@ _P = re.compile(
 )
 _NOT = re.compile(r"(?<![A-Za-z])(?:n\.\s?s\.?|ns(?![A-Za-z])|not\s+significant)", re.IGNORECASE)
 _SIZE = re.compile(
-    r"(?<![A-Za-z])(?P<name>[nN])(?P<which>[12])?\s*=\s*(?P<n>\d{1,3}(?:[, ]\d{3})+(?!\d)|\d+)(?!\d|\.\d)"
+    r"(?<![A-Za-z])(?P<name>[nN])(?P<which>[12])?\s*=\s*(?P<n>\d{1,3}(?:[, ]\d{3})+(?!\d)"
+    r"|\d+)(?!\d|\.\d)"
     r"(?P<each>\s*(?:per|each|in each|in every)\b)?"
 )
 _DF = re.compile(  # next to the statistic: `t = 2.66, df = 78`, `with 2 and 57 df`
-    r"(?<![A-Za-z])d\.?f\.?\s*[=:]\s*\(?\s*(?P<one>\d+(?:\.\d+)?)(?:\s*(?:,|/|;|and|&)\s*(?P<two>\d+(?:\.\d+)?)(?![\d.]))?"
-    r"|(?P<first>\d+(?:\.\d+)?)(?:\s*(?:,|/|and|&)\s*(?P<second>\d+(?:\.\d+)?))?\s*(?:df\b|d\.f\.|degrees of freedom)",
+    r"(?<![A-Za-z])d\.?f\.?\s*[=:]\s*\(?\s*(?P<one>\d+(?:\.\d+)?)"
+    r"(?:\s*(?:,|/|;|and|&)\s*(?P<two>\d+(?:\.\d+)?)(?![\d.]))?"
+    r"|(?P<first>\d+(?:\.\d+)?)(?:\s*(?:,|/|and|&)\s*(?P<second>\d+(?:\.\d+)?))?"
+    r"\s*(?:df\b|d\.f\.|degrees of freedom)",
     re.IGNORECASE,
 )
 _TYPOGRAPHY = str.maketrans(
-    {"−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "﹣": "-", "－": "-", "²": "2", "Χ": "χ", "\u00a0": " ",
-     "\u2009": " ", "\u202f": " ", "*": " ", "_": "", "⩽": "≤", "⩾": "≥", "≦": "≤", "≧": "≥", "ₛ": "s"}
-)  # fmt: skip
+    {
+        "−": "-",
+        "–": "-",
+        "—": "-",
+        "‐": "-",
+        "‑": "-",
+        "﹣": "-",
+        "－": "-",
+        "²": "2",
+        "Χ": "χ",
+        "\u00a0": " ",
+        "\u2009": " ",
+        "\u202f": " ",
+        "*": " ",
+        "_": "",
+        "⩽": "≤",
+        "⩾": "≥",
+        "≦": "≤",
+        "≧": "≥",
+        "ₛ": "s",
+    }
+)
 _LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _RAISED = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 _MARKUP = (  # written form, meaning; in this order
@@ -80,7 +112,8 @@ _MARKUP = (  # written form, meaning; in this order
     (r"(?<!\d)·(?=\d)|(?<=\d)·(?=\d)", "."),
 )
 _LOW = re.compile(r"<sub>([^<>]{0,20})</sub>|_\{([^{}]{0,20})\}")
-_LOW_DEGREES = re.compile(  # a single digit may be an index or degrees of freedom: `t₁ = 5`, `F₁(1, 20)`
+# a single digit may be an index or degrees of freedom: `t₁ = 5`, `F₁(1, 20)`
+_LOW_DEGREES = re.compile(
     r"((?:(?<=[tr])[₀-₉]{2,}(?:\.[₀-₉]+)?|(?<=F)[₀-₉.]+[,;]\s?[₀-₉.]+|(?<=[²2])[₀-₉]+))(?=\s*[=<>])"
 )
 
@@ -88,9 +121,9 @@ _LOW_DEGREES = re.compile(  # a single digit may be an index or degrees of freed
 def parse_reported(text: str) -> Reported:
     """The statistic, degrees of freedom, n and p of a reported test: t, F, r, χ², z, U.
 
-    Unicode minus, `χ²`, italics, subscripts, HTML and LaTeX are understood; `n.s.` gives the relation "ns"
-    and no p. A p is returned as printed: never halved, never computed from missing degrees of
-    freedom. Unreadable or ambiguous strings (`2,66`) raise ValueError with the expected
+    Unicode minus, `χ²`, italics, subscripts, HTML and LaTeX are understood; `n.s.` gives the
+    relation "ns" and no p. A p is returned as printed: never halved, never computed from missing
+    degrees of freedom. Unreadable or ambiguous strings (`2,66`) raise ValueError with the expected
     form.
 
     >>> found = parse_reported("t(78) = 2.66, p < .01")
@@ -102,7 +135,9 @@ def parse_reported(text: str) -> Reported:
     plain = _plain(text)
     match = next((hit for hit in _STATISTIC.finditer(plain) if not _otherwise_called(hit)), None)
     if match is None:
-        raise ValueError(f"reported: cannot read a statistic in {text!r}; write it as 't(78) = 2.66, p < .01'")
+        raise ValueError(
+            f"reported: cannot read a statistic in {text!r}; write it as 't(78) = 2.66, p < .01'"
+        )
     return _reported(plain, match, text)
 
 
@@ -125,7 +160,11 @@ def _reported(plain: str, match: re.Match[str], text: str) -> Reported:
     inside = match["inside"]
     outside = plain[: match.start()] + ";" + plain[match.end("value") :]
     sizes = _sizes(f"{inside or ''};{outside}")
-    dfs = _degrees(kind, inside, text) if inside is not None else _degrees_beside(kind, plain[match.end() :])
+    dfs = (
+        _degrees(kind, inside, text)
+        if inside is not None
+        else _degrees_beside(kind, plain[match.end() :])
+    )
     relation, p, p_decimals = _p_value(_own_words(plain, match), text)
     statistic = _number(match, "value", text)
     if kind == "r" and abs(statistic) > 1:
@@ -152,7 +191,9 @@ def _plain(text: str) -> str:
     """The text without markup, with ASCII signs and digits."""
     plain = html.unescape(text)
     plain = "".join(
-        unicodedata.normalize("NFKC", char) if "\U0001d400" <= char <= "\U0001d7ff" or "！" <= char <= "～" else char
+        unicodedata.normalize("NFKC", char)
+        if "\U0001d400" <= char <= "\U0001d7ff" or "！" <= char <= "～"
+        else char
         for char in plain
     )
     for written, meant in _MARKUP:
@@ -164,14 +205,20 @@ def _plain(text: str) -> str:
 
 
 def _otherwise_called(match: re.Match[str]) -> bool:
-    """Wilcoxon's T and Cohen's f are not t and F: a letter in the other case counts only with degrees of freedom."""
+    """Wilcoxon's T and Cohen's f are not t and F: a letter in the other case counts only with
+    degrees of freedom.
+    """
     return match["name"] in {"T", "f"} and match["inside"] is None
 
 
 def _own_words(plain: str, match: re.Match[str]) -> str:
-    """The text up to the next statistic with degrees of freedom; if it has no p, the text before."""
+    """The text up to the next statistic with degrees of freedom; if it has no p, the text
+    before.
+    """
     behind = plain[match.end() :]
-    after = next((other for other in _STATISTIC.finditer(behind) if other["inside"] is not None), None)
+    after = next(
+        (other for other in _STATISTIC.finditer(behind) if other["inside"] is not None), None
+    )
     own = behind[: after.start()] if after is not None else behind
     if _P.search(own) or _NOT.search(own):
         return own
@@ -180,7 +227,10 @@ def _own_words(plain: str, match: re.Match[str]) -> str:
 
 
 def _sizes(text: str) -> dict[str, int]:
-    """N by its index. Several n without an index are those of groups, unless one of them is a capital N: the total."""
+    """N by its index.
+
+    Several n without an index are those of groups, unless one of them is a capital N: the total.
+    """
     sizes: dict[str, int] = {}
     plain: dict[str, set[int]] = {"n": set(), "N": set()}
     for match in _SIZE.finditer(text):
@@ -200,10 +250,14 @@ def _degrees(kind: str, inside: str, text: str) -> tuple[float, ...]:
     wanted = 2 if kind == "F" else 1
     df = _degrees_in(without, inside, text)
     if len(df) > wanted:  # `F(1, 1,234)`
-        df = _degrees_in(re.sub(r"(?<![\d.])(\d{1,3}),(\d{3})(?![\d.])", r"\1\2", without), inside, text)
+        df = _degrees_in(
+            re.sub(r"(?<![\d.])(\d{1,3}),(\d{3})(?![\d.])", r"\1\2", without), inside, text
+        )
     if len(df) > wanted or (kind == "F" and len(df) == 1):
         people = "; write the number of people as N = 100" if kind == "chi2" else ""
-        raise ValueError(f"reported: {kind} has {wanted} degrees of freedom, {text!r} gives {len(df)}{people}")
+        raise ValueError(
+            f"reported: {kind} has {wanted} degrees of freedom, {text!r} gives {len(df)}{people}"
+        )
     return df
 
 
@@ -212,16 +266,24 @@ def _degrees_in(without: str, inside: str, text: str) -> tuple[float, ...]:
     try:
         return tuple(float(value) for value in values)
     except ValueError:
-        raise ValueError(f"reported: cannot read degrees of freedom in '({inside})' of {text!r}") from None
+        raise ValueError(
+            f"reported: cannot read degrees of freedom in '({inside})' of {text!r}"
+        ) from None
 
 
 def _degrees_beside(kind: str, behind: str) -> tuple[float, ...]:
-    """Degrees of freedom printed after the value, before the next statistic; none if they do not fit."""
+    """Degrees of freedom printed after the value, before the next statistic; none if they do not
+    fit.
+    """
     after = _STATISTIC.search(behind)
     match = _DF.search(behind[: after.start()] if after is not None else behind)
     if match is None or kind in {"U", "z"}:
         return ()
-    df = tuple(float(text) for text in (match["one"] or match["first"], match["two"] or match["second"]) if text)
+    df = tuple(
+        float(text)
+        for text in (match["one"] or match["first"], match["two"] or match["second"])
+        if text
+    )
     return df if len(df) == (2 if kind == "F" else 1) else ()
 
 
@@ -240,7 +302,9 @@ def _number(match: re.Match[str], name: str, text: str) -> float:
     written = match[name]
     if match["comma"] and "." not in written:
         shown = f"{written}{match['comma']}"
-        raise ValueError(f"reported: there is a comma in the number {shown}… of {text!r}; write it with a point")
+        raise ValueError(
+            f"reported: there is a comma in the number {shown}… of {text!r}; write it with a point"
+        )
     value = float(_as_python(written))
     if math.isinf(value):
         raise ValueError(f"reported: the number {written} of {text!r} is too large")

@@ -22,7 +22,8 @@ from karat_studies.replication.evidence import ROUNDING, SHARE_KINDS
 Places = npt.NDArray[np.intp]
 
 NO_SPREAD = 1e-12  # relative to the largest number: smaller differences are rounding errors
-DOUBTFUL = 1e-7  # relative to the raw sum of squares: a smaller spread is recomputed without cancellation
+# relative to the raw sum of squares: a smaller spread is recomputed without cancellation
+DOUBTFUL = 1e-7
 CELLS = 1 << 21  # in one block of replicates: 16 MB per matrix
 
 
@@ -36,7 +37,8 @@ class TestRows:
     units: Places  # the unit of each row
     groups: Places  # the compared group of each row, from 0
     levels: int  # the number of groups; in a factorial design its cells, those of a group adjacent
-    values: Floats  # the measure; for tables the outcome's index, for shares 1 and 0, for pairs the difference
+    # the measure; for tables the outcome's index, for shares 1 and 0, for pairs the difference
+    values: Floats
     against: Floats | None = None  # correlations: the other measure
     cells: int = 1  # of each compared group: more than one in a factorial design
     outcomes: int = 2  # of a table
@@ -46,7 +48,9 @@ class TestRows:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Replicates:
-    """One test in each replicate; NaN if it cannot be computed there, e.g. because all answers are the same."""
+    """One test in each replicate; NaN if it cannot be computed there, e.g. because all answers are
+    the same.
+    """
 
     statistic: Floats  # tables: ln OR if 2×2
     log_bf: Floats
@@ -56,9 +60,11 @@ class Replicates:
 def ties_merged(values: Floats, *, largest: float | None = None) -> Floats:
     """The same values, made equal if they differ only by rounding; remainders of rounding become 0.
 
-    `largest`: the largest absolute number that the values were computed from; by default that of the values. Signs
-    are kept: the negatives of the values give the negatives. Without this function 0.3 − 0.2 and 0.2 − 0.1 are not
-    tied, and rounding would decide the order of ranks and the direction of an effect.
+    `largest`: the largest absolute number that the values were computed from; by default that of
+    the values. Signs
+    are kept: the negatives of the values give the negatives. Without this function 0.3 − 0.2 and
+    0.2 − 0.1 are not tied, and rounding would decide the order of ranks and the direction of an
+    effect.
 
     >>> np.unique(ties_merged(np.array([0.3 - 0.2, 0.2 - 0.1, 0.1]))).size
     1
@@ -75,7 +81,9 @@ def ties_merged(values: Floats, *, largest: float | None = None) -> Floats:
     return np.copysign(tied, values)
 
 
-def multiplicities(strata: Places, *, rng: np.random.Generator, replicates: int, width: int = 0) -> Iterator[Floats]:
+def multiplicities(
+    strata: Places, *, rng: np.random.Generator, replicates: int, width: int = 0
+) -> Iterator[Floats]:
     """How often each unit is drawn, with replacement; each stratum keeps its number of units.
 
     Yields blocks (replicates, units) of limited size; `width`: the largest number of rows in any
@@ -105,8 +113,9 @@ def replicate_test(
 ) -> Replicates:
     """The test in every replicate. `weights`: (replicates, units), how often each unit was drawn.
 
-    `method` is that of the test's Bayes factor; rank tests are always asymptotic here. With `rng`, groups
-    whose answers are all the same are smoothed (`smoothed_counts`), in tables and shares: 20 of 20 is not a certainty.
+    `method` is that of the test's Bayes factor; rank tests are always asymptotic here. With `rng`,
+    groups whose answers are all the same are smoothed (`smoothed_counts`), in tables and shares: 20
+    of 20 is not a certainty.
 
     >>> rows = TestRows(
     ...     kind="binomial",
@@ -115,7 +124,9 @@ def replicate_test(
     ...     levels=1,
     ...     values=np.array([1.0, 1.0, 1.0, 0.0]),
     ... )
-    >>> replicate_test(rows, np.array([[1.0, 1.0, 1.0, 1.0], [0.0, 2.0, 0.0, 2.0]]), method="default").statistic
+    >>> replicate_test(
+    ...     rows, np.array([[1.0, 1.0, 1.0, 1.0], [0.0, 2.0, 0.0, 2.0]]), method="default"
+    ... ).statistic
     array([3., 2.])
     """
     check_choice("kind", rows.kind, effects.KINDS)
@@ -125,11 +136,15 @@ def replicate_test(
         if rows.kind in SHARE_KINDS:
             n, k = _sums(weights, rows.units, np.ones_like(rows.values), rows.values)
             if rng is not None and rows.values.size and np.ptp(rows.values) == 0:
-                k = smoothed_counts(np.stack([k, n - k], axis=-1)[:, None], np.array([True]), rng)[:, 0, 0]
+                k = smoothed_counts(np.stack([k, n - k], axis=-1)[:, None], np.array([True]), rng)[
+                    :, 0, 0
+                ]
             n = np.where(n > 0, n, np.nan)
             k = np.where(n > 0, k, np.nan)
             d = np.asarray(effects.to_cohens_d(rows.kind, k / n, p0=rows.p0, convention=convention))
-            return Replicates(statistic=k, log_bf=np.asarray(counts.log_bf10_binomial(k, n, p0=rows.p0)), d=d)
+            return Replicates(
+                statistic=k, log_bf=np.asarray(counts.log_bf10_binomial(k, n, p0=rows.p0)), d=d
+            )
         if rows.kind in {"correlation", "spearman"}:
             return _correlations(rows, weights, convention)
         if rows.kind == "mannwhitney":
@@ -139,12 +154,15 @@ def replicate_test(
         return _means(rows, weights, method, convention)
 
 
-def smoothed_counts(counts: Floats, constant: npt.NDArray[np.bool_], rng: np.random.Generator) -> Floats:
+def smoothed_counts(
+    counts: Floats, constant: npt.NDArray[np.bool_], rng: np.random.Generator
+) -> Floats:
     """Redraws (…, outcomes) of groups with a single outcome: Beta-binomial.
 
-    Redrawn participants always give the same outcome, as if its share were known to be 1. Instead the share is drawn
-    from its posterior with Jeffreys' prior, Dirichlet(½, …, ½ + n), and the counts from the share.
-    `constant`: the groups to draw, on the second-to-last axis; the others are unchanged.
+    Redrawn participants always give the same outcome, as if its share were known to be 1. Instead
+    the share is drawn from its posterior with Jeffreys' prior, Dirichlet(½, …, ½ + n), and the
+    counts from the share. `constant`: the groups to draw, on the second-to-last axis; the others
+    are unchanged.
 
     Brown, Cai and DasGupta (2001), Stat. Sci. 16:101, section 4.
     """
@@ -163,7 +181,11 @@ def _tables(
     cells = rows.groups * rows.outcomes + rows.values.astype(np.intp)
     used, own = _used(rows.units)
     many = rows.levels * rows.outcomes
-    sums = np.bincount(own * many + cells, minlength=used.size * many).reshape(-1, many).astype(np.float64)
+    sums = (
+        np.bincount(own * many + cells, minlength=used.size * many)
+        .reshape(-1, many)
+        .astype(np.float64)
+    )
     table = (weights[:, used] @ sums).reshape(-1, rows.levels, rows.outcomes)
     if rng is not None:
         observed = sums.sum(axis=0).reshape(rows.levels, rows.outcomes)
@@ -180,7 +202,9 @@ def _tables(
 
 
 def _means(rows: TestRows, weights: Floats, method: str, convention: str) -> Replicates:
-    """T tests, F and the ratio of variances: all from the n, mean and sum of squares of each group."""
+    """T tests, F and the ratio of variances: all from the n, mean and sum of squares of each
+    group.
+    """
     spreads = [_spread(rows, weights, rows.groups == level) for level in range(rows.levels)]
     n, mean, squares = (np.stack(part, axis=1) for part in zip(*spreads, strict=True))
     n = np.where(n.min(axis=1, keepdims=True) >= 2, n, np.nan)
@@ -193,7 +217,9 @@ def _means(rows: TestRows, weights: Floats, method: str, convention: str) -> Rep
         return Replicates(statistic=first / second, log_bf=nothing, d=nothing)
     if rows.kind == "welch":
         error = _positive((squares / (n - 1) / n).sum(axis=1))
-        return _of_t(rows.kind, (mean[:, 0] - mean[:, 1]) / np.sqrt(error), n[:, 0], n[:, 1], convention)
+        return _of_t(
+            rows.kind, (mean[:, 0] - mean[:, 1]) / np.sqrt(error), n[:, 0], n[:, 1], convention
+        )
     total = n.sum(axis=1)
     within = _positive(squares.sum(axis=1)) / _positive(total - rows.levels)
     if rows.kind == "ttest_ind":
@@ -235,7 +261,11 @@ def _correlations(rows: TestRows, weights: Floats, convention: str) -> Replicate
         n, first, second, both = _cross_sums(rows, weights)
     r = both / np.sqrt(_positive(first)) / np.sqrt(_positive(second))
     r = np.where(n >= 3, _whole_at_one(r), np.nan)
-    of = correlations.log_bf10_pearson if rows.kind == "correlation" else correlations.log_bf10_spearman
+    of = (
+        correlations.log_bf10_pearson
+        if rows.kind == "correlation"
+        else correlations.log_bf10_spearman
+    )
     known = np.where(n >= (3 if rows.kind == "correlation" else 4), r, np.nan)
     d = np.asarray(effects.to_cohens_d(rows.kind, known, convention=convention))
     return Replicates(statistic=r, log_bf=np.asarray(of(r, n)), d=d)
@@ -281,7 +311,9 @@ def _tie_term(counted: Floats) -> Floats:
 def _sums(weights: Floats, units: Places, *columns: Floats) -> list[Floats]:
     """The weighted sum of each column, in every replicate: summed within units first."""
     used, own = _used(units)
-    sums = np.stack([np.bincount(own, weights=column, minlength=used.size) for column in columns], axis=1)
+    sums = np.stack(
+        [np.bincount(own, weights=column, minlength=used.size) for column in columns], axis=1
+    )
     return list((weights[:, used] @ sums).T)
 
 
@@ -291,7 +323,9 @@ def _used(units: Places) -> tuple[Places, Places]:
     return unique[0], unique[1]
 
 
-def _spread(rows: TestRows, weights: Floats, inside: npt.NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
+def _spread(
+    rows: TestRows, weights: Floats, inside: npt.NDArray[np.bool_]
+) -> tuple[Floats, Floats, Floats]:
     """N, mean and sum of squares about the mean, over the rows `inside`."""
     values, units = rows.values[inside], rows.units[inside]
     centre = float(values.mean()) if values.size else 0.0
@@ -323,12 +357,16 @@ def _cross_sums(rows: TestRows, weights: Floats) -> tuple[Floats, Floats, Floats
     n, sx, sy, xx, yy, xy = _sums(weights, rows.units, np.ones_like(x), x, y, x * x, y * y, x * y)
     first, second, both = xx - sx * sx / n, yy - sy * sy / n, xy - sx * sy / n
     largest = [float(np.abs(part).max(initial=0.0)) for part in (rows.values, rows.against)]
-    if not x.size or any(np.ptp(part) <= NO_SPREAD * most for part, most in zip((x, y), largest, strict=True)):
+    if not x.size or any(
+        np.ptp(part) <= NO_SPREAD * most for part, most in zip((x, y), largest, strict=True)
+    ):
         return n, np.zeros_like(n), np.zeros_like(n), np.zeros_like(n)
     doubtful = ~((first > DOUBTFUL * xx) & (second > DOUBTFUL * yy)) & (n > 0)
     for at in np.flatnonzero(doubtful):
         drawn = weights[at, rows.units]
-        first[at], second[at] = (_squares(part, part, drawn, most) for part, most in zip((x, y), largest, strict=True))
+        first[at], second[at] = (
+            _squares(part, part, drawn, most) for part, most in zip((x, y), largest, strict=True)
+        )
         both[at] = _squares(x, y, drawn, 0.0)
     return n, first, second, both
 
@@ -346,7 +384,9 @@ def _rank_sums(rows: TestRows, weights: Floats) -> tuple[Floats, Floats, Floats,
         place = np.cumsum(every, axis=1) - (every - 1) / 2
         away.append(place[:, values.inverse] - (n[:, None] + 1) / 2)
     pairs = ((0, 0), (1, 1), (0, 1))
-    first, second, both = (np.einsum("ij,ij,ij->i", drawn, away[left], away[right]) for left, right in pairs)
+    first, second, both = (
+        np.einsum("ij,ij,ij->i", drawn, away[left], away[right]) for left, right in pairs
+    )
     return n, first, second, both
 
 

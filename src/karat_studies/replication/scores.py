@@ -59,7 +59,8 @@ class StudyTest:
     domain: str = ""  # cognition, strategic, social; "": not given
     prior_odds_human: float = 1.0
     prior_odds_agent: float = 1.0
-    coverage: float = NAN  # lowest share over its arms of the agent's participants with readable answers
+    # lowest share over its arms of the agent's participants with readable answers
+    coverage: float = NAN
 
     @property
     def finding_id(self) -> tuple[str, str, str]:
@@ -167,19 +168,29 @@ class Agreement:
     other: OtherConvention
     min_coverage: float = MIN_COVERAGE
     level: float = 0.95  # of every interval
-    opposed: tuple[tuple[str, str, str], ...] = field(default=())  # findings with effects in opposite directions
+    # findings with effects in opposite directions
+    opposed: tuple[tuple[str, str, str], ...] = field(default=())
 
 
 def score_test(
-    test: StudyTest, *, convention: str = "humanstudy", fallbacks: str | None = None, level: float = 0.95
+    test: StudyTest,
+    *,
+    convention: str = "humanstudy",
+    fallbacks: str | None = None,
+    level: float = 0.95,
 ) -> TestScore:
-    """Both sides measured with one method, and their agreement; `level` is that of the effects' intervals."""
+    """Both sides measured with one method, and their agreement; `level` is that of the effects'
+    intervals.
+    """
     method = common_method(test.kind, test.human, test.agent)
     human = measure(test.kind, test.human, method=method, convention=convention, level=level)
     agent = measure(test.kind, test.agent, method=method, convention=convention, level=level)
     pi_human = posterior(human.log_bf, test.prior_odds_human)
     pi_agent = posterior(agent.log_bf, test.prior_odds_agent)
-    states_human, states_agent = _states(human, test.prior_odds_human), _states(agent, test.prior_odds_agent)
+    states_human, states_agent = (
+        _states(human, test.prior_odds_human),
+        _states(agent, test.prior_odds_agent),
+    )
     raw = pas(pi_human, pi_agent)
     apart = z_diff(human.d, human.d_se, agent.d, agent.d_se)
     directed = human.sign * agent.sign
@@ -207,7 +218,11 @@ def _states(side: Measured, odds: float) -> DirectionalPosterior:
     if math.isnan(side.log_bf_greater):
         return directional_posterior(side.log_bf, sign=side.sign, prior_odds=odds)
     return directional_posterior(
-        side.log_bf, side.log_bf_greater, side.log_bf_less, prior_odds=odds, mass_above=side.mass_above
+        side.log_bf,
+        side.log_bf_greater,
+        side.log_bf_less,
+        prior_odds=odds,
+        mass_above=side.mass_above,
     )
 
 
@@ -219,18 +234,21 @@ def score_tests(
     min_coverage: float = MIN_COVERAGE,
     level: float = 0.95,
 ) -> Agreement:
-    """Tests to findings (pooled), findings to studies, studies to domains and the benchmark (plain means).
+    """Tests to findings (pooled), findings to studies, studies to domains and the benchmark (plain
+    means).
 
     Domain and benchmark are means over studies: how likely the agent is to reproduce a random
     finding of a random study. ECS is computed over tests with both effects.
     `fallbacks="documented"` gives the values of the published method if something is missing.
-    A finding with a coverage below `min_coverage` is not scored: its tests are measured without the agent.
-    `level` applies to every interval, also those computed from the result. Raises ValueError if
-    it is not between 0 and 1.
+    A finding with a coverage below `min_coverage` is not scored: its tests are measured without the
+    agent. `level` applies to every interval, also those computed from the result. Raises ValueError
+    if it is not between 0 and 1.
     """
     check_level(level)
     kept = _covered(tuple(tests), min_coverage)
-    scored = tuple(score_test(test, convention=convention, fallbacks=fallbacks, level=level) for test in kept)
+    scored = tuple(
+        score_test(test, convention=convention, fallbacks=fallbacks, level=level) for test in kept
+    )
     findings = tuple(
         _finding(key, [score for score in scored if score.test.finding_id == key], fallbacks)
         for key in dict.fromkeys(score.test.finding_id for score in scored)
@@ -239,7 +257,9 @@ def score_tests(
     for name in dict.fromkeys(score.test.study for score in scored):
         members = [score for score in scored if score.test.study == name]
         within = [finding for finding in findings if finding.id[0] == name]
-        studies.append(_level(name, members, within, domain=members[0].test.domain, fallbacks=fallbacks))
+        studies.append(
+            _level(name, members, within, domain=members[0].test.domain, fallbacks=fallbacks)
+        )
     domains = []
     for name in dict.fromkeys(study.domain for study in studies if study.domain):
         members = [score for score in scored if score.test.domain == name]
@@ -272,7 +292,12 @@ def _covered(tests: tuple[StudyTest, ...], least: float) -> tuple[StudyTest, ...
             lowest[test.finding_id] = min(test.coverage, lowest.get(test.finding_id, 1.0))
     return tuple(
         replace(
-            test, agent=Side(missing=f"coverage {round(lowest[test.finding_id], 3):g}, below {least:g}: not scored")
+            test,
+            agent=Side(
+                missing=(
+                    f"coverage {round(lowest[test.finding_id], 3):g}, below {least:g}: not scored"
+                )
+            ),
         )
         if lowest.get(test.finding_id, 1.0) < least
         else test
@@ -283,7 +308,10 @@ def _covered(tests: tuple[StudyTest, ...], least: float) -> tuple[StudyTest, ...
 def _other(scored: Sequence[TestScore], convention: str, weights: np.ndarray) -> OtherConvention:
     other = next(name for name in CONVENTIONS if name != convention)
     pairs = [
-        (d_by(other, one.test.kind, one.test.human, one.human), d_by(other, one.test.kind, one.test.agent, one.agent))
+        (
+            d_by(other, one.test.kind, one.test.human, one.human),
+            d_by(other, one.test.kind, one.test.agent, one.agent),
+        )
         for one in scored
     ]
     changed = [
@@ -292,11 +320,16 @@ def _other(scored: Sequence[TestScore], convention: str, weights: np.ndarray) ->
     ]
     human_d, agent_d = np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
     return OtherConvention(
-        convention=other, effects=tuple(pairs), ecs=weighted_ccc(human_d, agent_d, weights), differs=sum(changed)
+        convention=other,
+        effects=tuple(pairs),
+        ecs=weighted_ccc(human_d, agent_d, weights),
+        differs=sum(changed),
     )
 
 
-def _finding(key: tuple[str, str, str], scores: Sequence[TestScore], fallbacks: str | None) -> FindingScore:
+def _finding(
+    key: tuple[str, str, str], scores: Sequence[TestScore], fallbacks: str | None
+) -> FindingScore:
     weights = [score.human.n_eff for score in scores]
     normalized = pool_scores(np.array([score.normalized for score in scores]), weights)
     if math.isnan(normalized) and documented_fallbacks(fallbacks):
@@ -308,7 +341,10 @@ def _finding(key: tuple[str, str, str], scores: Sequence[TestScore], fallbacks: 
         normalized=normalized,
         ecs_strict=ecs_strict([score.z_diff for score in scores]),
         ecs_strict_chi2=ecs_strict([score.z_diff for score in scores], method="chi2"),
-        coverage=min((coverage for score in scores if not math.isnan(coverage := score.test.coverage)), default=NAN),
+        coverage=min(
+            (coverage for score in scores if not math.isnan(coverage := score.test.coverage)),
+            default=NAN,
+        ),
         opposed=any(score.opposed for score in scores),
         **_counted(scores),
     )
@@ -344,7 +380,9 @@ def _level(
         pas_directional=known_mean([part.pas_directional for part in below]),
         normalized=known_mean([part.normalized for part in below], 0.0 if documented else NAN),
         ecs_strict=known_mean([part.ecs_strict for part in below], 0.0 if documented else NAN),
-        ecs_strict_chi2=known_mean([part.ecs_strict_chi2 for part in below], 0.0 if documented else NAN),
+        ecs_strict_chi2=known_mean(
+            [part.ecs_strict_chi2 for part in below], 0.0 if documented else NAN
+        ),
         ecs=ecs,
         used=sum(not math.isnan(part.pas) for part in below),
         planned=len(below),
@@ -355,7 +393,9 @@ def _level(
 
 def effects_of(scores: Sequence[TestScore]) -> tuple[np.ndarray, np.ndarray]:
     """Cohen's d of people, and of the agent: one each per test, NaN where unknown."""
-    return np.array([score.human.d for score in scores]), np.array([score.agent.d for score in scores])
+    return np.array([score.human.d for score in scores]), np.array(
+        [score.agent.d for score in scores]
+    )
 
 
 def test_weights(scores: Sequence[TestScore], valid: np.ndarray) -> np.ndarray:

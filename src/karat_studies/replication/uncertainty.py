@@ -1,10 +1,10 @@
 """The uncertainty of PAS and ECS: what would vary if the agent's participants were redrawn.
 
-Human numbers are held fixed. The interval of a benchmark or domain PAS is the estimate ±
-z bootstrap standard errors (1.96 at 95 %), clipped to [0, 1]: its estimand is the expected PAS of an
-experiment with these participant numbers. Percentiles are never used for it; they cover
-38–95 %. A study has an interval with the same estimand but another method (`_study_interval`), and so
-has a domain or benchmark in which no other study has a score; `benchmarks/coverage.py` measures it for
+Human numbers are held fixed. The interval of a benchmark or domain PAS is the estimate ± z
+bootstrap standard errors (1.96 at 95 %), clipped to [0, 1]: its estimand is the expected PAS of an
+experiment with these participant numbers. Percentiles are never used for it; they cover 38–95 %. A
+study has an interval with the same estimand but another method (`_study_interval`), and so has a
+domain or benchmark in which no other study has a score; `benchmarks/coverage.py` measures it for
 each shipped study. Findings have a standard error and no claim of coverage.
 """
 
@@ -55,13 +55,18 @@ class Spread:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Uncertainty:
-    """For every level of an agreement, by ("benchmark", ""), ("domain", name), ("study", name), ("finding", id)."""
+    """For every level of an agreement, by ("benchmark", ""), ("domain", name), ("study", name),
+    ("finding", id).
+    """
 
     pas: dict[Key, Spread]
-    ecs_fixed: dict[Key, Spread]  # for these studies: percentiles of the bootstrap over participants; no findings
-    noise_ceiling: float = NAN  # the overall ECS of a perfect copy, given both sides' standard errors
+    # for these studies: percentiles of the bootstrap over participants; no findings
+    ecs_fixed: dict[Key, Spread]
+    # the overall ECS of a perfect copy, given both sides' standard errors
+    noise_ceiling: float = NAN
     noise_ceiling_n: int = 0  # tests with both errors
-    ecs_ceiling: dict[str, float] = field(default_factory=dict)  # the same, study by study; NaN for fewer than 3 tests
+    # the same, study by study; NaN for fewer than 3 tests
+    ecs_ceiling: dict[str, float] = field(default_factory=dict)
     replicates: int
 
 
@@ -88,7 +93,9 @@ class Draws:
     units: tuple[int, ...] = ()  # per test: units in its smallest arm; 0, empty: statistics
 
 
-def draw_scores(agreement: Agreement, *, rng: np.random.Generator, replicates: int = 2_000) -> Draws:
+def draw_scores(
+    agreement: Agreement, *, rng: np.random.Generator, replicates: int = 2_000
+) -> Draws:
     """The agent's Bayes factors and effects, redrawn for every test."""
     columns = [
         draw_statistics(score, rng=rng, replicates=replicates, convention=agreement.convention)
@@ -96,21 +103,31 @@ def draw_scores(agreement: Agreement, *, rng: np.random.Generator, replicates: i
     ]
     if not columns:
         return Draws(log_bf=np.empty((replicates, 0)), d=np.empty((replicates, 0)))
-    return Draws(log_bf=np.stack([c[0] for c in columns], axis=1), d=np.stack([c[1] for c in columns], axis=1))
+    return Draws(
+        log_bf=np.stack([c[0] for c in columns], axis=1),
+        d=np.stack([c[1] for c in columns], axis=1),
+    )
 
 
 def draw_statistics(
     score: TestScore, *, rng: np.random.Generator, replicates: int, convention: str = "humanstudy"
 ) -> tuple[Floats, Floats]:
     """(ln BF10, d) of one test, its statistic drawn from its sampling distribution."""
-    return draw_agent(score.test.kind, score.test.agent, rng, replicates, method=score.method, convention=convention)
+    return draw_agent(
+        score.test.kind,
+        score.test.agent,
+        rng,
+        replicates,
+        method=score.method,
+        convention=convention,
+    )
 
 
 def join_draws(parts: Sequence[Draws]) -> Draws:
     """Replicates of several studies side by side, in the order of their tests.
 
-    If a study has fewer replicates than another, they are repeated: studies are drawn separately, so
-    each keeps its spread.
+    If a study has fewer replicates than another, they are repeated: studies are drawn separately,
+    so each keeps its spread.
     """
     if not parts:
         return Draws(log_bf=np.empty((0, 0)), d=np.empty((0, 0)))
@@ -118,15 +135,22 @@ def join_draws(parts: Sequence[Draws]) -> Draws:
     return Draws(
         log_bf=np.concatenate([part.log_bf[rows % len(part.log_bf)] for part in parts], axis=1),
         d=np.concatenate([part.d[rows % len(part.d)] for part in parts], axis=1),
-        drawn=tuple(how for part in parts for how in part.drawn or ("statistic",) * part.d.shape[1]),
+        drawn=tuple(
+            how for part in parts for how in part.drawn or ("statistic",) * part.d.shape[1]
+        ),
         units=tuple(count for part in parts for count in part.units or (0,) * part.d.shape[1]),
     )
 
 
 def score_uncertainty(
-    agreement: Agreement, *, rng: np.random.Generator, replicates: int = 2_000, draws: Draws | None = None
+    agreement: Agreement,
+    *,
+    rng: np.random.Generator,
+    replicates: int = 2_000,
+    draws: Draws | None = None,
 ) -> Uncertainty:
-    """Standard errors and intervals (of `agreement.level`) of every level, from replicates of the agent's side.
+    """Standard errors and intervals (of `agreement.level`) of every level, from replicates of the
+    agent's side.
 
     `draws` are replicates resampled from participants; without them the
     statistics are drawn from their sampling distributions.
@@ -141,7 +165,8 @@ def score_uncertainty(
     streams = rng.spawn(1 + len(names))
     ceiling, tests = _noise_ceiling(agreement, streams[0])
     ceilings = {
-        name: _noise_ceiling(agreement, own, study=name)[0] for name, own in zip(names, streams[1:], strict=True)
+        name: _noise_ceiling(agreement, own, study=name)[0]
+        for name, own in zip(names, streams[1:], strict=True)
     }
     if len(names) == 1:
         ceiling = ceilings[names[0]]
@@ -150,7 +175,9 @@ def score_uncertainty(
         noise_ceiling_n=tests,
         ecs_ceiling=ceilings,
         pas={
-            key: pas_spread(place_of(key, agreement, drawn), score.pas, levels[key], n=score.tests_used)
+            key: pas_spread(
+                place_of(key, agreement, drawn), score.pas, levels[key], n=score.tests_used
+            )
             for key, score in scores.items()
             if key in levels
         },
@@ -159,10 +186,14 @@ def score_uncertainty(
     )
 
 
-def _noise_ceiling(agreement: Agreement, rng: np.random.Generator, *, study: str | None = None) -> tuple[float, int]:
+def _noise_ceiling(
+    agreement: Agreement, rng: np.random.Generator, *, study: str | None = None
+) -> tuple[float, int]:
     """Overall, or for one study; and its tests with both errors."""
     tests = [score for score in agreement.tests if study is None or score.test.study == study]
-    human = np.array([(score.human.d, score.human.d_se, score.agent.d_se) for score in tests]).reshape(-1, 3)
+    human = np.array(
+        [(score.human.d, score.human.d_se, score.agent.d_se) for score in tests]
+    ).reshape(-1, 3)
     known = np.isfinite(human).all(axis=1)
     weights = test_weights(tests, known)
     kept = human[known]
@@ -178,14 +209,20 @@ def difference_uncertainty(
     paired: bool = True,
     without: Collection[str] = (),
 ) -> Difference:
-    """The benchmark PAS of the second condition minus that of the first, over tests scored under both.
+    """The benchmark PAS of the second condition minus that of the first, over tests scored under
+    both.
 
-    If both sets of replicates resample the same participants in the same draws, the
-    difference is paired; drawn separately, it is as wide as for independent conditions. `paired`
-    only reports which it is. The interval has the level of `first`. `without`: names of studies to leave out.
+    If both sets of replicates resample the same participants in the same draws, the difference is
+    paired; drawn separately, it is as wide as for independent conditions. `paired` only reports
+    which it is. The interval has the level of `first`. `without`: names of studies to leave out.
     """
     change = pas_change(
-        first, second, first_draws=first_draws, second_draws=second_draws, paired=paired, without=without
+        first,
+        second,
+        first_draws=first_draws,
+        second_draws=second_draws,
+        paired=paired,
+        without=without,
     )
     return mean_change([change], percentile=False, level=first.level)
 
@@ -202,15 +239,23 @@ class Change:
 
 def mean_change(changes: Sequence[Change], *, percentile: bool, level: float) -> Difference:
     """Over the repetitions that have one. `percentile`: its interval, else ± z bootstrap SE."""
-    known = [(change, change.rows) for change in changes if not math.isnan(change.value) and change.rows is not None]
+    known = [
+        (change, change.rows)
+        for change in changes
+        if not math.isnan(change.value) and change.rows is not None
+    ]
     if not known:
-        return Difference(value=NAN, se=NAN, low=NAN, high=NAN, n=changes[0].n, method=changes[0].method)
+        return Difference(
+            value=NAN, se=NAN, low=NAN, high=NAN, n=changes[0].n, method=changes[0].method
+        )
     value = math.fsum(change.value for change, _ in known) / len(known)
     draws = mean_rows([rows for _, rows in known])
     se, n, method = _sd(draws), max(change.n for change, _ in known), known[0][0].method
     if percentile:
         draws = draws[np.isfinite(draws)]
-        low, high = map(float, np.quantile(draws, percentiles_of_level(level)) - (draws.mean() - value))
+        low, high = map(
+            float, np.quantile(draws, percentiles_of_level(level)) - (draws.mean() - value)
+        )
     else:
         reach = z_of_level(level) * se
         low, high = value - reach, value + reach
@@ -242,7 +287,9 @@ def pas_change(
     """In the benchmark PAS."""
 
     def scored(one: TestScore, other: TestScore) -> bool:
-        return one.test.study not in without and not math.isnan(one.pas) and not math.isnan(other.pas)
+        return (
+            one.test.study not in without and not math.isnan(one.pas) and not math.isnan(other.pas)
+        )
 
     shared = shared_tests(first, second, scored)
     if not shared:
@@ -255,7 +302,9 @@ def pas_change(
     now, then = both_pas(tests, others)
     before = _pool(tests, _pas(tests, first_draws.log_bf[:, left]))[WHOLE]
     after = _pool(tests, _pas(others, second_draws.log_bf[:, right]))[WHOLE]
-    method = f"± {round(z_of_level(first.level), 2)} bootstrap SE, {_drawn(paired)}{_over(first_draws)}"
+    method = (
+        f"± {round(z_of_level(first.level), 2)} bootstrap SE, {_drawn(paired)}{_over(first_draws)}"
+    )
     return Change(value=then - now, n=len(shared), method=method, rows=np.asarray(after - before))
 
 
@@ -266,11 +315,15 @@ def both_pas(tests: Sequence[TestScore], others: Sequence[TestScore]) -> tuple[f
     return float(first), float(second)
 
 
-def both_ecs(tests: Sequence[TestScore], others: Sequence[TestScore]) -> tuple[float, float, Floats, Floats]:
+def both_ecs(
+    tests: Sequence[TestScore], others: Sequence[TestScore]
+) -> tuple[float, float, Floats, Floats]:
     """The overall ECS of both sides, over the same tests; people's effects, and the weights."""
     human, agent = effects_of(tests)
     weights = test_weights(tests, np.ones(len(tests), dtype=bool))
-    first, second = (weighted_ccc(human, of, weights).value for of in (agent, effects_of(others)[1]))
+    first, second = (
+        weighted_ccc(human, of, weights).value for of in (agent, effects_of(others)[1])
+    )
     return first, second, human, weights
 
 
@@ -284,27 +337,44 @@ def _over(draws: Draws) -> str:
     if not kinds:
         return ""
     apart = draws.drawn.count("statistic")
-    parts = " and ".join(part for part in ("participants", "groups") if any(part in kind for kind in kinds))
-    return f" over {parts}" + (f"; {apart} of {len(draws.drawn)} tests by their statistics" if apart else "")
+    parts = " and ".join(
+        part for part in ("participants", "groups") if any(part in kind for kind in kinds)
+    )
+    return f" over {parts}" + (
+        f"; {apart} of {len(draws.drawn)} tests by their statistics" if apart else ""
+    )
 
 
 def ecs_difference_uncertainty(
-    first: Agreement, second: Agreement, *, first_draws: Draws, second_draws: Draws, paired: bool = True
+    first: Agreement,
+    second: Agreement,
+    *,
+    first_draws: Draws,
+    second_draws: Draws,
+    paired: bool = True,
 ) -> Difference:
-    """The overall ECS of the second condition minus that of the first, over tests with an effect under both.
+    """The overall ECS of the second condition minus that of the first, over tests with an effect
+    under both.
 
-    For these studies: percentiles of the differences of replicates, shifted by their bias as for one condition.
+    For these studies: percentiles of the differences of replicates, shifted by their bias as for
+    one condition.
     """
-    change = ecs_change(first, second, first_draws=first_draws, second_draws=second_draws, paired=paired)
+    change = ecs_change(
+        first, second, first_draws=first_draws, second_draws=second_draws, paired=paired
+    )
     return mean_change([change], percentile=True, level=first.level)
 
 
-def ecs_change(first: Agreement, second: Agreement, *, first_draws: Draws, second_draws: Draws, paired: bool) -> Change:
+def ecs_change(
+    first: Agreement, second: Agreement, *, first_draws: Draws, second_draws: Draws, paired: bool
+) -> Change:
     """In the overall ECS."""
     shared = [
         (here, there)
         for here, there in shared_tests(
-            first, second, lambda one, other: bool(np.isfinite([one.human.d, one.agent.d, other.agent.d]).all())
+            first,
+            second,
+            lambda one, other: bool(np.isfinite([one.human.d, one.agent.d, other.agent.d]).all()),
         )
         if np.isfinite(first_draws.d[:, here]).any() and np.isfinite(second_draws.d[:, there]).any()
     ]
@@ -314,8 +384,13 @@ def ecs_change(first: Agreement, second: Agreement, *, first_draws: Draws, secon
     left, right = (np.array(side) for side in zip(*shared, strict=True))
     tests = [first.tests[at] for at in left]
     before, after, human, weights = both_ecs(tests, [second.tests[at] for at in right])
-    rows = _ecs_rows(human, second_draws.d[:, right], weights) - _ecs_rows(human, first_draws.d[:, left], weights)
-    method = f"percentile of the difference, moved by the bootstrap's bias, {_drawn(paired)}{_over(first_draws)}"
+    rows = _ecs_rows(human, second_draws.d[:, right], weights) - _ecs_rows(
+        human, first_draws.d[:, left], weights
+    )
+    method = (
+        f"percentile of the difference, moved by the bootstrap's bias, "
+        f"{_drawn(paired)}{_over(first_draws)}"
+    )
     return Change(value=after - before, n=len(shared), method=method, rows=rows)
 
 
@@ -389,13 +464,18 @@ def place_of(key: Key, agreement: Agreement, draws: Draws) -> Place:
         key=key,
         level=agreement.level,
         over=_over(draws),
-        units=min((count for count, score in counts if score.test.study == key[1] and count), default=0),
+        units=min(
+            (count for count, score in counts if score.test.study == key[1] and count), default=0
+        ),
     )
 
 
 def pas_spread(place: Place, value: float, values: Floats, *, n: int) -> Spread:
     """`values`: of the replicates."""
-    key, bare = place.key, Spread(value=value, se=_sd(values), n=n, method=f"bootstrap SE{place.over}")
+    key, bare = (
+        place.key,
+        Spread(value=value, se=_sd(values), n=n, method=f"bootstrap SE{place.over}"),
+    )
     if math.isnan(value):
         return bare
     if key[0] == "finding":
@@ -408,12 +488,13 @@ def pas_spread(place: Place, value: float, values: Floats, *, n: int) -> Spread:
 
 
 def _study_interval(bare: Spread, values: Floats, place: Place, *, least: float) -> Spread:
-    """For PAS the wider of percentiles and ± z bootstrap SE, at each end; for ECS (from −1) percentiles, shifted back
-    by half of the bootstrap's bias. The percentiles are expanded for the units of the smallest arm.
+    """For PAS the wider of percentiles and ± z bootstrap SE, at each end; for ECS (from −1)
+    percentiles, shifted back by half of the bootstrap's bias. The percentiles are expanded for the
+    units of the smallest arm.
 
-    Measured on draws from people's own copy of the ten shipped studies (decision 0014): near its ceiling PAS is
-    skewed, ± z SE covers 79–98 % and percentiles 91–98; for ECS percentiles cover 68–99 %, shifted by the full bias
-    88–100.
+    Measured on draws from people's own copy of the ten shipped studies (decision 0014): near its
+    ceiling PAS is skewed, ± z SE covers 79–98 % and percentiles 91–98; for ECS percentiles cover
+    68–99 %, shifted by the full bias 88–100.
 
     Hesterberg (2015), Am. Stat. 69:371, 4.2, for the expansion: α becomes 2Φ(−√(n/(n − 1))·t).
     """
@@ -424,16 +505,27 @@ def _study_interval(bare: Spread, values: Floats, place: Place, *, least: float)
         return replace(bare, reason=bare.reason or "no replicate has a score")
     wide = z_of_level(place.level)
     if units:
-        wide = math.sqrt(units / (units - 1)) * float(special.stdtrit(units - 1, (1 + place.level) / 2))
-    low, high = (float(end) for end in np.quantile(values, [special.ndtr(-wide), special.ndtr(wide)]))
+        wide = math.sqrt(units / (units - 1)) * float(
+            special.stdtrit(units - 1, (1 + place.level) / 2)
+        )
+    low, high = (
+        float(end) for end in np.quantile(values, [special.ndtr(-wide), special.ndtr(wide)])
+    )
     if least < 0:
         bias = (float(values.mean()) - bare.value) / 2
-        low, high, method = low - bias, high - bias, "percentile, moved by half of the bootstrap's bias"
+        low, high, method = (
+            low - bias,
+            high - bias,
+            "percentile, moved by half of the bootstrap's bias",
+        )
     else:
         low, high = min(low, bare.value - wide * bare.se), max(high, bare.value + wide * bare.se)
         method = "wider of percentile and ± z SE"
     return replace(
-        bare, low=max(least, low), high=min(1.0, high), method=bare.method.replace("bootstrap SE", method, 1)
+        bare,
+        low=max(least, low),
+        high=min(1.0, high),
+        method=bare.method.replace("bootstrap SE", method, 1),
     )
 
 
@@ -451,21 +543,30 @@ def _ecs_fixed(agreement: Agreement, draws: Draws) -> dict[Key, Spread]:
     for key, (n, rows) in ecs_levels(agreement, draws).items():
         if rows is None:
             reason = f"needs {FEWEST} tests with errors, has {n}"
-            spreads[key] = Spread(value=values[key], se=NAN, n=n, method="percentile", reason=reason)
+            spreads[key] = Spread(
+                value=values[key], se=NAN, n=n, method="percentile", reason=reason
+            )
         else:
             spreads[key] = ecs_spread(place_of(key, agreement, draws), values[key], rows, n=n)
     return spreads
 
 
 def ecs_levels(agreement: Agreement, draws: Draws) -> dict[Key, tuple[int, Floats | None]]:
-    """For each level its tests with errors, and the ECS of every replicate; None for too few tests."""
+    """For each level its tests with errors, and the ECS of every replicate; None for too few
+    tests.
+    """
     human, agent = effects_of(agreement.tests)
     names = [score.test.study for score in agreement.tests]
     domains = [score.test.domain for score in agreement.tests]
     known = np.isfinite(human) & np.isfinite(agent) & np.isfinite(draws.d).any(axis=0)
     inside: dict[Key, list[bool]] = {WHOLE: [True] * len(names)}
-    inside |= {("domain", domain.name): [name == domain.name for name in domains] for domain in agreement.domains}
-    inside |= {("study", study.name): [name == study.name for name in names] for study in agreement.studies}
+    inside |= {
+        ("domain", domain.name): [name == domain.name for name in domains]
+        for domain in agreement.domains
+    }
+    inside |= {
+        ("study", study.name): [name == study.name for name in names] for study in agreement.studies
+    }
     levels: dict[Key, tuple[int, Floats | None]] = {}
     for key, members in inside.items():
         valid = known & np.array(members, dtype=bool)
@@ -479,7 +580,8 @@ def ecs_levels(agreement: Agreement, draws: Draws) -> dict[Key, tuple[int, Float
 
 
 def ecs_spread(place: Place, value: float, values: Floats, *, n: int) -> Spread:
-    """For domain and benchmark percentiles, shifted by the bootstrap's bias; for a study see `_study_interval`.
+    """For domain and benchmark percentiles, shifted by the bootstrap's bias; for a study see
+    `_study_interval`.
 
     Noise pulls a concordance towards 0, and a bootstrap adds it a second time: if agent and
     people are close, plain percentiles cover 62–93 %; shifted back by mean(replicates) − value,
@@ -507,9 +609,9 @@ def _ecs_rows(human: Floats, d: Floats, weights: Floats) -> Floats:
 def pas_interval_of_test(score: TestScore, *, level: float = 0.95) -> Spread:
     """The interval of one test's PAS: that of its signed statistic, mapped through ln BF.
 
-    Evidence grows with the distance from no effect, so the ends of the interval give the
-    ends of PAS; if the interval contains zero effect, the value there is an end. Constant answers have no interval that
-    is a point: they do not show how sure other participants would be.
+    Evidence grows with the distance from no effect, so the ends of the interval give the ends of
+    PAS; if the interval contains zero effect, the value there is an end. Constant answers have no
+    interval that is a point: they do not show how sure other participants would be.
     """
     bare = Spread(value=score.pas, se=NAN, n=1, method="signed statistic")
     ends = _effect_interval(score, level)
@@ -542,7 +644,11 @@ def _effect_interval(score: TestScore, level: float) -> tuple[float, float, floa
     if kind in SHARE_KINDS and math.isfinite(side.statistic):
         low, high = interval_of_effect(kind, side, agent.effect, agent.se, level=level)
         return low, high, side.p0
-    effect = math.atanh(agent.effect) if kind in {"correlation", "spearman"} and abs(agent.effect) < 1 else agent.effect
+    effect = (
+        math.atanh(agent.effect)
+        if kind in {"correlation", "spearman"} and abs(agent.effect) < 1
+        else agent.effect
+    )
     if math.isnan(effect) or math.isnan(agent.se):
         return None
     z = z_of_level(level)
@@ -571,6 +677,11 @@ def _table_with(table: Floats, log_or: float) -> npt.NDArray[np.float64]:
         a = (low + high) / 2
         cells = np.array([[a, r1 - a], [c1 - a, r2 - c1 + a]])
         with np.errstate(divide="ignore", invalid="ignore"):
-            now = float(np.log(cells[0, 0]) + np.log(cells[1, 1]) - np.log(cells[0, 1]) - np.log(cells[1, 0]))
+            now = float(
+                np.log(cells[0, 0])
+                + np.log(cells[1, 1])
+                - np.log(cells[0, 1])
+                - np.log(cells[1, 0])
+            )
         low, high = (a, high) if now < log_or else (low, a)
     return cells

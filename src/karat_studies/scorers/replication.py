@@ -1,4 +1,6 @@
-"""What participants of a human study answered: every field of every turn, parsed, or the reason why it cannot be."""
+"""What participants of a human study answered: every field of every turn, parsed, or the reason why
+it cannot be.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +17,24 @@ from karat.scorers import Verdict
 __all__ = ["Replication"]
 
 RULES = "answers 3"
-"""The version of how answers are read. After a change, `karat score RUN` reads a run's answers again."""
+"""The version of how answers are read.
+
+After a change, `karat score RUN` reads a run's answers again.
+"""
 
 _WITHOUT = {"not_asked": "stopped", "not_recorded": "unrecorded"}
 """`stop_reason` of a turn without a reply → the reason in its row."""
 
 
 class Replication:
-    """Parses the answers of a human study's participants, field by field. For `dataset.kind: study`.
+    """Parses the answers of a human study's participants, field by field. For `dataset.kind:
+    study`.
 
-    One row per turn: `parsed` is whether every field that is not optional was parsed; the answers are in
-    `detail.answers`, and `labels` gives the reason for each field without one: refused, missing,
-    out_of_range, contradictory or invalid. A turn that was not asked, because too many earlier
-    answers could not be parsed, has no value. No answer is replaced by another. Every report computes
-    the tests, PAS and ECS of the study from these rows.
+    One row per turn: `parsed` is whether every field that is not optional was parsed; the answers
+    are in `detail.answers`, and `labels` gives the reason for each field without one: refused,
+    missing, out_of_range, contradictory or invalid. A turn that was not asked, because too many
+    earlier answers could not be parsed, has no value. No answer is replaced by another. Every
+    report computes the tests, PAS and ECS of the study from these rows.
     """
 
     class Options(BaseModel):
@@ -39,7 +45,13 @@ class Replication:
     offline = True
     fingerprint = RULES
     metrics = (
-        Metric(name="parsed", low=0, high=1, kind="share", description="turns whose required fields could all be read"),
+        Metric(
+            name="parsed",
+            low=0,
+            high=1,
+            kind="share",
+            description="turns whose required fields could all be read",
+        ),
     )
 
     def score(self, sample: Sample, answer: Answer) -> Sequence[Verdict]:
@@ -48,19 +60,36 @@ class Replication:
         fields: Any = sample.detail.get("fields")
         if not isinstance(fields, list) or len(fields) < len(sample.turns):
             # Also a sample of another kind of dataset: there is nothing to read in its answers.
-            return [Verdict(values={"parsed": None}, turn=number) for number in range(len(sample.turns))]
+            return [
+                Verdict(values={"parsed": None}, turn=number) for number in range(len(sample.turns))
+            ]
         return [_verdict(sample, number, replies[number]) for number in range(len(sample.turns))]
 
 
 def _verdict(sample: Sample, number: int, reply: Reply | None) -> Verdict:
     text = "" if reply is None else reply.text or reply.answer or ""
-    why = "unrecorded" if reply is None else _WITHOUT.get(reply.stop_reason or "") if not text else None
+    why = (
+        "unrecorded"
+        if reply is None
+        else _WITHOUT.get(reply.stop_reason or "")
+        if not text
+        else None
+    )
     if why is not None:
         return Verdict(values={"parsed": None}, turn=number, labels={"turn": why})
     try:
         read = of_sample(sample).read(sample, number, text)
     except ValueError as error:  # fields that no study has
-        raise JudgeFault("bad_sample", f"the fields of turn {number} cannot be read: {error}") from error
+        raise JudgeFault(
+            "bad_sample", f"the fields of turn {number} cannot be read: {error}"
+        ) from error
     asked = sample.detail["fields"][number]
-    parsed = all(name in read.values or bool(field.get("optional")) for name, field in asked.items())
-    return Verdict(values={"parsed": parsed}, turn=number, labels=dict(read.kinds), detail={"answers": read.values})
+    parsed = all(
+        name in read.values or bool(field.get("optional")) for name, field in asked.items()
+    )
+    return Verdict(
+        values={"parsed": parsed},
+        turn=number,
+        labels=dict(read.kinds),
+        detail={"answers": read.values},
+    )

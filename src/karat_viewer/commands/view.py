@@ -17,7 +17,11 @@ class Viewing(options.Options):
     """Where the viewer listens, and who reviews."""
 
     host: str = options.option(
-        "--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Listen at this address."
+        "--host",
+        default="127.0.0.1",
+        show_default=True,
+        metavar="ADDRESS",
+        help="Listen at this address.",
     )
     port: int = options.option(
         "--port",
@@ -31,7 +35,9 @@ class Viewing(options.Options):
         is_flag=True,
         help="Allow a --host that other machines can reach. The pages travel unencrypted.",
     )
-    open_browser: bool = options.option("--open/--no-open", default=True, help="Open the browser; default: --open.")
+    open_browser: bool = options.option(
+        "--open/--no-open", default=True, help="Open the browser; default: --open."
+    )
     reviewer: str | None = options.option(
         "--reviewer", metavar="NAME", help="Name of the reviewer; default: your account's."
     )
@@ -45,9 +51,9 @@ class Viewing(options.Options):
 def command(run: str | None, viewing: Viewing, results: Path, output: Output) -> Exit:
     """View RUN, or every run in FOLDER, in the browser.
 
-    FOLDER is results, if you name none. The pages are served to this machine only, until Ctrl-C. The printed
-    address works once, for the browser that opens it first. Reviews are saved in labels.jsonl in the run folder;
-    nothing else there changes. Needs the extra `view`.
+    FOLDER is results, if you name none. The pages are served to this machine only, until Ctrl-C.
+    The printed address works once, for the browser that opens it first. Reviews are saved in
+    labels.jsonl in the run folder; nothing else there changes. Needs the extra `view`.
     """
     from karat_viewer.viewing import view
 

@@ -1,1 +1,3 @@
-"""Renderers of documents: each formats the same blocks, and knows nothing of metrics or dataset kinds."""
+"""Renderers of documents: each formats the same blocks, and knows nothing of metrics or dataset
+kinds.
+"""

@@ -1,6 +1,7 @@
 """A document as Markdown for a pull request: the result on one screen, the rest folded.
 
-Foreign text is shown as it is written: nothing in it becomes a heading, a link, a mention or an element.
+Foreign text is shown as it is written: nothing in it becomes a heading, a link, a mention or an
+element.
 """
 
 from __future__ import annotations
@@ -10,7 +11,19 @@ from collections.abc import Iterator
 from html import escape
 
 from karat import formats
-from karat.blocks import Block, Chart, Facts, Group, Listing, Low, Note, Table, legend_of, limited, plain
+from karat.blocks import (
+    Block,
+    Chart,
+    Facts,
+    Group,
+    Listing,
+    Low,
+    Note,
+    Table,
+    legend_of,
+    limited,
+    plain,
+)
 from karat.document.run import Document
 
 _SPECIAL = re.compile(r"([\\`*_\[\]|~$])")
@@ -25,19 +38,33 @@ _MOST_ROWS = 200  # of one folded table
 def render_markdown(document: Document) -> str:
     """Verdicts, facts, the most important tables and warnings; then each section in `<details>`."""
     first, *others = document.verdicts
-    lines = [f"### {_text(first)}", "", *(f"- {_text(line)}" for line in others), *([""] if others else [])]
+    lines = [
+        f"### {_text(first)}",
+        "",
+        *(f"- {_text(line)}" for line in others),
+        *([""] if others else []),
+    ]
     lines += [f"{_text(document.title)}  "]
     lines += [" · ".join(f"{term}: {_text(value)}" for term, value in document.facts), ""]
     for section in document.sections:
         for block in section.blocks:
             if isinstance(block, (Table, Note)) and block.brief:
-                lines += _block(limited(block, block.limit, "below") if isinstance(block, Table) else block)
+                lines += _block(
+                    limited(block, block.limit, "below") if isinstance(block, Table) else block
+                )
     if document.warnings:
         lines += ["**Warnings**", "", *(f"- {_text(text)}" for text in document.warnings), ""]
     for section in document.sections:
         shown = [line for block in section.blocks if not _seen(block) for line in _block(block)]
         if shown:
-            lines += ["<details>", f"<summary>{escape(section.title)}</summary>", "", *shown, "</details>", ""]
+            lines += [
+                "<details>",
+                f"<summary>{escape(section.title)}</summary>",
+                "",
+                *shown,
+                "</details>",
+                "",
+            ]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -66,9 +93,18 @@ def _block(block: Block) -> Iterator[str]:
             yield from (*(f"- {_text(term)}: {_text(value)}" for term, value in block.items), "")
         case Listing() if not block.folded:
             yield f"**{_text(block.title)}**"
-            yield from ("", *(f"    {line}" for line in formats.clean(block.text[: block.limit]).split("\n")), "")
+            yield from (
+                "",
+                *(f"    {line}" for line in formats.clean(block.text[: block.limit]).split("\n")),
+                "",
+            )
         case Low():
-            yield from (f"**{_text(block.question)}**", "", f"{_text(block.sample)}: {_text(block.score)}", "")
+            yield from (
+                f"**{_text(block.question)}**",
+                "",
+                f"{_text(block.sample)}: {_text(block.score)}",
+                "",
+            )
             for answer in block.answers:
                 reason = f": {_text(answer.reason)}" if answer.reason else ""
                 yield f"- {_text(answer.condition)} {_text(answer.score)}{reason}"
@@ -83,7 +119,10 @@ def _table(table: Table) -> Iterator[str]:
     for row in table.rows:
         if isinstance(row, Group):
             note = " ".join(filter(None, (row.note, row.mark)))
-            cells = [f"**{_text(row.name)}**{f' ({_text(note)})' if note else ''}", *[""] * (len(table.columns) - 1)]
+            cells = [
+                f"**{_text(row.name)}**{f' ({_text(note)})' if note else ''}",
+                *[""] * (len(table.columns) - 1),
+            ]
         else:
             note = f"<br><sub>{_text(row.note)}</sub>" if row.note else ""
             cells = [f"{_text(row.name)}{note}", *(_text(plain(cell)) for cell in row.cells)]

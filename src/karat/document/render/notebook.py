@@ -9,13 +9,29 @@ from karat import formats
 from karat.analysis.comparison import Comparison
 from karat.analysis.format_metric import measured, signed_estimate
 from karat.analysis.model import Summary
-from karat.blocks import Block, Chart, Count, Group, Note, PValue, Row, Table, Text, columns, legend_of, limited, plain
+from karat.blocks import (
+    Block,
+    Chart,
+    Count,
+    Group,
+    Note,
+    PValue,
+    Row,
+    Table,
+    Text,
+    columns,
+    legend_of,
+    limited,
+    plain,
+)
 from karat.document.ink import LIGHT
 from karat.document.render.svg import render_svg
 
 
 def summary_html(summary: Summary) -> str:
-    """The same as a terminal shows first: the result, the facts, the most important tables, the warnings."""
+    """The same as a terminal shows first: the result, the facts, the most important tables, the
+    warnings.
+    """
     from karat.document.run import document
 
     report = document(summary)
@@ -32,10 +48,17 @@ def comparison_html(comparison: Comparison) -> str:
     for pairing in comparison.pairings:
         difference, percent = pairing.difference, comparison.percent(pairing)
         means = (measured(mean, percent=percent) for mean in (pairing.mean_a, pairing.mean_b))
-        texts = (difference.a, difference.b, *means, signed_estimate(difference.estimate, percent=percent))
+        texts = (
+            difference.a,
+            difference.b,
+            *means,
+            signed_estimate(difference.estimate, percent=percent),
+        )
         counts = map(Count, (pairing.better, pairing.worse, pairing.equal))
         name = f"{difference.metric}{' (offline)' if difference.offline else ''}"
-        rows.append(Row(name=name, cells=(*map(Text, texts), PValue(difference.p_adjusted), *counts)))
+        rows.append(
+            Row(name=name, cells=(*map(Text, texts), PValue(difference.p_adjusted), *counts))
+        )
     heads = (
         "metric",
         "from",
@@ -56,10 +79,15 @@ def comparison_html(comparison: Comparison) -> str:
 def chart_html(chart: Chart) -> str:
     """The chart, light, with its numbers as a folded table."""
     drawing = render_svg(chart, ink=LIGHT, framed=True)
-    return f"<div>{drawing}<details><summary>The same numbers as a table</summary>{_table(chart.table)}</details></div>"
+    return (
+        f"<div>{drawing}<details><summary>The same numbers as a "
+        f"table</summary>{_table(chart.table)}</details></div>"
+    )
 
 
-def _page(title: str, lines: Iterable[str], blocks: Iterable[Block], warnings: Iterable[str]) -> str:
+def _page(
+    title: str, lines: Iterable[str], blocks: Iterable[Block], warnings: Iterable[str]
+) -> str:
     head = "<br>".join([f"<strong>{_safe(title)}</strong>", *map(_safe, lines)])
     parts = []
     for block in blocks:
@@ -84,7 +112,9 @@ def _table(table: Table) -> str:
     caption = f"<p><strong>{_safe(table.caption)}</strong></p>" if table.caption else ""
     legend = legend_of(table, table.columns)
     below = f"<p><small>{_safe(legend)}</small></p>" if legend else ""
-    return f"{caption}<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>{below}"
+    rows = "".join(body)
+    html = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return f"{caption}{html}{below}"
 
 
 def _safe(text: str) -> str:

@@ -1,7 +1,9 @@
-"""A chart as SVG: dots with intervals, bars and lines, drawn here without a library, a script or a network.
+"""A chart as SVG: dots with intervals, bars and lines, drawn here without a library, a script or a
+network.
 
-Every text is escaped. Colours are those of an ink: variables on a page, which follows light and dark, or fixed ones in
-a file. No chart relies on colour alone: there are also names, shapes or dashes.
+Every text is escaped. Colours are those of an ink: variables on a page, which follows light and
+dark, or fixed ones in a file. No chart relies on colour alone: there are also names, shapes or
+dashes.
 """
 
 from __future__ import annotations
@@ -34,16 +36,23 @@ SHAPES = (
     "M0 4.6L-4.6-3.6h9.2z",
     "M4.6 0L-3.6 4.6v-9.2z",
 )
-"""Marks of the categories around (0, 0), one fewer than colours: no two of 56 conditions look the same."""
+"""Marks of the categories around (0, 0), one fewer than colours: no two of 56 conditions look the
+same.
+"""
 
 _DASHES = ("", "6 3", "2 2", "8 3 2 3")
 
 
 def render_svg(chart: Chart, *, ink: Ink = INK, framed: bool = False) -> str:
-    """The drawing as one element. `framed`: with its title and a background, for a separate file."""
+    """The drawing as one element.
+
+    `framed`: with its title and a background, for a separate file.
+    """
     drawing = _Drawing(chart, ink)
     if framed:
-        for line in textwrap.wrap(chart.title.replace(" %", "\u00a0%"), drawing.title_columns) or [chart.title]:
+        for line in textwrap.wrap(chart.title.replace(" %", "\u00a0%"), drawing.title_columns) or [
+            chart.title
+        ]:
             drawing.text(0, drawing.y + 14, line, size=14, bold=True)
             drawing.y += 19
         drawing.y += 8
@@ -66,7 +75,12 @@ class _Drawing:
         self._parts: list[str] = []
         lines = [line for panel in chart.panels if isinstance(panel, Rows) for line in panel.lines]
         self._left = max([52.0, *(14 + _LETTER * formats.width(line.name) for line in lines)])
-        self._width = self._left + _PLOT + 18 + max([0.0, *(_LETTER * formats.width(line.note) for line in lines)])
+        self._width = (
+            self._left
+            + _PLOT
+            + 18
+            + max([0.0, *(_LETTER * formats.width(line.note) for line in lines)])
+        )
 
     @property
     def title_columns(self) -> int:
@@ -76,18 +90,30 @@ class _Drawing:
     def element(self, *, framed: bool) -> str:
         pad = _PAD if framed else 0
         width, height = round(self._width + 2 * pad), round(self.y + 2 * pad)
-        ground = f'<rect width="{width}" height="{height}" fill="{self._ink.background}"/>' if framed else ""
+        ground = (
+            f'<rect width="{width}" height="{height}" fill="{self._ink.background}"/>'
+            if framed
+            else ""
+        )
         body = "".join(self._parts)
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {width} {height}" width="{width}" '
+            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {width} {height}" '
+            f'width="{width}" '
             f'height="{height}" font-family="{escape(_FONT)}" font-size="12">'
             f"<title>{escape(self._chart.title)}</title><desc>{escape(self._chart.description)}</desc>"
             f'{ground}<g transform="translate({pad} {pad})">{body}</g></svg>'
         )
 
     def text(
-        self, x: float, y: float, text: str, *, anchor: str = "start", size: int = 12, bold: bool = False
-    ) -> None:  # fmt: skip
+        self,
+        x: float,
+        y: float,
+        text: str,
+        *,
+        anchor: str = "start",
+        size: int = 12,
+        bold: bool = False,
+    ) -> None:
         quiet, turned = size == _SMALL, anchor == "turned"
         fill = self._ink.quiet if quiet else self._ink.text
         more = ' font-weight="600"' if bold else ""
@@ -96,18 +122,22 @@ class _Drawing:
         written = escape(formats.clean(text))
         self._parts.append(f'<text {place} font-size="{size}" fill="{fill}"{more}>{written}</text>')
 
-    def path(self, shape: str, color: str, *, wide: float = 1, dash: str = "", label: str = "") -> None:
+    def path(
+        self, shape: str, color: str, *, wide: float = 1, dash: str = "", label: str = ""
+    ) -> None:
         self._parts.append(_path(shape, color, wide=wide, dash=dash, label=label))
 
     def marker(self, x: float, y: float, series: int | None, label: str) -> None:
         self._parts.append(
-            f'<path class="mark" d="{SHAPES[(series or 0) % len(SHAPES)]}" transform="translate({_at(x)} {_at(y)})" '
+            f'<path class="mark" d="{SHAPES[(series or 0) % len(SHAPES)]}" '
+            f'transform="translate({_at(x)} {_at(y)})" '
             f'fill="{self._color(series)}"><title>{escape(formats.clean(label))}</title></path>'
         )
 
     def box(self, x: float, y: float, width: float, height: float, color: str, label: str) -> None:
         self._parts.append(
-            f'<rect class="mark" x="{_at(x)}" y="{_at(y)}" width="{_at(max(0.0, width))}" height="{_at(height)}" '
+            f'<rect class="mark" x="{_at(x)}" y="{_at(y)}" width="{_at(max(0.0, width))}" '
+            f'height="{_at(height)}" '
             f'fill="{color}"><title>{escape(formats.clean(label))}</title></rect>'
         )
 
@@ -136,7 +166,9 @@ class _Drawing:
             self.y += 28
 
     def rows(self, panel: Rows, *, last: bool) -> None:
-        """Names on the left, marks on the right; the axis below the last of the panels that share it."""
+        """Names on the left, marks on the right; the axis below the last of the panels that share
+        it.
+        """
         self._heading(panel.title)
         values = [value for line in panel.lines for mark in line.marks for value in _ends(mark)]
         scale = _Scale(panel.axis, values, self._left, self._left + _PLOT)
@@ -171,7 +203,9 @@ class _Drawing:
         points = [mark for mark in line.marks if mark.start is None]
         if line.joined and points:
             ends = [scale(mark.value) for mark in points]
-            self.path(f"M{_at(min(ends))} {_at(middle)}H{_at(max(ends))}", self._ink.quiet, wide=1.5)
+            self.path(
+                f"M{_at(min(ends))} {_at(middle)}H{_at(max(ends))}", self._ink.quiet, wide=1.5
+            )
         lanes = _lanes(line)
         for at, mark in enumerate(points):
             y = middle + (5 if line.joined else 9) * (at - (lanes - 1) / 2)
@@ -183,7 +217,14 @@ class _Drawing:
         for mark in line.marks:
             if mark.start is not None:
                 start, end = scale(mark.start), scale(mark.value)
-                self.box(start, middle - 7, end - start, 14, self._color(mark.series), f"{line.name}: {mark.label}")
+                self.box(
+                    start,
+                    middle - 7,
+                    end - start,
+                    14,
+                    self._color(mark.series),
+                    f"{line.name}: {mark.label}",
+                )
         if line.tick is not None:
             self.path(f"M{_at(scale(line.tick))} {_at(middle - 7)}v14", self._ink.text, wide=2)
         if line.note:
@@ -193,11 +234,22 @@ class _Drawing:
         """Numbers on both axes."""
         self._heading(panel.title)
         self.y += 8
-        points = [point for curve in panel.curves for point in curve.points if curve.form != "reference"]
-        across = _Scale(panel.x, [end for point in points for end in (point.x, point.left, point.right)],
-                        self._left, self._left + _PLOT)  # fmt: skip
+        points = [
+            point for curve in panel.curves for point in curve.points if curve.form != "reference"
+        ]
+        across = _Scale(
+            panel.x,
+            [end for point in points for end in (point.x, point.left, point.right)],
+            self._left,
+            self._left + _PLOT,
+        )
         top, bottom = self.y, self.y + panel.height
-        up = _Scale(panel.y, [end for point in points for end in (point.y, point.low, point.high)], bottom, top)
+        up = _Scale(
+            panel.y,
+            [end for point in points for end in (point.y, point.low, point.high)],
+            bottom,
+            top,
+        )
         for tick, text in zip(up.ticks, up.texts, strict=True):
             self.path(f"M{_at(self._left)} {_at(up(tick))}h{_PLOT}", self._ink.grid)
             self.text(self._left - 8, up(tick) + 4, text, anchor="end", size=_SMALL)
@@ -214,8 +266,19 @@ class _Drawing:
                     self.marker(across(point.x), up(point.y), curve.series, point.label)
             elif curve.form == "bars":
                 for point in curve.points:
-                    left, right, y = across(point.left or 0.0), across(point.right or 0.0), up(point.y)
-                    self.box(left + 0.5, y, right - left - 1, bottom - y, self._color(curve.series), point.label)
+                    left, right, y = (
+                        across(point.left or 0.0),
+                        across(point.right or 0.0),
+                        up(point.y),
+                    )
+                    self.box(
+                        left + 0.5,
+                        y,
+                        right - left - 1,
+                        bottom - y,
+                        self._color(curve.series),
+                        point.label,
+                    )
         self.y = bottom + 8
         self._axis(across, panel.x)
 
@@ -226,9 +289,13 @@ class _Drawing:
             return "M" + "L".join(f"{_at(across(x))} {_at(up(y))}" for x, y in places)
 
         color, elements = self._color(curve.series), []
-        banded = [(p.x, p.low, p.high) for p in curve.points if p.low is not None and p.high is not None]
+        banded = [
+            (p.x, p.low, p.high) for p in curve.points if p.low is not None and p.high is not None
+        ]
         if curve.form in ("lines", "fit") and banded:
-            edge = [(x, low) for x, low, _ in banded] + [(x, high) for x, _, high in reversed(banded)]
+            edge = [(x, low) for x, low, _ in banded] + [
+                (x, high) for x, _, high in reversed(banded)
+            ]
             fill = color if curve.form == "lines" else self._ink.quiet
             elements.append(f'<path d="{through(edge)}z" fill="{fill}" opacity="0.16"/>')
         if curve.form == "points":
@@ -252,8 +319,13 @@ class _Drawing:
 class _Scale:
     """Values to pixels, and where the ticks are."""
 
-    def __init__(self, axis: Axis, values: Iterable[float | None], first: float, last: float) -> None:
-        known = [value for value in values if value is not None and math.isfinite(value)] or [0.0, 1.0]
+    def __init__(
+        self, axis: Axis, values: Iterable[float | None], first: float, last: float
+    ) -> None:
+        known = [value for value in values if value is not None and math.isfinite(value)] or [
+            0.0,
+            1.0,
+        ]
         pad = 0.5 if axis.whole else 0.0 if min(known) < max(known) else 0.5
         self._start = min(known) - pad if axis.start is None else axis.start
         self._end = max(known) + pad if axis.end is None else axis.end
@@ -264,7 +336,11 @@ class _Scale:
             self.ticks: Sequence[float] = sorted({value for value in known if value == int(value)})
         else:
             self.ticks = _ticks(self._start, self._end, whole=axis.whole)
-        write = (lambda tick: f"{formats.brief(round(100 * tick, 6))} %") if axis.percent else formats.brief
+        write = (
+            (lambda tick: f"{formats.brief(round(100 * tick, 6))} %")
+            if axis.percent
+            else formats.brief
+        )
         self.texts = [write(tick).replace("-", "\u2212") for tick in self.ticks]
 
     def __call__(self, value: float) -> float:
@@ -286,7 +362,9 @@ def _path(shape: str, color: str, *, wide: float = 1, dash: str = "", label: str
     """A line; `label` is shown on hover."""
     more = f' stroke-dasharray="{dash}"' if dash else ""
     named = f"<title>{escape(formats.clean(label))}</title>" if label else ""
-    return f'<path d="{shape}" fill="none" stroke="{color}" stroke-width="{wide}"{more}>{named}</path>'
+    return (
+        f'<path d="{shape}" fill="none" stroke="{color}" stroke-width="{wide}"{more}>{named}</path>'
+    )
 
 
 def _lanes(line: Line) -> int:

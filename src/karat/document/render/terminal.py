@@ -1,6 +1,7 @@
 """A document as plain text for a terminal, with colours if enabled.
 
-Foreign text is cleaned before layout, so none of its escape sequences take effect; the styles are this file's own.
+Foreign text is cleaned before layout, so none of its escape sequences take effect; the styles are
+this file's own.
 """
 
 from __future__ import annotations
@@ -41,14 +42,24 @@ _STYLES = {"bold": "1", "dim": "2", "bad": "31", "good": "32", "quiet": "2"}
 
 
 def render_terminal(
-    document: Document, *, width: int | None = None, full: bool = True, color: bool = False, lowest: int = 3
+    document: Document,
+    *,
+    width: int | None = None,
+    full: bool = True,
+    color: bool = False,
+    lowest: int = 3,
 ) -> str:
     """The result first, then its basis; with `full` every section except folded details.
 
-    `width`: columns; by default the terminal's, from 60 to 140. `lowest`: how many of the lowest questions are shown.
+    `width`: columns; by default the terminal's, from 60 to 140. `lowest`: how many of the lowest
+    questions are shown.
     """
-    page = _Page(width or max(60, min(140, shutil.get_terminal_size((100, 24)).columns)), color=color)
-    lines = [line for text in document.verdicts for line in page.wrapped(text, style="bold", hang=2)]
+    page = _Page(
+        width or max(60, min(140, shutil.get_terminal_size((100, 24)).columns)), color=color
+    )
+    lines = [
+        line for text in document.verdicts for line in page.wrapped(text, style="bold", hang=2)
+    ]
     lines += [
         "",
         *page.wrapped(document.title),
@@ -74,16 +85,26 @@ class _Page:
         self._width, self._color = width, color
 
     def styled(self, text: str, style: str) -> str:
-        return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if self._color and style and text.strip() else text
+        return (
+            f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
+            if self._color and style and text.strip()
+            else text
+        )
 
     def wrapped(self, text: str, *, style: str = "", indent: int = 0, hang: int = 0) -> list[str]:
         """A paragraph; `hang`: the indentation of further lines."""
         lines = _wrap(formats.clean(text), self._width - indent - hang)
-        return [" " * (indent + (hang if place else 0)) + self.styled(line, style) for place, line in enumerate(lines)]
+        return [
+            " " * (indent + (hang if place else 0)) + self.styled(line, style)
+            for place, line in enumerate(lines)
+        ]
 
     def items(self, texts: Sequence[str]) -> list[str]:
         """Short texts side by side, with line breaks between them."""
-        return [line.removesuffix(" ·") for line in _lines([f"{_line(text)} ·" for text in texts], self._width)]
+        return [
+            line.removesuffix(" ·")
+            for line in _lines([f"{_line(text)} ·" for text in texts], self._width)
+        ]
 
     def section(self, section: Section, *, full: bool, lowest: int) -> Iterator[str]:
         lows = 0
@@ -95,7 +116,11 @@ class _Page:
                 if lows == 1:
                     yield from ("", self.styled("Lowest questions", "bold"))
             if full or (isinstance(block, (Table, Note)) and block.brief):
-                shown = limited(block, block.limit, block.rest) if isinstance(block, Table) and not full else block
+                shown = (
+                    limited(block, block.limit, block.rest)
+                    if isinstance(block, Table) and not full
+                    else block
+                )
                 yield from self.block(shown)
 
     def block(self, block: Block) -> Iterator[str]:
@@ -109,14 +134,20 @@ class _Page:
                 if block.title:
                     yield self.styled(_line(block.title), "bold")
                 style = "dim" if block.tone == "quiet" else ""
-                yield from (line for text in block.texts for line in self.wrapped(text, style=style, indent=_INDENT))
+                yield from (
+                    line
+                    for text in block.texts
+                    for line in self.wrapped(text, style=style, indent=_INDENT)
+                )
             case Facts():
                 yield from ("", *([self.styled(_line(block.title), "bold")] if block.title else []))
                 for term, value in block.items:
                     yield from self.wrapped(f"{term}: {value}", indent=_INDENT, hang=2)
             case Listing() if not block.folded:
                 yield from ("", self.styled(_line(block.title), "bold"))
-                yield from (f"  {line}" for line in formats.clean(block.text[: block.limit]).split("\n"))
+                yield from (
+                    f"  {line}" for line in formats.clean(block.text[: block.limit]).split("\n")
+                )
             case Low():
                 yield from self.low(block)
             case _:  # charts, and details that are shown on request
@@ -131,22 +162,34 @@ class _Page:
         else:
             yield start + formats.excerpt(low.question, self._width - formats.width(start))
             yield from self.wrapped(low.score, indent=4)
-        longest = max(formats.width(formats.excerpt(answer.condition, 24)) for answer in low.answers)
+        longest = max(
+            formats.width(formats.excerpt(answer.condition, 24)) for answer in low.answers
+        )
         for answer in low.answers:
             yield self.styled(self.low_answer(answer, longest), "dim")
 
     def low_answer(self, answer: LowAnswer, longest: int) -> str:
         name = formats.excerpt(answer.condition, 24)
         start = f"    {name}{' ' * (longest - formats.width(name))}  {_line(answer.score)}  "
-        end = f"  [{formats.plural(len(answer.claims), 'unverified claim')}]" if answer.claims else ""
+        end = (
+            f"  [{formats.plural(len(answer.claims), 'unverified claim')}]" if answer.claims else ""
+        )
         words = answer.reason or (f"answered: {answer.answer}" if answer.answer else "")
-        return start + formats.excerpt(words, max(self._width - formats.width(start) - formats.width(end), 8)) + end
+        return (
+            start
+            + formats.excerpt(
+                words, max(self._width - formats.width(start) - formats.width(end), 8)
+            )
+            + end
+        )
 
     def table(self, table: Table) -> Iterator[str]:
         kept = self.fitting(table)
         heads = [table.columns[at] for at in kept]
         grid = _Grid(table, kept, self._width)
-        yield self.styled(grid.line([_head(grid, at, head) for at, head in enumerate(heads)]), "dim")
+        yield self.styled(
+            grid.line([_head(grid, at, head) for at, head in enumerate(heads)]), "dim"
+        )
         rule = f"{' ' * _INDENT}{self.styled('─' * grid.total, 'dim')}"
         yield rule
         grouped = False
@@ -162,7 +205,9 @@ class _Page:
         yield from self.wrapped(legend, style="dim", indent=_INDENT) if legend else ()
 
     def fitting(self, table: Table) -> list[int]:
-        """The columns that are shown: those of the highest rank are dropped first until the others fit."""
+        """The columns that are shown: those of the highest rank are dropped first until the others
+        fit.
+        """
         kept = list(range(len(table.columns)))
         while len(kept) > 1 and _Grid(table, kept, self._width).least > self._width:
             worst = max(kept, key=lambda at: (table.columns[at].rank, at))
@@ -179,7 +224,11 @@ class _Page:
         left = room - formats.width(name) - formats.width(mark) - 1
         note = formats.excerpt(note, left) if note and left >= _NARROWEST else ""
         between = " " if note else ""
-        parts = (self.styled(name, "bold"), self.styled(mark, "bad"), between + self.styled(note, "dim"))
+        parts = (
+            self.styled(name, "bold"),
+            self.styled(mark, "bad"),
+            between + self.styled(note, "dim"),
+        )
         return " " * _INDENT + "".join(parts)
 
     def row(self, grid: _Grid, row: Row, kept: Sequence[int], *, grouped: bool) -> Iterator[str]:
@@ -191,11 +240,17 @@ class _Page:
         texts = [grid.parts(at + 1, cell) for at, cell in enumerate(cells)]
         for place in range(max([1, *(len(lines) for lines, _ in texts)])):
             pairs = [
-                ((lines[place] if place < len(lines) else ""), beside if not place else "") for lines, beside in texts
+                ((lines[place] if place < len(lines) else ""), beside if not place else "")
+                for lines, beside in texts
             ]
-            yield grid.line([(name if not place else "", ""), *pairs], tones=["", *(self.tone(cell) for cell in cells)])
+            yield grid.line(
+                [(name if not place else "", ""), *pairs],
+                tones=["", *(self.tone(cell) for cell in cells)],
+            )
         if row.note:
-            yield from self.wrapped(row.note, style=row.tone, indent=_INDENT + 2 + (_INDENT if grouped else 0))
+            yield from self.wrapped(
+                row.note, style=row.tone, indent=_INDENT + 2 + (_INDENT if grouped else 0)
+            )
 
     def tone(self, cell: Cell) -> str:
         tone: str = getattr(cell, "tone", "")
@@ -219,7 +274,9 @@ class _Grid:
         self._left[0] = True
         grouped = _INDENT if any(isinstance(row, Group) for row in table.rows) else 0
         names = [grouped + formats.width(_line(row.name)) for row in rows]
-        self.widths: list[tuple[int, int]] = [(max([formats.width(_line(columns[0].head)), *names]), 0)]
+        self.widths: list[tuple[int, int]] = [
+            (max([formats.width(_line(columns[0].head)), *names]), 0)
+        ]
         for at, column in zip(kept[1:], columns[1:], strict=True):
             cells = [_texts(row.cells[at - 1]) for row in rows]
             beside = max((formats.width(text) for _, text in cells), default=0)
@@ -227,18 +284,28 @@ class _Grid:
             head = _line(column.head)
             value, _, level = head.partition(" [")
             if beside and level:
-                self.widths.append((max(values, formats.width(value)), max(beside, formats.width(level) + 1)))
+                self.widths.append(
+                    (max(values, formats.width(value)), max(beside, formats.width(level) + 1))
+                )
             else:
-                self.widths.append((max(values, formats.width(head) - (1 + beside if beside else 0)), beside))
+                self.widths.append(
+                    (max(values, formats.width(head) - (1 + beside if beside else 0)), beside)
+                )
         self._fit(width)
 
     def _fit(self, width: int) -> None:
-        """Makes columns of text narrower until the table fits, by wrapping. A long name gets its own line."""
+        """Makes columns of text narrower until the table fits, by wrapping.
+
+        A long name gets its own line.
+        """
         shortest = min(self.widths[0][0], _SHORT_NAME)
         room = width - _INDENT - self._sum() + self.widths[0][0] - shortest
         texts = [self.widths[at][0] for at, left in enumerate(self._left) if left and at]
         self.least = width - room - sum(value - min(value, _SHORT_TEXT) for value in texts)
-        for at in sorted((at for at, left in enumerate(self._left) if left and at), key=lambda at: -self.widths[at][0]):
+        for at in sorted(
+            (at for at, left in enumerate(self._left) if left and at),
+            key=lambda at: -self.widths[at][0],
+        ):
             if room < 0:
                 value, beside = self.widths[at]
                 narrow = max(min(value, _NARROWEST), value + room)
@@ -249,9 +316,9 @@ class _Grid:
         self.total = self._sum()
 
     def _sum(self) -> int:
-        return sum(value + (1 + beside if beside else 0) for value, beside in self.widths) + _GAP * (
-            len(self.widths) - 1
-        )
+        return sum(
+            value + (1 + beside if beside else 0) for value, beside in self.widths
+        ) + _GAP * (len(self.widths) - 1)
 
     def parts(self, at: int, cell: Cell) -> tuple[list[str], str]:
         """The lines of a cell, and the text next to the first."""
@@ -260,12 +327,16 @@ class _Grid:
 
     def line(self, cells: Sequence[tuple[str, str]], tones: Sequence[str] = ()) -> str:
         parts = []
-        for at, ((text, beside), (value, wide), left) in enumerate(zip(cells, self.widths, self._left, strict=True)):
+        for at, ((text, beside), (value, wide), left) in enumerate(
+            zip(cells, self.widths, self._left, strict=True)
+        ):
             blank = " " * (value - formats.width(text))
             shown = text + blank if left else blank + text
             if wide:
                 shown += " " + " " * (wide - formats.width(beside)) + beside
-            parts.append(f"\x1b[{tones[at]}m{shown}\x1b[0m" if tones and tones[at] and text else shown)
+            parts.append(
+                f"\x1b[{tones[at]}m{shown}\x1b[0m" if tones and tones[at] and text else shown
+            )
         return " " * _INDENT + (" " * _GAP).join(parts).rstrip()
 
 

@@ -9,12 +9,28 @@ from typing import Annotated, Literal
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
-from karat.documents.answers import ROLES, TEXTS, choice_columns, choices_left_out, hint, key_of, usual
+from karat.documents.answers import (
+    ROLES,
+    TEXTS,
+    choice_columns,
+    choices_left_out,
+    hint,
+    key_of,
+    usual,
+)
 from karat.documents.hub import shown
 from karat.documents.rows import Row, Rows, left_out, read_rows
 from karat.errors import BadDataset, Fault
 from karat.kinds import Dataset, Kind, Linted, of, sample_digest
-from karat.kinds._samples import Key, Keys, Packed, by_columns, clustered, draw, with_repeats_clustered
+from karat.kinds._samples import (
+    Key,
+    Keys,
+    Packed,
+    by_columns,
+    clustered,
+    draw,
+    with_repeats_clustered,
+)
 from karat.kinds.golden import forms
 from karat.kinds.golden.lint import MEANINGS, doubted, suspicions
 from karat.records import Sample, Turn
@@ -23,32 +39,45 @@ __all__ = ["Golden"]
 
 
 class Golden(Kind):
-    """One question and its golden answer per row: JSON Lines, JSON, CSV, TSV, YAML, Excel or Parquet.
+    """One question and its golden answer per row: JSON Lines, JSON, CSV, TSV, YAML, Excel or
+    Parquet.
 
-    Also SQuAD 1.1 and 2.0, whose text precedes the question, and tasks of tau-bench and tau2-bench. They are recognised
-    by their keys if no column is named; several golden answers and expected actions are kept for scorers.
+    Also SQuAD 1.1 and 2.0, whose text precedes the question, and tasks of tau-bench and tau2-bench.
+    They are recognised by their keys if no column is named; several golden answers and expected
+    actions are kept for scorers.
     """
 
     judged = True
     content = "golden answers"
 
     class Options(BaseModel):
-        """Which columns hold what, and how many samples are drawn. Further columns become metadata."""
+        """Which columns hold what, and how many samples are drawn.
+
+        Further columns become metadata.
+        """
 
         model_config = ConfigDict(extra="forbid", frozen=True)
 
-        question_key: Key | None = None  # the column with the question; null: question, or the only usual name
-        answer_key: Key | None = None  # the column with the golden answer; null: answer, or the only usual name
-        choices: Literal["left_out"] | None = None  # ask without the choices in other columns; null: refuse
-        id_key: Key | None = None  # the column with the sample's id; null: the position in the file, from 0, as text
+        # the column with the question; null: question, or the only usual name
+        question_key: Key | None = None
+        # the column with the golden answer; null: answer, or the only usual name
+        answer_key: Key | None = None
+        # ask without the choices in other columns; null: refuse
+        choices: Literal["left_out"] | None = None
+        # the column with the sample's id; null: the position in the file, from 0, as text
+        id_key: Key | None = None
         split: Key | None = None  # the list in a JSON or YAML file, e.g. data; null: the only one
         sheet: Key | None = None  # the sheet of an Excel workbook; null: the only one
-        repeated: bool = False  # rows with the same id (else question and golden answer) are one sample, not a fault
-        skip: Literal["unreadable"] | None = None  # leave rows out that cannot be read, and count them; null: refuse
+        # rows with the same id (else question and golden answer) are one sample, not a fault
+        repeated: bool = False
+        # leave rows out that cannot be read, and count them; null: refuse
+        skip: Literal["unreadable"] | None = None
         sample_size: Annotated[int, Field(ge=1)] | None = None  # how many are drawn; null: all
-        seed: Annotated[int, Field(ge=0)] = 0  # of the draw; a larger sample_size keeps the smaller one's samples
+        # of the draw; a larger sample_size keeps the smaller one's samples
+        seed: Annotated[int, Field(ge=0)] = 0
         stratify: Keys = []  # one or more columns: each value gets its share of the draw
-        cluster: Key | None = None  # the column with what questions share, such as their document; null: nothing
+        # the column with what questions share, such as their document; null: nothing
+        cluster: Key | None = None
 
     def __init__(self, options: Options, *, needs_answers: bool = True) -> None:
         self._options, self._needs_answers = options, needs_answers
@@ -74,16 +103,29 @@ class Golden(Kind):
             which = error.faults[0].place in ("dataset.split", "dataset.sheet")
             if which or (other := _other_kind(path)) is None:
                 raise
-            message = f"holds {of(other).content or other}, so it seems: set `dataset.kind: {other}`"
-            raise BadDataset(shown(path), [Fault(place="file", message=message), *error.faults]) from error
+            message = (
+                f"holds {of(other).content or other}, so it seems: set `dataset.kind: {other}`"
+            )
+            raise BadDataset(
+                shown(path), [Fault(place="file", message=message), *error.faults]
+            ) from error
         if self._options.cluster is not None:
             samples = clustered(samples, self._options.cluster, path=shown(path))
         samples = with_repeats_clustered(samples)
         stratum = by_columns(self._options.stratify)
         drawn = draw(samples, self._options.sample_size, seed=self._options.seed, stratum=stratum)
-        warnings = (*([] if skipped is None else [skipped]), *dict.fromkeys(self._notes), *suspicions(samples))
+        warnings = (
+            *([] if skipped is None else [skipped]),
+            *dict.fromkeys(self._notes),
+            *suspicions(samples),
+        )
         return Dataset(
-            kind="golden", path=path, sha256=rows.sha256, samples=drawn, commit=rows.commit, warnings=warnings
+            kind="golden",
+            path=path,
+            sha256=rows.sha256,
+            samples=drawn,
+            commit=rows.commit,
+            warnings=warnings,
         )
 
     def lint(self, path: Path) -> Linted:
@@ -111,7 +153,9 @@ class Golden(Kind):
             problems = wrong
             if sample is not None:
                 is_new, first = sample.id not in seen, seen.setdefault(sample.id, number)
-                if self._options.repeated and _asks_the_same(merged.setdefault(sample.id, sample), sample):
+                if self._options.repeated and _asks_the_same(
+                    merged.setdefault(sample.id, sample), sample
+                ):
                     same = {
                         name: value
                         for name, value in merged[sample.id].metadata.items()
@@ -122,21 +166,32 @@ class Golden(Kind):
                 if is_new:
                     samples.append(sample)
                     continue
-                problems = [f"the id '{sample.id}' is also in {rows.unit} {first}; each sample needs its own"]
+                problems = [
+                    (
+                        f"the id '{sample.id}' is also in {rows.unit} {first}; each sample needs "
+                        f"its own"
+                    )
+                ]
             for message in problems:
                 rows.fault(number, message)
         for sample in merged.values():
             samples.append(sample)
         return rows, samples, faults + rows.sorted_faults()
 
-    def _samples(self, rows: Rows) -> tuple[list[Fault], Iterator[tuple[int, Sample | None, list[str]]]]:
-        """Faults of the whole file; each question with its row's number, the sample or its faults."""
+    def _samples(
+        self, rows: Rows
+    ) -> tuple[list[Fault], Iterator[tuple[int, Sample | None, list[str]]]]:
+        """Faults of the whole file; each question with its row's number, the sample or its
+        faults.
+        """
         items = forms.items(rows) if self._columns == _USUAL else None
         if items is None:
             present = {column for _, row in rows.rows for column in row}
             self._take_usual_columns(present)
             faults = self._missing_columns(rows, present)
-            return faults, self._by_columns(rows, {fault.place.rpartition(".")[2] for fault in faults})
+            return faults, self._by_columns(
+                rows, {fault.place.rpartition(".")[2] for fault in faults}
+            )
         names = {name for item in items for name in item.metadata}
         samples = (
             (item.number, None if item.wrong else forms.sample(item, position), item.wrong)
@@ -145,18 +200,29 @@ class Golden(Kind):
         return self._absent(rows, {}, names), samples
 
     def _take_usual_columns(self, present: Collection[str]) -> None:
-        """Where no row has `question` or `answer` and no option names another column, the one with a usual name."""
+        """Where no row has `question` or `answer` and no option names another column, the one with
+        a usual name.
+        """
         for key, role in _ROLES.items():
             found = usual(dict.fromkeys([_USUAL[key], *ROLES[role]]), present)
-            if getattr(self._options, key) is None and self._columns[key] not in present and len(found) == 1:
+            if (
+                getattr(self._options, key) is None
+                and self._columns[key] not in present
+                and len(found) == 1
+            ):
                 self._columns[key] = found[0]
                 self._notes.append(f"'{found[0]}' is taken as {_CALLED[key]} (`{key}`)")
 
-    def _by_columns(self, rows: Rows, absent: Collection[str]) -> Iterator[tuple[int, Sample | None, list[str]]]:
+    def _by_columns(
+        self, rows: Rows, absent: Collection[str]
+    ) -> Iterator[tuple[int, Sample | None, list[str]]]:
         numbers: dict[tuple[str, ...], int] = {}  # of questions that several rows ask
         for position, (number, row) in enumerate(rows.rows):
             wrong = [
-                message for key in self._columns if key not in absent for message in self._wrong(key, row, rows.as_text)
+                message
+                for key in self._columns
+                if key not in absent
+                for message in self._wrong(key, row, rows.as_text)
             ]
             place = position
             if self._options.repeated:
@@ -166,19 +232,39 @@ class Golden(Kind):
 
     def _missing_columns(self, rows: Rows, present: Collection[str]) -> list[Fault]:
         """Columns that no row has: one fault each, not one per row."""
-        needed = {key: name for key, name in self._columns.items() if key != "answer_key" or self._needs_answers}
+        needed = {
+            key: name
+            for key, name in self._columns.items()
+            if key != "answer_key" or self._needs_answers
+        }
         if not rows.count:
             return []
         unseen = usual(TEXTS, {*present} - {*self._columns.values()})
         if unseen:
-            self._notes.append(f"no agent sees '{unseen[0]}': write it into the question if it is about that")
-        return [*self._absent(rows, needed, present), *self._two_golden(present), *self._without_choices(rows, present)]
+            self._notes.append(
+                f"no agent sees '{unseen[0]}': write it into the question if it is about that"
+            )
+        return [
+            *self._absent(rows, needed, present),
+            *self._two_golden(present),
+            *self._without_choices(rows, present),
+        ]
 
     def _two_golden(self, present: Collection[str]) -> Iterator[Fault]:
-        """A fault if another column than `answer` could be the golden answer, and no option names one."""
+        """A fault if another column than `answer` could be the golden answer, and no option names
+        one.
+        """
         others = usual(ROLES["golden"], present)
-        if self._options.answer_key is None and self._needs_answers and "answer" in present and others:
-            message = f"'answer' and '{others[0]}' could both be the golden answer: write `answer_key: answer` "
+        if (
+            self._options.answer_key is None
+            and self._needs_answers
+            and "answer" in present
+            and others
+        ):
+            message = (
+                f"'answer' and '{others[0]}' could both be the golden answer: write `answer_key: "
+                f"answer` "
+            )
             message += f"or `answer_key: {others[0]}` below `dataset`"
             yield Fault(place="dataset.answer_key", message=message)
 
@@ -186,23 +272,39 @@ class Golden(Kind):
         """A fault if choices are beside the question, unless it is asked without them."""
         question = self._columns["question_key"]
         columns = choice_columns(present)
-        found = (choices_left_out(row, question, columns) for _, row in (rows.rows if columns else ()))
+        found = (
+            choices_left_out(row, question, columns) for _, row in (rows.rows if columns else ())
+        )
         column = next((column for column in found if column is not None), None)
         if column is None:
             return
         beside = f"the choices in '{column}' are not part of '{question}', so "
         if self._options.choices is None:
-            message = f"{beside}they would not be asked: write them into '{question}', or set `choices: left_out`"
+            message = (
+                f"{beside}they would not be asked: write them into '{question}', or set `choices: "
+                f"left_out`"
+            )
             yield Fault(place="dataset.question_key", message=message)
         else:
-            self._notes.append(f"{beside}no scorer sees them: a golden letter or number fits only an answer like it")
+            self._notes.append(
+                f"{beside}no scorer sees them: a golden letter or number fits only an answer "
+                f"like it"
+            )
 
-    def _absent(self, rows: Rows, columns: Mapping[str, str], present: Collection[str]) -> list[Fault]:
-        wanted = {**columns, **{f"stratify.{at}": name for at, name in enumerate(self._options.stratify)}}
+    def _absent(
+        self, rows: Rows, columns: Mapping[str, str], present: Collection[str]
+    ) -> list[Fault]:
+        wanted = {
+            **columns,
+            **{f"stratify.{at}": name for at, name in enumerate(self._options.stratify)},
+        }
         return [
             Fault(
                 place=f"dataset.{key}",
-                message=f"no {rows.unit} has the key '{column}'{hint(_ROLES.get(key, key), column, present)}",
+                message=(
+                    f"no {rows.unit} has the key "
+                    f"'{column}'{hint(_ROLES.get(key, key), column, present)}"
+                ),
             )
             for key, column in wanted.items()
             if column not in present
@@ -223,7 +325,12 @@ class Golden(Kind):
         if key == "id_key" and isinstance(value, int) and not isinstance(value, bool):
             return []
         if key == "id_key":
-            return [f"'{column}' must be a text or a whole number, got {msgspec.json.encode(value).decode():.40}"]
+            return [
+                (
+                    f"'{column}' must be a text or a whole number, got "
+                    f"{msgspec.json.encode(value).decode():.40}"
+                )
+            ]
         description = _FOUND.get(type(value), "no text").format(it=_CALLED[key], as_text=as_text)
         return [f"'{column}' is {description}"]
 
@@ -243,7 +350,9 @@ class Golden(Kind):
 
 def _asks_the_same(sample: Sample, other: Sample) -> bool:
     """Whether question and golden answer are equal apart from white space."""
-    first, second = ({"question": of.turns[0].question, "golden": of.turns[0].golden} for of in (sample, other))
+    first, second = (
+        {"question": of.turns[0].question, "golden": of.turns[0].golden} for of in (sample, other)
+    )
     return key_of(first, ["question", "golden"]) == key_of(second, ["question", "golden"])
 
 

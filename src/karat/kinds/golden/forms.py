@@ -1,7 +1,8 @@
-"""Golden datasets in special formats: SQuAD, nested or one question per row, and tasks of tau-bench and tau2-bench.
+"""Golden datasets in special formats: SQuAD, nested or one question per row, and tasks of tau-bench
+and tau2-bench.
 
-Formats: Rajpurkar et al. 2016 (arXiv:1606.05250) and 2018 (arXiv:1806.03822); Yao et al. 2024 (arXiv:2406.12045),
-Barres et al. 2025 (arXiv:2506.07982).
+Formats: Rajpurkar et al. 2016 (arXiv:1606.05250) and 2018 (arXiv:1806.03822); Yao et al. 2024
+(arXiv:2406.12045), Barres et al. 2025 (arXiv:2506.07982).
 """
 
 from __future__ import annotations
@@ -41,7 +42,11 @@ def items(rows: Rows) -> list[Item] | None:
     read = _form_of(first[1]) if first is not None else None
     if read is None:
         return None
-    questions = [item for position, (number, row) in enumerate(rows.rows) for item in read(number, position, row)]
+    questions = [
+        item
+        for position, (number, row) in enumerate(rows.rows)
+        for item in read(number, position, row)
+    ]
     if any(item.detail.get("impossible") for item in questions):
         for item in questions:  # of all questions, so it reveals nothing
             item.materials = f"{item.materials}\n\n{_SAY_SO}"
@@ -90,7 +95,9 @@ def _article(number: int, position: int, row: Row) -> Iterator[Item]:
 
 
 def _flat(number: int, position: int, row: Row) -> Iterator[Item]:
-    """One question of SQuAD per row, as in datasets on the Hugging Face Hub: `answers` is {text: […], …}."""
+    """One question of SQuAD per row, as in datasets on the Hugging Face Hub: `answers` is {text:
+    […], …}.
+    """
     del position
     item = Item(number=number, metadata=_kept(row, "title"))
     place = Value(row, wrong=item.wrong)
@@ -104,13 +111,19 @@ def _squad(item: Item, place: Value, answers: list[Value], *, impossible: bool) 
     item.id, item.question = place.at("id").id(), place.at("question").text()
     texts = [] if impossible else list(dict.fromkeys(answer.text() for answer in answers))
     if not texts and not impossible:
-        item.wrong.append(f"'{place.at('answers').path}' has no golden answer, and the question is not `is_impossible`")
+        item.wrong.append(
+            f"'{place.at('answers').path}' has no golden answer, and the question is not "
+            f"`is_impossible`"
+        )
     item.golden = UNANSWERABLE if impossible else texts[0] if texts else ""
     item.detail = {"impossible": True} if impossible else {"answers": texts}
 
 
 def _tau(number: int, position: int, row: Row) -> Iterator[Item]:
-    """A task of tau-bench: `instruction`, `actions` with `name` and `kwargs`, `outputs`. Its id is its position."""
+    """A task of tau-bench: `instruction`, `actions` with `name` and `kwargs`, `outputs`.
+
+    Its id is its position.
+    """
     item = Item(number=number, id=str(position))
     task = Value(row, wrong=item.wrong)
     item.question = task.at("instruction").text()
@@ -120,14 +133,19 @@ def _tau(number: int, position: int, row: Row) -> Iterator[Item]:
 
 
 def _tau2(number: int, position: int, row: Row) -> Iterator[Item]:
-    """A task of tau2-bench: `user_scenario.instructions`, and the expectations in `evaluation_criteria`."""
+    """A task of tau2-bench: `user_scenario.instructions`, and the expectations in
+    `evaluation_criteria`.
+    """
     del position
     item = Item(number=number)
     task = Value(row, wrong=item.wrong)
     item.id = task.at("id").id()
     instructions = task.at("user_scenario").at("instructions")
     if isinstance(instructions.value, Mapping):
-        parts = [instructions.at(key) for key in ("reason_for_call", "known_info", "unknown_info", "task_instructions")]
+        parts = [
+            instructions.at(key)
+            for key in ("reason_for_call", "known_info", "unknown_info", "task_instructions")
+        ]
         item.question = "\n\n".join(part.text().strip() for part in parts if part.value)
         item.metadata = _kept(instructions.value, "domain")
     if not item.question:
@@ -149,10 +167,18 @@ def _expect(item: Item, actions: Value, arguments: str, others: Mapping[str, Val
     """The golden answer for a judge, as text; its parts for scorers."""
     calls = [(call.at("name").text(), call.at(arguments)) for call in actions.list(optional=True)]
     lines = [f"- {name} {msgspec.json.encode(given.value or {}).decode()}" for name, given in calls]
-    parts = ["\n".join(["The agent calls, in this order:", *lines]) if lines else "The agent changes nothing."]
-    item.detail = {"actions": [{"name": name, "arguments": given.value or {}} for name, given in calls]}
+    parts = [
+        "\n".join(["The agent calls, in this order:", *lines])
+        if lines
+        else "The agent changes nothing."
+    ]
+    item.detail = {
+        "actions": [{"name": name, "arguments": given.value or {}} for name, given in calls]
+    }
     for key, place in others.items():
         texts = [text.text(number=True) for text in place.list(optional=True)]
-        parts += ["\n".join([f"{_HEADINGS[key]}:", *(f"- {text}" for text in texts)])] if texts else []
+        parts += (
+            ["\n".join([f"{_HEADINGS[key]}:", *(f"- {text}" for text in texts)])] if texts else []
+        )
         item.detail[key] = texts
     item.golden = "\n".join(parts)

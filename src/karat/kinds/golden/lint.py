@@ -18,20 +18,31 @@ MEANINGS = {
     "contradicts": "an earlier sample asks the same and has another golden answer",
     "same_question": "an earlier sample asks the same, and has the same golden answer",
     "same_answer": "other questions have the same long golden answer",
-    "no_answer_equals": "no answer is likely to equal the golden text: it holds working, a rule or a list",
+    "no_answer_equals": (
+        "no answer is likely to equal the golden text: it holds working, a rule or a list"
+    ),
     "answer_is_question": "the golden answer repeats the question",
 }
 
 _FEW = 3
-"""So many questions with one answer are worth a look: an answer that fits many questions is often a placeholder."""
+"""So many questions with one answer are worth a look: an answer that fits many questions is often a
+placeholder.
+"""
 _SHORT = 24  # characters: `yes`, `42` and `Paris` rightly answer many questions
 
 
 def doubted(samples: Iterable[Sample]) -> list[Doubted]:
-    """Repeated questions, and answers that contradict each other, echo their question, or occur everywhere."""
+    """Repeated questions, and answers that contradict each other, echo their question, or occur
+    everywhere.
+    """
     listed = list(samples)
     reasons: dict[int, list[tuple[str, dict[str, Any]]]] = {}
-    for reason, place, evidence in (*_repeated(listed), *_unequalled(listed), *_echoes(listed), *_everywhere(listed)):
+    for reason, place, evidence in (
+        *_repeated(listed),
+        *_unequalled(listed),
+        *_echoes(listed),
+        *_everywhere(listed),
+    ):
         reasons.setdefault(place, []).append((reason, evidence))
     return [
         Doubted(
@@ -45,7 +56,9 @@ def doubted(samples: Iterable[Sample]) -> list[Doubted]:
 
 
 def suspicions(samples: Iterable[Sample]) -> list[str]:
-    """What `karat check` says of the samples: repeated questions, and golden texts that no answer can equal."""
+    """What `karat check` says of the samples: repeated questions, and golden texts that no answer
+    can equal.
+    """
     repeated: list[str] = []
     seen: dict[Hashable, str] = {}
     unequalled: list[str] = []
@@ -60,10 +73,13 @@ def suspicions(samples: Iterable[Sample]) -> list[str]:
             unequalled.append(f"'{excerpt(sample.id, 24)}'")
     sentences = []
     if repeated:
-        sentences.append(f"{plural(len(repeated), 'question')} asked twice, counted as one: {some_of(repeated)}")
+        sentences.append(
+            f"{plural(len(repeated), 'question')} asked twice, counted as one: {some_of(repeated)}"
+        )
     if unequalled:
         sentences.append(
-            f"no answer can equal {plural(len(unequalled), 'golden text')} ({some_of(unequalled)}): {reason}"
+            f"no answer can equal {plural(len(unequalled), 'golden text')} "
+            f"({some_of(unequalled)}): {reason}"
         )
     return sentences
 
@@ -83,11 +99,16 @@ def why_unequalled(golden: str) -> str | None:
     if text.startswith("####"):
         return "it begins with '####'; keep only what follows"
     if _RULE.match(text):
-        return f"it is a rule of promptfoo ('{excerpt(text, 24)}'); keep the text, and name the scorer"
+        return (
+            f"it is a rule of promptfoo ('{excerpt(text, 24)}'); keep the text, and name the scorer"
+        )
     if text.startswith("[") and text.endswith("]"):
         with suppress(ValueError):
             if isinstance(json.loads(text), list):
-                return "it is a list as one text; keep one answer, and give the others to `equals` as `any_of`"
+                return (
+                    "it is a list as one text; keep one answer, and give the others to `equals` "
+                    "as `any_of`"
+                )
     return None
 
 
@@ -107,7 +128,11 @@ def _repeated(samples: Sequence[Sample]) -> Iterable[_Finding]:
             continue
         answers = [_golden(samples[at]) for at in (earlier, place)]
         reason = "same_question" if _same(*answers) else "contradicts"
-        evidence = {"id": samples[earlier].id, "there": answers[0][:200], "answer": answers[1][:200]}
+        evidence = {
+            "id": samples[earlier].id,
+            "there": answers[0][:200],
+            "answer": answers[1][:200],
+        }
         yield reason, place, evidence
 
 
@@ -150,7 +175,8 @@ def _same(one: str, other: str) -> bool:
 
 _WORDS = {"yes": "yes", "true": "yes", "no": "no", "false": "no"}
 _NUMBER = re.compile(
-    r"([-+]?) ?[$€£¥]? ?([1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]*)?|[0-9]+(?:\.[0-9]*)?|\.[0-9]+) ?((?:%|percent)?)"
+    r"([-+]?) ?[$€£¥]? ?([1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]*)?|[0-9]+(?:\.[0-9]*)?"
+    r"|\.[0-9]+) ?((?:%|percent)?)"
 )
 
 

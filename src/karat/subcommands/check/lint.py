@@ -15,9 +15,10 @@ from karat.cli.output import Output
 def command(linting: options.Linting, output: Output) -> Exit:
     """Show which golden answers in DATASET contradict each other.
 
-    Asks no agent and changes nothing. In conversations with numbers: programs whose result is not the answer, and
-    numbers that differ from the table or are not in it. In questions with golden answers: duplicate questions, and
-    duplicates with different answers. The exit code is 0 whatever is found, 2 if a run would refuse the file.
+    Asks no agent and changes nothing. In conversations with numbers: programs whose result is not
+    the answer, and numbers that differ from the table or are not in it. In questions with golden
+    answers: duplicate questions, and duplicates with different answers. The exit code is 0 whatever
+    is found, 2 if a run would refuse the file.
     """
     from karat.cli.linting import lint, write_quarantine
 

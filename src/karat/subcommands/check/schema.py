@@ -18,9 +18,10 @@ from karat.cli.output import Output
 def command(what: str, out: Path | None, output: Output) -> Exit:
     """Print the JSON Schema of an experiment or dataset file.
 
-    KIND is a kind of dataset whose file has a schema, such as study. The version is 2020-12. It covers the options
-    of every installed plug-in. An editor finds it through this line in the file: # yaml-language-server:
-    $schema=.karat/experiment.schema.json. `karat init` writes both the line and the schema.
+    KIND is a kind of dataset whose file has a schema, such as study. The version is 2020-12. It
+    covers the options of every installed plug-in. An editor finds it through this line in the file:
+    # yaml-language-server: $schema=.karat/experiment.schema.json. `karat init` writes both the line
+    and the schema.
     """
     from karat.config.schema import schema_of, schema_text
     from karat.errors import BadOption

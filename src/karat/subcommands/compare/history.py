@@ -30,9 +30,10 @@ def command(
 ) -> Exit:
     """Follow a metric over the runs of one experiment.
 
-    The oldest comes first. Includes every run with the same name and dataset content as the newest run in FOLDER
-    (default: the folder of results). Says when the metric changed, at an error rate of 5 %, and raises an alarm if
-    the newest runs have drifted away from the earlier ones (false alarms: 4 % of series of 100 equal runs).
+    The oldest comes first. Includes every run with the same name and dataset content as the newest
+    run in FOLDER (default: the folder of results). Says when the metric changed, at an error rate
+    of 5 %, and raises an alarm if the newest runs have drifted away from the earlier ones (false
+    alarms: 4 % of series of 100 equal runs).
     """
     import msgspec
 

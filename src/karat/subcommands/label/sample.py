@@ -15,26 +15,45 @@ from karat.errors import BadOption
 @click.command("label --sample")
 @options.run_argument
 @click.option(
-    "--sample", "size", type=click.IntRange(min=1, max=100_000), required=True, metavar="N",
+    "--sample",
+    "size",
+    type=click.IntRange(min=1, max=100_000),
+    required=True,
+    metavar="N",
     help="Draw N answers; a few more if a stratum would have fewer than 4.",
-)  # fmt: skip
+)
 @click.option(
-    "--metric", multiple=True, metavar="NAME",
-    help="Ask for scores of this metric; default: all of the judge's. The first one's scores make the strata. "
-    "Repeatable.",
-)  # fmt: skip
-@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Another seed draws other answers.")
+    "--metric",
+    multiple=True,
+    metavar="NAME",
+    help="Ask for scores of this metric; default: all of the judge's. The first one's scores make "
+    "the strata. Repeatable.",
+)
+@click.option(
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Another seed draws other answers.",
+)
 @options.out
 @options.results
 @options.output()
 def command(
-    run: str, size: int, metric: tuple[str, ...], seed: int, out: Path | None, results: Path, output: Output
+    run: str,
+    size: int,
+    metric: tuple[str, ...],
+    seed: int,
+    out: Path | None,
+    results: Path,
+    output: Output,
 ) -> Exit:
     """Draw answers of RUN for people to score, as a CSV sheet.
 
-    Answers are drawn in proportion to how often the judge gave each score under each condition. The sheet lists them
-    in random order, without their condition or the judge's scores. The draw is saved in the run folder; pass the
-    filled-in sheet to `karat label RUN SHEET`.
+    Answers are drawn in proportion to how often the judge gave each score under each condition. The
+    sheet lists them in random order, without their condition or the judge's scores. The draw is
+    saved in the run folder; pass the filled-in sheet to `karat label RUN SHEET`.
     """
     from karat import api
     from karat.analysis.calibration import draw_answers, metrics_for_people
@@ -60,7 +79,8 @@ def command(
         output.file(sheet)
     answers = sum(len(stratum.trials) for stratum in draw.strata)
     drawn = (
-        f"{plural(len(draw.drawn), 'answer')} of {answers} drawn from {plural(len(draw.strata), 'stratum', 'strata')}"
+        f"{plural(len(draw.drawn), 'answer')} of {answers} drawn from "
+        f"{plural(len(draw.strata), 'stratum', 'strata')}"
     )
     place = out or Path("SHEET.csv")
     output.say(
@@ -69,7 +89,15 @@ def command(
         f"Fill in the columns, then: {typed('label', shown_path(folder.path), str(place))}",
     )
     if output.as_json:
-        counts = {"draw": draw.id, "drawn": len(draw.drawn), "answers": answers, "strata": len(draw.strata)}
+        counts = {
+            "draw": draw.id,
+            "drawn": len(draw.drawn),
+            "answers": answers,
+            "strata": len(draw.strata),
+        }
         shown = {"sheet": str(out)} if out is not None else {"text": sheet}
-        output.result("", {"format": OUTPUT_FORMAT, **counts, "metrics": [info.key for info in chosen], **shown})
+        output.result(
+            "",
+            {"format": OUTPUT_FORMAT, **counts, "metrics": [info.key for info in chosen], **shown},
+        )
     return Exit.DONE

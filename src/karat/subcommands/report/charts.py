@@ -17,7 +17,9 @@ from karat.cli.output import Output
     "--out",
     type=options.FOLDER,
     metavar="DIR",
-    help="The folder for the charts, created if missing; default: the name of the run plus -charts.",
+    help=(
+        "The folder for the charts, created if missing; default: the name of the run plus -charts."
+    ),
 )
 @click.option(
     "--format",
@@ -41,8 +43,8 @@ def command(
 ) -> Exit:
     """Write the charts of RUN into a folder, as SVG.
 
-    RUN is a run folder, the beginning of its name or id, or `latest`. --format png needs the extra `plots`. With
-    --json the result has each chart's title and its numbers as a table.
+    RUN is a run folder, the beginning of its name or id, or `latest`. --format png needs the extra
+    `plots`. With --json the result has each chart's title and its numbers as a table.
     """
     from karat import api
     from karat.analysis.verdicts import REHEARSED

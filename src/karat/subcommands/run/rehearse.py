@@ -38,9 +38,9 @@ def command(
 ) -> Exit:
     """Run the experiment in FILE with scripted models.
 
-    Needs no API key and no provider, and costs nothing. A server on this machine plays the models of agent and
-    judge; MCP servers are the real ones. Without --script the judge's scores mean nothing. The run and its reports
-    say so.
+    Needs no API key and no provider, and costs nothing. A server on this machine plays the models
+    of agent and judge; MCP servers are the real ones. Without --script the judge's scores mean
+    nothing. The run and its reports say so.
     """
     from karat import api
     from karat.cli.checking import can_show
@@ -53,7 +53,9 @@ def command(
 
     with aside():
         experiment = source.load()
-    output.say("REHEARSAL: scripts on this machine play every model; the numbers below mean nothing")
+    output.say(
+        "REHEARSAL: scripts on this machine play every model; the numbers below mean nothing"
+    )
     output.say(*(f"warning: {text}" for text in experiment.warnings))
     with (
         rehearsal(experiment, script=script, log=log) as rehearsed,
@@ -73,5 +75,7 @@ def command(
     shows = can_show(outcome.run.samples(), len(info.plan.conditions), info.kind, metrics=metrics)
     output.say(*([f"a real run can show {shows}"] if shows else []))
     again = typed("run", str(source.file))
-    output.say(f"{rehearsed.server.asked} requests were answered by scripts; for a real run: {again}")
+    output.say(
+        f"{rehearsed.server.asked} requests were answered by scripts; for a real run: {again}"
+    )
     return code

@@ -18,8 +18,8 @@ from karat.cli.output import Output
 def command(folder: Path | None, results: Path, output: Output) -> Exit:
     """List the runs in FOLDER, the newest first.
 
-    Without FOLDER, those in the folder of results: when each was made, its experiment, its conditions, how many
-    trials it has, and whether it is done.
+    Without FOLDER, those in the folder of results: when each was made, its experiment, its
+    conditions, how many trials it has, and whether it is done.
     """
     from karat.cli.listing import listed_runs
     from karat.errors import BadOption

@@ -24,10 +24,10 @@ from karat.cli.output import Output, typed
 def command(runs: tuple[str, ...], out: Path | None, results: Path, output: Output) -> Exit:
     """Merge the runs of one experiment, such as its shards.
 
-    `karat run --shard I/N` makes shards. RUN is a run folder, the beginning of its name or id, or a folder of runs
-    (then all of them). The runs are left unchanged. If one is incomplete, resume it and merge again. Runs of
-    different experiments are refused. If two runs have answered the same trial, the answer of the earlier run
-    counts.
+    `karat run --shard I/N` makes shards. RUN is a run folder, the beginning of its name or id, or a
+    folder of runs (then all of them). The runs are left unchanged. If one is incomplete, resume it
+    and merge again. Runs of different experiments are refused. If two runs have answered the same
+    trial, the answer of the earlier run counts.
     """
     from karat import api
     from karat.execution import merge_runs
@@ -37,6 +37,8 @@ def command(runs: tuple[str, ...], out: Path | None, results: Path, output: Outp
     path = str(merged.run.path)
     state = "merged" if merged.changed else "nothing new"
     output.say(*(f"warning: {note}" for note in merged.notes))
-    output.result(f"{state}: {path}\n", {"run": path, "changed": merged.changed, "notes": list(merged.notes)})
+    output.result(
+        f"{state}: {path}\n", {"run": path, "changed": merged.changed, "notes": list(merged.notes)}
+    )
     output.say(f"next: {typed('report', path)}")
     return Exit.DONE

@@ -14,16 +14,24 @@ from karat.testing.models.server import serve
 
 def main(arguments: list[str] | None = None) -> int:
     """Prints the base URLs as one line of JSON, then serves."""
-    parser = argparse.ArgumentParser(prog="karat.testing.models", description="A scripted model server.")
-    parser.add_argument("--script", type=Path, help="YAML or JSON; without it the server improvises")
+    parser = argparse.ArgumentParser(
+        prog="karat.testing.models", description="A scripted model server."
+    )
+    parser.add_argument(
+        "--script", type=Path, help="YAML or JSON; without it the server improvises"
+    )
     parser.add_argument("--port", type=int, default=0, help="default: a free one")
     parser.add_argument("--log", type=Path, help="gets a line of JSON for each request")
     chosen = parser.parse_args(arguments)
     ending = {signal.SIGINT, signal.SIGTERM}
-    signal.pthread_sigmask(signal.SIG_BLOCK, ending)  # before another thread exists that could receive one
+    # before another thread exists that could receive one
+    signal.pthread_sigmask(signal.SIG_BLOCK, ending)
     try:
         with serve(chosen.script, port=chosen.port, log=chosen.log, keep=1) as server:
-            urls = {name: getattr(server, name) for name in ("openai_url", "anthropic_url", "gemini_url")}
+            urls = {
+                name: getattr(server, name)
+                for name in ("openai_url", "anthropic_url", "gemini_url")
+            }
             sys.stdout.write(json.dumps(urls) + "\n")
             sys.stdout.flush()
             signal.sigwait(ending)

@@ -11,11 +11,17 @@ from karat.testing.models.output import CREATED, Event, ModelOutput, arguments_t
 def whole(output: ModelOutput) -> dict[str, object]:
     """The answer in one piece."""
     say = output.say
-    message: JsonObject = {"role": "assistant", "content": say.text or None, "refusal": None, "annotations": []}
+    message: JsonObject = {
+        "role": "assistant",
+        "content": say.text or None,
+        "refusal": None,
+        "annotations": [],
+    }
     if say.stop == "refusal":
         message |= {"content": None, "refusal": say.text}
     if say.reasoning:
-        message["reasoning_content"] = say.reasoning  # the name that vLLM and DeepSeek use; OpenAI does not return it
+        # the name that vLLM and DeepSeek use; OpenAI does not return it
+        message["reasoning_content"] = say.reasoning
     if say.tool_calls:
         message["tool_calls"] = [_call(output, number) for number in range(len(say.tool_calls))]
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(output)}
@@ -32,13 +38,22 @@ def events(output: ModelOutput) -> Iterator[Event]:
         yield _chunk(output, {"refusal" if say.stop == "refusal" else "content": piece})
     for number, call in enumerate(say.tool_calls):
         whole_call = _call(output, number)
-        first_part = {**whole_call, "index": number, "function": {"name": call.name, "arguments": ""}}
+        first_part = {
+            **whole_call,
+            "index": number,
+            "function": {"name": call.name, "arguments": ""},
+        }
         yield _chunk(output, {"tool_calls": [first_part]})
         for piece in pieces(arguments_text(call.arguments)):
-            yield _chunk(output, {"tool_calls": [{"index": number, "function": {"arguments": piece}}]})
+            yield _chunk(
+                output, {"tool_calls": [{"index": number, "function": {"arguments": piece}}]}
+            )
     yield _chunk(output, {}, finish=_finish(output))
     if (output.request.body.get("stream_options") or {}).get("include_usage"):
-        yield None, {**_head(output, "chat.completion.chunk"), "choices": [], "usage": _usage(output)}
+        yield (
+            None,
+            {**_head(output, "chat.completion.chunk"), "choices": [], "usage": _usage(output)},
+        )
 
 
 def _head(output: ModelOutput, kind: str) -> dict[str, object]:

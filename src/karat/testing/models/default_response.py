@@ -1,4 +1,6 @@
-"""The response if no rule matches: plausible enough to rehearse an experiment, and the same each time."""
+"""The response if no rule matches: plausible enough to rehearse an experiment, and the same each
+time.
+"""
 
 from __future__ import annotations
 
@@ -15,22 +17,36 @@ from karat.testing.models.request import OfferedTool, Request
 from karat.testing.models.script import ScriptedResponse, ToolUse
 
 _SEARCH_WORDS = re.compile(r"search|find|query|look|retriev|ask", re.IGNORECASE)
-_QUERY_NAMES = ("query", "q", "question", "search", "search_query", "keywords", "terms", "text", "input", "prompt")
-# Arguments that are executed, and others that take no question: a dataset's text must never run as a command.
+_QUERY_NAMES = (
+    "query",
+    "q",
+    "question",
+    "search",
+    "search_query",
+    "keywords",
+    "terms",
+    "text",
+    "input",
+    "prompt",
+)
+# Arguments that are executed, and others that take no question: a dataset's text must never run as
+# a command.
 _RUN = re.compile(r"command|cmd|code|script", re.IGNORECASE)
 _NO_QUERY = re.compile(r"path|file|url|skill", re.IGNORECASE)
 # Tools of pydantic-ai, Claude Code and karat's judge: some models cannot be forced to call a tool.
 _OUTPUT_TOOL = re.compile(r"^(?:final_result|StructuredOutput$|record_judgement$)")
 _SKILL = re.compile(r"skills are available for use with the Skill tool:[\\n]+- ([\w.:-]+)(?::| \()")
 _LOADED = "Base directory for this skill: "
-_NOTE = re.compile(r"\b(minLength|maxLength|minItems|maxItems|minimum|maximum)\W{0,2}[=:] ?(-?\d+(?:\.\d+)?)")
+_NOTE = re.compile(
+    r"\b(minLength|maxLength|minItems|maxItems|minimum|maximum)\W{0,2}[=:] ?(-?\d+(?:\.\d+)?)"
+)
 _DEPTH = 6  # of a schema that refers to itself
 _LONGEST_LIST = 3
 
 
 def default_response(request: Request) -> ScriptedResponse:
-    """Structured output if it is requested; else a skill and a search, then the filled-in form of the question, or
-    the search result.
+    """Structured output if it is requested; else a skill and a search, then the filled-in form of
+    the question, or the search result.
     """
     output = _output_tool(request)
     results = _results(request)
@@ -43,7 +59,9 @@ def default_response(request: Request) -> ScriptedResponse:
         return ScriptedResponse(tool_calls=tuple(calls))
     if output is not None:
         return ScriptedResponse(
-            tool_calls=(ToolUse(name=output.name, arguments=value_of(output.schema, request.digest)),)
+            tool_calls=(
+                ToolUse(name=output.name, arguments=value_of(output.schema, request.digest)),
+            )
         )
     schema = request.schema or _schema_in(request.system) or _schema_in(request.question)
     if schema is not None:
@@ -53,7 +71,9 @@ def default_response(request: Request) -> ScriptedResponse:
         return ScriptedResponse(text=form)
     if results:
         return ScriptedResponse(text=results[-1].strip() or "Nothing was found.")
-    return ScriptedResponse(text="This is a rehearsal: no model was asked, and I know nothing myself.")
+    return ScriptedResponse(
+        text="This is a rehearsal: no model was asked, and I know nothing myself."
+    )
 
 
 def _output_tool(request: Request) -> OfferedTool | None:
@@ -67,7 +87,9 @@ def _output_tool(request: Request) -> OfferedTool | None:
 
 
 def _results(request: Request) -> tuple[str, ...]:
-    """Results of tools since the last question; a loaded skill's text follows them as a user message."""
+    """Results of tools since the last question; a loaded skill's text follows them as a user
+    message.
+    """
     if request.question.startswith(_LOADED):
         return tuple(message.text for message in request.messages if message.role == "tool")
     return request.tool_results
@@ -75,23 +97,35 @@ def _results(request: Request) -> tuple[str, ...]:
 
 def _skill(request: Request) -> list[ToolUse]:
     """A call of Claude Code's skill tool for the first skill that the request lists."""
-    listed = _SKILL.search(json.dumps(request.body.get("messages"))) if request.offered("Skill") else None
+    listed = (
+        _SKILL.search(json.dumps(request.body.get("messages")))
+        if request.offered("Skill")
+        else None
+    )
     return [ToolUse(name="Skill", arguments={"skill": listed[1]})] if listed else []
 
 
 def _search_tool(request: Request, *, but: OfferedTool | None) -> tuple[OfferedTool, str] | None:
-    """The tool to search with and its argument for the question, chosen by name first, then by description."""
+    """The tool to search with and its argument for the question, chosen by name first, then by
+    description.
+    """
     if request.forced not in (None, "*"):
         return None
     usable = [(tool, _query_name(tool.schema)) for tool in request.tools if tool is not but]
     by_name = [(tool, name) for tool, name in usable if name and _SEARCH_WORDS.search(tool.name)]
-    by_description = [(tool, name) for tool, name in usable if name and _SEARCH_WORDS.search(tool.description)]
+    by_description = [
+        (tool, name) for tool, name in usable if name and _SEARCH_WORDS.search(tool.description)
+    ]
     return next(iter([*by_name, *by_description]), None)
 
 
 def _query_name(schema: JsonObject) -> str:
     properties = schema.get("properties") or {}
-    texts = [name for name, field in properties.items() if isinstance(field, Mapping) and field.get("type") == "string"]
+    texts = [
+        name
+        for name, field in properties.items()
+        if isinstance(field, Mapping) and field.get("type") == "string"
+    ]
     known = [name for name in _QUERY_NAMES if name in texts]
     required = [name for name in schema.get("required") or [] if name in texts]
     if any(map(_RUN.search, required)):
@@ -110,7 +144,9 @@ def _arguments(tool: OfferedTool, request: Request, *, query: str) -> dict[str, 
 
 
 def _schema_in(text: str) -> dict[str, object] | None:
-    """The JSON schema in a prompt, where pydantic-ai puts it for models without structured output."""
+    """The JSON schema in a prompt, where pydantic-ai puts it for models without structured
+    output.
+    """
     for match in re.finditer(r"schema[^{]{0,80}(\{)", text, re.IGNORECASE):
         try:
             value, _ = json.JSONDecoder().raw_decode(text, match.start(1))
@@ -121,16 +157,26 @@ def _schema_in(text: str) -> dict[str, object] | None:
     return None
 
 
-def value_of(schema: Mapping[str, Any], seed: str, *, root: Mapping[str, Any] | None = None, depth: int = 0) -> Any:
+def value_of(
+    schema: Mapping[str, Any], seed: str, *, root: Mapping[str, Any] | None = None, depth: int = 0
+) -> Any:
     """A value that fits the JSON schema, drawn by a hash of `seed`, so the same each time.
 
-    >>> value_of({"type": "object", "properties": {"score": {"type": "integer", "minimum": 1, "maximum": 5}}}, "x")
+    >>> value_of(
+    ...     {
+    ...         "type": "object",
+    ...         "properties": {"score": {"type": "integer", "minimum": 1, "maximum": 5}},
+    ...     },
+    ...     "x",
+    ... )
     {'score': 1}
     """
     root = schema if root is None else root
     schema = _resolved(schema, root)
     # Clients put limits into the description for APIs that refuse them in the schema.
-    noted = {name: float(number) for name, number in _NOTE.findall(str(schema.get("description", "")))}
+    noted = {
+        name: float(number) for name, number in _NOTE.findall(str(schema.get("description", "")))
+    }
     schema = {**noted, **schema}
     draw = int.from_bytes(hashlib.blake2b(seed.encode(), digest_size=8).digest())
     if "const" in schema:
@@ -140,7 +186,10 @@ def value_of(schema: Mapping[str, Any], seed: str, *, root: Mapping[str, Any] | 
     kind = _kind(schema)
     if kind == "object":
         properties = schema.get("properties") or {}
-        wanted = [*properties, *(name for name in schema.get("required") or [] if name not in properties)]
+        wanted = [
+            *properties,
+            *(name for name in schema.get("required") or [] if name not in properties),
+        ]
         if depth >= _DEPTH:
             wanted = list(schema.get("required") or [])
         return {
@@ -153,8 +202,13 @@ def value_of(schema: Mapping[str, Any], seed: str, *, root: Mapping[str, Any] | 
         items = schema.get("items")
         if not isinstance(items, Mapping):
             return ["rehearsed"] * least
-        many = max(least, min(int(schema.get("maxItems", _LONGEST_LIST)), 1 if depth < _DEPTH else 0))
-        return [value_of(items, f"{seed}.{number}", root=root, depth=depth + 1) for number in range(many)]
+        many = max(
+            least, min(int(schema.get("maxItems", _LONGEST_LIST)), 1 if depth < _DEPTH else 0)
+        )
+        return [
+            value_of(items, f"{seed}.{number}", root=root, depth=depth + 1)
+            for number in range(many)
+        ]
     if kind in ("integer", "number"):
         return _number(schema, draw, whole=kind == "integer")
     if kind == "boolean":
@@ -171,11 +225,15 @@ def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> JsonObject:
                 here = here.get(key, {}) if isinstance(here, Mapping) else {}
             schema = {**here, **{key: value for key, value in schema.items() if key != "$ref"}}
             continue
-        choices = next((schema[key] for key in ("anyOf", "oneOf", "allOf") if schema.get(key)), None)
+        choices = next(
+            (schema[key] for key in ("anyOf", "oneOf", "allOf") if schema.get(key)), None
+        )
         if choices is None:
             break
         chosen = next((choice for choice in choices if choice.get("type") != "null"), choices[0])
-        others = {key: value for key, value in schema.items() if key not in ("anyOf", "oneOf", "allOf")}
+        others = {
+            key: value for key, value in schema.items() if key not in ("anyOf", "oneOf", "allOf")
+        }
         schema = {**others, **chosen}
     return dict(schema)
 
@@ -210,7 +268,8 @@ def _text(schema: JsonObject, draw: int) -> str:
 
 
 _FORM = re.compile(
-    r"in this form\b[^\n:]{0,200}:[ \t]*\n(?P<lines>(?:[ \t]*[^\n:]{1,100}:[^\n]{0,2000}(?:\n|$)){1,100})"
+    r"in this form\b[^\n:]{0,200}:[ \t]*\n(?P<lines>(?:[ \t]*[^\n:]{1,100}:[^\n]{0,2000}(?:\n"
+    r"|$)){1,100})"
 )
 _FROM_TO = re.compile(r"(?P<low>-?\d+(?:\.\d+)?) to \D?(?P<high>-?\d+(?:\.\d+)?)")
 _LEAST = re.compile(r"(?P<low>-?\d+(?:\.\d+)?) or more\b")
@@ -219,7 +278,8 @@ _SPAN = 100.0  # for a number whose range has no end
 
 
 def filled_form(question: str, seed: str) -> str | None:
-    """The form in a question, filled in by a hash of `seed`, so the same each time. None: there is no form.
+    """The form in a question, filled in by a hash of `seed`, so the same each time. None: there is
+    no form.
 
     >>> filled_form("A or B? End your answer with one line in this form:\\nchoice: A", "x")
     'choice: A'
@@ -229,7 +289,9 @@ def filled_form(question: str, seed: str) -> str | None:
         return None
     dice = random.Random(hashlib.blake2b(seed.encode(), digest_size=8).digest())
     lines = (line.partition(":") for line in forms[-1]["lines"].splitlines())
-    return "\n".join(f"{name.strip()}: {_answer(wanted.strip(), dice)}" for name, _, wanted in lines)
+    return "\n".join(
+        f"{name.strip()}: {_answer(wanted.strip(), dice)}" for name, _, wanted in lines
+    )
 
 
 def _answer(wanted: str, dice: random.Random) -> str:
@@ -240,12 +302,23 @@ def _answer(wanted: str, dice: random.Random) -> str:
     if (span := _span(wanted)) is not None:
         return _between(*span, dice)
     options = [option for part in wanted.split(", ") for option in part.split(" or ") if option]
-    return dice.choice(options) if len(options) > 1 or len(wanted.split()) == 1 else "Rehearsed, in three words."
+    return (
+        dice.choice(options)
+        if len(options) > 1 or len(wanted.split()) == 1
+        else "Rehearsed, in three words."
+    )
 
 
 def _span(wanted: str) -> tuple[float, float] | None:
     """The range of a number, as far as the form states it; None if it does not ask for a number."""
-    limits = next((hit.groupdict() for pattern in (_FROM_TO, _LEAST, _MOST) if (hit := pattern.search(wanted))), None)
+    limits = next(
+        (
+            hit.groupdict()
+            for pattern in (_FROM_TO, _LEAST, _MOST)
+            if (hit := pattern.search(wanted))
+        ),
+        None,
+    )
     if limits is None:
         return (1.0, _SPAN) if re.search(r"\bnumber\b", wanted) else None
     if "low" not in limits:

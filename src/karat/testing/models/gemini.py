@@ -7,7 +7,12 @@ from collections.abc import Iterator
 from karat.records import JsonObject
 from karat.testing.models.output import Event, ModelOutput, pieces
 
-_STATUS = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 429: "RESOURCE_EXHAUSTED"}
+_STATUS = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    429: "RESOURCE_EXHAUSTED",
+}
 
 
 def whole(output: ModelOutput) -> JsonObject:
@@ -36,16 +41,32 @@ def error(status: int, message: str) -> JsonObject:
 def _calls(output: ModelOutput) -> list[JsonObject]:
     calls = []
     for number, call in enumerate(output.say.tool_calls):
-        given = call.arguments if isinstance(call.arguments, dict) else {"malformed": call.arguments}
-        calls.append({"functionCall": {"id": output.call_id("call", number), "name": call.name, "args": given}})
+        given = (
+            call.arguments if isinstance(call.arguments, dict) else {"malformed": call.arguments}
+        )
+        calls.append(
+            {
+                "functionCall": {
+                    "id": output.call_id("call", number),
+                    "name": call.name,
+                    "args": given,
+                }
+            }
+        )
     return calls
 
 
 def _chunk(output: ModelOutput, parts: list[JsonObject], *, last: bool = False) -> JsonObject:
     candidate: JsonObject = {"index": 0, "content": {"role": "model", "parts": parts}}
-    chunk: JsonObject = {"candidates": [candidate], "modelVersion": output.model, "responseId": output.id}
+    chunk: JsonObject = {
+        "candidates": [candidate],
+        "modelVersion": output.model,
+        "responseId": output.id,
+    }
     if last:
-        candidate["finishReason"] = {None: "STOP", "length": "MAX_TOKENS", "refusal": "SAFETY"}[output.say.stop]
+        candidate["finishReason"] = {None: "STOP", "length": "MAX_TOKENS", "refusal": "SAFETY"}[
+            output.say.stop
+        ]
         spoken = output.output_tokens - output.reasoning_tokens
         chunk["usageMetadata"] = {
             "promptTokenCount": output.input_tokens,  # including cached ones

@@ -12,7 +12,12 @@ from karat.testing.models.output import Event, ModelOutput, arguments_text, piec
 
 def whole(output: ModelOutput) -> JsonObject:
     """The answer in one piece."""
-    return {**_head(output), "content": _blocks(output), "stop_reason": _stop(output), "usage": _usage(output)}
+    return {
+        **_head(output),
+        "content": _blocks(output),
+        "stop_reason": _stop(output),
+        "usage": _usage(output),
+    }
 
 
 def events(output: ModelOutput) -> Iterator[Event]:
@@ -24,7 +29,12 @@ def events(output: ModelOutput) -> Iterator[Event]:
 def _events(output: ModelOutput) -> Iterator[tuple[str, JsonObject]]:
     usage = _usage(output)
     first_usage = {key: value for key, value in usage.items() if key != "output_tokens_details"}
-    head = {**_head(output), "content": [], "stop_reason": None, "usage": {**first_usage, "output_tokens": 1}}
+    head = {
+        **_head(output),
+        "content": [],
+        "stop_reason": None,
+        "usage": {**first_usage, "output_tokens": 1},
+    }
     yield "message_start", {"message": head}
     yield "ping", {}
     calls = iter(output.say.tool_calls)
@@ -42,7 +52,10 @@ def _events(output: ModelOutput) -> Iterator[tuple[str, JsonObject]]:
         for delta in deltas:
             yield "content_block_delta", {"index": index, "delta": delta}
         yield "content_block_stop", {"index": index}
-    yield "message_delta", {"delta": {"stop_reason": _stop(output), "stop_sequence": None}, "usage": usage}
+    yield (
+        "message_delta",
+        {"delta": {"stop_reason": _stop(output), "stop_sequence": None}, "usage": usage},
+    )
     yield "message_stop", {}
 
 

@@ -10,7 +10,8 @@ import msgspec
 from karat.testing.models.request import Request, digest_of
 from karat.testing.models.script import ScriptedResponse
 
-CREATED = 1_700_000_000  # the time in every response, so that equal responses are equal bytes at any time
+# the time in every response, so that equal responses are equal bytes at any time
+CREATED = 1_700_000_000
 
 Event = tuple[str | None, dict[str, object]]
 """One part of a stream: the event's name, if the API has names, and its data."""
@@ -41,8 +42,13 @@ class ModelOutput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def model_output(say: ScriptedResponse, request: Request) -> ModelOutput:
-    """The response to send. Tokens that the script does not give are counted: four characters per token."""
-    spoken = say.text + "".join(call.name + arguments_text(call.arguments) for call in say.tool_calls)
+    """The response to send.
+
+    Tokens that the script does not give are counted: four characters per token.
+    """
+    spoken = say.text + "".join(
+        call.name + arguments_text(call.arguments) for call in say.tool_calls
+    )
     reasoning = _tokens(say.reasoning) if say.usage.reasoning is None else say.usage.reasoning
     counted = max(tokens_in(request), say.usage.cache_read + say.usage.cache_write)
     return ModelOutput(
@@ -51,15 +57,22 @@ def model_output(say: ScriptedResponse, request: Request) -> ModelOutput:
         id=digest_of([request.digest, spoken]),
         model=say.model or request.model,
         input_tokens=counted if say.usage.input is None else say.usage.input,
-        output_tokens=max(1, _tokens(spoken)) + reasoning if say.usage.output is None else say.usage.output,
+        output_tokens=max(1, _tokens(spoken)) + reasoning
+        if say.usage.output is None
+        else say.usage.output,
         reasoning_tokens=reasoning,
     )
 
 
 def tokens_in(request: Request) -> int:
     """The tokens reported for a request: four characters per token, including tools."""
-    messages = sum(len(message.text) + sum(map(len, message.tool_calls)) for message in request.messages)
-    offered = sum(len(tool.name) + len(tool.description) + len(json.dumps(tool.schema)) for tool in request.tools)
+    messages = sum(
+        len(message.text) + sum(map(len, message.tool_calls)) for message in request.messages
+    )
+    offered = sum(
+        len(tool.name) + len(tool.description) + len(json.dumps(tool.schema))
+        for tool in request.tools
+    )
     return max(1, (len(request.system) + messages + offered) // 4)
 
 

@@ -46,10 +46,12 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     model: str
     stream: bool
     system: str = ""
-    asides: tuple[str, ...] = ()  # system messages between other messages, as Claude Code sends them
+    # system messages between other messages, as Claude Code sends them
+    asides: tuple[str, ...] = ()
     messages: tuple[Message, ...] = ()
     tools: tuple[OfferedTool, ...] = ()
-    forced: str | None = None  # the tool that must be called, or "*" for any; None: the model is free
+    # the tool that must be called, or "*" for any; None: the model is free
+    forced: str | None = None
     schema: JsonObject | None = None  # of the requested structured output
 
     @property
@@ -61,7 +63,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def question(self) -> str:
         """The last user message."""
-        return next((message.text for message in reversed(self.messages) if message.role == "user"), "")
+        return next(
+            (message.text for message in reversed(self.messages) if message.role == "user"), ""
+        )
 
     @property
     def tool_results(self) -> tuple[str, ...]:
@@ -75,7 +79,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return tuple(reversed(results))
 
     def offered(self, name: str) -> OfferedTool | None:
-        """The tool with this name, or whose prefixed name (`mcp__docs__search`, `docs_search`) ends with it."""
+        """The tool with this name, or whose prefixed name (`mcp__docs__search`, `docs_search`) ends
+        with it.
+        """
         for tool in self.tools:
             if tool.name == name:
                 return tool
@@ -121,7 +127,9 @@ class BadRequest(Exception):
     """Not a valid request of this API."""
 
 
-def read_request(api: Api, *, number: int, path: str, headers: Mapping[str, str], body: JsonObject) -> Request:
+def read_request(
+    api: Api, *, number: int, path: str, headers: Mapping[str, str], body: JsonObject
+) -> Request:
     """The request. Raises BadRequest with what is missing or wrong."""
     model = body.get("model")
     stream = body.get("stream") is True
@@ -133,13 +141,26 @@ def read_request(api: Api, *, number: int, path: str, headers: Mapping[str, str]
     try:
         parts = _READ[api](body)
     except (AttributeError, KeyError, TypeError) as error:
-        raise BadRequest(f"not a valid request of this API: {type(error).__name__}: {error}") from error
+        raise BadRequest(
+            f"not a valid request of this API: {type(error).__name__}: {error}"
+        ) from error
     _refuse_loose_ends(parts["messages"])
-    return Request(number=number, api=api, path=path, headers=headers, body=body, model=model, stream=stream, **parts)
+    return Request(
+        number=number,
+        api=api,
+        path=path,
+        headers=headers,
+        body=body,
+        model=model,
+        stream=stream,
+        **parts,
+    )
 
 
 def _refuse_loose_ends(messages: Iterable[Message]) -> None:
-    """Checks what providers check: each call is directly followed by its result, and each result has its call."""
+    """Checks what providers check: each call is directly followed by its result, and each result
+    has its call.
+    """
     open_calls: dict[str, None] = {}
     for message in messages:
         if message.role != "tool":
@@ -162,13 +183,21 @@ def _chat(body: JsonObject) -> JsonObject:
         if entry["role"] in ("system", "developer"):
             system.append(_text(entry["content"]))
         elif entry["role"] == "tool":
-            messages.append(Message(role="tool", text=_text(entry["content"]), tool_call_ids=(entry["tool_call_id"],)))
+            messages.append(
+                Message(
+                    role="tool",
+                    text=_text(entry["content"]),
+                    tool_call_ids=(entry["tool_call_id"],),
+                )
+            )
         elif entry["role"] == "assistant":
             listed = entry.get("tool_calls") or []
             calls = tuple(_function(call)["name"] for call in listed)
             ids = tuple(call["id"] for call in listed)
             text = _text(entry.get("content"))
-            messages.append(Message(role="assistant", text=text, tool_calls=calls, tool_call_ids=ids))
+            messages.append(
+                Message(role="assistant", text=text, tool_calls=calls, tool_call_ids=ids)
+            )
         else:
             messages.append(Message(role="user", text=_text(entry["content"])))
     tools = [_offered(_function(tool), "parameters") for tool in body.get("tools") or []]
@@ -184,29 +213,43 @@ def _chat(body: JsonObject) -> JsonObject:
 
 def _responses(body: JsonObject) -> JsonObject:
     given = body.get("input")
-    items = [{"role": "user", "content": given}] if isinstance(given, str) else _listed(body, "input")
+    items = (
+        [{"role": "user", "content": given}] if isinstance(given, str) else _listed(body, "input")
+    )
     messages = []
     system = [body.get("instructions") or ""]
     for item in items:
         kind = item.get("type", "message")
         role = item.get("role")
         if kind == "function_call_output":
-            messages.append(Message(role="tool", text=_text(item["output"]), tool_call_ids=(item["call_id"],)))
+            messages.append(
+                Message(role="tool", text=_text(item["output"]), tool_call_ids=(item["call_id"],))
+            )
         elif role in ("system", "developer"):
             system.append(_text(item["content"]))
         elif role == "user":
             messages.append(Message(role="user", text=_text(item["content"])))
         else:
             # One response of the model is several items here: its thoughts, its text, its calls.
-            before = messages.pop() if messages and messages[-1].role == "assistant" else Message(role="assistant")
+            before = (
+                messages.pop()
+                if messages and messages[-1].role == "assistant"
+                else Message(role="assistant")
+            )
             text = before.text + (_text(item["content"]) if kind == "message" else "")
             calls = before.tool_calls
             ids = before.tool_call_ids
             if kind == "function_call":
                 calls = (*calls, item["name"])
                 ids = (*ids, item["call_id"])
-            messages.append(Message(role="assistant", text=text, tool_calls=calls, tool_call_ids=ids))
-    tools = [_offered(tool, "parameters") for tool in body.get("tools") or [] if tool.get("type") == "function"]
+            messages.append(
+                Message(role="assistant", text=text, tool_calls=calls, tool_call_ids=ids)
+            )
+    tools = [
+        _offered(tool, "parameters")
+        for tool in body.get("tools") or []
+        if tool.get("type") == "function"
+    ]
     asked = (body.get("text") or {}).get("format") or {}
     return {
         "system": "\n\n".join(filter(None, system)),
@@ -221,7 +264,11 @@ def _messages(body: JsonObject) -> JsonObject:
     messages: list[Message] = []
     asides = []
     for entry in _listed(body, "messages"):
-        blocks = [{"type": "text", "text": entry["content"]}] if isinstance(entry["content"], str) else entry["content"]
+        blocks = (
+            [{"type": "text", "text": entry["content"]}]
+            if isinstance(entry["content"], str)
+            else entry["content"]
+        )
         if entry["role"] == "system":
             asides.append(_text(blocks))
             continue
@@ -229,7 +276,9 @@ def _messages(body: JsonObject) -> JsonObject:
             listed = [block for block in blocks if block["type"] == "tool_use"]
             calls = tuple(block["name"] for block in listed)
             ids = tuple(block["id"] for block in listed)
-            messages.append(Message(role="assistant", text=_text(blocks), tool_calls=calls, tool_call_ids=ids))
+            messages.append(
+                Message(role="assistant", text=_text(blocks), tool_calls=calls, tool_call_ids=ids)
+            )
             continue
         results = [
             Message(
@@ -257,31 +306,49 @@ def _messages(body: JsonObject) -> JsonObject:
 
 def _gemini(body: JsonObject) -> JsonObject:
     messages: list[Message] = []
-    called: Counter[str] = Counter()  # ids are optional: the n-th result of a tool belongs to its n-th call
+    # ids are optional: the n-th result of a tool belongs to its n-th call
+    called: Counter[str] = Counter()
     returned: Counter[str] = Counter()
     for content in _listed(body, "contents"):
-        text = "".join(part["text"] for part in content["parts"] if "text" in part and not part.get("thought"))
-        calls = [part["functionCall"]["name"] for part in content["parts"] if "functionCall" in part]
-        results = [part["functionResponse"] for part in content["parts"] if "functionResponse" in part]
+        text = "".join(
+            part["text"] for part in content["parts"] if "text" in part and not part.get("thought")
+        )
+        calls = [
+            part["functionCall"]["name"] for part in content["parts"] if "functionCall" in part
+        ]
+        results = [
+            part["functionResponse"] for part in content["parts"] if "functionResponse" in part
+        ]
         if content.get("role") == "model":
             ids = tuple(_numbered(name, called) for name in calls)
-            messages.append(Message(role="assistant", text=text, tool_calls=tuple(calls), tool_call_ids=ids))
+            messages.append(
+                Message(role="assistant", text=text, tool_calls=tuple(calls), tool_call_ids=ids)
+            )
             continue
         for result in results:
             given = result.get("response") or {}
             shown = given.get("output", given.get("error", given))
             shown = shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)
             ids = (_numbered(result["name"], returned),)
-            messages.append(Message(role="tool", text=shown, tool_call_ids=ids, error="error" in given))
+            messages.append(
+                Message(role="tool", text=shown, tool_call_ids=ids, error="error" in given)
+            )
         messages += [Message(role="user", text=text)] if text or not results else []
-    declared = [tool for group in body.get("tools") or [] for tool in group.get("functionDeclarations") or []]
+    declared = [
+        tool
+        for group in body.get("tools") or []
+        for tool in group.get("functionDeclarations") or []
+    ]
     asked = body.get("generationConfig") or {}
     choice = (body.get("toolConfig") or {}).get("functionCallingConfig") or {}
-    schemas = ("parametersJsonSchema", "parameters_json_schema", "parameters")  # the second: Google's SDK
+    # the second: Google's SDK
+    schemas = ("parametersJsonSchema", "parameters_json_schema", "parameters")
     return {
         "system": _text((body.get("systemInstruction") or {}).get("parts")),
         "messages": tuple(messages),
-        "tools": tuple(_offered(tool, next((key for key in schemas if key in tool), "")) for tool in declared),
+        "tools": tuple(
+            _offered(tool, next((key for key in schemas if key in tool), "")) for tool in declared
+        ),
         "forced": "*" if choice.get("mode") == "ANY" else None,
         "schema": asked.get("responseJsonSchema") or asked.get("responseSchema"),
     }
@@ -326,7 +393,9 @@ def _function(tool: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _offered(tool: Mapping[str, Any], schema: str) -> OfferedTool:
     described = tool.get("description") or ""
-    return OfferedTool(name=str(tool.get("name", "")), description=described, schema=tool.get(schema) or {})
+    return OfferedTool(
+        name=str(tool.get("name", "")), description=described, schema=tool.get(schema) or {}
+    )
 
 
 def _forced(choice: object) -> str | None:

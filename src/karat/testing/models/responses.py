@@ -25,7 +25,10 @@ def _events(answer: ModelOutput) -> Iterator[tuple[str, JsonObject]]:
     yield "response.in_progress", {"response": unfinished}
     output = _output(answer)
     for index, item in enumerate(output):
-        empty = {**item, **{"reasoning": {"summary": []}, "message": {"content": []}}.get(item["type"], {})}
+        empty = {
+            **item,
+            **{"reasoning": {"summary": []}, "message": {"content": []}}.get(item["type"], {}),
+        }
         if item["type"] == "function_call":
             empty["arguments"] = ""
         if "status" in item:
@@ -64,10 +67,17 @@ def _inside_message(item: JsonObject, where: JsonObject) -> Iterator[tuple[str, 
 def _inside_call(item: JsonObject, where: JsonObject) -> Iterator[tuple[str, JsonObject]]:
     for piece in pieces(item["arguments"]):
         yield "response.function_call_arguments.delta", {**where, "delta": piece}
-    yield "response.function_call_arguments.done", {**where, "name": item["name"], "arguments": item["arguments"]}
+    yield (
+        "response.function_call_arguments.done",
+        {**where, "name": item["name"], "arguments": item["arguments"]},
+    )
 
 
-_INSIDE = {"reasoning": _inside_reasoning, "message": _inside_message, "function_call": _inside_call}
+_INSIDE = {
+    "reasoning": _inside_reasoning,
+    "message": _inside_message,
+    "function_call": _inside_call,
+}
 
 
 def _output(answer: ModelOutput) -> list[JsonObject]:
@@ -77,7 +87,12 @@ def _output(answer: ModelOutput) -> list[JsonObject]:
         summary = [{"type": "summary_text", "text": say.reasoning}]
         items.append({"id": f"rs_{answer.id}", "type": "reasoning", "summary": summary})
     if say.text or not say.tool_calls:
-        part: JsonObject = {"type": "output_text", "text": say.text, "annotations": [], "logprobs": []}
+        part: JsonObject = {
+            "type": "output_text",
+            "text": say.text,
+            "annotations": [],
+            "logprobs": [],
+        }
         if say.stop == "refusal":
             part = {"type": "refusal", "refusal": say.text}
         head = {"id": f"msg_{answer.id}", "type": "message", "role": "assistant"}
@@ -102,7 +117,9 @@ def _response(answer: ModelOutput, *, output: list[JsonObject]) -> JsonObject:
         "created_at": CREATED,
         "status": _status(answer),
         "error": None,
-        "incomplete_details": {"reason": "max_output_tokens"} if answer.say.stop == "length" else None,
+        "incomplete_details": {"reason": "max_output_tokens"}
+        if answer.say.stop == "length"
+        else None,
         "instructions": body.get("instructions"),
         "metadata": {},
         "model": answer.model,

@@ -1,6 +1,8 @@
-"""Answers HTTP requests: finds the API, gets the script's response, and sends it or breaks the connection.
+"""Answers HTTP requests: finds the API, gets the script's response, and sends it or breaks the
+connection.
 
-HTTP/1.1 is written by hand, because a server that breaks off in mid-sentence must control the connection itself.
+HTTP/1.1 is written by hand, because a server that breaks off in mid-sentence must control the
+connection itself.
 """
 
 from __future__ import annotations
@@ -56,9 +58,16 @@ class Connection:
             if headers.get("expect", "").lower() == "100-continue":
                 self._writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             body = await self._body(headers)
-        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError, ValueError) as error:
+        except (
+            asyncio.IncompleteReadError,
+            asyncio.LimitOverrunError,
+            OSError,
+            ValueError,
+        ) as error:
             raise ConnectionEnded from error
-        return HttpRequest(method=self._method, path=target.partition("?")[0], headers=headers, body=body)
+        return HttpRequest(
+            method=self._method, path=target.partition("?")[0], headers=headers, body=body
+        )
 
     async def _body(self, headers: Mapping[str, str]) -> bytes:
         if "chunked" not in headers.get("transfer-encoding", "").lower():
@@ -76,11 +85,15 @@ class Connection:
             pass
         return b"".join(parts)
 
-    async def answer(self, status: int, body: bytes, headers: Mapping[str, str], *, cut: int | None = None) -> None:
+    async def answer(
+        self, status: int, body: bytes, headers: Mapping[str, str], *, cut: int | None = None
+    ) -> None:
         """Sends a whole answer; with `cut` only that many bytes, then breaks the connection."""
         length = {"content-length": str(len(body))}
         shown = b"" if self._method == "HEAD" else body
-        await self._send(_head(status, {**headers, **length}) + (shown if cut is None else shown[:cut]))
+        await self._send(
+            _head(status, {**headers, **length}) + (shown if cut is None else shown[:cut])
+        )
         if cut is not None:
             self.close()
 
@@ -104,13 +117,18 @@ class Connection:
     async def wait(self, seconds: float | None) -> None:
         """Waits (None: forever). Raises ConnectionEnded if the client gives up first."""
         try:
-            # The request is complete, so what comes now is the client's end or a request that is too early.
+            # The request is complete, so what comes now is the client's end or a request that is
+            # too early.
             early = await asyncio.wait_for(self._reader.read(1), seconds)
         except TimeoutError:
             return
         except OSError as error:
             raise ConnectionEnded from error
-        raise ConnectionEnded if not early else ConnectionEnded("a second call before the first was answered")
+        raise (
+            ConnectionEnded
+            if not early
+            else ConnectionEnded("a second call before the first was answered")
+        )
 
     def close(self) -> None:
         """Close the connection at once."""
@@ -133,7 +151,8 @@ class ScriptPlayer:
         self._script = script
         self._hook = hook
         self._used: Counter[int] = Counter()  # rule → requests that it answered
-        self._asked: Counter[tuple[int, str, int]] = Counter()  # rule, conversation, step → requests
+        # rule, conversation, step → requests
+        self._asked: Counter[tuple[int, str, int]] = Counter()
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -151,11 +170,17 @@ class ScriptPlayer:
                 chosen = {"improvise": True}
             elif isinstance(chosen, str):
                 chosen = {"text": chosen}
-            response = chosen if isinstance(chosen, ScriptedResponse) else ScriptedResponse.model_validate(chosen)
+            response = (
+                chosen
+                if isinstance(chosen, ScriptedResponse)
+                else ScriptedResponse.model_validate(chosen)
+            )
             return _filled(response, request), None
         for number, rule in enumerate(self._script.rules):
             limit = rule.when.times
-            if (limit is None or self._used[number] < limit) and rule.when.holds(request, busy=busy):
+            if (limit is None or self._used[number] < limit) and rule.when.holds(
+                request, busy=busy
+            ):
                 self._used[number] += 1
                 return _filled(self._step(number, rule, request), request), number
         return default_response(request), None
@@ -171,12 +196,17 @@ class ScriptPlayer:
                 steps.append((faults, response))
                 faults = []
         steps += [(faults, None)] if faults else []
-        # How often the model has answered since the last message of the user that contains the text.
+        # How often the model has answered since the last message of the user that contains the
+        # text.
         answers = 0
         for message in reversed(request.messages):
             if message.role == "assistant":
                 answers += 1
-            elif message.role == "user" and rule.when.contains is not None and rule.when.contains in message.text:
+            elif (
+                message.role == "user"
+                and rule.when.contains is not None
+                and rule.when.contains in message.text
+            ):
                 break
         position = min(answers, len(steps) - 1)
         before, after = steps[position]
@@ -191,13 +221,22 @@ def _filled(response: ScriptedResponse, request: Request) -> ScriptedResponse:
     """The response with its templates filled in, and its tool calls under the offered names."""
     if response.improvise:
         improvised = default_response(request)
-        return response.model_copy(update={"text": improvised.text, "tool_calls": improvised.tool_calls})
+        return response.model_copy(
+            update={"text": improvised.text, "tool_calls": improvised.tool_calls}
+        )
     calls = []
     for call in response.tool_calls:
         tool = request.offered(call.name)
-        arguments = call.arguments if isinstance(call.arguments, str) else filled(call.arguments, request)
-        calls.append(ToolUse(name=tool.name if tool is not None else call.name, arguments=arguments))
-    texts = {"text": filled(response.text, request), "reasoning": filled(response.reasoning, request)}
+        arguments = (
+            call.arguments if isinstance(call.arguments, str) else filled(call.arguments, request)
+        )
+        calls.append(
+            ToolUse(name=tool.name if tool is not None else call.name, arguments=arguments)
+        )
+    texts = {
+        "text": filled(response.text, request),
+        "reasoning": filled(response.reasoning, request),
+    }
     return response.model_copy(update={**texts, "tool_calls": tuple(calls)})
 
 
@@ -209,7 +248,9 @@ _APIS: dict[str, Api] = {  # by the end of the path: a client may put anything b
     "/messages": "messages",
     "/messages/count_tokens": "count_tokens",
 }
-_SPOKEN: dict[str, tuple[Callable[[ModelOutput], dict[str, object]], Callable[[ModelOutput], Iterator[Event]]]] = {
+_SPOKEN: dict[
+    str, tuple[Callable[[ModelOutput], dict[str, object]], Callable[[ModelOutput], Iterator[Event]]]
+] = {
     "chat": (chat_completions.whole, chat_completions.events),
     "responses": (responses.whole, responses.events),
     "messages": (messages.whole, messages.events),
@@ -230,7 +271,9 @@ _JSON = "application/json"
 class Router:
     """Answers the requests of all connections, on one event loop."""
 
-    def __init__(self, player: ScriptPlayer, *, log: IO[str] | None = None, keep: int | None = None) -> None:
+    def __init__(
+        self, player: ScriptPlayer, *, log: IO[str] | None = None, keep: int | None = None
+    ) -> None:
         self._player = player
         self._log = log
         self._busy = 0
@@ -242,7 +285,9 @@ class Router:
     async def serve(self, connection: Connection) -> None:
         """Answers one request. Raises ConnectionEnded when the connection is no longer usable."""
         call = await connection.next_request()
-        ending = next((end for end in sorted(_APIS, key=len, reverse=True) if call.path.endswith(end)), None)
+        ending = next(
+            (end for end in sorted(_APIS, key=len, reverse=True) if call.path.endswith(end)), None
+        )
         if ending is None or call.method != "POST":
             # Lists of models, and other requests that a client sends before it starts.
             self.others.append(f"{call.method} {call.path}")
@@ -250,7 +295,13 @@ class Router:
             if call.method in ("GET", "HEAD") and (head or call.path.startswith("/models")):
                 wanted = name.strip("/")
                 both = [_listed(model) for model in ([wanted] if wanted else self._player.models)]
-                listing = {"object": "list", "data": both, "has_more": False, "first_id": None, "last_id": None}
+                listing = {
+                    "object": "list",
+                    "data": both,
+                    "has_more": False,
+                    "first_id": None,
+                    "last_id": None,
+                }
                 await _whole(connection, both[0] if wanted else listing, headers={})
             elif call.method in ("GET", "HEAD", "OPTIONS") or call.path.startswith("/api/"):
                 await _whole(connection, {}, headers={})
@@ -270,7 +321,9 @@ class Router:
             body = json.loads(call.body)
             if not isinstance(body, dict):
                 raise BadRequest("the body is not an object")
-            request = read_request(api, number=self.asked + 1, path=call.path, headers=call.headers, body=body)
+            request = read_request(
+                api, number=self.asked + 1, path=call.path, headers=call.headers, body=body
+            )
         except (ValueError, BadRequest) as error:
             self.others.append(f"{call.method} {call.path}: {error}")
             await _refuse(connection, api, status=400, message=str(error), headers={})
@@ -287,7 +340,9 @@ class Router:
 
     def _note(self, request: Request, answer: JsonObject | None) -> None:
         if self._log is not None:
-            self._log.write(json.dumps({**request.as_json(), "answer": answer}, ensure_ascii=False) + "\n")
+            self._log.write(
+                json.dumps({**request.as_json(), "answer": answer}, ensure_ascii=False) + "\n"
+            )
             self._log.flush()
 
 
@@ -309,8 +364,17 @@ async def _respond(connection: Connection, say: ScriptedResponse, request: Reque
     headers = {name: f"req_{output.id}"}
     if say.status is not None and not (say.after and request.stream):
         if say.retry_after is not None:
-            headers["retry-after"] = f"{say.retry_after:g}" if isinstance(say.retry_after, float) else say.retry_after
-        await _refuse(connection, request.api, status=say.status, message=say.error, headers=headers, body=say.body)
+            headers["retry-after"] = (
+                f"{say.retry_after:g}" if isinstance(say.retry_after, float) else say.retry_after
+            )
+        await _refuse(
+            connection,
+            request.api,
+            status=say.status,
+            message=say.error,
+            headers=headers,
+            body=say.body,
+        )
     elif say.body is not None:
         await connection.answer(200, say.body.encode(), {"content-type": "text/html", **headers})
     elif request.stream:
@@ -331,15 +395,21 @@ async def _stream(connection: Connection, output: ModelOutput, headers: Mapping[
     events = list(_SPOKEN[api][1](output))
     stop = say.after if say.status is not None else say.truncate
     last = len(events) // 2 if stop is True else (stop or len(events))
-    await connection.begin({"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache", **headers})
+    await connection.begin(
+        {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache", **headers}
+    )
     for number, (name, data) in enumerate(events[:last]):
         if number and say.chunk_seconds:
             await asyncio.sleep(say.chunk_seconds)
         text = json.dumps(data)
-        await connection.send(_event(name, text[:-2] if say.malformed and number == len(events) // 2 else text))
+        await connection.send(
+            _event(name, text[:-2] if say.malformed and number == len(events) // 2 else text)
+        )
     if say.status is not None:
         error = _error(api, say.status, say.error)
-        await connection.send(_event("error" if api not in ("chat", "gemini") else None, json.dumps(error)))
+        await connection.send(
+            _event("error" if api not in ("chat", "gemini") else None, json.dumps(error))
+        )
     elif say.truncate is not None:
         raise ConnectionEnded
     elif api == "chat":

@@ -20,7 +20,10 @@ _Strictly = ConfigDict(extra="forbid", frozen=True)
 
 
 class ToolUse(BaseModel):
-    """One tool call of the model. Templates in the values of `arguments` are filled in; a text is sent unchanged."""
+    """One tool call of the model.
+
+    Templates in the values of `arguments` are filled in; a text is sent unchanged.
+    """
 
     model_config = _Strictly
 
@@ -29,7 +32,9 @@ class ToolUse(BaseModel):
 
 
 class Tokens(BaseModel):
-    """The tokens that a response reports; those not given are counted, four characters per token."""
+    """The tokens that a response reports; those not given are counted, four characters per
+    token.
+    """
 
     model_config = _Strictly
 
@@ -43,8 +48,8 @@ class Tokens(BaseModel):
 class ScriptedResponse(BaseModel):
     """One response of the model, or one fault.
 
-    Texts may contain `{{ question }}` (the last message of the user), `{{ tool_result }}` (the result of the last
-    tool call), `{{ system }}` and `{{ model }}`.
+    Texts may contain `{{ question }}` (the last message of the user), `{{ tool_result }}` (the
+    result of the last tool call), `{{ system }}` and `{{ model }}`.
     """
 
     model_config = _Strictly
@@ -60,13 +65,17 @@ class ScriptedResponse(BaseModel):
     delay: float = Field(default=0.0, ge=0)  # seconds before anything is sent
     chunk_seconds: float = Field(default=0.0, ge=0)  # between the events of a stream
 
-    status: int | None = Field(default=None, ge=400, le=599)  # an error instead of an answer: 429, 500, 529, …
+    # an error instead of an answer: 429, 500, 529, …
+    status: int | None = Field(default=None, ge=400, le=599)
     error: str = ""  # its message
     retry_after: float | str | None = None  # the header, with `status`
-    after: int | None = Field(default=None, ge=1)  # with `status`: in the stream, after this many events
-    hang: float | Literal[True] | None = None  # no answer for this many seconds, or until the client gives up
+    # with `status`: in the stream, after this many events
+    after: int | None = Field(default=None, ge=1)
+    # no answer for this many seconds, or until the client gives up
+    hang: float | Literal[True] | None = None
     malformed: bool = False  # send something that is not JSON
-    truncate: int | Literal[True] | None = None  # the connection breaks after this many events, or halfway
+    # the connection breaks after this many events, or halfway
+    truncate: int | Literal[True] | None = None
     disconnect: bool = False  # the connection breaks before anything is sent
     body: str | None = None  # sent as text/html, like a proxy's error page
     times: int = Field(default=1, ge=1)  # for a fault: how often before the next response
@@ -97,7 +106,8 @@ class When(BaseModel):
     structured: bool | None = None  # whether structured output is requested
     stream: bool | None = None
     busy: int | None = None  # more requests than this are being answered now, including this one
-    times: int | None = Field(default=None, ge=1)  # only this many requests, then the rule is skipped
+    # only this many requests, then the rule is skipped
+    times: int | None = Field(default=None, ge=1)
 
     def holds(self, request: Request, *, busy: int) -> bool:
         """Whether the rule matches this request, apart from `times`."""
@@ -105,7 +115,11 @@ class When(BaseModel):
             self.api in (None, request.api),
             self.model is None or fnmatch.fnmatchcase(request.model, self.model),
             self.contains is None
-            or any(self.contains in message.text for message in request.messages if message.role == "user"),
+            or any(
+                self.contains in message.text
+                for message in request.messages
+                if message.role == "user"
+            ),
             self.system is None or self.system in request.system,
             self.tool is None or request.offered(self.tool) is not None,
             self.tools in (None, bool(request.tools)),
@@ -150,8 +164,13 @@ Hook = Callable[[Request], "str | ScriptedResponse | JsonObject | None"]
 """A script in Python; None improvises. Called on the server's thread, one request at a time."""
 
 
-def read_script(source: Script | Sequence[object] | Mapping[str, object] | Path | str | None) -> Script:
-    """The script in a file or in Python values; None: an empty one. Raises BadOption with every fault."""
+def read_script(
+    source: Script | Sequence[object] | Mapping[str, object] | Path | str | None,
+) -> Script:
+    """The script in a file or in Python values; None: an empty one.
+
+    Raises BadOption with every fault.
+    """
     import yaml
 
     if source is None or isinstance(source, Script):
@@ -168,12 +187,17 @@ def read_script(source: Script | Sequence[object] | Mapping[str, object] | Path 
     try:
         return Script.model_validate(source if source is not None else {})
     except ValidationError as error:
-        lines = [f"\n  {'.'.join(map(str, fault['loc'])) or 'file'}: {fault['msg']}" for fault in error.errors()]
+        lines = [
+            f"\n  {'.'.join(map(str, fault['loc'])) or 'file'}: {fault['msg']}"
+            for fault in error.errors()
+        ]
         raise BadOption(where, "is not a script:" + "".join(lines)) from error
 
 
 def filled(value: object, request: Request) -> object:
-    """The value with the templates in its texts filled in; the inserted texts are not searched for templates."""
+    """The value with the templates in its texts filled in; the inserted texts are not searched for
+    templates.
+    """
     if isinstance(value, str):
         return _SLOT.sub(lambda match: _put(match[1], request), value) if "{{" in value else value
     if isinstance(value, Mapping):
@@ -186,5 +210,7 @@ _SLOT = re.compile(r"\{\{\s*(question|tool_result|system|model)\s*\}\}")
 
 def _put(name: str, request: Request) -> str:
     if name == "tool_result":
-        return next((message.text for message in reversed(request.messages) if message.role == "tool"), "")
+        return next(
+            (message.text for message in reversed(request.messages) if message.role == "tool"), ""
+        )
     return str(getattr(request, name))

@@ -71,11 +71,13 @@ def serve(
     log: Path | str | None = None,
     keep: int | None = None,
 ) -> Iterator[ModelServer]:
-    """A server that runs during the block. `port` 0: a free one. `log` gets a line of JSON per request.
+    """A server that runs during the block. `port` 0: a free one. `log` gets a line of JSON per
+    request.
 
     `keep` is how many of the newest requests are kept in memory; None keeps all.
 
-    If a script in Python raises, its request gets no answer and the block raises the exception at its end.
+    If a script in Python raises, its request gets no answer and the block raises the exception at
+    its end.
     """
     hook: Hook | None = script if callable(script) else None
     player = ScriptPlayer(Script() if callable(script) else read_script(script), hook)
@@ -119,7 +121,9 @@ class _Thread(threading.Thread):
         """The port it listens on, once it does. Raises BadOption if the port is taken."""
         self._ready.wait()
         if self._refused is not None:
-            raise BadOption("port", f"{self._wanted} cannot be used: {self._refused.strerror}") from self._refused
+            raise BadOption(
+                "port", f"{self._wanted} cannot be used: {self._refused.strerror}"
+            ) from self._refused
         return self._port
 
     def stop(self) -> None:
@@ -137,7 +141,9 @@ class _Thread(threading.Thread):
 
     async def _serve(self) -> None:
         self._ending = asyncio.Event()
-        server = await asyncio.start_server(self._begin, "127.0.0.1", self._wanted, limit=_LONGEST_HEAD, backlog=1024)
+        server = await asyncio.start_server(
+            self._begin, "127.0.0.1", self._wanted, limit=_LONGEST_HEAD, backlog=1024
+        )
         self._port = server.sockets[0].getsockname()[1]
         self._loop = asyncio.get_running_loop()
         self._ready.set()

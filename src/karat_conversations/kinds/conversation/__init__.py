@@ -15,7 +15,16 @@ from karat.errors import BadDataset, BadOption, Fault, did_you_mean
 from karat.formats import excerpt
 from karat.kinds import AnswerFile, Dataset, Kind, Linted, RecordedAnswers, sample_digest
 from karat.kinds._quarantine import Quarantine, read_quarantine
-from karat.kinds._samples import Key, Keys, Packed, by_columns, clustered, draw, draw_equally, with_repeats_clustered
+from karat.kinds._samples import (
+    Key,
+    Keys,
+    Packed,
+    by_columns,
+    clustered,
+    draw,
+    draw_equally,
+    with_repeats_clustered,
+)
 from karat.records import Sample, Turn
 from karat_conversations.kinds.conversation.analysis.model import ConversationSummary
 from karat_conversations.kinds.conversation.drafts import (
@@ -24,7 +33,11 @@ from karat_conversations.kinds.conversation.drafts import (
     has_duplicate_columns,
     has_non_numeric_values,
 )
-from karat_conversations.kinds.conversation.reading import Drafts, looks_like_conversations, read_drafts
+from karat_conversations.kinds.conversation.reading import (
+    Drafts,
+    looks_like_conversations,
+    read_drafts,
+)
 from karat_conversations.kinds.conversation.text import first_message, read_template, transcript
 from karat_conversations.numeric import RIGHT_RULES
 
@@ -39,9 +52,11 @@ __all__ = ["Conversation"]
 
 
 class Conversation(Kind):
-    """Questions about a report, each building on the last: ConvFinQA, cleaned or original, or one line per turn.
+    """Questions about a report, each building on the last: ConvFinQA, cleaned or original, or one
+    line per turn.
 
-    Also FinQA and TAT-QA: each of their questions is a conversation of one turn. The scorer of TAT-QA is `span`.
+    Also FinQA and TAT-QA: each of their questions is a conversation of one turn. The scorer of
+    TAT-QA is `span`.
     """
 
     judged = False
@@ -53,39 +68,57 @@ class Conversation(Kind):
     unscored = "no golden answer is a number; `karat score RUN --judge overlap` judges text"
 
     class Options(BaseModel):
-        """Which answers are golden, what the prompt contains, and how many conversations are drawn."""
+        """Which answers are golden, what the prompt contains, and how many conversations are
+        drawn.
+        """
 
         model_config = ConfigDict(extra="forbid", frozen=True)
 
-        expected: Literal["executed", "printed"] = "executed"  # golden: the program's result, or people's answer
-        right: Literal["numerical", "soft", "unit_agnostic", "sign_agnostic", "general", "exact", "declared"] = (
-            "numerical"  # which match counts as right in reports; for yes or no every match requires the same word
+        # golden: the program's result, or people's answer
+        expected: Literal["executed", "printed"] = "executed"
+        right: Literal[
+            "numerical", "soft", "unit_agnostic", "sign_agnostic", "general", "exact", "declared"
+        ] = (
+            # which match counts as right in reports; for yes or no every match requires the same
+            # word
+            "numerical"
         )
-        unanswerable: Key | None = None  # the golden answer that means "cannot be known": abstaining is right there
+        # the golden answer that means "cannot be known": abstaining is right there
+        unanswerable: Key | None = None
         history: Literal["own", "golden"] = (
             "own"  # whether later questions follow the agent's answers or the right ones
         )
         dialect: Literal["finqa", "convfinqa"] | None = (
             None  # whose official scorer judges programs; null: that of the file's form
         )
-        template: str | None = None  # the first message, as text with {{ document }} or as a file; null: karat's own
+        # the first message, as text with {{ document }} or as a file; null: karat's own
+        template: str | None = None
         split: Key | None = None  # the list in the file, e.g. dev; null: the only one
         sheet: Key | None = None  # the sheet of an Excel workbook; null: the only one
-        skip: Literal["unreadable"] | None = None  # leave conversations out that cannot be read; null: refuse
-        sample_size: Annotated[int, Field(ge=1)] | None = None  # how many conversations are drawn; null: all
-        seed: Annotated[int, Field(ge=0)] = 0  # of the draw; a larger sample_size keeps the smaller one's
+        # leave conversations out that cannot be read; null: refuse
+        skip: Literal["unreadable"] | None = None
+        # how many conversations are drawn; null: all
+        sample_size: Annotated[int, Field(ge=1)] | None = None
+        # of the draw; a larger sample_size keeps the smaller one's
+        seed: Annotated[int, Field(ge=0)] = 0
         stratify: Keys = ["turns", "has_type2_question"]  # features whose values share the draw
-        allocation: Literal["proportional", "equal"] = "proportional"  # equal: equally many per stratum, weighted
-        cluster: Key | None = None  # the feature with what conversations share; null: their document
-        quarantine: Key | None = None  # a file of doubtful turns, as written by `karat check --lint`
-        conversation_key: Key | None = None  # one line per turn: the column with the conversation's id
+        # equal: equally many per stratum, weighted
+        allocation: Literal["proportional", "equal"] = "proportional"
+        # the feature with what conversations share; null: their document
+        cluster: Key | None = None
+        # a file of doubtful turns, as written by `karat check --lint`
+        quarantine: Key | None = None
+        # one line per turn: the column with the conversation's id
+        conversation_key: Key | None = None
         turn_key: Key | None = None  # one line per turn: the column with the turn's number
         question_key: Key | None = None  # one line per turn: the column with the question
         answer_key: Key | None = None  # one line per turn: the column with the golden answer
 
     content = "conversations"
     doubted = "turn"
-    answer_file = AnswerFile(option="turns", rows="one turn per row, with numbers or programs as answers")
+    answer_file = AnswerFile(
+        option="turns", rows="one turn per row, with numbers or programs as answers"
+    )
     has_quarantine = True
 
     @staticmethod
@@ -96,7 +129,10 @@ class Conversation(Kind):
 
     @staticmethod
     def recorded(path: Path, columns: BaseModel) -> RecordedAnswers:
-        """One row per turn. A turn without a row has an empty answer: it is wrong, and its conversation continues."""
+        """One row per turn.
+
+        A turn without a row has an empty answer: it is wrong, and its conversation continues.
+        """
         from karat_conversations.kinds.conversation.recorded import RecordedTurns, TurnColumns
 
         assert isinstance(columns, TurnColumns)
@@ -105,11 +141,17 @@ class Conversation(Kind):
     @staticmethod
     def own_scorer(dataset: Dataset) -> str | None:
         """`span` for TAT-QA, many of whose answers are words."""
-        return "span" if any("answer_type" in turn.detail for sample in dataset for turn in sample.turns) else None
+        return (
+            "span"
+            if any("answer_type" in turn.detail for sample in dataset for turn in sample.turns)
+            else None
+        )
 
     @staticmethod
     def judge(dataset: Dataset) -> dict[str, object] | None:
-        """`overlap` if a golden answer is neither number nor yes or no: `numeric` cannot score it."""
+        """`overlap` if a golden answer is neither number nor yes or no: `numeric` cannot
+        score it.
+        """
         from karat_conversations.numeric import parse_value
 
         if Conversation.own_scorer(dataset) is not None:
@@ -127,7 +169,9 @@ class Conversation(Kind):
 
     @staticmethod
     def look_up(sample: Sample, turn: Turn) -> str | None:
-        """A number of the report: the table's cell whose labels share most words with the questions so far."""
+        """A number of the report: the table's cell whose labels share most words with the questions
+        so far.
+        """
         from karat_conversations.kinds.conversation.look_up import look_up_number
 
         earlier = takewhile(lambda asked: asked is not turn, sample.turns)
@@ -141,7 +185,10 @@ class Conversation(Kind):
             rule = setting.value if setting is not None else "numerical"
             if rule in RIGHT_RULES:
                 return str(rule), None
-            unknown = f"run.json has an unknown rule for right turns, dataset.right: '{excerpt(str(rule), 60)}'"
+            unknown = (
+                f"run.json has an unknown rule for right turns, dataset.right: "
+                f"'{excerpt(str(rule), 60)}'"
+            )
             return "numerical", f"{unknown}; numerical is used (--right chooses another)"
         if wanted not in RIGHT_RULES:
             raise BadOption("--right", f"there is no '{wanted}'{did_you_mean(wanted, RIGHT_RULES)}")
@@ -175,11 +222,16 @@ class Conversation(Kind):
         return sections(summary)
 
     def __init__(self, options: Options, folder: Path | None = None) -> None:
-        """`folder`: where to find `template` and `quarantine`, in addition to the working directory."""
+        """`folder`: where to find `template` and `quarantine`, in addition to the working
+        directory.
+        """
         self._options, self._folder = options, folder
 
     def load(self, path: Path) -> Dataset:
-        """The samples. Raises BadDataset with every bad conversation, and BadOption for a bad template."""
+        """The samples.
+
+        Raises BadDataset with every bad conversation, and BadOption for a bad template.
+        """
         template = read_template(self._options.template, self._folders(path))
         drafts = self._read(path)
         lacking = self._lacking(drafts)
@@ -197,7 +249,12 @@ class Conversation(Kind):
         drawn = self._drawn(with_repeats_clustered(samples))
         warnings = () if skipped is None else (skipped,)
         return Dataset(
-            kind="conversation", path=path, sha256=drafts.sha256, samples=drawn, commit=drafts.commit, warnings=warnings
+            kind="conversation",
+            path=path,
+            sha256=drafts.sha256,
+            samples=drawn,
+            commit=drafts.commit,
+            warnings=warnings,
         )
 
     def lint(self, path: Path) -> Linted:
@@ -208,11 +265,18 @@ class Conversation(Kind):
 
     def _read(self, path: Path) -> Drafts:
         options = self._options
-        keys = {key: getattr(options, key) for key in ("conversation_key", "turn_key", "question_key", "answer_key")}
+        keys = {
+            key: getattr(options, key)
+            for key in ("conversation_key", "turn_key", "question_key", "answer_key")
+        }
         return read_drafts(path, split=options.split, sheet=options.sheet, keys=keys)
 
     def _folders(self, path: Path) -> list[Path]:
-        return [Path(), *([self._folder] if self._folder is not None else []), path.absolute().parent]
+        return [
+            Path(),
+            *([self._folder] if self._folder is not None else []),
+            path.absolute().parent,
+        ]
 
     def _golden(self, turn: DraftTurn) -> str | None:
         chosen = turn.printed if self._options.expected == "printed" else turn.executed
@@ -221,7 +285,9 @@ class Conversation(Kind):
     def _lacking(self, drafts: Drafts) -> dict[str, list[int]]:
         """Conversation → its turns without the requested golden answer, if it has some."""
         lacking = {
-            draft.id: [index for index, turn in enumerate(draft.turns) if self._golden(turn) is None]
+            draft.id: [
+                index for index, turn in enumerate(draft.turns) if self._golden(turn) is None
+            ]
             for draft in drafts.drafts
         }
         return {name: turns for name, turns in lacking.items() if turns}
@@ -232,14 +298,16 @@ class Conversation(Kind):
         bare = sum(len(lacking.get(draft.id, ())) == len(draft.turns) for draft in drafts.drafts)
         if bare == len(drafts.drafts) > 1:
             message = (
-                f"no turn of the file has {expected} answers; are there {other} ones? then set `expected: {other}`"
+                f"no turn of the file has {expected} answers; are there {other} ones? then set "
+                f"`expected: {other}`"
             )
             return [Fault(place="dataset.expected", message=message)]
         return [
             Fault(
                 place=f"{drafts.unit} {draft.number}",
-                message=f"'{draft.id:.80}' has no {expected} answer to {_turns(lacking[draft.id])} (from 0); "
-                f"fill it in, or set `expected: {other}`",
+                message=f"'{draft.id:.80}' has no {expected} answer to "
+                f"{_turns(lacking[draft.id])} (from 0); fill it in, or set `expected: "
+                f"{other}`",
             )
             for draft in drafts.drafts
             if draft.id in lacking
@@ -252,17 +320,26 @@ class Conversation(Kind):
         candidates = [folder / name for folder in self._folders(path)]
         there = next((candidate for candidate in candidates if candidate.is_file()), None)
         if there is None:
-            raise BadOption("dataset.quarantine", f"there is no file '{name}'; `karat check --lint` writes one")
+            raise BadOption(
+                "dataset.quarantine", f"there is no file '{name}'; `karat check --lint` writes one"
+            )
         return read_quarantine(there, {draft.id: len(draft.turns) for draft in drafts.drafts})
 
-    def _sample(self, position: int, draft: Draft, template: str | None, marks: Quarantine | None) -> Sample:
+    def _sample(
+        self, position: int, draft: Draft, template: str | None, marks: Quarantine | None
+    ) -> Sample:
         from karat_conversations.numeric import parse_value
 
         turns = self._turns(draft, marks)
         numbers = any(parse_value(turn.golden) is not None for turn in turns)
         materials = first_message(draft, template, numbers=numbers) or None
-        golden = [[turn.question, turn.golden, None, *map(turn.detail.get, _GOLDEN)] for turn in turns]
-        asked = [[line[0], line[1], turn.asked, *line[3:]] for line, turn in zip(golden, turns, strict=True)]
+        golden = [
+            [turn.question, turn.golden, None, *map(turn.detail.get, _GOLDEN)] for turn in turns
+        ]
+        asked = [
+            [line[0], line[1], turn.asked, *line[3:]]
+            for line, turn in zip(golden, turns, strict=True)
+        ]
         apart = self._options.history == "golden"
         # Features that results are grouped by. None: neither in the file nor derivable
         splits = [turn.qa_split for turn in draft.turns if turn.qa_split is not None]
@@ -270,7 +347,11 @@ class Conversation(Kind):
         for counted in ("num_dialogue_turns", "turns"):
             features.pop(counted, None)  # features that can be counted are, whatever the file says
         table = draft.table
-        detail: dict[str, Any] = {"pre_text": draft.pre_text, "post_text": draft.post_text, "table": draft.table or {}}
+        detail: dict[str, Any] = {
+            "pre_text": draft.pre_text,
+            "post_text": draft.post_text,
+            "table": draft.table or {},
+        }
         dialect = self._options.dialect or draft.dialect
         if dialect != "convfinqa":  # the usual one is left out
             detail["dialect"] = dialect
@@ -306,20 +387,26 @@ class Conversation(Kind):
                 "executed": turn.executed,
                 "printed": turn.printed,
                 "program": turn.program,
-                "operations": len(parse_program(turn.program).steps) if turn.program is not None else 0,
+                "operations": len(parse_program(turn.program).steps)
+                if turn.program is not None
+                else 0,
                 "qa_split": turn.qa_split,
             }
             detail |= {"unit": turn.unit} if turn.unit is not None else {}
             detail |= turn.detail
             golden = self._golden(turn)
-            if self._options.unanswerable is not None and same_text(golden, self._options.unanswerable):
+            if self._options.unanswerable is not None and same_text(
+                golden, self._options.unanswerable
+            ):
                 detail["unanswerable"] = True
             if marks is not None:
                 of_it = marks.get(draft.id, {})
                 detail["quarantined"] = [*of_it.get(None, ()), *of_it.get(index, ())]
             asked = None
             if self._options.history == "golden" and turns:
-                asked = transcript([(earlier.question, earlier.golden or "") for earlier in turns], turn.question)
+                asked = transcript(
+                    [(earlier.question, earlier.golden or "") for earlier in turns], turn.question
+                )
             turns.append(Turn(question=turn.question, golden=golden, detail=detail, asked=asked))
         return tuple(turns)
 
@@ -341,14 +428,20 @@ class Conversation(Kind):
         stratum = by_columns(options.stratify)
         if options.allocation == "equal":
             try:
-                return draw_equally(samples, options.sample_size, seed=options.seed, stratum=stratum)
+                return draw_equally(
+                    samples, options.sample_size, seed=options.seed, stratum=stratum
+                )
             except ValueError as error:
-                raise BadOption("dataset.sample_size", f"is too small for `allocation: equal`: {error}") from error
+                raise BadOption(
+                    "dataset.sample_size", f"is too small for `allocation: equal`: {error}"
+                ) from error
         return draw(samples, options.sample_size, seed=options.seed, stratum=stratum)
 
 
 def _document(draft: Draft) -> str | None:
-    """What identifies the document of a conversation: its text and its table; None without either."""
+    """What identifies the document of a conversation: its text and its table; None without
+    either.
+    """
     parts = [draft.pre_text, draft.post_text, draft.table or {}]
     return sample_digest(parts)[:16] if any(parts) else None
 

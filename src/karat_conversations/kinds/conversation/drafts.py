@@ -1,4 +1,6 @@
-"""Conversations and their tables as read from a file of any form, before a golden answer is chosen."""
+"""Conversations and their tables as read from a file of any form, before a golden answer is
+chosen.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from karat.documents.values import Value
 from karat.formats import count, plural
 
 Table = Mapping[str, Mapping[str, Any]] | Sequence[Sequence[Any]]
-"""`{column: {row: value}}`, or rows of cells: the first row is the heading, the first cell of a row its label."""
+"""`{column: {row: value}}`, or rows of cells: the first row is the heading, the first cell of a row
+its label.
+"""
 
 _MOST_CELLS = 100_000  # once expanded: many columns without common rows are sparse
 _NUMERIC = re.compile(r"[\s$€£¥()%,.+\-−0-9]*[0-9][\s$€£¥()%,.+\-−0-9]*")
@@ -31,7 +35,10 @@ def wrong_with(table: Any) -> str | None:
         cells = [cell for row in table for cell in row]
         size = len(table) * max((len(row) for row in table), default=0)
     else:
-        return "must be an object of columns, {column: {row: value}}, or a list of rows, [[cell, …], …]"
+        return (
+            "must be an object of columns, {column: {row: value}}, or a list of rows, [[cell, …], "
+            "…]"
+        )
     if size > _MOST_CELLS:
         return f"would have {count(size)} cells written out, more than {count(_MOST_CELLS)}"
     if any(isinstance(cell, (dict, list)) for cell in cells):
@@ -57,7 +64,8 @@ def rendered(table: Table) -> str:
 
 
 def cell_text(cell: Any) -> str:
-    """A cell on one line: whole numbers without `.0`, and `|` escaped so that it does not end the cell.
+    """A cell on one line: whole numbers without `.0`, and `|` escaped so that it does not end the
+    cell.
 
     >>> cell_text(20454.0), cell_text("a|b"), cell_text(None)
     ('20454', 'a\\\\|b', '')
@@ -70,7 +78,9 @@ def cell_text(cell: Any) -> str:
 
 
 def has_duplicate_columns(table: Table) -> bool:
-    """Whether two columns have the same name; cleaned tables number them: `2008 (1)`, `2008 (2)`."""
+    """Whether two columns have the same name; cleaned tables number them: `2008 (1)`, `2008
+    (2)`.
+    """
     if isinstance(table, Mapping):
         return any(re.search(r"\(\d\)$", name) for name in table)
     names = [str(cell).strip() for cell in (table[0][1:] if table else [])]
@@ -93,7 +103,8 @@ def _rows(table: Table) -> Iterable[Sequence[Any]]:
 
 
 _MOST_TURNS = 200
-_LONGEST_DIALOGUE = 200_000  # characters of questions, answers and programs: each turn may include all earlier ones
+# characters of questions, answers and programs: each turn may include all earlier ones
+_LONGEST_DIALOGUE = 200_000
 _LONGEST_DOCUMENT = 2_000_000  # characters: more than any model can read
 
 
@@ -104,7 +115,8 @@ class DraftTurn(msgspec.Struct, frozen=True, kw_only=True):
     executed: float | str | None = None  # the golden program's result; None: not in the file
     printed: str | None = None  # as people wrote it; None: not in the file
     program: str | None = None
-    qa_split: bool | None = None  # whether it comes from the second of two questions; None: not in the file
+    # whether it comes from the second of two questions; None: not in the file
+    qa_split: bool | None = None
     unit: str | None = None
     detail: Mapping[str, Any] = {}  # further data for a scorer
 
@@ -172,7 +184,9 @@ def questions(at: Value) -> list[str]:
 
 def numbers(at: Value, turns: int) -> list[float | str | None]:
     """Golden answers: numbers and texts, one per turn; None if the file has none."""
-    values = _each(at, turns, "a number or a text", lambda value: not isinstance(value, (list, dict)))
+    values = _each(
+        at, turns, "a number or a text", lambda value: not isinstance(value, (list, dict))
+    )
     return [plain_answer(value) for value in values]
 
 
@@ -183,7 +197,10 @@ def texts(at: Value, turns: int) -> list[str | None]:
 
 def marks(at: Value, turns: int) -> list[bool | None]:
     """Yes or no per turn: true and false, or 1 and 0."""
-    return [None if mark is None else mark == 1 for mark in _each(at, turns, "true or false", lambda x: x in (0, 1))]
+    return [
+        None if mark is None else mark == 1
+        for mark in _each(at, turns, "true or false", lambda x: x in (0, 1))
+    ]
 
 
 def _each(at: Value, turns: int, wanted: str, fits: Callable[[object], bool]) -> list[object]:
@@ -193,7 +210,10 @@ def _each(at: Value, turns: int, wanted: str, fits: Callable[[object], bool]) ->
     before, listed = len(at.wrong), entries(at)
     if len(listed) != turns:
         if len(at.wrong) == before:
-            at.note(f"has {plural(len(listed), 'entry', 'entries')}, the conversation has {plural(turns, 'question')}")
+            at.note(
+                f"has {plural(len(listed), 'entry', 'entries')}, the conversation has "
+                f"{plural(turns, 'question')}"
+            )
         return [None] * turns
     for entry in listed:
         if entry.value is not None and not fits(entry.value):
@@ -211,7 +231,9 @@ def plain_text(value: object) -> str | None:
 
 
 def plain_answer(value: object) -> float | str | None:
-    """A golden answer in its stored form: a number, a text, or None; true and false are yes and no."""
+    """A golden answer in its stored form: a number, a text, or None; true and false are yes
+    and no.
+    """
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (int, float)):
@@ -224,10 +246,15 @@ def sized_wrong(turns: Sequence[DraftTurn]) -> str | None:
     if len(turns) > _MOST_TURNS:
         return f"has {len(turns)} turns; a conversation has at most {_MOST_TURNS}"
     length = sum(
-        len(turn.question) + len(str(turn.executed)) + len(turn.printed or "") + len(turn.program or "")
+        len(turn.question)
+        + len(str(turn.executed))
+        + len(turn.printed or "")
+        + len(turn.program or "")
         for turn in turns
     )
     if length > _LONGEST_DIALOGUE:
         most = count(_LONGEST_DIALOGUE)
-        return f"has questions, answers and programs of {count(length)} characters, more than {most}"
+        return (
+            f"has questions, answers and programs of {count(length)} characters, more than {most}"
+        )
     return None

@@ -1,4 +1,6 @@
-"""Contradictions in a file of conversations: the rules of `karat_conversations.numeric.lint`, turn by turn."""
+"""Contradictions in a file of conversations: the rules of `karat_conversations.numeric.lint`, turn
+by turn.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from karat_conversations.numeric.lint import REASONS, Doubt, GoldenTurn, doubts
 
 _MEANINGS = {
     **REASONS,
-    "contradicts": "another conversation asks the same about the same document and has another golden answer",
+    "contradicts": (
+        "another conversation asks the same about the same document and has another golden answer"
+    ),
     "turn_count": "the number of turns in the file is not the actual one",
 }
 
@@ -43,7 +47,9 @@ class _Seen:
         self._answers: dict[str, tuple[str, int, Any]] = {}
 
     def contradictions(self, draft: Draft) -> list[Doubt | None]:
-        """For each turn: the earlier conversation that asked the same of the same page, and has another answer."""
+        """For each turn: the earlier conversation that asked the same of the same page, and has
+        another answer.
+        """
         page = sample_digest([draft.pre_text, draft.post_text, draft.table])
         doubted: list[Doubt | None] = []
         asked = page
@@ -64,7 +70,11 @@ def _of_conversation(draft: Draft, seen: _Seen) -> list[Doubted]:
     doubted = []
     stated = draft.features.get("num_dialogue_turns")
     if stated not in (None, len(draft.turns)):
-        doubted.append(_doubted(draft.id, None, [Doubt("turn_count", {"stated": stated, "there": len(draft.turns)})]))
+        doubted.append(
+            _doubted(
+                draft.id, None, [Doubt("turn_count", {"stated": stated, "there": len(draft.turns)})]
+            )
+        )
     contradictions = seen.contradictions(draft)
     for index, of_turn in enumerate(doubts(turns, text=text, table=draft.table)):
         other = contradictions[index]
@@ -74,10 +84,15 @@ def _of_conversation(draft: Draft, seen: _Seen) -> list[Doubted]:
 
 
 def _golden(turn: DraftTurn) -> GoldenTurn:
-    """What can contradict itself. An answer of TAT-QA may be words, and is printed as karat joins it and its scale."""
+    """What can contradict itself.
+
+    An answer of TAT-QA may be words, and is printed as karat joins it and its scale.
+    """
     if "answer_type" in turn.detail:
         return GoldenTurn(question=turn.question)
-    return GoldenTurn(question=turn.question, executed=turn.executed, printed=turn.printed, program=turn.program)
+    return GoldenTurn(
+        question=turn.question, executed=turn.executed, printed=turn.printed, program=turn.program
+    )
 
 
 def _doubted(name: str, turn: int | None, reasons: Sequence[Doubt]) -> Doubted:

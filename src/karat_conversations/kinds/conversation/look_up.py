@@ -11,18 +11,22 @@ from karat_conversations.numeric import parse_value
 _TERM = re.compile(r"[a-z]+|\d+")
 _SILENT = frozenset(
     _TERM.findall(
-        "a all an and are as at be by did do does for from had has how in is it its many much of on or so than that "
-        "the then these this those to up was were what which who will with would"
+        "a all an and are as at be by did do does for from had has how in is it its many much of "
+        "on or so than that the then these this those to up was were what which who will with "
+        "would"
     )
 )
 _NUMBER = re.compile(r"\d(?:[\d,]*\d)?(?:\.\d+)?")
 
 
-def look_up_number(question: str, earlier: Sequence[str], document: Mapping[str, object]) -> str | None:
-    """The answer in the form that conversations ask for; None if the document (a sample's detail) has no number.
+def look_up_number(
+    question: str, earlier: Sequence[str], document: Mapping[str, object]
+) -> str | None:
+    """The answer in the form that conversations ask for; None if the document (a sample's detail)
+    has no number.
 
-    The cell of the table whose row and column share most words with the question; where several
-    do, with the earlier questions too; then the first. Without such a cell, the document's last number.
+    The cell of the table whose row and column share most words with the question; where several do,
+    with the earlier questions too; then the first. Without such a cell, the document's last number.
     """
     asked = _terms(question)
     before = _terms(" ".join(earlier))
@@ -34,7 +38,9 @@ def look_up_number(question: str, earlier: Sequence[str], document: Mapping[str,
             best = shared, value
     if best is not None:
         number = best[1]
-    elif numbers := _NUMBER.findall(f"{document.get('pre_text') or ''} {document.get('post_text') or ''}"):
+    elif numbers := _NUMBER.findall(
+        f"{document.get('pre_text') or ''} {document.get('post_text') or ''}"
+    ):
         number = numbers[-1].replace(",", "")
     else:
         return None
@@ -49,11 +55,18 @@ def _cells(table: object) -> Iterator[tuple[str, str]]:
     """Row and column in one text, and the number, of each cell that holds one."""
     labelled: list[tuple[str, object]] = []
     if isinstance(table, Mapping):
-        labelled = [(f"{row} {column}", cell) for column, rows in table.items() for row, cell in rows.items()]
+        labelled = [
+            (f"{row} {column}", cell)
+            for column, rows in table.items()
+            for row, cell in rows.items()
+        ]
     elif isinstance(table, list) and table:
         header, *rows = table
         for row in rows:
-            labelled += [(f"{row[0]} {column}", cell) for column, cell in zip(header[1:], row[1:], strict=False)]
+            labelled += [
+                (f"{row[0]} {column}", cell)
+                for column, cell in zip(header[1:], row[1:], strict=False)
+            ]
     for label, cell in labelled:
         value = parse_value(cell)
         if value is not None and value.boolean is None:

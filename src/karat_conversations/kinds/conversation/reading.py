@@ -1,4 +1,6 @@
-"""A file of conversations, in a form of ConvFinQA, FinQA or TAT-QA, or one line per turn → drafts and every fault."""
+"""A file of conversations, in a form of ConvFinQA, FinQA or TAT-QA, or one line per turn → drafts
+and every fault.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,10 @@ def cleaned(number: int, row: Row) -> _Read:
         number=number,
         id=name,
         turns=_dialogue(
-            dialogue, "conv_questions", "executed_answers", lambda count: texts(dialogue.at("conv_answers"), count)
+            dialogue,
+            "conv_questions",
+            "executed_answers",
+            lambda count: texts(dialogue.at("conv_answers"), count),
         ),
         features=_features(record),
         **_report(doc),
@@ -54,8 +59,12 @@ def cleaned(number: int, row: Row) -> _Read:
     return draft, record.wrong
 
 
-def _dialogue(at: Value, asked: str, executed: str, printed: Callable[[int], list[str | None]]) -> list[DraftTurn]:
-    """The turns, from lists under the keys `asked` and `executed`; `printed` gives the printed answers of n turns."""
+def _dialogue(
+    at: Value, asked: str, executed: str, printed: Callable[[int], list[str | None]]
+) -> list[DraftTurn]:
+    """The turns, from lists under the keys `asked` and `executed`; `printed` gives the printed
+    answers of n turns.
+    """
     listed = questions(at.at(asked))
     columns = zip(
         listed,
@@ -66,7 +75,9 @@ def _dialogue(at: Value, asked: str, executed: str, printed: Callable[[int], lis
         strict=True,
     )
     return [
-        DraftTurn(question=question, executed=answer, printed=written, program=program, qa_split=split)
+        DraftTurn(
+            question=question, executed=answer, printed=written, program=program, qa_split=split
+        )
         for question, answer, written, program, split in columns
     ]
 
@@ -100,22 +111,32 @@ def original(number: int, row: Row) -> _Read:
     if annotation is None:
         return None, record.wrong
     if any(annotation.at(key).value is not None for key in ("cur_dial", "turn_ind")):
-        return None, ["is a single turn; use the file with whole conversations (dev.json, not dev_turn.json)"]
-    turns = _dialogue(annotation, "dialogue_break", "exe_ans_list", lambda count: _printed(row, count))
+        return None, [
+            "is a single turn; use the file with whole conversations (dev.json, not dev_turn.json)"
+        ]
+    turns = _dialogue(
+        annotation, "dialogue_break", "exe_ans_list", lambda count: _printed(row, count)
+    )
     draft = Draft(number=number, id=name, turns=turns, **_report(record))
     return draft, record.wrong
 
 
 def finqa(number: int, row: Row) -> _Read:
-    """A record of FinQA, with `qa`, `pre_text`, `post_text` and `table`: one question; and its faults."""
+    """A record of FinQA, with `qa`, `pre_text`, `post_text` and `table`: one question; and its
+    faults.
+    """
     record = Value(row)
     name, qa = record.at("id").id(), record.within("qa")
     if qa is None:
         return None, record.wrong
     question, executed = qa.at("question").text(), _golden(qa.at("exe_ans"))
-    printed, program = (qa.at(key).text(number=True, optional=True) or None for key in ("answer", "program"))
+    printed, program = (
+        qa.at(key).text(number=True, optional=True) or None for key in ("answer", "program")
+    )
     turn = DraftTurn(question=question, executed=executed, printed=printed, program=program)
-    draft = Draft(number=number, id=name, turns=[turn], single=True, dialect="finqa", **_report(record))
+    draft = Draft(
+        number=number, id=name, turns=[turn], single=True, dialect="finqa", **_report(record)
+    )
     return draft, record.wrong
 
 
@@ -134,15 +155,23 @@ _TATQA_SCALES = ("", "thousand", "million", "billion", "percent")
 
 
 def tatqa(number: int, row: Row) -> tuple[list[Draft], list[str]]:
-    """The questions of a record of TAT-QA, each a separate conversation as none builds on another; and faults."""
+    """The questions of a record of TAT-QA, each a separate conversation as none builds on another;
+    and faults.
+    """
     record = Value(row)
     table = record.within("table")
-    text = "\n".join(joined_text(paragraph.at("text")) for paragraph in entries(record.at("paragraphs")))
+    text = "\n".join(
+        joined_text(paragraph.at("text")) for paragraph in entries(record.at("paragraphs"))
+    )
     cells = table_of(table.at("table")) if table is not None else None
     drafts = []
     for asked in entries(record.at("questions")):
         turn = _tatqa_turn(asked)
-        features = {key: value for key in ("answer_type", "answer_from") if (value := asked.at(key).value) is not None}
+        features = {
+            key: value
+            for key in ("answer_type", "answer_from")
+            if (value := asked.at(key).value) is not None
+        }
         draft = Draft(
             number=number,
             id=asked.at("uid").id(),
@@ -184,11 +213,12 @@ _REFERENCE = re.compile(r"#(\d{1,4})")
 
 
 def _printed(row: Row, count: int) -> list[str | None]:
-    """The answers as people wrote them, as far as the record shows them; not a fault if it does not.
+    """The answers as people wrote them, as far as the record shows them; not a fault if it does
+    not.
 
     `answer_list` holds numbers from the page as printed, and `#k` for the result of step k of
-    `step_list`. Numbers asked for come first in that list as `Ask for number …`; the other steps are,
-    in order, the `steps` of `qa` (or of `qa_0` and `qa_1`), whose `res` is the printed result.
+    `step_list`. Numbers asked for come first in that list as `Ask for number …`; the other steps
+    are, in order, the `steps` of `qa` (or of `qa_0` and `qa_1`), whose `res` is the printed result.
     """
     annotation = row["annotation"]
     listed = annotation.get("answer_list")
@@ -215,13 +245,18 @@ def _results(row: Row, step_list: Any) -> list[str | None]:
     """The printed result of each entry of `step_list`."""
     if not isinstance(step_list, list):
         return []
-    asked = [isinstance(step, str) and step.lower().startswith("ask for number") for step in step_list]
+    asked = [
+        isinstance(step, str) and step.lower().startswith("ask for number") for step in step_list
+    ]
     parts = (row.get(key) for key in ("qa", "qa_0", "qa_1"))
     steps = list(chain.from_iterable(_steps(part) for part in parts))
     if len(steps) != asked.count(False):
         steps = [None] * asked.count(False)
     left = iter(steps)
-    return [step.split()[-1] if is_asked else next(left) for step, is_asked in zip(step_list, asked, strict=True)]
+    return [
+        step.split()[-1] if is_asked else next(left)
+        for step, is_asked in zip(step_list, asked, strict=True)
+    ]
 
 
 def _steps(part: Any) -> list[str | None]:
@@ -239,7 +274,18 @@ NAMES = {
 }
 """Option → default names of its column; the first that a row has is used."""
 
-_TURN_ONLY = {"id", "executed", "printed", "program", "unit", "qa_split", "document", "pre_text", "post_text", "table"}
+_TURN_ONLY = {
+    "id",
+    "executed",
+    "printed",
+    "program",
+    "unit",
+    "qa_split",
+    "document",
+    "pre_text",
+    "post_text",
+    "table",
+}
 """Columns with a meaning of their own, which are not features of the conversation."""
 
 _SPLIT = {"0": False, "1": True, "false": False, "true": True}  # in files without types
@@ -251,7 +297,10 @@ def looks_like_turns(row: Row) -> bool:
 
 
 def column_names(rows: Rows, given: Mapping[str, str | None]) -> tuple[dict[str, str], list[Fault]]:
-    """Option → column of this file; one fault for each column that no row has. Without `turn_key`: in file order."""
+    """Option → column of this file; one fault for each column that no row has.
+
+    Without `turn_key`: in file order.
+    """
     present = {column for _, row in rows.rows for column in row}
     names, faults = {}, []
     for key, known in NAMES.items():
@@ -262,7 +311,10 @@ def column_names(rows: Rows, given: Mapping[str, str | None]) -> tuple[dict[str,
         elif wanted is not None or key != "turn_key":
             near = did_you_mean(wanted or known[0], present)
             faults.append(
-                Fault(place=f"dataset.{key}", message=f"no {rows.unit} has the key '{wanted or known[0]}'{near}")
+                Fault(
+                    place=f"dataset.{key}",
+                    message=f"no {rows.unit} has the key '{wanted or known[0]}'{near}",
+                )
             )
     return names, faults if rows.count else []
 
@@ -279,9 +331,13 @@ class _Line(msgspec.Struct):
 
 
 def by_conversation(rows: Rows, names: Mapping[str, str]) -> list[Draft]:
-    """The conversations, in the order of their first lines. Faults are added to the rows' faults."""
+    """The conversations, in the order of their first lines.
+
+    Faults are added to the rows' faults.
+    """
     groups: dict[str, list[_Line]] = {}
-    broken: set[str] = set()  # conversations with an unreadable line: their gaps are already reported
+    # conversations with an unreadable line: their gaps are already reported
+    broken: set[str] = set()
     for number, row in rows.rows:
         line, wrong = _line(number, row, names)
         for message in wrong:
@@ -307,12 +363,14 @@ def _line(number: int, row: Row, names: Mapping[str, str]) -> tuple[_Line, list[
         question = ""
     answer, executed = _golden(record.at(names["answer_key"])), record.at("executed").value
     printed, program, unit = (
-        record.at(key).text(number=True, optional=True) or None for key in ("printed", "program", "unit")
+        record.at(key).text(number=True, optional=True) or None
+        for key in ("printed", "program", "unit")
     )
     turn = DraftTurn(
         question=question,
         executed=answer if executed is None else plain_answer(executed),
-        printed=printed or (answer if isinstance(answer, str) and answer == row[names["answer_key"]] else None),
+        printed=printed
+        or (answer if isinstance(answer, str) and answer == row[names["answer_key"]] else None),
         program=program,
         qa_split=_SPLIT.get(str(row.get("qa_split")).strip().lower()),
         unit=unit,
@@ -347,12 +405,21 @@ def _index(record: Value, key: str | None) -> int | None:
     if key is None:
         return None
     value = record.at(key).value
-    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit() and len(value) < 10:
+    if (
+        isinstance(value, str)
+        and value.strip().isascii()
+        and value.strip().isdigit()
+        and len(value) < 10
+    ):
         value = int(value)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        wrong = f"must be a whole number from 0, got {shown(value)}" if value is not None else "is missing"
+        wrong = (
+            f"must be a whole number from 0, got {shown(value)}"
+            if value is not None
+            else "is missing"
+        )
         record.at(key).note(wrong)
         return None
     return value
@@ -366,7 +433,10 @@ def _draft(rows: Rows, lines: Sequence[_Line]) -> Draft:
     for line in lines:
         for key, value in line.document.items():
             if document.setdefault(key, value) != value:
-                message = f"its '{key}' differs from that of another turn of '{line.conversation}'; give it once"
+                message = (
+                    f"its '{key}' differs from that of another turn of '{line.conversation}'; "
+                    f"give it once"
+                )
                 rows.fault(line.number, message)
     table: Table | None = document.get("table")
     return Draft(
@@ -388,19 +458,28 @@ def _in_order(rows: Rows, lines: Sequence[_Line]) -> Sequence[_Line]:
     for line in ordered:
         index = line.index or 0
         if index in seen:
-            rows.fault(line.number, f"turn {index} of '{line.conversation}' is also in {rows.unit} {seen[index]}")
+            rows.fault(
+                line.number,
+                f"turn {index} of '{line.conversation}' is also in {rows.unit} {seen[index]}",
+            )
         seen.setdefault(index, line.number)
     missing = next((index for index in range(start, start + len(seen)) if index not in seen), None)
     if missing is not None:
         there = some_of([str(index) for index in seen], most=8)
-        rows.fault(ordered[0].number, f"'{ordered[0].conversation}' has no turn {missing}; it has {there}")
+        rows.fault(
+            ordered[0].number, f"'{ordered[0].conversation}' has no turn {missing}; it has {there}"
+        )
     return ordered
 
 
 def _shared(rests: Sequence[Row]) -> dict[str, Any]:
     """The further columns with the same value on every line: they describe the conversation."""
     first = rests[0]
-    return {key: value for key, value in first.items() if all(key in other and other[key] == value for other in rests)}
+    return {
+        key: value
+        for key, value in first.items()
+        if all(key in other and other[key] == value for other in rests)
+    }
 
 
 Form = Literal["cleaned", "original", "finqa", "tatqa", "turns"]
@@ -411,9 +490,9 @@ _RECORDS: Mapping[str, Callable[[int, Row], tuple[Draft | list[Draft] | None, li
     "tatqa": tatqa,
 }
 _NO_FORM = (
-    "holds no conversations: each needs `dialogue` (cleaned ConvFinQA), `annotation` (original ConvFinQA), "
-    "`qa` and `table` (FinQA), or `questions` and `table` (TAT-QA), or the file has one line per turn with the columns "
-    "conversation_id, turn_idx, question and answer"
+    "holds no conversations: each needs `dialogue` (cleaned ConvFinQA), `annotation` (original "
+    "ConvFinQA), `qa` and `table` (FinQA), or `questions` and `table` (TAT-QA), or the file has "
+    "one line per turn with the columns conversation_id, turn_idx, question and answer"
 )
 
 
@@ -428,12 +507,18 @@ class Drafts(msgspec.Struct, frozen=True, kw_only=True):
     commit: str | None = None  # of the file's repository
 
 
-def read_drafts(path: Path, *, split: str | None, sheet: str | None, keys: Mapping[str, str | None]) -> Drafts:
+def read_drafts(
+    path: Path, *, split: str | None, sheet: str | None, keys: Mapping[str, str | None]
+) -> Drafts:
     """The whole file. Raises BadDataset if nothing can be read."""
     rows = read_rows(path, lists=True, section=split, sheet=sheet)
     form = "turns" if any(keys.values()) else _form_of(rows)
     if form is None:
-        faults = [*rows.sorted_faults(), Fault(place="file", message=_NO_FORM)] if rows.count else rows.sorted_faults()
+        faults = (
+            [*rows.sorted_faults(), Fault(place="file", message=_NO_FORM)]
+            if rows.count
+            else rows.sorted_faults()
+        )
         return Drafts(form="turns", sha256=rows.sha256, unit=rows.unit, drafts=[], faults=faults)
     general: list[Fault] = []
     drafts: list[Draft] = []
@@ -450,18 +535,31 @@ def read_drafts(path: Path, *, split: str | None, sheet: str | None, keys: Mappi
         wrong = sized_wrong(draft.turns)
         is_new, first = draft.id not in seen, seen.setdefault(draft.id, draft.number)
         if not is_new:
-            wrong = f"the id '{draft.id:.80}' is also in {rows.unit} {first}; each conversation needs its own"
+            wrong = (
+                f"the id '{draft.id:.80}' is also in {rows.unit} {first}; each conversation needs "
+                f"its own"
+            )
         if wrong is None:
             sound.append(draft)
         else:
             rows.fault(draft.number, wrong)
     drafts = sound
     faults = [*general, *rows.sorted_faults()]
-    return Drafts(form=form, sha256=rows.sha256, unit=rows.unit, drafts=drafts, faults=faults, commit=rows.commit)
+    return Drafts(
+        form=form,
+        sha256=rows.sha256,
+        unit=rows.unit,
+        drafts=drafts,
+        faults=faults,
+        commit=rows.commit,
+    )
 
 
 def looks_like_conversations(path: Path) -> bool:
-    """Whether a row of the file is one, or one turn of one. Raises BadDataset if nothing can be read."""
+    """Whether a row of the file is one, or one turn of one.
+
+    Raises BadDataset if nothing can be read.
+    """
     try:
         return _form_of(read_rows(path, lists=True, first=True)) is not None
     except BadDataset as error:
@@ -471,13 +569,18 @@ def looks_like_conversations(path: Path) -> bool:
 
 
 def _form_of(rows: Rows) -> Form | None:
-    """Which form the file has: that of the first row that has one. None: it has no conversations."""
+    """Which form the file has: that of the first row that has one.
+
+    None: it has no conversations.
+    """
     for _, row in rows.rows:
         if "dialogue" in row:
             return "cleaned"
         if "annotation" in row:
             return "original"
-        if isinstance(row.get("qa"), dict) and not row.keys().isdisjoint({"pre_text", "table", "table_ori"}):
+        if isinstance(row.get("qa"), dict) and not row.keys().isdisjoint(
+            {"pre_text", "table", "table_ori"}
+        ):
             return "finqa"
         if "questions" in row and "table" in row:
             return "tatqa"

@@ -18,7 +18,14 @@ from typing import Annotated, Any
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
-from karat.documents.answers import Repetitions, condition_columns, condition_of, key_of, repetition_value, usual
+from karat.documents.answers import (
+    Repetitions,
+    condition_columns,
+    condition_of,
+    key_of,
+    repetition_value,
+    usual,
+)
 from karat.documents.rows import Row, read_rows
 from karat.errors import BadDataset, Fault, did_you_mean
 from karat.kinds import RecordedFault, RecordedFaults
@@ -26,14 +33,37 @@ from karat.records import Reply, Sample, Usage
 from karat_conversations.numeric import ExecutionError, execute, parse_program
 
 USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
-    "conversation_id": ("conversation_id", "record_id", "conv_id", "conversation", "dialogue_id", "sample_id"),
+    "conversation_id": (
+        "conversation_id",
+        "record_id",
+        "conv_id",
+        "conversation",
+        "dialogue_id",
+        "sample_id",
+    ),
     "id": ("id", "question_id", "turn_id", "example_id", "qid", "uid"),
     "turn": ("turn", "turn_idx", "turn_index", "turn_ind", "turn_number"),
     "answer": (
-        *("predicted_answer", "actual_answer", "model_answer", "prediction", "pred", "response", "output", "answer"),
+        *(
+            "predicted_answer",
+            "actual_answer",
+            "model_answer",
+            "prediction",
+            "pred",
+            "response",
+            "output",
+            "answer",
+        ),
     ),
     "unit": ("predicted_unit", "unit"),
-    "program": ("predicted_program", "predicted_plan", "predicted", "pred_program", "program", "plan"),
+    "program": (
+        "predicted_program",
+        "predicted_plan",
+        "predicted",
+        "pred_program",
+        "program",
+        "plan",
+    ),
     "correct": ("correct", "is_correct", "answer_correct", "verdict"),
     # Not `reasoning`: in a file of judged answers that column is the judge's.
     "reasoning": ("predicted_reasoning", "chain_of_thought"),
@@ -54,7 +84,9 @@ _Column = str | None
 
 
 class TurnColumns(BaseModel):
-    """For files with one row per turn: the names of columns, e.g. {conversation_id: record_id}; {}: the usual names."""
+    """For files with one row per turn: the names of columns, e.g. {conversation_id: record_id}; {}:
+    the usual names.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -63,7 +95,8 @@ class TurnColumns(BaseModel):
     turn: _Column = None  # counted from `first_turn`
     answer: _Column = None  # a number, a text, true or false; null: unanswered
     unit: _Column = None  # the unit that the agent declared
-    program: _Column = None  # text, a list of tokens, or a plan; executed if the file has no answers
+    # text, a list of tokens, or a plan; executed if the file has no answers
+    program: _Column = None
     correct: _Column = None  # whether the answer is right, according to the file
     reasoning: _Column = None  # the agent's own
     question: _Column = None  # compared with the dataset's
@@ -77,14 +110,18 @@ class TurnColumns(BaseModel):
 
     def named(self) -> dict[str, str]:
         """The named columns, by their purpose."""
-        return {target: name for target in USUAL_NAMES if (name := getattr(self, target)) is not None}
+        return {
+            target: name for target in USUAL_NAMES if (name := getattr(self, target)) is not None
+        }
 
 
 NOT_RECORDED = "not_recorded"
 """`stop_reason` of the empty reply to a turn without a row in the file."""
 
 Key = tuple[str, int | None, str | None, int]
-"""The id as written; the turn from 0, or None if it is in the id; the condition, or None for any; the repetition."""
+"""The id as written; the turn from 0, or None if it is in the id; the condition, or None for any;
+the repetition.
+"""
 
 
 class TurnRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -110,26 +147,43 @@ class RecordedTurns:
         table = read_rows(path, lists=True, entry=_tatqa_prediction)
         for fault in table.sorted_faults():
             self.count += 1
-            self.faults.append(RecordedFault(kind="bad_row", place=fault.place, message=fault.message))
-        rows = [(number, turn) for number, row in table.rows for turn in _turns_of(row, first=columns.first_turn)]
+            self.faults.append(
+                RecordedFault(kind="bad_row", place=fault.place, message=fault.message)
+            )
+        rows = [
+            (number, turn)
+            for number, row in table.rows
+            for turn in _turns_of(row, first=columns.first_turn)
+        ]
         self.columns = _columns(path, columns, (row for _, row in rows))
         if "condition" not in self.columns and columns.condition is None:
-            places = [self.columns[name] for name in ("conversation_id", "id", "turn") if name in self.columns]
+            places = [
+                self.columns[name]
+                for name in ("conversation_id", "id", "turn")
+                if name in self.columns
+            ]
             found = condition_columns(
-                [row for _, row in rows], lambda row: key_of(row, places), used=self.columns.values()
+                [row for _, row in rows],
+                lambda row: key_of(row, places),
+                used=self.columns.values(),
             )
             self.columns |= {"condition": found[0]} if found else {}
         self._counts_up = _counts_up(self.columns, (row for _, row in rows))
         self._repetitions = Repetitions()
         for _, row in rows:
             with suppress(ValueError):  # a fault of the row, below
-                self._repetitions.add(self._conversation(row), self._condition(row), self._repetition(row))
+                self._repetitions.add(
+                    self._conversation(row), self._condition(row), self._repetition(row)
+                )
         self._met: Counter[tuple[str, str | None, int]] = Counter()
         for number, row in rows:
             self._add(f"{table.unit} {number}", row)
 
     def find(self, sample: str, turn: int, condition: str, repetition: int) -> Key | None:
-        """The location of the answer to a turn; None if there is none. Rows without a condition apply to all."""
+        """The location of the answer to a turn; None if there is none.
+
+        Rows without a condition apply to all.
+        """
         for named in (condition, None):
             for name, number in self._written(sample, turn):
                 key = name, number, named, repetition
@@ -153,14 +207,22 @@ class RecordedTurns:
         answer = _executed_answer([*programs, reply.program], sample.detail.get("table"))
         return msgspec.structs.replace(reply, text=reply.program or "", answer=answer)
 
-    def census(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> RecordedFaults:
+    def census(
+        self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int
+    ) -> RecordedFaults:
         """The faults of the file with respect to the samples."""
         return _census(self, list(samples), conditions, repetitions)
 
-    def notes(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> dict[str, str]:
+    def notes(
+        self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int
+    ) -> dict[str, str]:
         """For `run.json`: the file's content, and the faults as counts and as a sentence."""
         census = self.census(samples, conditions=conditions, repetitions=repetitions)
-        notes = {"rows": str(census.rows), "rows_used": str(census.used), "turns": str(census.turns)}
+        notes = {
+            "rows": str(census.rows),
+            "rows_used": str(census.used),
+            "turns": str(census.turns),
+        }
         notes["columns"] = " ".join(f"{target}={name}" for target, name in census.columns.items())
         notes.update({kind: str(count) for kind, count in census.counts.items()})
         if census.faults:
@@ -184,9 +246,13 @@ class RecordedTurns:
             self.faults.append(RecordedFault(kind="bad_row", place=place, message=str(error)))
             return
         reply, wrong = _reply(row, self.columns)
-        self.faults += [RecordedFault(kind="bad_value", place=place, message=message) for message in wrong]
+        self.faults += [
+            RecordedFault(kind="bad_value", place=place, message=message) for message in wrong
+        ]
         question = row.get(self.columns.get("question", ""))
-        entry = TurnRow(place=place, reply=reply, question=question if isinstance(question, str) else None)
+        entry = TurnRow(
+            place=place, reply=reply, question=question if isinstance(question, str) else None
+        )
         before = self.rows.setdefault(key, entry)
         if before is not entry:
             same = "alike" if before.reply == reply else "with another answer"
@@ -199,12 +265,19 @@ class RecordedTurns:
     def _key(self, row: Row) -> Key:
         """Raises ValueError with what the row lacks."""
         columns = self.columns
-        name, condition, value = self._conversation(row), self._condition(row), self._repetition(row)
+        name, condition, value = (
+            self._conversation(row),
+            self._condition(row),
+            self._repetition(row),
+        )
         repetition = self._repetitions.number(name, condition, value)
         if "turn" in columns:
             turn = _whole(row.get(columns["turn"]), columns["turn"]) - self.first_turn
             if turn < 0:
-                raise ValueError(f"'{columns['turn']}' is {turn + self.first_turn}, want {self.first_turn} or more")
+                raise ValueError(
+                    f"'{columns['turn']}' is {turn + self.first_turn}, want {self.first_turn} "
+                    f"or more"
+                )
             return name, turn, condition, repetition
         if not self._counts_up:
             return name, None, condition, repetition
@@ -234,12 +307,17 @@ def _tatqa_prediction(name: str, value: Any) -> dict[str, Any] | None:
     """A question of TAT-QA's official file of predictions: `{id: [answer, scale]}`."""
     match value:
         case [list() | str() | int() | float() as answer, str() as scale]:
-            return {"id": name, "answer": json.dumps({"answer": answer, "scale": scale}, ensure_ascii=False)}
+            return {
+                "id": name,
+                "answer": json.dumps({"answer": answer, "scale": scale}, ensure_ascii=False),
+            }
     return None
 
 
 def _turns_of(row: Row, *, first: int) -> Iterator[Row]:
-    """The row; for one that holds a conversation as chat messages, a row for each of the assistant's."""
+    """The row; for one that holds a conversation as chat messages, a row for each of the
+    assistant's.
+    """
     messages = row.get("messages")
     if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
         yield row
@@ -250,7 +328,12 @@ def _turns_of(row: Row, *, first: int) -> Iterator[Row]:
         if message.get("role") == "user":
             question = _said(message.get("content"))
         elif message.get("role") == "assistant":
-            yield {**others, "turn": turn, "question": question, "answer": _said(message.get("content"))}
+            yield {
+                **others,
+                "turn": turn,
+                "question": question,
+                "answer": _said(message.get("content")),
+            }
             turn += 1
 
 
@@ -276,7 +359,10 @@ def _key_text(key: Key) -> str:
 
 
 def _columns(path: Path, wanted: TurnColumns, rows: Iterable[Row]) -> dict[str, str]:
-    """Purpose → column: as named by the user, else by the usual names. Raises BadDataset with every missing name."""
+    """Purpose → column: as named by the user, else by the usual names.
+
+    Raises BadDataset with every missing name.
+    """
     present = list(dict.fromkeys(column for row in rows for column in row))
     named = wanted.named()
     faults = [
@@ -302,14 +388,23 @@ def _columns(path: Path, wanted: TurnColumns, rows: Iterable[Row]) -> dict[str, 
 
 def _lacking(target: str, purpose: str, present: Iterable[str]) -> Fault:
     names = ", ".join(present) or "none"
-    return Fault(place="columns", message=f"none {purpose}; name it with --map {target}=COLUMN (columns: {names})")
+    return Fault(
+        place="columns",
+        message=f"none {purpose}; name it with --map {target}=COLUMN (columns: {names})",
+    )
 
 
 def _counts_up(columns: Mapping[str, str], rows: Iterable[Row]) -> bool:
-    """Whether ids name conversations, so that rows count their turns: then most ids are repeated."""
+    """Whether ids name conversations, so that rows count their turns: then most ids are
+    repeated.
+    """
     if "turn" in columns:
         return False
-    keys = [columns.get("conversation_id") or columns["id"], columns.get("condition"), columns.get("repetition")]
+    keys = [
+        columns.get("conversation_id") or columns["id"],
+        columns.get("condition"),
+        columns.get("repetition"),
+    ]
     met = Counter(tuple(str(row.get(key)) for key in keys if key) for row in rows)
     return sum(n for n in met.values() if n > 1) * 2 > met.total()
 
@@ -328,17 +423,26 @@ def _reply(row: Row, columns: Mapping[str, str]) -> tuple[Reply, list[str]]:
     cells = {target: row.get(column) for target, column in columns.items()}
     answer = _text(cells.get("answer"))
     if isinstance(cells.get("answer"), (dict, list)):
-        wrong.append(f"'{columns['answer']}' is {_shown(cells['answer'])}, want a number or a text: it counts as wrong")
+        wrong.append(
+            f"'{columns['answer']}' is {_shown(cells['answer'])}, want a number or a text: it "
+            f"counts as wrong"
+        )
     verdict = _YES.get(str(cells.get("correct")).strip().lower())
     if verdict is None and cells.get("correct") not in (None, ""):
-        wrong.append(f"'{columns['correct']}' is {_shown(cells['correct'])}, want true or false: left out")
+        wrong.append(
+            f"'{columns['correct']}' is {_shown(cells['correct'])}, want true or false: left out"
+        )
     numbers = {}
     for target in ("input_tokens", "output_tokens", "milliseconds", "dollars"):
         numbers[target] = _number(cells.get(target))
         if numbers[target] is None and cells.get(target) not in (None, ""):
-            wrong.append(f"'{columns[target]}' is {_shown(cells[target])}, want a number of 0 or more: left out")
+            wrong.append(
+                f"'{columns[target]}' is {_shown(cells[target])}, want a number of 0 or more: "
+                f"left out"
+            )
     tokens = {
-        name: None if numbers[name] is None else int(numbers[name] or 0) for name in ("input_tokens", "output_tokens")
+        name: None if numbers[name] is None else int(numbers[name] or 0)
+        for name in ("input_tokens", "output_tokens")
     }
     reply = Reply(
         text=answer or "",
@@ -379,7 +483,11 @@ def _program(value: Any) -> str | None:
 
 def _number(value: Any) -> float | None:
     try:
-        number = float(value) if not isinstance(value, bool) and isinstance(value, (int, float, str)) else -1.0
+        number = (
+            float(value)
+            if not isinstance(value, bool) and isinstance(value, (int, float, str))
+            else -1.0
+        )
     except (ValueError, OverflowError):
         return None
     return number if 0 <= number < 1e15 else None
@@ -399,7 +507,11 @@ def _shown(value: Any) -> str:
 _WORDS = {
     "unknown_id": ("row", "rows", "of a conversation that is not asked for (left out)"),
     "unknown_turn": ("row", "rows", "of a turn that the conversation does not have (left out)"),
-    "unknown_condition": ("row", "rows", "of a condition or repetition that is not asked for (left out)"),
+    "unknown_condition": (
+        "row",
+        "rows",
+        "of a condition or repetition that is not asked for (left out)",
+    ),
     "duplicate": ("further row", "further rows", "for a turn that has one (the first counts)"),
     "missing_turn": ("turn", "turns", "without a row (wrong)"),
     "other_question": ("row", "rows", "with another question than the dataset's (scored anyway)"),
@@ -411,7 +523,9 @@ _WORDS = {
 def _census(
     recorded: RecordedTurns, asked: Sequence[Sample], conditions: Sequence[str], repetitions: int
 ) -> RecordedFaults:
-    """Compares rows and turns: every row is used or a fault, and every turn has a row or is a fault."""
+    """Compares rows and turns: every row is used or a fault, and every turn has a row or is a
+    fault.
+    """
     used: dict[Key, None] = {}
     faults: list[RecordedFault] = list(recorded.faults)
     for repetition in range(repetitions):
@@ -434,14 +548,21 @@ def _census(
         turns=sum(turns.values()) * len(conditions) * repetitions,
         columns=recorded.columns,
         counts=counts,
-        lines=[f"{count} {_WORDS[kind][count != 1]} {_WORDS[kind][2]}" for kind, count in counts.items()],
+        lines=[
+            f"{count} {_WORDS[kind][count != 1]} {_WORDS[kind][2]}"
+            for kind, count in counts.items()
+        ],
         faults=tuple(faults),
         hint=_hint(recorded, left, turns, repetitions),
     )
 
 
 def _seen(
-    recorded: RecordedTurns, sample: Sample, which: tuple[str, int], place: str, used: dict[Key, None]
+    recorded: RecordedTurns,
+    sample: Sample,
+    which: tuple[str, int],
+    place: str,
+    used: dict[Key, None],
 ) -> list[RecordedFault]:
     """Marks the rows of one conversation as used; returns their faults."""
     faults, missing = [], []
@@ -451,49 +572,85 @@ def _seen(
             missing.append(number)
             continue
         row = recorded.rows[key]
-        if key not in used and row.question is not None and _plain(row.question) != _plain(turn.question):
-            message = f"asks {row.question!r:.60}, turn {number} of '{sample.id}' is {turn.question!r:.60}"
+        if (
+            key not in used
+            and row.question is not None
+            and _plain(row.question) != _plain(turn.question)
+        ):
+            message = (
+                f"asks {row.question!r:.60}, turn {number} of '{sample.id}' is "
+                f"{turn.question!r:.60}"
+            )
             faults.append(RecordedFault(kind="other_question", place=row.place, message=message))
         used[key] = None
     if missing:
         empty = len(missing) == len(sample.turns)
         names = ", ".join(map(str, missing))
-        message = "has no row at all" if empty else f"has no row for {'turn' if len(missing) == 1 else 'turns'} {names}"
+        message = (
+            "has no row at all"
+            if empty
+            else f"has no row for {'turn' if len(missing) == 1 else 'turns'} {names}"
+        )
         fault = RecordedFault(
-            kind="missing_turn", place=f"conversation '{sample.id}'{place}", message=message, count=len(missing)
+            kind="missing_turn",
+            place=f"conversation '{sample.id}'{place}",
+            message=message,
+            count=len(missing),
         )
         faults.append(fault)
     return faults
 
 
 def _unused(
-    recorded: RecordedTurns, key: Key, turns: Mapping[str, int], conditions: Sequence[str], repetitions: int
+    recorded: RecordedTurns,
+    key: Key,
+    turns: Mapping[str, int],
+    conditions: Sequence[str],
+    repetitions: int,
 ) -> RecordedFault:
-    place, name, (_, turn, condition, repetition) = recorded.rows[key].place, conversation_of(key), key
+    place, name, (_, turn, condition, repetition) = (
+        recorded.rows[key].place,
+        conversation_of(key),
+        key,
+    )
     if condition is not None and condition not in conditions:
         message = f"condition '{condition}' is not asked for"
         return RecordedFault(kind="unknown_condition", place=place, message=message)
     if repetition >= repetitions:
-        message = f"repetition {repetition} is not asked for: there are {repetitions}, counted from 0"
+        message = (
+            f"repetition {repetition} is not asked for: there are {repetitions}, counted from 0"
+        )
         return RecordedFault(kind="unknown_condition", place=place, message=message)
     if name in turns:
         count = turns[name]
         has = f"turns 0 to {count - 1}" if count > 1 else "turn 0 only"
         subject = f"turn {turn}" if turn is not None else f"'{key[0]}'"
-        return RecordedFault(kind="unknown_turn", place=place, message=f"{subject}: '{name}' has {has}")
-    return RecordedFault(kind="unknown_id", place=place, message=f"no conversation is called '{key[0]}'")
+        return RecordedFault(
+            kind="unknown_turn", place=place, message=f"{subject}: '{name}' has {has}"
+        )
+    return RecordedFault(
+        kind="unknown_id", place=place, message=f"no conversation is called '{key[0]}'"
+    )
 
 
-def _hint(recorded: RecordedTurns, left: Sequence[Key], turns: Mapping[str, int], repetitions: int) -> str | None:
+def _hint(
+    recorded: RecordedTurns, left: Sequence[Key], turns: Mapping[str, int], repetitions: int
+) -> str | None:
     """The possible cause of the faults."""
     past_the_end = sum(turns.get(name) == turn for name, turn, _, _ in left)
     if past_the_end and recorded.first_turn == 0 and all(turn for _, turn, _, _ in recorded.rows):
         return "no row is of turn 0: if the file counts turns from 1, say --map first_turn=1"
     if recorded.rows and len(left) == len(recorded.rows):
         theirs, ours = next(iter(recorded.rows))[0], next(iter(turns), "")
-        return f"no row is of this dataset: the file's ids look like '{theirs}', the dataset's like '{ours}'"
+        return (
+            f"no row is of this dataset: the file's ids look like '{theirs}', the dataset's like "
+            f"'{ours}'"
+        )
     if repetitions > (most := recorded.repetitions):
-        kept = f"{most} {'answer' if most == 1 else 'answers'} to a turn, and {repetitions} repetitions are asked for"
+        kept = (
+            f"{most} {'answer' if most == 1 else 'answers'} to a turn, and {repetitions} "
+            f"repetitions are asked for"
+        )
         return f"the file has {kept}: set execution.num_repetitions to {most}"
     return None
 
@@ -503,7 +660,9 @@ def _plain(text: str) -> str:
 
 
 def _executed_answer(programs: Sequence[str | None], table: Any) -> str:
-    """The value of the last program, given the programs of earlier turns (None: no program); "" if there is none."""
+    """The value of the last program, given the programs of earlier turns (None: no program); "" if
+    there is none.
+    """
     history: list[tuple[Any, Any]] = []
     value: float | bool | str | ExecutionError = ""
     for text in programs:

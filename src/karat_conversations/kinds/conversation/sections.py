@@ -49,7 +49,13 @@ from karat_conversations.kinds.conversation.analysis.model import (
     Stratum,
 )
 
-_NULLS = {"zero": "0", "one": "1", "sign_flipped": "−x", "times_100": "100 x", "another_turn": "other turn"}
+_NULLS = {
+    "zero": "0",
+    "one": "1",
+    "sign_flipped": "−x",
+    "times_100": "100 x",
+    "another_turn": "other turn",
+}
 _SIDES = {"expected": "the golden answer", "actual": "the agent's answer", "both": "both answers"}
 _OPERATIONS = ("golden ops", "agent's ops")  # means; the agent's over readable programs
 _EXAMPLES = 3  # of a diagnosis
@@ -69,7 +75,9 @@ _RUNGS = {
 Blocks = Iterator[Block]
 
 
-def _each(part: ConversationSummary, rows: Callable[[ConversationResult], Sequence[Row]]) -> tuple[Row | Group, ...]:
+def _each(
+    part: ConversationSummary, rows: Callable[[ConversationResult], Sequence[Row]]
+) -> tuple[Row | Group, ...]:
     """Rows of every condition, under its name if there are several."""
     listed: list[Row | Group] = []
     for condition in part.conditions:
@@ -88,7 +96,9 @@ def _rate(rate: Rate | Stratum, color: int) -> Estimate:
 
 
 def _share(mean: Estimated, color: int) -> Estimate:
-    return Estimate(mean.value, mean.low, mean.high, percent=True, scale=Scale(0.0, 1.0), color=color)
+    return Estimate(
+        mean.value, mean.low, mean.high, percent=True, scale=Scale(0.0, 1.0), color=color
+    )
 
 
 def _interval(part: ConversationSummary, head: str = "right") -> str:
@@ -101,7 +111,11 @@ def sections(summary: Summary) -> KindBlocks:
     asked = formats.plural(summary.samples, "conversation")
     asked_with = [
         *(["golden answers as history"] if settings.get("dataset.history") == "golden" else []),
-        *(["the printed answers as golden answers"] if settings.get("dataset.expected") == "printed" else []),
+        *(
+            ["the printed answers as golden answers"]
+            if settings.get("dataset.expected") == "printed"
+            else []
+        ),
     ]
     if part is None:
         return KindBlocks(asked=asked, asked_with=tuple(asked_with))
@@ -120,7 +134,9 @@ def _chain(part: ConversationSummary, summary: Summary) -> Section:
     """Accuracy by turn, the rules, the reasons for errors, and how errors propagate."""
     blocks: list[Block] = [
         *_strata(part, "Accuracy by turn", "turn", lambda result: result.by_turn),
-        *_strata(part, "Complexity ceiling", "golden operations", lambda result: result.by_operations),
+        *_strata(
+            part, "Complexity ceiling", "golden operations", lambda result: result.by_operations
+        ),
         *_ladder(part, summary),
         *_diagnoses(part),
         *_propagation(part),
@@ -144,7 +160,15 @@ def _marks(share: Estimated, series: int | None = None, *, label: str = "") -> t
     """A share with its interval; nothing if it is unknown."""
     if share.value is None:
         return ()
-    return (Mark(value=share.value, low=share.low, high=share.high, series=series, label=label or _written(share)),)
+    return (
+        Mark(
+            value=share.value,
+            low=share.low,
+            high=share.high,
+            series=series,
+            label=label or _written(share),
+        ),
+    )
 
 
 def _panels(
@@ -152,7 +176,9 @@ def _panels(
 ) -> tuple[Rows, ...]:
     """A panel for each condition that has lines."""
     names = labels(condition.condition for condition in part.conditions)
-    panels = [(names[condition.condition], tuple(lines(condition))) for condition in part.conditions]
+    panels = [
+        (names[condition.condition], tuple(lines(condition))) for condition in part.conditions
+    ]
     return tuple(Rows(title=name, axis=axis, lines=drawn) for name, drawn in panels if drawn)
 
 
@@ -163,7 +189,9 @@ def _accuracies(part: ConversationSummary) -> Blocks:
     def rows(condition: ConversationResult) -> list[Row]:
         return [
             Row(
-                name="conversations" if rate is condition.conversation_accuracy else rate.metric.replace("_", " "),
+                name="conversations"
+                if rate is condition.conversation_accuracy
+                else rate.metric.replace("_", " "),
                 cells=(
                     _rate(rate, _color(part, condition)),
                     Count(rate.n),
@@ -178,27 +206,44 @@ def _accuracies(part: ConversationSummary) -> Blocks:
     yield Table(
         caption=f"Accuracy under each rule (offline), right: {part.right}",
         columns=columns(
-            "rule", _interval(part), "n", Column("design effect", rank=2, legend=effect),
-            *(Column(_NULLS.get(null.name, null.name), rank=1, legend=f"{_NULLS.get(null.name, null.name)}: "
-                     f"{null.meaning}.") for null in part.nulls),
+            "rule",
+            _interval(part),
+            "n",
+            Column("design effect", rank=2, legend=effect),
+            *(
+                Column(
+                    _NULLS.get(null.name, null.name),
+                    rank=1,
+                    legend=f"{_NULLS.get(null.name, null.name)}: {null.meaning}.",
+                )
+                for null in part.nulls
+            ),
         ),
         rows=_each(part, rows),
         legend=_accuracy_legend(part),
         brief=True,
         chart="accuracy",
         finding="; ".join(
-            f"{_accuracy(part)} of {one.condition}: {_written(rate.estimate)} (n {formats.plural(rate.n, 'turn')})"
-            if rate is not None else f"conversations of {one.condition}: {_written(one.conversation_accuracy.estimate)}"
-            for one in part.conditions[:3] for rate in [one.rate("right")]
+            (
+                f"{_accuracy(part)} of {one.condition}: {_written(rate.estimate)} (n "
+                f"{formats.plural(rate.n, 'turn')})"
+            )
+            if rate is not None
+            else f"conversations of {one.condition}: {_written(one.conversation_accuracy.estimate)}"
+            for one in part.conditions[:3]
+            for rate in [one.rate("right")]
         ),
-    )  # fmt: skip
+    )
 
 
 def _accuracy_legend(part: ConversationSummary) -> str:
     unreached = sum(condition.unreached for condition in part.conditions)
     turns = sum(condition.turns for condition in part.conditions)
     parts = [
-        f"Over all {formats.plural(turns, 'declared turn')}; intervals are clustered by conversation.",
+        (
+            f"Over all {formats.plural(turns, 'declared turn')}; intervals are clustered by "
+            f"conversation."
+        ),
         f"Right, and conversations: {part.right}, or the same yes or no.",
     ]
     if unreached:
@@ -209,7 +254,10 @@ def _accuracy_legend(part: ConversationSummary) -> str:
     if part.weighted:
         parts.append("Conversations have weights; rates are of the file they were drawn from.")
     if len(part.rules) != 1:
-        parts.append(f"Rules: {', '.join(part.rules) or 'unknown'}: do not compare numbers of different rules.")
+        parts.append(
+            f"Rules: {', '.join(part.rules) or 'unknown'}: do not compare numbers of "
+            f"different rules."
+        )
     return " ".join(filter(None, parts))
 
 
@@ -241,10 +289,12 @@ def reasoning(part: ConversationSummary) -> Blocks:
             caption="Reasoning programs (offline)",
             columns=columns("measure", _interval(part, "chain"), "step", "turns"),
             rows=listed,
-            legend="Over turns with a golden and a predicted program. Chain: against the whole golden program; step: "
-            f"without what an earlier turn had computed. {unreadable}".rstrip(),
+            legend=(
+                "Over turns with a golden and a predicted program. Chain: against the whole golden "
+                f"program; step: without what an earlier turn had computed. {unreadable}"
+            ).rstrip(),
             slim=True,
-        )  # fmt: skip
+        )
 
 
 def _ladder(part: ConversationSummary, summary: Summary) -> Blocks:
@@ -267,50 +317,82 @@ def _ladder(part: ConversationSummary, summary: Summary) -> Blocks:
     def lines(condition: ConversationResult) -> Iterator[Line]:
         for rung in condition.ladder:
             rate = condition.rate(rung.metric)
-            nulls = [null for null in rate.nulls.values() if null is not None] if rate is not None else []
+            nulls = (
+                [null for null in rate.nulls.values() if null is not None]
+                if rate is not None
+                else []
+            )
             marks = _marks(_of_rung(summary, condition, rung))
-            yield Line(name=_RUNGS.get(rung.metric, rung.metric), marks=marks, tick=max(nulls, default=None))
+            yield Line(
+                name=_RUNGS.get(rung.metric, rung.metric),
+                marks=marks,
+                tick=max(nulls, default=None),
+            )
 
     listed = _each(part, rows)
     if not listed:
         return
     first = next(condition for condition in part.conditions if condition.ladder)
     rungs = {rung.metric: _written(_of_rung(summary, first, rung)) for rung in first.ladder}
-    shown = [f"{rungs[name]} {_RUNGS[name]}" for name in ("numerical", "declared", "scale_and_sign") if name in rungs]
+    shown = [
+        f"{rungs[name]} {_RUNGS[name]}"
+        for name in ("numerical", "declared", "scale_and_sign")
+        if name in rungs
+    ]
     yield Chart(
         name="ladder-of-matches",
-        title=f"{first.condition} is right in {', '.join(shown)} (n {formats.plural(first.turns, 'turn')})",
+        title=(
+            f"{first.condition} is right in {', '.join(shown)} (n "
+            f"{formats.plural(first.turns, 'turn')})"
+        ),
         description=f"One panel per condition, one line per match: accuracy as a point with its "
         f"{formats.level(part.level)} interval; "
         "the tick is what the best of the trivial answerers gets by the same rule.",
         panels=_panels(part, _RIGHT_TURNS, lines),
         table=Table(
             caption="Ladder of matches",
-            columns=columns("match", _interval(part), "turns", "forgiven", "what it ignores",
-                            text=("what it ignores",)),
+            columns=columns(
+                "match",
+                _interval(part),
+                "turns",
+                "forgiven",
+                "what it ignores",
+                text=("what it ignores",),
+            ),
             rows=listed,
             legend="Forgiven: turns that are right here and not numerical.",
         ),
-    )  # fmt: skip
+    )
 
 
 def _of_rung(summary: Summary, condition: ConversationResult, rung: Rung) -> Estimated:
-    """The rate with the rung's name; else the metric's mean over conversations, if it is the same number."""
+    """The rate with the rung's name; else the metric's mean over conversations, if it is the same
+    number.
+    """
     rate, place = condition.rate(rung.metric), (condition.condition, rung.metric)
-    result = next((result for result in summary.results if (result.condition, result.metric) == place), None)
+    result = next(
+        (result for result in summary.results if (result.condition, result.metric) == place), None
+    )
     low = high = None
     if rate is not None:
         low, high = rate.estimate.low, rate.estimate.high
     elif (
-        result is not None and result.mean.value is not None and rung.rate is not None
+        result is not None
+        and result.mean.value is not None
+        and rung.rate is not None
         and math.isclose(result.mean.value, rung.rate)
-    ):  # fmt: skip
+    ):
         low, high = result.mean.low, result.mean.high
-    return Estimated(value=rung.rate, low=low, high=high, se=None, n=rung.n, level=summary.level, method="")
+    return Estimated(
+        value=rung.rate, low=low, high=high, se=None, n=rung.n, level=summary.level, method=""
+    )
 
 
 def _strata(
-    part: ConversationSummary, caption: str, head: str, of: Callable[[ConversationResult], Sequence[Stratum]]
+    part: ConversationSummary,
+    caption: str,
+    head: str,
+    of: Callable[[ConversationResult], Sequence[Stratum]],
 ) -> Blocks:
     """Accuracy by turn, or by number of operations."""
 
@@ -335,12 +417,17 @@ def _strata(
     table = Table(
         caption=f"{caption}, right: {part.right}",
         columns=columns(
-            head, _interval(part), Column("right turns", rank=1), "turns",
+            head,
+            _interval(part),
+            Column("right turns", rank=1),
+            "turns",
             *(Column(name, rank=2) for name in _OPERATIONS),
         ),
         rows=listed,
-        legend="Turns count from 0." if head == "turn" else "By compute operations in the golden program.",
-    )  # fmt: skip
+        legend="Turns count from 0."
+        if head == "turn"
+        else "By compute operations in the golden program.",
+    )
     yield _curves(part, table, of) or table
 
 
@@ -351,12 +438,23 @@ def _curves(
     solid: list[tuple[str, Stratum]] = []  # of the first condition, those with enough turns
     curves, unit = [], "turn" if table.columns[0].head == "turn" else "operation"
     for series, result in enumerate(part.conditions):
-        strata = [step for step in of(result) if step.key.isdigit() and step.n and step.estimate.value is not None]
+        strata = [
+            step
+            for step in of(result)
+            if step.key.isdigit() and step.n and step.estimate.value is not None
+        ]
         points = tuple(
-            Point(x=int(step.key), y=step.estimate.value or 0.0, low=step.estimate.low, high=step.estimate.high,
-                  label=f"{result.condition}, {unit} {step.key}: {_written(step.estimate)} (n {step.n})")
+            Point(
+                x=int(step.key),
+                y=step.estimate.value or 0.0,
+                low=step.estimate.low,
+                high=step.estimate.high,
+                label=(
+                    f"{result.condition}, {unit} {step.key}: {_written(step.estimate)} (n {step.n})"
+                ),
+            )
             for step in sorted(strata, key=lambda step: int(step.key))
-        )  # fmt: skip
+        )
         if points:
             curves.append(Curve(points=points, form="lines", series=series))
             solid = solid or [(result.condition, step) for step in strata if step.n >= _FEW]
@@ -365,19 +463,25 @@ def _curves(
         return None
 
     def at(stratum: Stratum) -> str:
-        place = f"turn {stratum.key}" if unit == "turn" else formats.plural(int(stratum.key), "operation")
+        place = (
+            f"turn {stratum.key}"
+            if unit == "turn"
+            else formats.plural(int(stratum.key), "operation")
+        )
         return f"{_written(stratum.estimate)} at {place} (n {formats.plural(stratum.n, 'turn')})"
 
     ends = dict.fromkeys(at(step) for _, step in (solid[0], solid[-1]))
     return Chart(
         name="accuracy-by-turn" if unit == "turn" else "complexity-ceiling",
         title=f"{_accuracy(part)} of {solid[0][0]}: {', '.join(ends)}",
-        description=f"One line per condition: {_accuracy(part)} as the share of turns, with a band of its "
-        f"{formats.level(part.level)} interval, clustered by conversation.",
+        description=f"One line per condition: {_accuracy(part)} as the share of turns, with a "
+        f"band of its {formats.level(part.level)} interval, clustered by conversation.",
         panels=(
             Plane(
                 x=Axis(
-                    title="turn of the conversation, from 0" if unit == "turn" else "operations of the golden program",
+                    title="turn of the conversation, from 0"
+                    if unit == "turn"
+                    else "operations of the golden program",
                     whole=True,
                 ),
                 y=Axis(title="share of turns", start=0.0, end=1.0, percent=True),
@@ -394,21 +498,37 @@ def _diagnoses(part: ConversationSummary) -> Blocks:
     """Why turns failed, with examples."""
 
     def rows(condition: ConversationResult) -> list[Row]:
-        shown = [Row(name=cause.label.replace("_", " "), cells=_diagnosed(cause)) for cause in condition.diagnoses]
+        shown = [
+            Row(name=cause.label.replace("_", " "), cells=_diagnosed(cause))
+            for cause in condition.diagnoses
+        ]
         if condition.unreached:
-            shown.append(Row(name="never reached", cells=(Count(condition.unreached), Text(""), Text(""))))
+            shown.append(
+                Row(name="never reached", cells=(Count(condition.unreached), Text(""), Text("")))
+            )
         return shown
 
     def lines(condition: ConversationResult) -> list[Line]:
         turns = {cause.label: cause.turns for cause in condition.diagnoses}
-        return [
-            Line(
-                name=label.replace("_", " "),
-                marks=(Mark(start=0.0, value=turns[label], label=formats.plural(turns[label], "turn")),)
-                if label in turns else (),
-            )
-            for label in order
-        ] if turns else []  # fmt: skip
+        return (
+            [
+                Line(
+                    name=label.replace("_", " "),
+                    marks=(
+                        Mark(
+                            start=0.0,
+                            value=turns[label],
+                            label=formats.plural(turns[label], "turn"),
+                        ),
+                    )
+                    if label in turns
+                    else (),
+                )
+                for label in order
+            ]
+            if turns
+            else []
+        )
 
     totals: dict[str, int] = {}
     for result in part.conditions:
@@ -418,9 +538,13 @@ def _diagnoses(part: ConversationSummary) -> Blocks:
     listed = _each(part, rows)
     table = Table(
         caption=f"Diagnoses of wrong turns, right: {part.right}",
-        columns=columns("diagnosis", "turns", "of wrong turns", "for example", text=("for example",)),
+        columns=columns(
+            "diagnosis", "turns", "of wrong turns", "for example", text=("for example",)
+        ),
         rows=listed,
-        legend="The first diagnosis that fits, for each wrong turn; then a turn: expected → answered.",
+        legend=(
+            "The first diagnosis that fits, for each wrong turn; then a turn: expected → answered."
+        ),
     )
     if totals:
         first = next(result for result in part.conditions if result.diagnoses)
@@ -428,9 +552,10 @@ def _diagnoses(part: ConversationSummary) -> Blocks:
         yield Chart(
             name="diagnoses",
             title=f"{worst.label.replace('_', ' ')} is behind {formats.share(worst.share)} of the "
-            f"{formats.plural(failed, 'failed turn')} of {first.condition} (n {formats.count(worst.turns)})",
-            description="One panel per condition, one bar per diagnosis: how many failed turns it explains, each turn "
-            "once.",
+            f"{formats.plural(failed, 'failed turn')} of {first.condition} (n "
+            f"{formats.count(worst.turns)})",
+            description="One panel per condition, one bar per diagnosis: how many failed turns it "
+            "explains, each turn once.",
             panels=_panels(part, Axis(title="failed turns", start=0.0), lines),
             table=table,
         )
@@ -443,7 +568,10 @@ def _diagnosed(diagnosed: Diagnosed) -> tuple[Count | Share | Text, ...]:
     example = diagnosed.examples[0] if diagnosed.examples else None
     answers, place = "", ""
     if example is not None:
-        expected, actual = (formats.excerpt(text or formats.UNKNOWN, 40) for text in (example.expected, example.actual))
+        expected, actual = (
+            formats.excerpt(text or formats.UNKNOWN, 40)
+            for text in (example.expected, example.actual)
+        )
         answers = f"{expected} → {actual}"
         place = f"{formats.excerpt(example.conversation, 40)}, turn {formats.count(example.turn)}"
     share = Bar((("spread", diagnosed.share),)) if diagnosed.share else None
@@ -464,14 +592,24 @@ def _examples(part: ConversationSummary) -> Blocks:
             for example in shown:
                 cells = (
                     Text(formats.count(example.turn)),
-                    *(Text(formats.excerpt(text or formats.UNKNOWN, _LONGEST))
-                      for text in (example.question, example.expected, example.actual, example.evidence)),
-                )  # fmt: skip
+                    *(
+                        Text(formats.excerpt(text or formats.UNKNOWN, _LONGEST))
+                        for text in (
+                            example.question,
+                            example.expected,
+                            example.actual,
+                            example.evidence,
+                        )
+                    ),
+                )
                 rows.append(Row(name=formats.excerpt(example.conversation, 60), cells=cells))
     if rows:
         heads = ("conversation", "turn", "question", "expected", "answered", "evidence")
         caption = "Wrong turns, by diagnosis"
-        yield Fold(caption, (Table(caption=caption, columns=columns(*heads, text=heads), rows=tuple(rows)),))
+        yield Fold(
+            caption,
+            (Table(caption=caption, columns=columns(*heads, text=heads), rows=tuple(rows)),),
+        )
 
 
 def _propagation(part: ConversationSummary) -> Blocks:
@@ -488,14 +626,25 @@ def _propagation(part: ConversationSummary) -> Blocks:
             ("wrong after a wrong turn", propagation.cascades, "turns"),
             ("proved to be propagated", propagation.propagated, "turns"),
             ("without a wrong turn", propagation.never_wrong, "conversations"),
-            *((f"first wrong at turn {turn}", many, "conversations") for turn, many in propagation.first_wrong.items()),
+            *(
+                (f"first wrong at turn {turn}", many, "conversations")
+                for turn, many in propagation.first_wrong.items()
+            ),
         )
         at = _color(part, condition)
-        rated = [Row(name=name, cells=(_rate(rate, at), Count(rate.n), Text("turns"))) for name, rate in rates]
-        counted = [Row(name=name, cells=(Text(""), Count(many), Text(of))) for name, many, of in counts]
+        rated = [
+            Row(name=name, cells=(_rate(rate, at), Count(rate.n), Text("turns")))
+            for name, rate in rates
+        ]
+        counted = [
+            Row(name=name, cells=(Text(""), Count(many), Text(of))) for name, many, of in counts
+        ]
         return rated + counted
 
-    legend = "Proved: with the agent's own wrong answers in it, the golden program gives what the agent answered."
+    legend = (
+        "Proved: with the agent's own wrong answers in it, the golden program gives what the "
+        "agent answered."
+    )
     if any(condition.conversations > part.conversations for condition in part.conditions):
         legend += " A conversation that was asked several times counts each time."
     table = Table(
@@ -528,18 +677,18 @@ def _propagation_chart(part: ConversationSummary, table: Table) -> Chart | None:
     first = next(condition for condition in part.conditions if condition.turns)
     passed = first.propagation
     after = [
-        f"{_written(rate.estimate)} (n {formats.count(rate.n)})" for rate in (passed.after_wrong, passed.after_right)
+        f"{_written(rate.estimate)} (n {formats.count(rate.n)})"
+        for rate in (passed.after_wrong, passed.after_right)
     ]
     proved = formats.plural(passed.propagated, "wrong turn is", "wrong turns are")
     return Chart(
         name="propagation",
-        title=f"{first.condition}: after a wrong turn {after[0]} are right, after a right one {after[1]}; {proved} "
-        f"proved to "
-        "come from an earlier answer",
-        description=f"One panel per condition: accuracy with its {formats.level(part.level)} interval over all turns, "
-        f"over those after "
-        "a right turn and after a wrong one, and with those counted as right that are proved to be wrong only by an "
-        "earlier answer.",
+        title=f"{first.condition}: after a wrong turn {after[0]} are right, after a right one "
+        f"{after[1]}; {proved} proved to come from an earlier answer",
+        description=f"One panel per condition: accuracy with its {formats.level(part.level)} "
+        f"interval over all turns, over those after a right turn and after a wrong "
+        f"one, and with those counted as right that are proved to be wrong only by an "
+        f"earlier answer.",
         panels=tuple(panels),
         table=table,
     )
@@ -553,39 +702,56 @@ def _first_wrong(part: ConversationSummary) -> Blocks:
         counts = {int(turn): many for turn, many in result.propagation.first_wrong.items()}
         if counts:
             bars = tuple(
-                Point(x=turn, y=many, left=turn - 0.4, right=turn + 0.4,
-                      label=f"turn {turn}: {formats.plural(many, 'conversation')}")
+                Point(
+                    x=turn,
+                    y=many,
+                    left=turn - 0.4,
+                    right=turn + 0.4,
+                    label=f"turn {turn}: {formats.plural(many, 'conversation')}",
+                )
                 for turn, many in sorted(counts.items())
-            )  # fmt: skip
+            )
             first = first or result
             panels.append(
-                Plane(title=names[result.condition], x=Axis(title="first wrong turn, from 0", whole=True),
-                      y=Axis(title="conversations", start=0.0, whole=True), curves=(Curve(points=bars, form="bars"),))
-            )  # fmt: skip
+                Plane(
+                    title=names[result.condition],
+                    x=Axis(title="first wrong turn, from 0", whole=True),
+                    y=Axis(title="conversations", start=0.0, whole=True),
+                    curves=(Curve(points=bars, form="bars"),),
+                )
+            )
     if first is None:
         return
 
     def rows(condition: ConversationResult) -> list[Row]:
         passed = condition.propagation
         went = sum(passed.first_wrong.values()) + passed.never_wrong
-        counts = [*sorted(passed.first_wrong.items(), key=lambda item: int(item[0])), ("never", passed.never_wrong)]
-        return [Row(name=turn, cells=(Count(many), Share(many / went if went else None))) for turn, many in counts]
+        counts = [
+            *sorted(passed.first_wrong.items(), key=lambda item: int(item[0])),
+            ("never", passed.never_wrong),
+        ]
+        return [
+            Row(name=turn, cells=(Count(many), Share(many / went if went else None)))
+            for turn, many in counts
+        ]
 
     passed = first.propagation
     most = max(passed.first_wrong, key=lambda turn: passed.first_wrong[turn])
     went = formats.plural(sum(passed.first_wrong.values()) + passed.never_wrong, "conversation")
     yield Chart(
         name="first-wrong-turn",
-        title=f"{first.condition}: {formats.count(passed.first_wrong[most])} of {went} go wrong first at turn {most}; "
-        f"{formats.count(passed.never_wrong)} never do",
-        description="One panel per condition, one bar per turn: the conversations whose first wrong turn it is. One "
-        "that was asked "
-        "several times counts each time.",
+        title=f"{first.condition}: {formats.count(passed.first_wrong[most])} of {went} go wrong "
+        f"first at turn {most}; {formats.count(passed.never_wrong)} never do",
+        description="One panel per condition, one bar per turn: the conversations whose first "
+        "wrong turn it is. One that was asked several times counts each time.",
         panels=tuple(panels),
-        table=Table(caption="First wrong turns", columns=columns("first wrong turn", "conversations", "share"),
-              rows=_each(part, rows)),
+        table=Table(
+            caption="First wrong turns",
+            columns=columns("first wrong turn", "conversations", "share"),
+            rows=_each(part, rows),
+        ),
         detail=True,
-    )  # fmt: skip
+    )
 
 
 def _features(part: ConversationSummary) -> Blocks:
@@ -612,27 +778,41 @@ def _features(part: ConversationSummary) -> Blocks:
     for series, result in enumerate(part.conditions):
         for feature in result.features:
             for stratum in feature.strata:
-                label = f"{result.condition}: {_written(stratum.estimate)} of {formats.plural(stratum.n, 'turn')}"
+                label = (
+                    f"{result.condition}: {_written(stratum.estimate)} of "
+                    f"{formats.plural(stratum.n, 'turn')}"
+                )
                 line = marks.setdefault(f"{feature.name.replace('_', ' ')}: {stratum.key}", [])
                 line.extend(_marks(stratum.estimate, series, label=label))
     first = next(condition for condition in part.conditions if condition.features)
-    known = [(abs(feature.difference.value), feature) for feature in first.features
-             if feature.difference is not None and feature.difference.value is not None]  # fmt: skip
-    title = f"{_accuracy(part)} of {first.condition} by feature (n {formats.plural(first.turns, 'turn')})"
+    known = [
+        (abs(feature.difference.value), feature)
+        for feature in first.features
+        if feature.difference is not None and feature.difference.value is not None
+    ]
+    title = (
+        f"{_accuracy(part)} of {first.condition} by feature (n "
+        f"{formats.plural(first.turns, 'turn')})"
+    )
     if known:
         widest = max(known, key=lambda pair: pair[0])[1]
         turns = formats.plural(sum(stratum.n for stratum in widest.strata), "turn")
-        by = signed_estimate(widest.difference, percent=True) if widest.difference is not None else ""
+        by = (
+            signed_estimate(widest.difference, percent=True)
+            if widest.difference is not None
+            else ""
+        )
         title = (
-            f"{widest.name.replace('_', ' ')} goes with {by} of {_accuracy(part)} under {first.condition} (n {turns})"
+            f"{widest.name.replace('_', ' ')} goes with {by} of {_accuracy(part)} under "
+            f"{first.condition} (n {turns})"
         )
     names, axis = labels(marks), Axis(title="share of turns", start=0.0, end=1.0, percent=True)
     lines = tuple(Line(name=names[name], marks=tuple(line)) for name, line in marks.items())
     yield Chart(
         name="features",
         title=title,
-        description=f"One line per value of a feature, a point with its {formats.level(part.level)} interval for each "
-        f"condition.",
+        description=f"One line per value of a feature, a point with its "
+        f"{formats.level(part.level)} interval for each condition.",
         panels=(Rows(axis=axis, lines=lines),),
         table=Table(
             caption=f"Accuracy by feature of the dataset, right: {part.right}",
@@ -641,20 +821,26 @@ def _features(part: ConversationSummary) -> Blocks:
             legend="Correlation: over turns, of the feature and being right.",
         ),
         legend=tuple(result.condition for result in part.conditions),
-    )  # fmt: skip
+    )
 
 
 def _others(part: ConversationSummary) -> Blocks:
-    """Without the turns whose golden data contradicts itself; the file's own verdicts; unanswered turns."""
+    """Without the turns whose golden data contradicts itself; the file's own verdicts; unanswered
+    turns.
+    """
     if listed := _each(part, lambda result: _quarantined(result, _color(part, result))):
         yield Table(
             caption="Without quarantined turns",
-            columns=columns("rule", "all turns", _interval(part, "without quarantined turns"), "turns left"),
+            columns=columns(
+                "rule", "all turns", _interval(part, "without quarantined turns"), "turns left"
+            ),
             rows=listed,
             legend="Quarantined: the golden data contradicts itself there.",
         )
     if listed := _each(part, _file_verdicts):
-        heads = columns("rule", "ours", "the file's", "agree", "only ours", "only the file's", "turns")
+        heads = columns(
+            "rule", "ours", "the file's", "agree", "only ours", "only the file's", "turns"
+        )
         yield Table(caption="Verdicts of the file itself", columns=heads, rows=listed)
     yield from _unreadable(part)
 
@@ -662,7 +848,10 @@ def _others(part: ConversationSummary) -> Blocks:
 def _quarantined(condition: ConversationResult, color: int) -> list[Row]:
     left = condition.quarantine.accuracies if condition.quarantine is not None else ()
     return [
-        Row(name=rate.metric.replace("_", " "), cells=(Share(rate.estimate.value), _rate(kept, color), Count(kept.n)))
+        Row(
+            name=rate.metric.replace("_", " "),
+            cells=(Share(rate.estimate.value), _rate(kept, color), Count(kept.n)),
+        )
         for rate, kept in zip(condition.accuracies, left, strict=False)
     ]
 
@@ -702,12 +891,17 @@ def _unreadable(part: ConversationSummary) -> Iterator[Note]:
     if unreadable:
         yield Note(texts=tuple(unreadable), tone="quiet", title="Could not be read as a number")
     abstained = [
-        f"{condition.condition}: {', '.join(f'{formats.count(n)} {_ABSTENTIONS[kind]}' for kind, n in counts.items())}"
+        (
+            f"{condition.condition}: "
+            f"{', '.join(f'{formats.count(n)} {_ABSTENTIONS[kind]}' for kind, n in counts.items())}"
+        )
         for condition in part.conditions
         if (counts := condition.abstentions)
     ]
     if abstained:
-        yield Note(texts=tuple(abstained), tone="quiet", title="Turns without an answer, or that have none")
+        yield Note(
+            texts=tuple(abstained), tone="quiet", title="Turns without an answer, or that have none"
+        )
 
 
 def _right_answers(part: ConversationSummary) -> Blocks:
@@ -721,11 +915,19 @@ def _right_answers(part: ConversationSummary) -> Blocks:
             Count(cost.right_turns),
             *(
                 _tokens_cell(tokens, cost.tokens_unknown)
-                for tokens in (cost.tokens, cost.tokens_per_right_conversation, cost.tokens_per_right_turn)
+                for tokens in (
+                    cost.tokens,
+                    cost.tokens_per_right_conversation,
+                    cost.tokens_per_right_turn,
+                )
             ),
             *(
                 Money(dollars, cost.dollars_unknown)
-                for dollars in (cost.dollars, cost.dollars_per_right_conversation, cost.dollars_per_right_turn)
+                for dollars in (
+                    cost.dollars,
+                    cost.dollars_per_right_conversation,
+                    cost.dollars_per_right_turn,
+                )
             ),
             Duration(median),
         )
@@ -733,19 +935,32 @@ def _right_answers(part: ConversationSummary) -> Blocks:
     table = Table(
         caption=f"Cost of right answers, right: {part.right}",
         columns=columns(
-            "condition", "right conversations", "right turns", Column("tokens", rank=1), Column("each conv.", rank=2),
-            Column("each turn", rank=2), "dollars", Column("each conv.", rank=3), Column("each turn", rank=3),
+            "condition",
+            "right conversations",
+            "right turns",
+            Column("tokens", rank=1),
+            Column("each conv.", rank=2),
+            Column("each turn", rank=2),
+            "dollars",
+            Column("each conv.", rank=3),
+            Column("each turn", rank=3),
             Column("time of a turn", legend="Time: median."),
         ),
         rows=tuple(rows),
-        legend="Each: everything spent, over those that are right; – where none is, or the cost was not reported.",
-    )  # fmt: skip
+        legend=(
+            "Each: everything spent, over those that are right; – where none is, or the cost was "
+            "not reported."
+        ),
+    )
     names, panels, least = labels(result.condition for result in part.conditions), [], []
     for unit, goal, write, right in _COSTS:
         lines, known = [], []
         for result in part.conditions:
-            bound = getattr(result.cost, f"{unit}_unknown")  # at least so much: not shown beside exact figures
-            each: float | None = None if bound else getattr(result.cost, f"{unit}_per_{right.removesuffix('s')}")
+            # at least so much: not shown beside exact figures
+            bound = getattr(result.cost, f"{unit}_unknown")
+            each: float | None = (
+                None if bound else getattr(result.cost, f"{unit}_per_{right.removesuffix('s')}")
+            )
             mark = () if each is None else (Mark(start=0.0, value=each, label=write(each)),)
             lines.append(Line(name=names[result.condition], marks=mark))
             known += [] if each is None else [(each, result)]
@@ -761,15 +976,20 @@ def _right_answers(part: ConversationSummary) -> Blocks:
     yield Chart(
         name="cost-of-right-answers",
         title=least[0],
-        description="The total cost of all conversations, divided by what they got right: one bar per condition."
-        "A condition without a bar has nothing right, or did not report what it spent.",
+        description="The total cost of all conversations, divided by what they got right: one bar "
+        "per condition.A condition without a bar has nothing right, or did not report "
+        "what it spent.",
         panels=tuple(panels),
         table=table,
     )
 
 
 def _tokens_cell(tokens: float | None, unknown: int) -> Cell:
-    return Text(f"≥ {formats.number(tokens, digits=0)}") if unknown and tokens is not None else Number(tokens, digits=0)
+    return (
+        Text(f"≥ {formats.number(tokens, digits=0)}")
+        if unknown and tokens is not None
+        else Number(tokens, digits=0)
+    )
 
 
 def _tokens(many: float | None) -> str:

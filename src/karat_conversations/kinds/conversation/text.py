@@ -13,21 +13,24 @@ from karat_conversations.kinds.conversation.drafts import Draft, rendered
 ANSWER_FORMAT = """\
 Answer each question with one JSON object and nothing else: {"answer": …, "unit": …, "program": …}
 - answer: a number, without currency signs, unit words or thousands commas; or "yes" or "no".
-- unit: "percent" where the number counts percent (12.5 for 12.5 %); "thousand", "million" or "billion" where it \
-counts those; else "none".
-- program: how the number comes about, in steps: subtract(60.94, 25.14), divide(#0, 25.14), where #0 is what the first \
-step gives. Operations: add, subtract, multiply, divide, exp, greater; table_max, table_min, table_sum, table_average \
-with the label of a row. For a number that you read off the page: the number."""
+- unit: "percent" where the number counts percent (12.5 for 12.5 %); "thousand", "million" or \
+"billion" where it counts those; else "none".
+- program: how the number comes about, in steps: subtract(60.94, 25.14), divide(#0, 25.14), where \
+#0 is what the first step gives. Operations: add, subtract, multiply, divide, exp, greater; \
+table_max, table_min, table_sum, table_average with the label of a row. \
+For a number that you read off the page: the number."""
 
 _SEVERAL = (
-    "Here is an extract of a report. Questions about it follow, one at a time; later ones may refer to earlier ones."
+    "Here is an extract of a report. Questions about it follow, one at a time; later ones may "
+    "refer to earlier ones."
 )
 _ONE = "Here is an extract of a report. A question about it follows."
 _LONGEST = 1_000_000  # bytes of a template file
 
 
 def read_template(given: str | None, folders: Sequence[Path]) -> str | None:
-    """The text of a template: as given if it has fields or several lines, else from the file of that name.
+    """The text of a template: as given if it has fields or several lines, else from the file of
+    that name.
 
     The file is looked for in each of the folders. None: the default template. Raises BadOption.
     """
@@ -49,10 +52,17 @@ def read_template(given: str | None, folders: Sequence[Path]) -> str | None:
             raise BadOption(place, f"'{given}' is longer than {count(_LONGEST)} bytes")
         if not templates.names(text):
             raise BadOption(
-                place, f"'{given}' has no field such as {{{{ document }}}}: every conversation would get the same text"
+                place,
+                (
+                    f"'{given}' has no field such as {{{{ document }}}}: every conversation would "
+                    f"get the same text"
+                ),
             )
         return text
-    raise BadOption(place, f"there is no file '{given}', and it is not a text with a field such as {{{{ document }}}}")
+    raise BadOption(
+        place,
+        f"there is no file '{given}', and it is not a text with a field such as {{{{ document }}}}",
+    )
 
 
 def first_message(draft: Draft, template: str | None, *, numbers: bool = True) -> str:
@@ -61,7 +71,9 @@ def first_message(draft: Draft, template: str | None, *, numbers: bool = True) -
     `numbers`: whether a golden answer is a number; else karat's own message does not ask for JSON.
     """
     table = rendered(draft.table) if draft.table is not None else ""
-    document = "\n\n".join(part.strip() for part in (draft.pre_text, table, draft.post_text) if part.strip())
+    document = "\n\n".join(
+        part.strip() for part in (draft.pre_text, table, draft.post_text) if part.strip()
+    )
     numbers = numbers or draft.answer_format is not None
     values = {
         "document": document,
@@ -80,4 +92,7 @@ def first_message(draft: Draft, template: str | None, *, numbers: bool = True) -
 def transcript(earlier: Sequence[tuple[str, str]], question: str) -> str:
     """A question, preceded by the earlier questions with their golden answers."""
     turns = "\n\n".join(f"Question: {asked}\nAnswer: {answer}" for asked, answer in earlier)
-    return f"What was asked before, with the right answers:\n\n{turns}\n\nThe question now:\n{question}"
+    return (
+        f"What was asked before, with the right answers:\n\n{turns}\n\nThe question "
+        f"now:\n{question}"
+    )

@@ -1,4 +1,6 @@
-"""A conversation in the viewer: for each turn, golden and agents' answers and programs side by side."""
+"""A conversation in the viewer: for each turn, golden and agents' answers and programs side by
+side.
+"""
 
 from __future__ import annotations
 
@@ -38,10 +40,13 @@ class ConversationViews(Views):
         head="what",
         counted="turns",
         reviewed="turns",
-        empty="Nobody has judged a turn yet: open a conversation, and “Review” below one of its turns.",
-        legend="Over the turns that both judged, without those a person could not tell. Kappa is the agreement beyond "
-        "chance, given how often each gives each verdict; its interval is clustered by conversation. karat's latest "
-        "scores are used.",
+        empty=(
+            "Nobody has judged a turn yet: open a conversation, and “Review” below one of its "
+            "turns."
+        ),
+        legend="Over the turns that both judged, without those a person could not tell. Kappa is "
+        "the agreement beyond chance, given how often each gives each verdict; its "
+        "interval is clustered by conversation. karat's latest scores are used.",
     )
 
     def sample_page(self, page: SamplePage) -> tuple[str, JsonObject]:
@@ -52,14 +57,19 @@ class ConversationViews(Views):
         del sample
         return {}, f"turn-{turn + 1}"
 
-    def own_judgement(self, scores: Sequence[Score], turn: int, rule: str) -> tuple[bool | None, str | None]:
+    def own_judgement(
+        self, scores: Sequence[Score], turn: int, rule: str
+    ) -> tuple[bool | None, str | None]:
         row = verdict_row(scores, turn)
         return right_of(row, rule), row.labels.get("diagnosis") if row is not None else None
 
 
 def verdict_row(scores: Iterable[Score], turn: int) -> Score | None:
     """The row that tells whether a turn is right; None if there is none."""
-    return next((score for score in scores if score.turn == turn and not _MATCHES.isdisjoint(score.values)), None)
+    return next(
+        (score for score in scores if score.turn == turn and not _MATCHES.isdisjoint(score.values)),
+        None,
+    )
 
 
 def right_of(score: Score | None, rule: str) -> bool | None:
@@ -77,12 +87,14 @@ def turns(page: SamplePage) -> list[JsonObject]:
     shown: list[JsonObject] = []
     for at, turn in enumerate(page.sample.turns[:_MOST_TURNS]):
         golden = steps(turn.detail.get("program"))
-        shown.append({
-            "question": turn.question,
-            "golden": turn.golden,
-            "program": [(step, None) for step in golden],
-            "answers": [_answer(at, trial, page, golden) for trial in page.trials],
-        })  # fmt: skip
+        shown.append(
+            {
+                "question": turn.question,
+                "golden": turn.golden,
+                "program": [(step, None) for step in golden],
+                "answers": [_answer(at, trial, page, golden) for trial in page.trials],
+            }
+        )
     return shown
 
 
@@ -93,7 +105,9 @@ def _answer(turn: int, trial: TrialRecord, page: SamplePage, golden: Sequence[st
     right = right_of(score, page.rule)
     program = steps(detail.get("program")) or steps(reply.program if reply is not None else None)
     unit = detail.get("unit")
-    read = _shown(detail.get("actual")) or ("" if reply is None else reply.answer or reply.text[:_LONG])
+    read = _shown(detail.get("actual")) or (
+        "" if reply is None else reply.answer or reply.text[:_LONG]
+    )
     return {
         "n": trial.n,
         "condition": trial.condition,
@@ -116,7 +130,10 @@ def _answer(turn: int, trial: TrialRecord, page: SamplePage, golden: Sequence[st
 
 
 def verdicts(reviews: Reviews, trial: str, turn: int, right: bool | None) -> list[JsonObject]:
-    """Reviewers' verdicts on a turn against its golden answer, as text. `right`: karat's verdict, if any."""
+    """Reviewers' verdicts on a turn against its golden answer, as text.
+
+    `right`: karat's verdict, if any.
+    """
     opposite = None if right is None else "wrong" if right else "right"
     return [
         {
@@ -147,7 +164,10 @@ def _evidence(detail: JsonObject) -> Iterator[tuple[str, str]]:
 
 
 def _counted(value: object) -> object:
-    """A proof with turns numbered from 1, as on the page. Its steps are numbered from 0, as in programs: #0."""
+    """A proof with turns numbered from 1, as on the page.
+
+    Its steps are numbered from 0, as in programs: #0.
+    """
     if isinstance(value, list):
         return [_counted(item) for item in value[:50]]
     if not isinstance(value, dict):

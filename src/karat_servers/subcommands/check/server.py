@@ -29,32 +29,67 @@ class _WithCommand(click.Command):
 @click.argument("file", required=False, type=options.PATH)
 @click.argument("server", required=False)
 @click.option("--url", metavar="URL", help="Check the server at this address (streamable HTTP).")
-@click.option("--call", "calls", multiple=True, metavar="TOOL[=JSON]",
-              help="Also call this tool, with these arguments. Repeatable.")  # fmt: skip
-@click.option("--seconds", type=click.FloatRange(min=0, min_open=True, max=3600), default=10, show_default=True,
-              metavar="N", help="How long one answer may take.")  # fmt: skip
-@click.option("--env-file", type=options.PATH, metavar="PATH",
-              help="NAME=value lines for each ${NAME} that the environment does not set.")  # fmt: skip
-@click.option("--junit", type=options.FILE, metavar="FILE", help="Write JUnit XML: a test case for each check.")
+@click.option(
+    "--call",
+    "calls",
+    multiple=True,
+    metavar="TOOL[=JSON]",
+    help="Also call this tool, with these arguments. Repeatable.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True, max=3600),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="How long one answer may take.",
+)
+@click.option(
+    "--env-file",
+    type=options.PATH,
+    metavar="PATH",
+    help="NAME=value lines for each ${NAME} that the environment does not set.",
+)
+@click.option(
+    "--junit",
+    type=options.FILE,
+    metavar="FILE",
+    help="Write JUnit XML: a test case for each check.",
+)
 @options.output()
 @click.pass_context
 def command(  # noqa: PLR0913 - an argument for each option
-    ctx: click.Context, file: Path | None, server: str | None, url: str | None, calls: tuple[str, ...],
-    seconds: float, env_file: Path | None, junit: Path | None, output: Output,
-) -> Exit:  # fmt: skip
+    ctx: click.Context,
+    file: Path | None,
+    server: str | None,
+    url: str | None,
+    calls: tuple[str, ...],
+    seconds: float,
+    env_file: Path | None,
+    junit: Path | None,
+    output: Output,
+) -> Exit:
     """Check whether an MCP server follows the protocol.
 
-    Needs no model. The server is SERVER of the experiment in FILE (without SERVER: each of them), the one at --url,
-    or the one that COMMAND starts, e.g. `karat check --server -- python server.py`. It is started several times.
+    Needs no model. The server is SERVER of the experiment in FILE (without SERVER: each of them),
+    the one at --url, or the one that COMMAND starts, e.g. `karat check --server -- python
+    server.py`. It is started several times.
 
-    A tool is called only if the server marks it as read-only, if --call names it, or, unless it is marked as
-    destructive, without its required arguments. Exit code 0: no check failed, 1: one failed.
+    A tool is called only if the server marks it as read-only, if --call names it, or, unless it is
+    marked as destructive, without its required arguments. Exit code 0: no check failed, 1: one
+    failed.
     """
     from karat.exports import save
     from karat_servers.server_checking import check_servers, checks_junit
 
     checked = check_servers(
-        file, server, url=url, command=ctx.meta[_COMMAND], calls=calls, seconds=seconds, env_file=env_file
+        file,
+        server,
+        url=url,
+        command=ctx.meta[_COMMAND],
+        calls=calls,
+        seconds=seconds,
+        env_file=env_file,
     )
     if junit is not None:
         save({junit.name: checks_junit(checked.servers)}, junit, option="--junit")

@@ -1,4 +1,6 @@
-"""Published human studies: a sample is one participant, whose tasks are turns of one session; in games one group."""
+"""Published human studies: a sample is one participant, whose tasks are turns of one session; in
+games one group.
+"""
 
 from __future__ import annotations
 
@@ -61,23 +63,29 @@ __all__ = ["Study"]
 _T = TypeVar("_T")
 Key = Annotated[str, Strict(), Field(min_length=1)]
 Keys = Annotated[
-    list[Key], BeforeValidator(lambda value: [] if value is None else [value] if isinstance(value, str) else value)
+    list[Key],
+    BeforeValidator(
+        lambda value: [] if value is None else [value] if isinstance(value, str) else value
+    ),
 ]
 
 
 class Study(Kind):
-    """Published human experiments: who takes part, what they are shown, and how they answer (`study.yaml`).
+    """Published human experiments: who takes part, what they are shown, and how they answer
+    (`study.yaml`).
 
-    `path` is a `study.yaml`, a folder with one, a folder of several study folders, or a name: of a study
-    included with karat (`karat list studies`), or `shipped` for all of them. Ids of samples begin with
-    `STUDY/` if there are several; a study's participants do not depend on the other studies.
+    `path` is a `study.yaml`, a folder with one, a folder of several study folders, or a name: of a
+    study included with karat (`karat list studies`), or `shipped` for all of them. Ids of samples
+    begin with `STUDY/` if there are several; a study's participants do not depend on the other
+    studies.
     """
 
     judged = False
     scorer = "replication"
     listed = "studies"
     noun = "study"
-    compared = False  # participants' answers are not scores: conditions are compared by agreement with people
+    # participants' answers are not scores: conditions are compared by agreement with people
+    compared = False
     parts = (StudySummary, StudyComparison)
 
     has_random_replies = True
@@ -88,7 +96,9 @@ class Study(Kind):
 
     content = "human studies"
     doubted = "published number"
-    answer_file = AnswerFile(option="participants", rows="what a participant answered, one task or round per row")
+    answer_file = AnswerFile(
+        option="participants", rows="what a participant answered, one task or round per row"
+    )
     commands = {"study-tests": "karat_studies.score_tests:study_tests"}
 
     @staticmethod
@@ -98,7 +108,9 @@ class Study(Kind):
             asked = [sample for sample in samples if sample.detail["study"] == study.study]
             participants = sum(len(sample.detail.get("members", (sample,))) for sample in asked)
             questions = sum(len(sample.turns) for sample in asked)
-            parts.append(DatasetPart(name=study.study, participants=participants, questions=questions))
+            parts.append(
+                DatasetPart(name=study.study, participants=participants, questions=questions)
+            )
         return tuple(parts)
 
     @staticmethod
@@ -161,7 +173,9 @@ class Study(Kind):
         return asked_study(path)
 
     def check(self, path: Path) -> CheckedStudies:
-        """Every fault of the studies, their contents, and whether their copies of people give people's result."""
+        """Every fault of the studies, their contents, and whether their copies of people give
+        people's result.
+        """
         from karat_studies.kinds.study.contents import check_studies
 
         return check_studies(self, path)
@@ -174,7 +188,10 @@ class Study(Kind):
 
     @staticmethod
     def analyse(given: AnalysisInput) -> Part | None:
-        """None if the scorer `replication` is not shown. Raises BadRun for studies that have changed since."""
+        """None if the scorer `replication` is not shown.
+
+        Raises BadRun for studies that have changed since.
+        """
         from karat_studies.kinds.study.analysis.summary import study
 
         return study(given)
@@ -205,20 +222,23 @@ class Study(Kind):
 
         model_config = ConfigDict(extra="forbid", frozen=True)
 
-        seed: Annotated[int, Strict(), Field(ge=0)] = 0  # of the participants, and of the order of their tasks
+        # of the participants, and of the order of their tasks
+        seed: Annotated[int, Strict(), Field(ge=0)] = 0
         per_arm: Annotated[int, Strict(), Field(ge=1)] | None = (
             None  # participants in each arm; null: the study's number
         )
         studies: Keys = []  # in a folder of several: only these folders; empty: all
         arms: Keys = []  # only these; with several studies as study/arm; empty: all
-        findings: Keys = []  # only the arms of these: F1, sub_study/F1, with several studies study/F1; empty: all
+        # only the arms of these: F1, sub_study/F1, with several studies study/F1; empty: all
+        findings: Keys = []
         stop_after_unread: Annotated[int, Strict(), Field(ge=1)] | None = (
             2  # consecutive unreadable replies that end a participant's session; null: never
         )
         wording: Annotated[str, Strict(), Field(pattern=r"^[\w-]+$")] | None = (
             None  # of the materials: gain.WORDING.md replaces gain.md, if there is one
         )
-        relabel: Annotated[bool, Strict()] = False  # shows other names and amounts, in studies that have any
+        # shows other names and amounts, in studies that have any
+        relabel: Annotated[bool, Strict()] = False
         reorder: Annotated[bool, Strict()] = False  # shows options in reverse order
 
     def __init__(self, options: Options) -> None:
@@ -237,34 +257,55 @@ class Study(Kind):
         return locate(text, folders=folders)
 
     def attributes(self, path: Path) -> dict[str, tuple[str, ...]]:
-        """Study → its participants' attributes, as named in `{{ profile.… }}`. Raises BadDataset, BadOption."""
+        """Study → its participants' attributes, as named in `{{ profile.… }}`.
+
+        Raises BadDataset, BadOption.
+        """
         studies = self._read(path, sql=False)
         return {study.study: study.attributes for study in studies}
 
     def load(self, path: Path) -> Dataset:
         """The participants. Raises BadDataset with every fault, BadOption for unknown arms."""
         studies, several = self._read(path), _several(path)
-        own, options = self._options, {"arms": self._options.arms, "findings": self._options.findings}
+        own, options = (
+            self._options,
+            {"arms": self._options.arms, "findings": self._options.findings},
+        )
         if several:
             chosen = chosen_of_several(studies, **options)
         else:
             chosen = {studies[0].study: chosen_arms(studies[0], **options)}
-        kept = tuple(replace(study, reorder=own.reorder) for study in studies if study.study in chosen)
+        kept = tuple(
+            replace(study, reorder=own.reorder) for study in studies if study.study in chosen
+        )
         samples = Packed()
-        makers = [queue for study in kept for queue in self._queues(study, chosen[study.study], within=several)]
+        makers = [
+            queue
+            for study in kept
+            for queue in self._queues(study, chosen[study.study], within=several)
+        ]
         for position, make in enumerate(in_turn(makers)):
             samples.append(make(position))
         digest = (
-            sha256("".join(f"{study.study} {study.sha256}\n" for study in kept).encode()).hexdigest()
+            sha256(
+                "".join(f"{study.study} {study.sha256}\n" for study in kept).encode()
+            ).hexdigest()
             if several
             else kept[0].sha256
         )
         return Dataset(
-            kind="study", path=path if several else kept[0].path, sha256=digest, samples=samples, studies=kept
+            kind="study",
+            path=path if several else kept[0].path,
+            sha256=digest,
+            samples=samples,
+            studies=kept,
         )
 
     def lint(self, path: Path) -> Linted:
-        """Human numbers that cannot be checked, and faults. Raises nothing for faults of studies."""
+        """Human numbers that cannot be checked, and faults.
+
+        Raises nothing for faults of studies.
+        """
         from karat_studies.kinds.study.contents import lint
 
         return lint(path, self)
@@ -275,22 +316,35 @@ class Study(Kind):
         if own.relabel and own.wording is not None:
             raise BadOption("dataset.relabel", "has its own wording: leave out `wording`")
         if own.wording == WORDING:
-            raise BadOption("dataset.wording", f"'{WORDING}' goes with other amounts: use `relabel: true`")
+            raise BadOption(
+                "dataset.wording", f"'{WORDING}' goes with other amounts: use `relabel: true`"
+            )
         files = [path]
         if _several(path):
             below = {file.parent.name: file for file in studies_below(path)}
             files = [below[name] for name in chosen_folders(list(below), own.studies)]
         elif own.studies:
-            raise BadOption("dataset.studies", "is for a folder of several studies; this path is one")
+            raise BadOption(
+                "dataset.studies", "is for a folder of several studies; this path is one"
+            )
         return read_studies(files, folder=path, sql=sql, wording=own.wording, relabel=own.relabel)
 
     def samples(self, study: StudyFile, arms: Sequence[str] | None = None) -> Iterator[Sample]:
-        """One sample per participant, in games per group; all arms in turn. Without `arms`: of all arms."""
-        for position, make in enumerate(in_turn(self._queues(study, list(study.arms) if arms is None else arms))):
+        """One sample per participant, in games per group; all arms in turn.
+
+        Without `arms`: of all arms.
+        """
+        for position, make in enumerate(
+            in_turn(self._queues(study, list(study.arms) if arms is None else arms))
+        ):
             yield make(position)
 
-    def _queues(self, study: StudyFile, arms: Sequence[str], *, within: bool = False) -> list[list[_Maker]]:
-        """The source of each sample, arm by arm; for within-subjects designs, those of all such arms together."""
+    def _queues(
+        self, study: StudyFile, arms: Sequence[str], *, within: bool = False
+    ) -> list[list[_Maker]]:
+        """The source of each sample, arm by arm; for within-subjects designs, those of all such
+        arms together.
+        """
         options, stop = self._options, self._options.stop_after_unread
         alone: dict[tuple[str, ...], list[_Maker]] = {}
         for person in people(
@@ -299,7 +353,9 @@ class Study(Kind):
             seed=options.seed,
             per_arm=options.per_arm,
         ):
-            make = partial(_person, study, person, seed=options.seed, stop_after_unread=stop, within=within)
+            make = partial(
+                _person, study, person, seed=options.seed, stop_after_unread=stop, within=within
+            )
             alone.setdefault(person.arms, []).append(make)
         queues = list(alone.values())
         for name in arms:
@@ -309,7 +365,15 @@ class Study(Kind):
             players = people(study, [name], seed=options.seed, per_arm=options.per_arm)
             queues.append(
                 [
-                    partial(_group, study, name, members, number=number, stop_after_unread=stop, within=within)
+                    partial(
+                        _group,
+                        study,
+                        name,
+                        members,
+                        number=number,
+                        stop_after_unread=stop,
+                        within=within,
+                    )
                     for number, members in enumerate(groups_of(rounds, players), 1)
                 ]
             )
@@ -317,9 +381,17 @@ class Study(Kind):
 
 
 def _person(
-    study: StudyFile, person: Person, position: int, *, seed: int, stop_after_unread: int | None, within: bool
+    study: StudyFile,
+    person: Person,
+    position: int,
+    *,
+    seed: int,
+    stop_after_unread: int | None,
+    within: bool,
 ) -> Sample:
-    sample = person_sample(study, person, position=position, seed=seed, stop_after_unread=stop_after_unread)
+    sample = person_sample(
+        study, person, position=position, seed=seed, stop_after_unread=stop_after_unread
+    )
     return _within(study.study, sample) if within else sample
 
 
@@ -334,7 +406,9 @@ def _group(
     within: bool,
 ) -> Sample:
     name = f"{arm}-group-{number:02d}"
-    sample = group_sample(study, arm, members, name=name, position=position, stop_after_unread=stop_after_unread)
+    sample = group_sample(
+        study, arm, members, name=name, position=position, stop_after_unread=stop_after_unread
+    )
     return _within(study.study, sample) if within else sample
 
 
@@ -348,7 +422,9 @@ def in_turn(queues: Sequence[Sequence[_T]]) -> Iterator[_T]:
     'acbacacbac'
     """
     places = sorted(
-        ((2 * at + 1) / (2 * len(queue)), number, at) for number, queue in enumerate(queues) for at in range(len(queue))
+        ((2 * at + 1) / (2 * len(queue)), number, at)
+        for number, queue in enumerate(queues)
+        for at in range(len(queue))
     )
     return (queues[number][at] for _, number, at in places)
 

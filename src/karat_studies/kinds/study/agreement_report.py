@@ -22,14 +22,26 @@ _WIDTH = 200  # columns of a file
 _INSIDE = {True: "yes", False: "no", None: formats.UNKNOWN}
 
 
-def agreement_text(condition: str, agreement: Agreement, sure: Uncertainty, *, bound: float | None = None) -> str:
-    """One condition: the two main numbers, auxiliary ones, then levels, findings, effects, other measures."""
+def agreement_text(
+    condition: str, agreement: Agreement, sure: Uncertainty, *, bound: float | None = None
+) -> str:
+    """One condition: the two main numbers, auxiliary ones, then levels, findings, effects, other
+    measures.
+    """
     scores = agreement.benchmark
-    tests, studies = formats.plural(scores.tests_planned, "test"), formats.plural(scores.planned, "study", "studies")
+    tests, studies = (
+        formats.plural(scores.tests_planned, "test"),
+        formats.plural(scores.planned, "study", "studies"),
+    )
     parts = [
         [f"{condition}: {tests} of {studies}"],
         _scores(agreement, sure),
-        [f"effects as Cohen's d, convention {agreement.convention}; ECS depends on the orientation of effects"],
+        [
+            (
+                f"effects as Cohen's d, convention {agreement.convention}; ECS depends on the "
+                f"orientation of effects"
+            )
+        ],
         _levels("domain", "studies", agreement.domains, sure),
         _levels("study", "findings", agreement.studies, sure),
         _findings(agreement),
@@ -55,21 +67,40 @@ def _scores(agreement: Agreement, sure: Uncertainty) -> list[str]:
     spread, fixed = sure.pas.get(("benchmark", "")), sure.ecs_fixed.get(("benchmark", ""))
     ends = (spread.low, spread.high) if spread is not None else (None, None)
     pas = formats.estimate(scores.pas, *ends, digits=_DIGITS)
-    slope = formats.estimate(agreement.caricature.slope, agreement.caricature.low, agreement.caricature.high)
-    these = formats.UNKNOWN if fixed is None else _interval(fixed.low, fixed.high) or str(fixed.reason)
+    slope = formats.estimate(
+        agreement.caricature.slope, agreement.caricature.low, agreement.caricature.high
+    )
+    these = (
+        formats.UNKNOWN if fixed is None else _interval(fixed.low, fixed.high) or str(fixed.reason)
+    )
     agreeing = f"same direction in {scores.tests_agreeing} of {scores.tests_directed}"
-    ceiling = f"{_number(sure.noise_ceiling)}, over {formats.plural(sure.noise_ceiling_n, 'test')} with errors"
+    ceiling = (
+        f"{_number(sure.noise_ceiling)}, over {formats.plural(sure.noise_ceiling_n, 'test')} with "
+        f"errors"
+    )
     differs = f"another d in {other.differs} of {formats.plural(len(agreement.tests), 'test')}"
-    strict = f"{_number(scores.ecs_strict)} as published, {_number(scores.ecs_strict_chi2)} as a χ² test"
+    strict = (
+        f"{_number(scores.ecs_strict)} as published, {_number(scores.ecs_strict_chi2)} as a χ² test"
+    )
     return [
         f"PAS  {pas}   of {scores.tests_used} of {scores.tests_planned} tests",
         f"     with direction {_number(scores.pas_directional)}; {agreeing}",
-        *(["     no test has a statistic on both sides: there is an ECS and no PAS"] if not scores.tests_used else []),
-        f"ECS  {_number(scores.ecs.value)}   of {scores.tests_with_effects} of {scores.tests_planned} tests",
+        *(
+            ["     no test has a statistic on both sides: there is an ECS and no PAS"]
+            if not scores.tests_used
+            else []
+        ),
+        (
+            f"ECS  {_number(scores.ecs.value)}   of {scores.tests_with_effects} of "
+            f"{scores.tests_planned} tests"
+        ),
         f"     for new studies {_interval(new.low, new.high) or new.reason}",
         f"     for these studies {these}",
         f"     of a perfect copy, given the errors of both sides: {ceiling}",
-        f"     r {_number(scores.ecs.pearson)}, bias factor {_number(scores.ecs.bias)}, agent's slope {slope}",
+        (
+            f"     r {_number(scores.ecs.pearson)}, bias factor {_number(scores.ecs.bias)}, "
+            f"agent's slope {slope}"
+        ),
         f"     by the convention {other.convention} {_number(other.ecs.value)}; {differs}",
         f"auxiliary: normalised PAS {_number(scores.normalized)}; ECS-Strict {strict}",
     ]
@@ -95,9 +126,14 @@ def _spread(low: float, high: float, *, signed: bool = False) -> Text:
 def _table(heads: Sequence[str | Column], rows: Sequence[Row]) -> list[str]:
     if not rows:
         return []
-    columns = (head if isinstance(head, Column) else Column(head, number=at > 0) for at, head in enumerate(heads))
+    columns = (
+        head if isinstance(head, Column) else Column(head, number=at > 0)
+        for at, head in enumerate(heads)
+    )
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDTH
-    return table_lines(blocks.explained(Table(caption="", columns=tuple(columns), rows=tuple(rows))), width=width)
+    return table_lines(
+        blocks.explained(Table(caption="", columns=tuple(columns), rows=tuple(rows))), width=width
+    )
 
 
 def _levels(level: str, parts: str, scores: Sequence[StudyScore], sure: Uncertainty) -> list[str]:
@@ -106,12 +142,24 @@ def _levels(level: str, parts: str, scores: Sequence[StudyScore], sure: Uncertai
     for score in scores:
         spread, fixed = sure.pas[(level, score.name)], sure.ecs_fixed[(level, score.name)]
         pas = Estimate(score.pas, spread.low, spread.high, digits=_DIGITS)
-        rows.append(Row(name=score.name, cells=(
-            pas, _value(spread.se), _value(score.pas_directional), _value(score.ecs.value),
-            _spread(fixed.low, fixed.high), Text(f"{score.tests_used} of {score.tests_planned}"),
-            Text(f"{score.used} of {score.planned}"), Text(f"{score.tests_with_effects} of {score.tests_planned}"),
-        )))  # fmt: skip
-    return _table([level, "PAS", "SE", "directional", "ECS", "these studies", "tests", parts, "effects"], rows)
+        rows.append(
+            Row(
+                name=score.name,
+                cells=(
+                    pas,
+                    _value(spread.se),
+                    _value(score.pas_directional),
+                    _value(score.ecs.value),
+                    _spread(fixed.low, fixed.high),
+                    Text(f"{score.tests_used} of {score.tests_planned}"),
+                    Text(f"{score.used} of {score.planned}"),
+                    Text(f"{score.tests_with_effects} of {score.tests_planned}"),
+                ),
+            )
+        )
+    return _table(
+        [level, "PAS", "SE", "directional", "ECS", "these studies", "tests", parts, "effects"], rows
+    )
 
 
 def _findings(agreement: Agreement) -> list[str]:
@@ -122,34 +170,75 @@ def _findings(agreement: Agreement) -> list[str]:
     for score in agreement.tests:
         spread = pas_interval_of_test(score, level=agreement.level)
         reasons = "; ".join(dict.fromkeys([*score.human.reasons, *score.agent.reasons]))
-        rows.append(Row(name=_named(score), cells=(
-            _value(score.pi_human), _value(score.pi_agent), _value(score.pas), _spread(spread.low, spread.high),
-            _value(score.ceiling), _value(score.pas_directional), Share(score.test.coverage),
-            Text("opposite directions" if score.opposed else reasons),
-        )))  # fmt: skip
+        rows.append(
+            Row(
+                name=_named(score),
+                cells=(
+                    _value(score.pi_human),
+                    _value(score.pi_agent),
+                    _value(score.pas),
+                    _spread(spread.low, spread.high),
+                    _value(score.ceiling),
+                    _value(score.pas_directional),
+                    Share(score.test.coverage),
+                    Text("opposite directions" if score.opposed else reasons),
+                ),
+            )
+        )
     interval = f"{formats.level(agreement.level)} interval"
-    heads = ["finding", "π people", "π agent", "PAS", interval, "ceiling", "directional", "coverage"]
+    heads = [
+        "finding",
+        "π people",
+        "π agent",
+        "PAS",
+        interval,
+        "ceiling",
+        "directional",
+        "coverage",
+    ]
     return _table([*heads, Column("", number=False)], rows)
 
 
 def _effects(agreement: Agreement) -> list[str]:
-    """The profile of effects and their differences, with the other convention next to the chosen one."""
+    """The profile of effects and their differences, with the other convention next to the chosen
+    one.
+    """
     from karat_studies.replication import z_of_level
 
     rows, z = [], z_of_level(agreement.level)
     for score, (human, agent) in zip(agreement.tests, agreement.other.effects, strict=True):
         apart, se = score.agent.d - score.human.d, math.hypot(score.human.d_se, score.agent.d_se)
-        rows.append(Row(name=_named(score), cells=(
-            _effect(score.human.d), _effect(score.agent.d), _effect(apart),
-            _spread(apart - z * se, apart + z * se, signed=True), _effect(score.z_diff), _effect(human), _effect(agent),
-        )))  # fmt: skip
-    heads = ["finding", "d people", "d agent", "agent − people", f"{formats.level(agreement.level)} interval", "z",
-             f"{agreement.other.convention}: people", "agent"]  # fmt: skip
+        rows.append(
+            Row(
+                name=_named(score),
+                cells=(
+                    _effect(score.human.d),
+                    _effect(score.agent.d),
+                    _effect(apart),
+                    _spread(apart - z * se, apart + z * se, signed=True),
+                    _effect(score.z_diff),
+                    _effect(human),
+                    _effect(agent),
+                ),
+            )
+        )
+    heads = [
+        "finding",
+        "d people",
+        "d agent",
+        "agent − people",
+        f"{formats.level(agreement.level)} interval",
+        "z",
+        f"{agreement.other.convention}: people",
+        "agent",
+    ]
     return _table(heads, rows)
 
 
 def _measures(agreement: Agreement, bound: float | None) -> list[str]:
-    """The agent as a replication of the people, by other measures; empty if no test has the numbers."""
+    """The agent as a replication of the people, by other measures; empty if no test has the
+    numbers.
+    """
     from karat_studies.replication import replication_measures
 
     rows = []
@@ -160,9 +249,16 @@ def _measures(agreement: Agreement, bound: float | None) -> list[str]:
         expected = inside = formats.UNKNOWN
         if measures.prediction is not None:
             unit = "r" if "Fisher" in measures.prediction.method else "d"
-            expected = f"{unit} {formats.signed_interval(measures.prediction.low, measures.prediction.high)}"
+            expected = (
+                f"{unit} "
+                f"{formats.signed_interval(measures.prediction.low, measures.prediction.high)}"
+            )
             inside = _INSIDE[measures.prediction.inside]
-        tests = (measures.telescopes, measures.equivalence) if bound is not None else (measures.telescopes,)
+        tests = (
+            (measures.telescopes, measures.equivalence)
+            if bound is not None
+            else (measures.telescopes,)
+        )
         p_values: list[Cell] = [PValue(test.p if test is not None else None) for test in tests]
         cells = (_effect(measures.log_replication_bf), Text(expected), Text(inside), *p_values)
         rows.append(Row(name=_named(score), cells=cells))
@@ -180,7 +276,10 @@ def _opposed(agreement: Agreement) -> list[str]:
         if score.opposed:
             sides = (("people", score.human), ("agent", score.agent))
             evidence = ", ".join(
-                f"{who} {'+' if side.sign > 0 else '−'} ln BF {formats.number(side.log_bf, digits=1)}"
+                (
+                    f"{who} {'+' if side.sign > 0 else '−'} ln BF "
+                    f"{formats.number(side.log_bf, digits=1)}"
+                )
                 for who, side in sides
             )
             name = "/".join(filter(None, score.test.finding_id))
@@ -193,7 +292,9 @@ def _covered(agreement: Agreement) -> list[str]:
     low = [finding for finding in agreement.findings if finding.flagged]
     if not low:
         return []
-    names = ", ".join(f"{'/'.join(filter(None, one.id))} {formats.share(one.coverage)}" for one in low)
+    names = ", ".join(
+        f"{'/'.join(filter(None, one.id))} {formats.share(one.coverage)}" for one in low
+    )
     least = formats.share(agreement.min_coverage)
     return [f"Few answers could be read (below {least} a finding is not scored): {names}"]
 
@@ -204,7 +305,9 @@ def difference_text(first: str, second: str, pas: Difference, ecs: Difference) -
     for name, difference in (("PAS", pas), ("ECS", ecs)):
         span = formats.signed_interval(difference.low, difference.high, digits=_DIGITS)
         value = f"{formats.signed(difference.value, digits=_DIGITS)} {span}".rstrip()
-        lines.append(f"  {name}  {value}   over {formats.plural(difference.n, 'test')} ({difference.method})")
+        lines.append(
+            f"  {name}  {value}   over {formats.plural(difference.n, 'test')} ({difference.method})"
+        )
     return "\n".join(formats.clean(line) for line in lines)
 
 
@@ -213,7 +316,9 @@ def difference_data(first: str, pas: Difference, ecs: Difference) -> dict[str, A
     return {"condition": first, "pas": _plain(pas), "ecs": _plain(ecs)}
 
 
-def agreement_data(agreement: Agreement, sure: Uncertainty, *, bound: float | None = None) -> dict[str, Any]:
+def agreement_data(
+    agreement: Agreement, sure: Uncertainty, *, bound: float | None = None
+) -> dict[str, Any]:
     """The same as plain values: NaN is null, infinities are strings."""
     from karat_studies.replication import pas_interval_of_test, replication_measures
 
@@ -246,9 +351,13 @@ def agreement_data(agreement: Agreement, sure: Uncertainty, *, bound: float | No
         "min_coverage": agreement.min_coverage,
         "uncertainty": {
             "replicates": sure.replicates,
-            "pas": [{"level": level, "of": name, **_plain(spread)} for (level, name), spread in sure.pas.items()],
+            "pas": [
+                {"level": level, "of": name, **_plain(spread)}
+                for (level, name), spread in sure.pas.items()
+            ],
             "ecs_these_studies": [
-                {"level": level, "of": name, **_plain(spread)} for (level, name), spread in sure.ecs_fixed.items()
+                {"level": level, "of": name, **_plain(spread)}
+                for (level, name), spread in sure.ecs_fixed.items()
             ],
         },
     }
@@ -258,9 +367,21 @@ def agreement_data(agreement: Agreement, sure: Uncertainty, *, bound: float | No
 def _plain(value: Any) -> Any:
     """Values valid in JSON."""
     if isinstance(value, float):
-        return value if math.isfinite(value) else None if math.isnan(value) else "inf" if value > 0 else "-inf"
+        return (
+            value
+            if math.isfinite(value)
+            else None
+            if math.isnan(value)
+            else "inf"
+            if value > 0
+            else "-inf"
+        )
     if isinstance(value, Mapping):
         return {key: _plain(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(part) for part in value]
-    return value if value is None or isinstance(value, (str, int)) else _plain(msgspec.to_builtins(value))
+    return (
+        value
+        if value is None or isinstance(value, (str, int))
+        else _plain(msgspec.to_builtins(value))
+    )

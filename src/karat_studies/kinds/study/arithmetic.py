@@ -33,7 +33,9 @@ def compute(formula: str) -> float:
     try:
         tree = ast.parse(formula.strip().replace("^", "**"), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise ValueError(f"cannot be computed: {formula[:100]!r} (numbers, + - * / ^ and parentheses)") from None
+        raise ValueError(
+            f"cannot be computed: {formula[:100]!r} (numbers, + - * / ^ and parentheses)"
+        ) from None
     try:
         return _value(tree.body)
     except (ZeroDivisionError, OverflowError):
@@ -57,4 +59,7 @@ def _value(node: ast.expr) -> float:
             raise ValueError("gives yes or no, and must give a number")
         case _:
             part = ast.unparse(node)[:100]
-            raise ValueError(f"cannot be computed: {part!r} is not arithmetic (numbers, + - * / ^ and parentheses)")
+            raise ValueError(
+                f"cannot be computed: {part!r} is not arithmetic (numbers, + - * / ^ and "
+                f"parentheses)"
+            )

@@ -1,4 +1,5 @@
-"""Participants resampled: replicates of a study's tests, the same people in every test and every condition.
+"""Participants resampled: replicates of a study's tests, the same people in every test and every
+condition.
 
 The unit is the participant, in games the group; rows that `derive` made for a group follow it.
 Units are drawn within the arms they were asked in. `derive` runs once, before.
@@ -19,7 +20,13 @@ from karat.errors import BadOption
 from karat_studies.kinds.study.experiments import Columns, Reducer, Response
 from karat_studies.kinds.study.format import StudyFile, Test, level_name
 from karat_studies.kinds.study.repeats import COUNTED, of_people
-from karat_studies.kinds.study.sides import agent_side, compared_with, group_rows, numbers_of, outcome_of
+from karat_studies.kinds.study.sides import (
+    agent_side,
+    compared_with,
+    group_rows,
+    numbers_of,
+    outcome_of,
+)
 from karat_studies.replication import (
     Draws,
     TestRows,
@@ -43,11 +50,14 @@ class StudyDraws:
 
     draws: Draws
     statistic: (
-        Floats  # (replicates, tests): t, F, r, U, z, k, ratio, of 2×2 tables ln OR; NaN where statistics were drawn
+        # (replicates, tests): t, F, r, U, z, k, ratio, of 2×2 tables ln OR; NaN where statistics
+        # were drawn
+        Floats
     )
     units: int  # units drawn from: participants, or groups
     smallest: int  # units in the smallest arm: with few, the spread is too small
-    reasons: Mapping[int, str] = field(default_factory=dict)  # test → why its statistic was drawn instead
+    # test → why its statistic was drawn instead
+    reasons: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,13 +77,21 @@ class Units:
     def kind(self, rows: Places) -> str:
         """The kind of units of these rows: participants, groups, or both."""
         own = self.grouped[np.unique(rows)]
-        return "groups" if own.all() and own.size else "participants and groups" if own.any() else "participants"
+        return (
+            "groups"
+            if own.all() and own.size
+            else "participants and groups"
+            if own.any()
+            else "participants"
+        )
 
     def of_rows(self, data: Columns) -> Places:
         """The unit of each row of `data`; −1: none."""
         count = len(next(iter(data.values()), ()))
         nothing = [None] * count
-        people, groups, arms = (data.get(name, nothing) for name in ("participant", "group_id", "arm"))
+        people, groups, arms = (
+            data.get(name, nothing) for name in ("participant", "group_id", "arm")
+        )
         alone: dict[str, int] = {}
         for (_, name), unit in self.groups.items():
             alone[name] = unit if alone.get(name, unit) == unit else NOBODY
@@ -93,7 +111,8 @@ class StudyRun(msgspec.Struct, frozen=True, kw_only=True):
 
     responses: Sequence[Response]  # a row for everyone who was asked
     data: Mapping[str, Sequence[Any]]  # column → values: the result of `derive`; not yet reduced
-    scores: Sequence[TestScore]  # the study's tests, as measured by `karat_studies.replication.score_tests`
+    # the study's tests, as measured by `karat_studies.replication.score_tests`
+    scores: Sequence[TestScore]
 
 
 def study_draws(
@@ -106,8 +125,9 @@ def study_draws(
 ) -> list[StudyDraws]:
     """Replicates of every run's tests, from resampled participants: the same ones for all runs.
 
-    A study with a `reducer` has 200 replicates, since its code runs in each. Tests whose rows cannot
-    be traced to participants are drawn from the sampling distribution of their statistic; `reasons` explain why.
+    A study with a `reducer` has 200 replicates, since its code runs in each. Tests whose rows
+    cannot be traced to participants are drawn from the sampling distribution of their statistic;
+    `reasons` explain why.
     """
     units = units_of(response for run in runs for response in run.responses)
     plans = [_Plan(study, run, units, reducer=reducer) for run in runs]
@@ -122,7 +142,9 @@ def study_draws(
         for plan, parts, own in zip(plans, results, dice, strict=True):
             parts.append(plan.replicates(weights, own))
     return [
-        plan.draws(np.concatenate(parts) if parts else np.empty((0, 3, len(plan.run.scores))), rng=own)
+        plan.draws(
+            np.concatenate(parts) if parts else np.empty((0, 3, len(plan.run.scores))), rng=own
+        )
         for plan, parts, own in zip(plans, results, apart, strict=True)
     ]
 
@@ -142,7 +164,9 @@ def units_of(responses: Iterable[Response]) -> Units:
         members.setdefault(together.root(node), []).append(node)
     ordered = sorted(members, key=lambda root: min(members[root]))
     place = {root: at for at, root in enumerate(ordered)}
-    asked = [tuple(sorted(set().union(*(arms[node] for node in members[root])))) for root in ordered]
+    asked = [
+        tuple(sorted(set().union(*(arms[node] for node in members[root])))) for root in ordered
+    ]
     strata = {name: at for at, name in enumerate(sorted(set(asked)))}
     grouped = {node: place[together.root(node)] for node in together.nodes if node[0]}
     return Units(
@@ -175,13 +199,17 @@ class _Together:
 class _Plan:
     """The plan of a run's replicates: which tests are recomputed, and from which rows."""
 
-    def __init__(self, study: StudyFile, run: StudyRun, units: Units, *, reducer: Reducer | None) -> None:
+    def __init__(
+        self, study: StudyFile, run: StudyRun, units: Units, *, reducer: Reducer | None
+    ) -> None:
         self.run = run
         self.units = units
         self.places = units.of_rows(run.data)
         self.reasons: dict[int, str] = {}
         self._reducer = reducer if study.reducer is not None else None
-        self._tests = {(finding.sub_study, finding.id, test.id): test for finding, test in study.tests}
+        self._tests = {
+            (finding.sub_study, finding.id, test.id): test for finding, test in study.tests
+        }
         self._rows: dict[int, TestRows] = {}
         for at, score in enumerate(run.scores):
             if score.test.agent.missing is None:
@@ -203,7 +231,10 @@ class _Plan:
         return self._tests[score.test.sub_study, score.test.finding, score.test.test]
 
     def replicates(self, weights: Floats, rng: np.random.Generator) -> Floats:
-        """(replicates, 3, tests): statistic, ln BF and d. `rng`: of groups whose answers are all the same."""
+        """(replicates, 3, tests): statistic, ln BF and d.
+
+        `rng`: of groups whose answers are all the same.
+        """
         values = np.full((len(weights), 3, len(self.run.scores)), np.nan)
         if self._reducer is not None:
             for at, drawn in enumerate(weights):
@@ -212,7 +243,11 @@ class _Plan:
         for at, rows in self._rows.items():
             method = self.run.scores[at].method
             replicate = replicate_test(rows, weights, method=method, rng=rng)
-            values[:, 0, at], values[:, 1, at], values[:, 2, at] = replicate.statistic, replicate.log_bf, replicate.d
+            values[:, 0, at], values[:, 1, at], values[:, 2, at] = (
+                replicate.statistic,
+                replicate.log_bf,
+                replicate.d,
+            )
         return values
 
     def _fewest(self, at: int) -> int:
@@ -266,7 +301,11 @@ def _of_persons(test: Test) -> str | None:
     """Why rows cannot be resampled for a test that has several of each person; None: they can."""
     if test.cluster is not None:
         return "its error is between persons (`cluster`)"
-    return "each person counts in shares (`by`)" if test.by is not None and test.kind in COUNTED else None
+    return (
+        "each person counts in shares (`by`)"
+        if test.by is not None and test.kind in COUNTED
+        else None
+    )
 
 
 def _undrawable(rows: Places, units: Units, data: Columns) -> str | None:
@@ -276,7 +315,9 @@ def _undrawable(rows: Places, units: Units, data: Columns) -> str | None:
     if (rows == NOBODY).any():
         return "some rows of `data` name neither a participant nor a group that was asked"
     used = np.unique(rows)
-    groups, people = (np.unique(units.strata[used[units.grouped[used] == in_group]]) for in_group in (True, False))
+    groups, people = (
+        np.unique(units.strata[used[units.grouped[used] == in_group]]) for in_group in (True, False)
+    )
     if (units.sizes[groups] < 2).any():
         return "an arm has a single group: there is no other to draw"
     asked = int(units.sizes[people].sum())
@@ -292,7 +333,15 @@ def test_rows(test: Test, data: Columns, places: Places) -> TestRows:
         data, first = of_people(test, data, groups or [np.arange(len(places))])
         groups, places = group_rows(test, data), places[first]
     everybody = np.arange(len(places))
-    if test.kind in {"ttest_paired", "ttest_one", "wilcoxon", "correlation", "spearman", "binomial", "proportion"}:
+    if test.kind in {
+        "ttest_paired",
+        "ttest_one",
+        "wilcoxon",
+        "correlation",
+        "spearman",
+        "binomial",
+        "proportion",
+    }:
         groups = [np.concatenate(groups)] if groups else [everybody]
     rows = np.concatenate(groups) if groups else everybody[:0]
     level = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
@@ -324,7 +373,9 @@ def _values(test: Test, data: Columns, rows: Places) -> tuple[Floats, Floats | N
     if test.kind in {"contingency", "binomial", "proportion"}:
         if test.kind == "contingency":
             names = [level_name(outcome) for outcome in test.outcomes or (True, False)]
-            place: dict[str | None, float] = {name: float(at) for at, name in reversed(list(enumerate(names)))}
+            place: dict[str | None, float] = {
+                name: float(at) for at, name in reversed(list(enumerate(names)))
+            }
         else:
             place = {"true": 1.0, "false": 0.0}
         truth = test.kind != "contingency" or test.outcomes is None
@@ -338,7 +389,8 @@ def _values(test: Test, data: Columns, rows: Places) -> tuple[Floats, Floats | N
 
 
 def copied_rows(data: Columns, places: Places, weights: Floats) -> dict[str, list[Any]]:
-    """`data` of one replicate: rows as often as their unit was drawn, and every copy a separate participant.
+    """`data` of one replicate: rows as often as their unit was drawn, and every copy a separate
+    participant.
 
     Code that groups rows by participant must not mix two copies.
     """
@@ -357,7 +409,9 @@ def copied_rows(data: Columns, places: Places, weights: Floats) -> dict[str, lis
 
 
 def measured(test: Test, columns: Columns, method: str) -> tuple[float, float, float]:
-    """Statistic, ln BF and d of one replicate, computed like every other test; rank tests are asymptotic."""
+    """Statistic, ln BF and d of one replicate, computed like every other test; rank tests are
+    asymptotic.
+    """
     side = agent_side(test, columns)
     method = "asymptotic" if test.kind == "mannwhitney" else method
     measures = measure(test.statistic_kind, side, method=method)

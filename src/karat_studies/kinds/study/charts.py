@@ -1,4 +1,5 @@
-"""Charts of how closely an agent matches people: evidence by test, effects, their differences, who took part.
+"""Charts of how closely an agent matches people: evidence by test, effects, their differences, who
+took part.
 
 They show a condition of a run, or a table of tests; both have one form, `Drawn`.
 """
@@ -88,17 +89,34 @@ class Drawn(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def means(self) -> str:
         """The values drawn for several repetitions."""
-        return "" if self.repetitions < 2 else f" Means over {formats.plural(self.repetitions, 'repetition')}."
+        return (
+            ""
+            if self.repetitions < 2
+            else f" Means over {formats.plural(self.repetitions, 'repetition')}."
+        )
 
 
-def study_charts(agreement: Agreement, sure: Uncertainty, *, condition: str = "agent") -> tuple[Chart, ...]:
-    """For a table of tests: posteriors of people and agent, effects against effects, a forest of differences."""
+def study_charts(
+    agreement: Agreement, sure: Uncertainty, *, condition: str = "agent"
+) -> tuple[Chart, ...]:
+    """For a table of tests: posteriors of people and agent, effects against effects, a forest of
+    differences.
+    """
     return condition_charts(summary_of_tests({condition: (agreement, sure)}).conditions[0])
 
 
-def condition_charts(condition: StudyCondition, *, floor: StudyFloor | None = None) -> tuple[Chart, ...]:
-    """The same for a condition of a run: means over repetitions. `floor`: random answers, for comparison."""
-    posteriors = {(row.study, row.sub_study, row.finding, row.test): row.pi for row in floor.tests} if floor else {}
+def condition_charts(
+    condition: StudyCondition, *, floor: StudyFloor | None = None
+) -> tuple[Chart, ...]:
+    """The same for a condition of a run: means over repetitions.
+
+    `floor`: random answers, for comparison.
+    """
+    posteriors = (
+        {(row.study, row.sub_study, row.finding, row.test): row.pi for row in floor.tests}
+        if floor
+        else {}
+    )
     keyed = [
         ((finding.study, finding.sub_study, finding.id, test.id), test)
         for finding in condition.findings
@@ -143,7 +161,9 @@ def _of_test(name: str, study: str, test: TestResult, floor: float) -> _Test:
         d_human_se=_mean([row.human.d_se for row in rows]),
         d_agent=_known(test.d_agent),
         # Of a mean over repetitions, each of which asked participants anew.
-        d_agent_se=math.sqrt(math.fsum(error * error for error in errors)) / len(errors) if errors else _NAN,
+        d_agent_se=math.sqrt(math.fsum(error * error for error in errors)) / len(errors)
+        if errors
+        else _NAN,
         z_diff=_known(test.z_diff),
         pi_floor=floor,
     )
@@ -178,29 +198,47 @@ def _agreement(drawn: Drawn, ending: str, tests: Sequence[_Test]) -> Chart:
             if not math.isnan(pi)
         )
         lines.append(Line(name=test.name, marks=marks, joined=True, note=note))
-        evidence = (Number(test.log_bf_human, digits=1), Number(test.log_bf_agent, digits=1), Text(note))
-        shares = (Number(value, digits=3) for value in (*posteriors, test.pas, test.pas_directional))
+        evidence = (
+            Number(test.log_bf_human, digits=1),
+            Number(test.log_bf_agent, digits=1),
+            Text(note),
+        )
+        shares = (
+            Number(value, digits=3) for value in (*posteriors, test.pas, test.pas_directional)
+        )
         rows.append(Row(name=test.name, cells=(*shares, *evidence)))
-    against = f"; {formats.plural(drawn.opposed, 'finding')} in the opposite direction" if drawn.opposed else ""
+    against = (
+        f"; {formats.plural(drawn.opposed, 'finding')} in the opposite direction"
+        if drawn.opposed
+        else ""
+    )
     random = "" if drawn.floor is None else f"; random answers {plain(drawn.floor.pas, digits=3)}"
-    heads = ("finding and test", *(f"π {side}" for side in sides), "PAS", "directional PAS", "ln BF people",
-             "ln BF agent", "note")  # fmt: skip
+    heads = (
+        "finding and test",
+        *(f"π {side}" for side in sides),
+        "PAS",
+        "directional PAS",
+        "ln BF people",
+        "ln BF agent",
+        "note",
+    )
     caption = f"Posteriors: {drawn.name}"
     axis = Axis(title="posterior probability of an effect, π", start=0.0, end=1.0)
     return Chart(
         name=slug("agreement", drawn.name) + ending,
         title=f"{drawn.name} is in the same state as people with a probability (PAS) of "
         f"{plain(drawn.scores.pas, digits=3)} over "
-        f"{formats.plural(drawn.scores.tests_used, 'test')} of {formats.plural(drawn.scores.used, 'study', 'studies')}"
-        f"{random}{against}",
-        description="One line per test: the probability of an effect given the evidence of people and of the agent, "
-        "joined by a "
-        "line. Near together they are in the same state; opposite directions are written beside the line."
-        f"{' The third mark is the floor: random answers.' if floor else ''}{drawn.means}",
+        f"{formats.plural(drawn.scores.tests_used, 'test')} of "
+        f"{formats.plural(drawn.scores.used, 'study', 'studies')}{random}{against}",
+        description=f"One line per test: the probability of an effect given the evidence of "
+        f"people and of the agent, joined by a line. Near together they are in the "
+        f"same state; opposite directions are written beside the "
+        f"line.{' The third mark is the floor: random answers.' if floor else ''}{drawn.means}",
         panels=(Rows(axis=axis, lines=tuple(lines)),),
         table=Table(caption=caption, columns=columns(*heads, text=("note",)), rows=tuple(rows)),
-        legend=sides, detail=True,
-    )  # fmt: skip
+        legend=sides,
+        detail=True,
+    )
 
 
 def _effect(value: float, se: float, z: float) -> blocks.Estimate:
@@ -209,15 +247,30 @@ def _effect(value: float, se: float, z: float) -> blocks.Estimate:
 
 
 def _profile(drawn: Drawn, tests: Sequence[_Test]) -> Chart:
-    z, interval = z_of_level(drawn.scores.pas.level), f"{formats.level(drawn.scores.pas.level)} interval"
+    z, interval = (
+        z_of_level(drawn.scores.pas.level),
+        f"{formats.level(drawn.scores.pas.level)} interval",
+    )
     reach = 1.1 * max(max(abs(test.d_human), abs(test.d_agent)) for test in tests) or 1.0
     points, rows = [], []
     for test in tests:
-        people, agent = _effect(test.d_human, test.d_human_se, z), _effect(test.d_agent, test.d_agent_se, z)
+        people, agent = (
+            _effect(test.d_human, test.d_human_se, z),
+            _effect(test.d_agent, test.d_agent_se, z),
+        )
         rows.append(Row(name=test.name, cells=(people, agent)))
         label = f"{test.name}: people {blocks.plain(people)}, agent {blocks.plain(agent)}"
-        points.append(Point(x=test.d_human, y=test.d_agent, left=people.low, right=people.high, low=agent.low,
-                            high=agent.high, label=label))  # fmt: skip
+        points.append(
+            Point(
+                x=test.d_human,
+                y=test.d_agent,
+                left=people.low,
+                right=people.high,
+                low=agent.low,
+                high=agent.high,
+                label=label,
+            )
+        )
     line, curves = drawn.line, []
     centre, centre_agent = line.centre, line.centre_agent
     if line.slope is not None and centre is not None and centre_agent is not None:
@@ -228,7 +281,11 @@ def _profile(drawn: Drawn, tests: Sequence[_Test]) -> Chart:
             ends = sorted(at[1:]) if len(at) == 3 else [None, None]
             return Point(x=x, y=at[0], low=ends[0], high=ends[1])
 
-        curves.append(Curve(points=tuple(fitted(-reach + step * reach / 20) for step in range(41)), form="fit"))
+        curves.append(
+            Curve(
+                points=tuple(fitted(-reach + step * reach / 20) for step in range(41)), form="fit"
+            )
+        )
     identity = Curve(points=(Point(x=-reach, y=-reach), Point(x=reach, y=reach)), form="reference")
     random = "" if drawn.floor is None else f" (random answers {plain(drawn.floor.ecs, digits=3)})"
     slope = formats.estimate(line.slope, line.low, line.high)
@@ -236,11 +293,12 @@ def _profile(drawn: Drawn, tests: Sequence[_Test]) -> Chart:
     return Chart(
         name=slug("effects", drawn.name),
         title=f"{drawn.name}: ECS {plain(drawn.scores.ecs, digits=3)}{random} over "
-        f"{formats.plural(drawn.scores.tests_with_effects, 'effect')}; slope of its effects on those of people {slope}",
-        description=f"One point per test: the agent's effect over that of people, with {interval}s. On the dashed "
-        f"line of identity "
-        "both are equal; the solid line is the weighted least-squares line, its band the interval of its slope."
-        f"{drawn.means}",
+        f"{formats.plural(drawn.scores.tests_with_effects, 'effect')}; slope of its effects "
+        f"on those of people {slope}",
+        description=f"One point per test: the agent's effect over that of people, with "
+        f"{interval}s. On the dashed line of identity both are equal; the solid line "
+        f"is the weighted least-squares line, its band the interval of its "
+        f"slope.{drawn.means}",
         panels=(
             Plane(
                 x=Axis(title="effect of people, Cohen's d", start=-reach, end=reach),
@@ -255,13 +313,18 @@ def _profile(drawn: Drawn, tests: Sequence[_Test]) -> Chart:
 
 
 def _forest(drawn: Drawn, ending: str, tests: Sequence[_Test]) -> Chart:
-    z, interval = z_of_level(drawn.scores.pas.level), f"{formats.level(drawn.scores.pas.level)} interval"
+    z, interval = (
+        z_of_level(drawn.scores.pas.level),
+        f"{formats.level(drawn.scores.pas.level)} interval",
+    )
     lines, rows, ends = [], [], [0.0]
     for test in tests:
         more = _effect(test.d_agent - test.d_human, math.hypot(test.d_human_se, test.d_agent_se), z)
         ends += [abs(end) for end in (more.value, more.low, more.high) if end is not None]
         lines.append(Line(name=test.name, marks=blocks.marks_of(more)))
-        numbers = (Number(value, signed=True) for value in (test.d_human, test.d_agent, test.z_diff))
+        numbers = (
+            Number(value, signed=True) for value in (test.d_human, test.d_agent, test.z_diff)
+        )
         rows.append(Row(name=test.name, cells=(more, *numbers)))
     reach = 1.05 * max(ends) or 1.0
     judged = [test for test in drawn.tests if test.has_effects and math.isfinite(test.z_diff)]
@@ -273,10 +336,11 @@ def _forest(drawn: Drawn, ending: str, tests: Sequence[_Test]) -> Chart:
     return Chart(
         name=slug("effect-differences", drawn.name) + ending,
         title=f"{drawn.name} differs from people in {formats.count(len(differing))} of "
-        f"{formats.plural(len(judged), 'effect')} ({formats.level(drawn.scores.pas.level)} interval without 0): "
-        f"{formats.count(above)} above, {formats.count(len(differing) - above)} below",
-        description=f"A forest plot: one line per test, the agent's effect less that of people with its {interval}; "
-        f"the dashed line is no difference.{drawn.means}",
+        f"{formats.plural(len(judged), 'effect')} ({formats.level(drawn.scores.pas.level)} "
+        f"interval without 0): {formats.count(above)} above, "
+        f"{formats.count(len(differing) - above)} below",
+        description=f"A forest plot: one line per test, the agent's effect less that of people "
+        f"with its {interval}; the dashed line is no difference.{drawn.means}",
         panels=(Rows(axis=axis, lines=tuple(lines)),),
         table=Table(caption=caption, columns=columns(*heads), rows=tuple(rows)),
         detail=True,
@@ -284,8 +348,14 @@ def _forest(drawn: Drawn, ending: str, tests: Sequence[_Test]) -> Chart:
 
 
 def participants_chart(condition: StudyCondition) -> tuple[Chart, ...]:
-    """How many participants were asked, answered and could be read, by arm; nothing if none was planned."""
-    arms = [(f"{study.study} {arm.arm}", arm.participants) for study in condition.studies for arm in study.arms]
+    """How many participants were asked, answered and could be read, by arm; nothing if none was
+    planned.
+    """
+    arms = [
+        (f"{study.study} {arm.arm}", arm.participants)
+        for study in condition.studies
+        for arm in study.arms
+    ]
     if len(arms) > _TOGETHER:
         arms = [(study.study, study.participants) for study in condition.studies]
     arms = [(name, people) for name, people in arms if people.planned]
@@ -295,30 +365,50 @@ def participants_chart(condition: StudyCondition) -> tuple[Chart, ...]:
     lines, rows = [], []
     for name, (_, people) in zip(apart(name for name, _ in arms), arms, strict=True):
         counts = (people.asked, people.answered, people.parsed)
-        lines.append(Line(name=name, marks=tuple(
-            Mark(value=count / people.planned, series=series, label=f"{formats.count(count)} {PEOPLE[series]}")
-            for series, count in enumerate(counts)
-        )))  # fmt: skip
-        cells: tuple[Cell, ...] = (*map(Count, (people.planned, *counts)), Share(people.parsed / people.planned))
+        lines.append(
+            Line(
+                name=name,
+                marks=tuple(
+                    Mark(
+                        value=count / people.planned,
+                        series=series,
+                        label=f"{formats.count(count)} {PEOPLE[series]}",
+                    )
+                    for series, count in enumerate(counts)
+                ),
+            )
+        )
+        cells: tuple[Cell, ...] = (
+            *map(Count, (people.planned, *counts)),
+            Share(people.parsed / people.planned),
+        )
         rows.append(Row(name=name, cells=cells))
     title = (
         f"{condition.condition}: of {formats.plural(all_of_them.planned, 'participant')} "
-        f"{formats.count(all_of_them.asked)} were asked, {formats.count(all_of_them.answered)} answered and "
-        f"{formats.count(all_of_them.parsed)} could be read ({formats.share(all_of_them.parsed / all_of_them.planned)})"
+        f"{formats.count(all_of_them.asked)} were asked, {formats.count(all_of_them.answered)} "
+        f"answered and {formats.count(all_of_them.parsed)} could be read "
+        f"({formats.share(all_of_them.parsed / all_of_them.planned)})"
     )
     name, least = min(arms, key=lambda arm: arm[1].parsed / arm[1].planned)
     if least.parsed < least.planned:
-        title += f"; fewest in {name}, {formats.count(least.parsed)} of {formats.count(least.planned)}"
+        title += (
+            f"; fewest in {name}, {formats.count(least.parsed)} of {formats.count(least.planned)}"
+        )
     axis = Axis(title="share of the planned participants", start=0.0, end=1.0, percent=True)
     heads = ("study and arm", "planned", *PEOPLE, "parsed, of planned")
     chart = Chart(
         name=slug("participants", condition.condition),
         title=title,
-        description="One line per arm: the shares of its participants who were asked, who answered everything they "
-        "were asked, and "
-        "of whom every needed answer could be read.",
+        description="One line per arm: the shares of its participants who were asked, who "
+        "answered everything they were asked, and of whom every needed answer could "
+        "be read.",
         panels=(Rows(axis=axis, lines=tuple(lines)),),
-        table=Table(caption=f"Participants: {condition.condition}", columns=columns(*heads), rows=tuple(rows)),
-        legend=PEOPLE, detail=True,
-    )  # fmt: skip
+        table=Table(
+            caption=f"Participants: {condition.condition}",
+            columns=columns(*heads),
+            rows=tuple(rows),
+        ),
+        legend=PEOPLE,
+        detail=True,
+    )
     return (chart,)

@@ -28,7 +28,16 @@ from karat_studies.kinds.study.columns import (
     shape_of_data,
 )
 from karat_studies.kinds.study.experiments import Response, table_of
-from karat_studies.kinds.study.format import Answered, Arm, Groups, Relabelled, StudyFile, Task, Test, level_name
+from karat_studies.kinds.study.format import (
+    Answered,
+    Arm,
+    Groups,
+    Relabelled,
+    StudyFile,
+    Task,
+    Test,
+    level_name,
+)
 from karat_studies.kinds.study.numbers import Numbers, check_numbers
 from karat_studies.kinds.study.prompts import ANSWER_FORM, forms_in, known_names
 from karat_studies.kinds.study.repeats import most_rows
@@ -36,7 +45,8 @@ from karat_studies.kinds.study.rounds import check_payoff, round_names, round_ta
 from karat_studies.kinds.study.sides import group_rows
 
 _PICKS = 6  # answers tried for the other fields, one after another
-Case = tuple[str, tuple[str, ...], int]  # arm, the fields that could not be read, which answers the others have
+# arm, the fields that could not be read, which answers the others have
+Case = tuple[str, tuple[str, ...], int]
 
 
 def counted_unread(study: StudyFile, tests: Sequence[Test], shape: Shape) -> list[str]:
@@ -60,12 +70,18 @@ def counted_unread(study: StudyFile, tests: Sequence[Test], shape: Shape) -> lis
 
 
 def repeated_people(study: StudyFile, tests: Sequence[Test]) -> list[str]:
-    """The fault of each test, "" for none: a participant has several rows of a group without `by` or `cluster`.
+    """The fault of each test, "" for none: a participant has several rows of a group without `by`
+    or `cluster`.
 
-    Tried with made-up participants, each alone: with the first of every attribute, and with the last.
+    Tried with made-up participants, each alone: with the first of every attribute, and with the
+    last.
     """
     arms = [list(study.arms)] if study.design == "within" else [[name] for name in study.arms]
-    tried = [[row for arm in own for row in _whole_person(study, arm, pick)] for own in arms for pick in (0, 1)]
+    tried = [
+        [row for arm in own for row in _whole_person(study, arm, pick)]
+        for own in arms
+        for pick in (0, 1)
+    ]
     try:
         every = [data.columns for data in _data_of_few(study, tried)]
     except QueryTooLong:
@@ -83,7 +99,9 @@ def _data_of_few(study: StudyFile, people: Sequence[Sequence[Response]]) -> list
 
 @lru_cache(maxsize=256)
 def _selected(derive: str, tables: bytes) -> list[Selected]:
-    return select_each(derive, "responses", msgspec.json.decode(tables, type=list[Table]), place="derive")
+    return select_each(
+        derive, "responses", msgspec.json.decode(tables, type=list[Table]), place="derive"
+    )
 
 
 def _repeated(test: Test, persons: Sequence[tuple[str, Mapping[str, Sequence[Any]]]]) -> str:
@@ -101,13 +119,14 @@ def _repeated(test: Test, persons: Sequence[tuple[str, Mapping[str, Sequence[Any
                 ways += " or `cluster: participant` (every row, with the error between persons)"
             keep = "keep the column `participant` in `derive` and " if lost else ""
             return (
-                f"has {max(rows)} rows of one participant of arm '{arm}' in a group, and rows are not people: "
-                f"{keep}add {ways}, or give one row per person in `derive`"
+                f"has {max(rows)} rows of one participant of arm '{arm}' in a group, and rows are "
+                f"not people: {keep}add {ways}, or give one row per person in `derive`"
             )
         if test.kind in _PAIRED and test.cluster is None and min(rows) > 0:
             return (
-                f"has one participant of arm '{arm}' in both groups, and takes them for two: give one row per person "
-                f"with a column for each value, and use {_PAIRED[test.kind]} (`measure` and `against`)"
+                f"has one participant of arm '{arm}' in both groups, and takes them for two: give "
+                f"one row per person with a column for each value, and use {_PAIRED[test.kind]} "
+                f"(`measure` and `against`)"
             )
     return ""
 
@@ -116,12 +135,20 @@ def _whole_person(study: StudyFile, arm: str, pick: int) -> Iterator[Response]:
     """A participant of an arm with every answer, in each round of a game."""
     person = _person(study, (arm, (), pick))
     listed = study.participants.profile
-    profile = {name: _first(list(listed.get(name) or [])[-1:]) if pick and isinstance(listed.get(name), (list, Mapping))
-               else value for name, value in person.profile.items()}  # fmt: skip
+    profile = {
+        name: _first(list(listed.get(name) or [])[-1:])
+        if pick and isinstance(listed.get(name), (list, Mapping))
+        else value
+        for name, value in person.profile.items()
+    }
     rounds = study.arms[arm].rounds
     for number in range(1, (rounds.count if rounds is not None else 1) + 1):
-        values = {name: _answer(field, pick + number) for name, field in study.arms[arm].answered.items()}
-        yield replace(person, profile=profile, values=values, round=number if rounds is not None else None)
+        values = {
+            name: _answer(field, pick + number) for name, field in study.arms[arm].answered.items()
+        }
+        yield replace(
+            person, profile=profile, values=values, round=number if rounds is not None else None
+        )
 
 
 def _cases(study: StudyFile, test: Test, needed: Sequence[str]) -> Iterator[Case]:
@@ -132,17 +159,31 @@ def _cases(study: StudyFile, test: Test, needed: Sequence[str]) -> Iterator[Case
             continue
         yield arm, tuple(fields), 0
         picks = min(_PICKS, max(len(field.labels) or 2 for field in fields.values()))
-        yield from ((arm, (name,), pick) for name in must for pick in range(picks) if len(fields) > 1)
+        yield from (
+            (arm, (name,), pick) for name in must for pick in range(picks) if len(fields) > 1
+        )
 
 
 def _person(study: StudyFile, case: Case) -> Response:
     arm, gaps, pick = case
-    values = {name: _answer(field, pick) for name, field in study.arms[arm].answered.items() if name not in gaps}
+    values = {
+        name: _answer(field, pick)
+        for name, field in study.arms[arm].answered.items()
+        if name not in gaps
+    }
     given = study.persons[0] if study.persons else {}
-    profile = {name: given.get(name, _first(study.participants.profile.get(name))) for name in study.attributes}
+    profile = {
+        name: given.get(name, _first(study.participants.profile.get(name)))
+        for name in study.attributes
+    }
     game = study.arms[arm].rounds is not None
     return Response(
-        participant="1", arm=arm, profile=profile, values=values, group="1" if game else None, round=1 if game else None
+        participant="1",
+        arm=arm,
+        profile=profile,
+        values=values,
+        group="1" if game else None,
+        round=1 if game else None,
     )
 
 
@@ -170,7 +211,8 @@ def _counted(test: Test, case: Case, columns: Mapping[str, Sequence[Any]]) -> st
     rows = [int(at) for group in group_rows(test, columns) for at in group]
     rows = rows if test.groups is not None else list(range(len(columns[test.measure])))
     if not rows or not all(
-        columns[name][at] is not None and not (isinstance(columns[name][at], float) and math.isnan(columns[name][at]))
+        columns[name][at] is not None
+        and not (isinstance(columns[name][at], float) and math.isnan(columns[name][at]))
         for name in named
         for at in rows
     ):
@@ -180,15 +222,20 @@ def _counted(test: Test, case: Case, columns: Mapping[str, Sequence[Any]]) -> st
     counted_as = str(value).lower() if isinstance(value, bool) else shown(value)
     lacking = ", ".join(f"'{name}'" for name in gaps)
     return (
-        f"an answer that could not be read counts as {counted_as}: '{test.measure}' of arm '{arm}' without {lacking}; "
-        "in `derive` it must be NULL there"
+        f"an answer that could not be read counts as {counted_as}: '{test.measure}' of arm "
+        f"'{arm}' without {lacking}; in `derive` it must be NULL there"
     )
 
 
 _GROUPS = {  # how many levels a kind compares; None: any number from two on
-    "ttest_ind": 2, "welch": 2, "mannwhitney": 2, "variance_ratio": 2, "interaction": 2, "anova": None,
+    "ttest_ind": 2,
+    "welch": 2,
+    "mannwhitney": 2,
+    "variance_ratio": 2,
+    "interaction": 2,
+    "anova": None,
     "contingency": None,
-}  # fmt: skip
+}
 _UNDIRECTED = {"equal", "different"}
 _PAIRED = {"ttest_ind": "ttest_paired", "welch": "ttest_paired", "mannwhitney": "wilcoxon"}
 _CLUSTERED = ("ttest_ind", "welch", "ttest_one", "ttest_paired")
@@ -204,27 +251,50 @@ class Found(Protocol):
 
 
 def check_test(
-    checked: Found, study: StudyFile, test: Test, *, place: Place, shape: Shape | None, arms: Sequence[str]
+    checked: Found,
+    study: StudyFile,
+    test: Test,
+    *,
+    place: Place,
+    shape: Shape | None,
+    arms: Sequence[str],
 ) -> None:
-    """Every fault of one test. `shape`: the columns of `derive`, if requested; `arms`: the names of all."""
+    """Every fault of one test.
+
+    `shape`: the columns of `derive`, if requested; `arms`: the names of all.
+    """
     good = _check_groups(checked, study, test, place, shape, arms)
     good &= _check_columns(checked, test, place, shape, reduced=study.reducer is not None)
     if study.reducer is not None and test.needs is None:
         checked.fault(place, "needs is missing: karat cannot see which fields the reducer uses")
     for at, name in enumerate(test.needs or ()):
         if name not in study.fields:
-            checked.fault((*place, "needs", at), f"no arm has a field '{name}'{did_you_mean(name, study.fields)}")
-    checked.notes.extend(f"{test_label(checked.root, place)}: {note}" for note in _of_design(study, test, shape))
+            checked.fault(
+                (*place, "needs", at),
+                f"no arm has a field '{name}'{did_you_mean(name, study.fields)}",
+            )
+    checked.notes.extend(
+        f"{test_label(checked.root, place)}: {note}" for note in _of_design(study, test, shape)
+    )
     if test.by is not None and test.cluster is not None:
-        checked.fault((*place, "cluster"), "is one way to count several rows of a person, and `by` another: remove one")
+        checked.fault(
+            (*place, "cluster"),
+            "is one way to count several rows of a person, and `by` another: remove one",
+        )
     if test.cluster is not None and test.kind not in _CLUSTERED:
-        checked.fault((*place, "cluster"), f"is for {', '.join(_CLUSTERED)}; for a {test.kind} write `by: participant`")
+        checked.fault(
+            (*place, "cluster"),
+            f"is for {', '.join(_CLUSTERED)}; for a {test.kind} write `by: participant`",
+        )
     if test.use is not None and test.reason is None:
         checked.fault((*place, "use"), "needs a `reason`: why the published numbers disagree")
     if test.expect not in _UNDIRECTED and (test.outcomes is not None or len(test.cells) > 2):
         checked.fault(
             (*place, "expect"),
-            f"must be 'equal' or 'different', got '{test.expect}': several groups or outcomes have no direction",
+            (
+                f"must be 'equal' or 'different', got '{test.expect}': several groups or outcomes "
+                f"have no direction"
+            ),
         )
         good = False
     if not good:
@@ -249,8 +319,9 @@ def _of_design(study: StudyFile, test: Test, shape: Shape | None) -> Iterator[st
     again = {"arm"} if study.design == "within" else {"round"} if study.plays else set()
     if again & made_of:
         yield (
-            f"the same people are in each of its groups, and a {test.kind} treats their answers as those of different "
-            "people; for pairs, use a column for each with ttest_paired or wilcoxon"
+            f"the same people are in each of its groups, and a {test.kind} treats their answers "
+            f"as those of different people; for pairs, use a column for each with ttest_paired or "
+            f"wilcoxon"
         )
 
 
@@ -261,7 +332,12 @@ def test_label(root: Node, place: Place) -> str:
 
 
 def _check_groups(
-    checked: Found, study: StudyFile, test: Test, place: Place, shape: Shape | None, arms: Sequence[str]
+    checked: Found,
+    study: StudyFile,
+    test: Test,
+    place: Place,
+    shape: Shape | None,
+    arms: Sequence[str],
 ) -> bool:
     wanted = _GROUPS.get(test.kind, 1)
     groups = test.groups
@@ -272,7 +348,9 @@ def _check_groups(
     count = len(groups.levels)
     good = True
     if (wanted is None and count < 2) or (wanted is not None and count != wanted):
-        few = "two or more levels" if wanted is None else f"{wanted} level{'s' if wanted > 1 else ''}"
+        few = (
+            "two or more levels" if wanted is None else f"{wanted} level{'s' if wanted > 1 else ''}"
+        )
         checked.fault((*place, "groups", "levels"), f"a {test.kind} takes {few}, got {count}")
         good = False
     if len(set(groups.names)) < count:
@@ -298,8 +376,13 @@ def _check_factors(checked: Found, test: Test, groups: Groups, place: Place) -> 
     if factors and test.statistic_kind != "anova":
         wrong = f"are the other columns of an anova or an interaction; this is a {test.kind}"
     elif groups.column in factors:
-        wrong = f"'{groups.column}' is the column of `groups` already: name the other columns of the design"
-    elif any(len({level_name(level) for level in levels}) < len(levels) for levels in factors.values()):
+        wrong = (
+            f"'{groups.column}' is the column of `groups` already: name the other columns of the "
+            f"design"
+        )
+    elif any(
+        len({level_name(level) for level in levels}) < len(levels) for levels in factors.values()
+    ):
         wrong = "a level appears twice"
     elif test.kind == "interaction" and [len(levels) for levels in factors.values()] != [2]:
         wrong = (
@@ -311,7 +394,9 @@ def _check_factors(checked: Found, test: Test, groups: Groups, place: Place) -> 
     return not wrong
 
 
-def _possible(study: StudyFile, column: str, arms: Sequence[str], shape: Shape | None) -> list[str] | None:
+def _possible(
+    study: StudyFile, column: str, arms: Sequence[str], shape: Shape | None
+) -> list[str] | None:
     """The values that a column can have; None if unknown."""
     if shape is not None and column in shape.sources and column not in shape.sources[column]:
         derived = shape.types.get(column)  # by derive, perhaps over a column of the same name
@@ -321,12 +406,19 @@ def _possible(study: StudyFile, column: str, arms: Sequence[str], shape: Shape |
     attribute = study.participants.profile.get(column)
     if isinstance(attribute, dict):
         return list(attribute)
-    options = [label for arm in study.arms.values() for name, field in arm.answered.items() if name == column
-               for label in field.labels]  # fmt: skip
+    options = [
+        label
+        for arm in study.arms.values()
+        for name, field in arm.answered.items()
+        if name == column
+        for label in field.labels
+    ]
     return list(dict.fromkeys(options)) or None
 
 
-def _check_columns(checked: Found, test: Test, place: Place, shape: Shape | None, *, reduced: bool) -> bool:
+def _check_columns(
+    checked: Found, test: Test, place: Place, shape: Shape | None, *, reduced: bool
+) -> bool:
     named: list[tuple[Place, str]] = [((*place, "measure"), test.measure)]
     if isinstance(test.against, str):
         named.append(((*place, "against"), test.against))
@@ -338,7 +430,10 @@ def _check_columns(checked: Found, test: Test, place: Place, shape: Shape | None
         checked.fault(place, "against is missing: the second column of a correlation")
         good = False
     if test.kind == "ttest_paired" and test.against is None:
-        checked.fault(place, "against is missing: the column, or the number, that each answer is compared with")
+        checked.fault(
+            place,
+            "against is missing: the column, or the number, that each answer is compared with",
+        )
         good = False
     if test.outcomes is not None and test.kind != "contingency":
         checked.fault((*place, "outcomes"), f"are for contingency; this is a {test.kind}")
@@ -346,11 +441,17 @@ def _check_columns(checked: Found, test: Test, place: Place, shape: Shape | None
         return good
     for where, name in named:
         if name not in shape.types:
-            checked.fault(where, f"derive gives no column '{name}'{did_you_mean(name, shape.types, listing=False)}")
+            checked.fault(
+                where,
+                f"derive gives no column '{name}'{did_you_mean(name, shape.types, listing=False)}",
+            )
             good = False
     kind = shape.types.get(test.measure)
     if kind is not None and test.outcomes is None and kind.startswith(("VARCHAR", "ENUM")):
-        checked.fault((*place, "measure"), f"'{test.measure}' is text; make it true or false, or a number, in `derive`")
+        checked.fault(
+            (*place, "measure"),
+            f"'{test.measure}' is text; make it true or false, or a number, in `derive`",
+        )
         good = False
     return good
 
@@ -361,12 +462,24 @@ def _check_n(numbers: Numbers, study: StudyFile, shape: Shape | None) -> None:
     If a person gives several rows, n is a multiple of the people, and the file explains why.
     """
     test, needed = numbers.test, fields_needed(study, numbers.test, shape)
-    levels = [numbers.test.human.levels.get(name) for name in (test.groups.names if test.groups else ())]
+    levels = [
+        numbers.test.human.levels.get(name) for name in (test.groups.names if test.groups else ())
+    ]
     if test.groups is not None and test.groups.column == "arm":
         for name, level in zip(test.groups.names, levels, strict=True):
             own = study.arms[name].people_with(needed) if name in study.arms else None
-            n = level.n if level is not None and level.n is not None else test.human.n if len(levels) == 1 else None
-            if own is not None and n is not None and not _fits(test, n, {own}, {_groups_in(study, name)}):
+            n = (
+                level.n
+                if level is not None and level.n is not None
+                else test.human.n
+                if len(levels) == 1
+                else None
+            )
+            if (
+                own is not None
+                and n is not None
+                and not _fits(test, n, {own}, {_groups_in(study, name)})
+            ):
                 numbers.doubt(f"n is {n}, arm '{name}' has {own} people", name, "n", key="n_reason")
         return
     if shape is None and test.measure not in responses_types(study) and test.needs is None:
@@ -379,19 +492,30 @@ def _check_n(numbers: Numbers, study: StudyFile, shape: Shape | None) -> None:
         return
     people = {sum(sizes), max(sizes)} if study.design == "within" else {sum(sizes)}
     if not _fits(test, n, people, {sum(_groups_in(study, name) for name in arms)}):
-        message = f"n is {n} in all, the arms with these answers have {sum(sizes)} people; name its fields in `needs`"
+        message = (
+            f"n is {n} in all, the arms with these answers have {sum(sizes)} people; name its "
+            f"fields in `needs`"
+        )
         numbers.doubt(message, key="n_reason")
 
 
 def _fits(test: Test, n: int, people: set[int], groups: set[int]) -> bool:
-    """Whether n counts the people, or, with a reason, groups of them or each of them several times."""
-    return n in people or (test.reason is not None and (n in groups or any(n % person == 0 for person in people)))
+    """Whether n counts the people, or, with a reason, groups of them or each of them several
+    times.
+    """
+    return n in people or (
+        test.reason is not None and (n in groups or any(n % person == 0 for person in people))
+    )
 
 
 def _groups_in(study: StudyFile, arm: str) -> int:
     """How many groups play in an arm; 0 if it is not a game."""
     rounds, n = study.arms[arm].rounds, study.arms[arm].n
-    return -(-n // rounds.size) if rounds is not None and rounds.size is not None and n is not None else 0
+    return (
+        -(-n // rounds.size)
+        if rounds is not None and rounds.size is not None and n is not None
+        else 0
+    )
 
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -413,7 +537,13 @@ class Checked(msgspec.Struct):
 
 
 def check(
-    study: StudyFile, tests: Sequence[tuple[Place, Test]], *, node: Node, whole: bool, sql: bool, arms: Sequence[str]
+    study: StudyFile,
+    tests: Sequence[tuple[Place, Test]],
+    *,
+    node: Node,
+    whole: bool,
+    sql: bool,
+    arms: Sequence[str],
 ) -> Checked:
     """Every fault that involves more than one part.
 
@@ -422,7 +552,10 @@ def check(
     """
     checked = Checked(root=node)
     if study.study and not _SHORT.match(study.study):
-        checked.fault(("study",), f"must be a short name of letters, digits, _, . and -, got {shown(study.study)}")
+        checked.fault(
+            ("study",),
+            f"must be a short name of letters, digits, _, . and -, got {shown(study.study)}",
+        )
     for name, arm in study.arms.items():
         if arm.rounds is not None and arm.rounds.roles:
             _check_roles(checked, study, arm, ("arms", name), whole=whole)
@@ -430,7 +563,9 @@ def check(
             _check_arm(checked, study, name, arm, whole=whole)
     _check_types(checked, study)
     _check_people(checked, study)
-    columns_hold = not any(re.search(r"\.(fields|profile)\b", fault.place) for fault in checked.faults)
+    columns_hold = not any(
+        re.search(r"\.(fields|profile)\b", fault.place) for fault in checked.faults
+    )
     _check_ids(checked, study)
     shape = None
     if sql and columns_hold:
@@ -441,19 +576,36 @@ def check(
     for why in shape.changing if shape is not None else ():
         checked.fault(("derive",), f"{why}: the same answers must give the same numbers")
     for place, test in tests:
-        check_test(checked, study, test, place=place, shape=shape, arms=arms if not whole else tuple(study.arms))
+        check_test(
+            checked,
+            study,
+            test,
+            place=place,
+            shape=shape,
+            arms=arms if not whole else tuple(study.arms),
+        )
     if whole and shape is not None and study.reducer is None and not checked.faults:
         try:
             _check_rows(checked, study, tests, shape)
         except QueryTooLong as error:
             checked.fault(("derive",), str(error).partition(": ")[2])
     if whole and shape is not None and len(tests) == len(study.tests):
-        used = {arm for _, test in tests for arm in arms_of(study, test, fields_needed(study, test, shape))}
-        checked.notes += [f"arms.{name}: no test looks at its participants" for name in study.arms if name not in used]
+        used = {
+            arm
+            for _, test in tests
+            for arm in arms_of(study, test, fields_needed(study, test, shape))
+        }
+        checked.notes += [
+            f"arms.{name}: no test looks at its participants"
+            for name in study.arms
+            if name not in used
+        ]
     return checked
 
 
-def _check_rows(checked: Checked, study: StudyFile, tests: Sequence[tuple[Place, Test]], shape: Shape) -> None:
+def _check_rows(
+    checked: Checked, study: StudyFile, tests: Sequence[tuple[Place, Test]], shape: Shape
+) -> None:
     """Tries the rows of made-up participants. Raises QueryTooLong."""
     repeated = repeated_people(study, [test for _, test in tests])
     for (place, _), why in zip(tests, repeated, strict=True):
@@ -466,7 +618,9 @@ def _check_rows(checked: Checked, study: StudyFile, tests: Sequence[tuple[Place,
 
 def _check_arm(checked: Checked, study: StudyFile, name: str, arm: Arm, *, whole: bool) -> None:
     place: Place = ("arms", name)
-    game = arm.rounds is not None and (arm.rounds.prompt is not None or arm.rounds.first is not None)
+    game = arm.rounds is not None and (
+        arm.rounds.prompt is not None or arm.rounds.first is not None
+    )
     if (arm.prompt is None) == (arm.tasks is None) and not (game and arm.tasks is None):
         checked.fault(place, "needs either `prompt` with `fields`, or `tasks`")
         return
@@ -476,14 +630,18 @@ def _check_arm(checked: Checked, study: StudyFile, name: str, arm: Arm, *, whole
     if arm.tasks is not None and arm.fields is not None:
         checked.fault((*place, "fields"), "belongs in each of the tasks")
     if study.participants.per_arm == "human" and arm.n is None:
-        checked.fault(place, "n is missing: how many people there were (participants.per_arm is 'human')")
+        checked.fault(
+            place, "n is missing: how many people there were (participants.per_arm is 'human')"
+        )
     rounds = arm.rounds
     seen: set[str] = set()
     for at, task in enumerate(arm.shown):
         here = (*place, "tasks", at) if arm.tasks is not None else place
         fields = (rounds.fields if rounds is not None else None) or task.fields
         for twice in seen & set(task.fields):
-            checked.fault((*here, "fields", twice), "another task of the arm has a field of this name")
+            checked.fault(
+                (*here, "fields", twice), "another task of the arm has a field of this name"
+            )
         seen |= set(task.fields)
         _check_fields(checked, study, (*here, "fields"), fields)
         if arm.tasks is not None:
@@ -496,27 +654,43 @@ def _check_arm(checked: Checked, study: StudyFile, name: str, arm: Arm, *, whole
         _check_rounds(checked, study, arm, place, whole=whole)
 
 
-def _check_roles(checked: Checked, study: StudyFile, arm: Arm, place: Place, *, whole: bool) -> None:
-    """A game in which each member of a group has a role: an answer may be shown to those who are asked later."""
+def _check_roles(
+    checked: Checked, study: StudyFile, arm: Arm, place: Place, *, whole: bool
+) -> None:
+    """A game in which each member of a group has a role: an answer may be shown to those who are
+    asked later.
+    """
     rounds, here = arm.rounds, (*place, "rounds", "roles")
     assert rounds is not None
     roles = arm.roles
     if any((arm.tasks, arm.shown, rounds.prompt, rounds.first, rounds.fields, rounds.group)):
-        checked.fault(here, "each role has its own prompt and fields, and a group one of each: leave out the others")
+        checked.fault(
+            here,
+            (
+                "each role has its own prompt and fields, and a group one of each: leave out the "
+                "others"
+            ),
+        )
     if arm.relabel is not None:
         checked.fault((*place, "relabel"), "does not change roles: leave it out")
     if len(roles) < 2:
         checked.fault(here, "a game has two roles or more")
     size = arm.n if study.participants.per_arm == "human" else study.participants.per_arm
     if size is None:
-        checked.fault(place, "n is missing: how many people there were (participants.per_arm is 'human')")
+        checked.fault(
+            place, "n is missing: how many people there were (participants.per_arm is 'human')"
+        )
     elif int(size) % len(roles):
-        checked.fault(place, f"{size} participants cannot be divided into groups of {len(roles)} roles")
+        checked.fault(
+            place, f"{size} participants cannot be divided into groups of {len(roles)} roles"
+        )
     twice = Counter(name for role in roles.values() for name in role.fields)
     for name in roles:
         for column, times in twice.items():
             if times > 1 and column in roles[name].fields:
-                checked.fault((*here, name, "fields", column), "another role has a field of this name")
+                checked.fault(
+                    (*here, name, "fields", column), "another role has a field of this name"
+                )
         _check_role(checked, study, arm, name, (*here, name), whole=whole)
     _check_payoffs(checked, arm, (*place, "rounds", "payoffs"))
 
@@ -524,68 +698,107 @@ def _check_roles(checked: Checked, study: StudyFile, arm: Arm, place: Place, *, 
 def _check_payoffs(checked: Checked, arm: Arm, place: Place) -> None:
     fields = {name: role.fields for name, role in arm.roles.items()}
     for name, formula in arm.payoffs.items():
-        wrong = check_payoff(formula, fields) if name in fields else f"is not a role{did_you_mean(name, fields)}"
+        wrong = (
+            check_payoff(formula, fields)
+            if name in fields
+            else f"is not a role{did_you_mean(name, fields)}"
+        )
         if wrong:
             checked.fault((*place, name), wrong)
     if arm.payoffs and any(field.scale != 1 for own in fields.values() for field in own.values()):
         checked.fault(place, "use the answers as they are given: remove `scale` from the fields")
 
 
-def _check_role(checked: Checked, study: StudyFile, arm: Arm, name: str, place: Place, *, whole: bool) -> None:
+def _check_role(
+    checked: Checked, study: StudyFile, arm: Arm, name: str, place: Place, *, whole: bool
+) -> None:
     rounds = arm.rounds
     assert rounds is not None
     role = arm.roles[name]
     if not _NAME.match(name) or name in _NO_ROLES:
-        checked.fault(place, f"is not a valid role name: use letters, digits and _, but none of {', '.join(_NO_ROLES)}")
+        checked.fault(
+            place,
+            (
+                f"is not a valid role name: use letters, digits and _, but none of "
+                f"{', '.join(_NO_ROLES)}"
+            ),
+        )
     _check_fields(checked, study, (*place, "fields"), role.fields)
     for number in {1, min(2, rounds.count)}:
         task = round_task(arm, number, name)
         own = "first" if number == 1 and role.first is not None else "prompt"
-        known = [*known_names(study, arm, task), *round_names(arm, first=number == 1, role=name)] if whole else None
+        known = (
+            [*known_names(study, arm, task), *round_names(arm, first=number == 1, role=name)]
+            if whole
+            else None
+        )
         _check_material(checked, study, arm, task, (*place, own), known=known)
 
 
 _NO_ROLES = ("last", "others", "profile", "round", "answer_form")
 
 
-def _check_rounds(checked: Checked, study: StudyFile, arm: Arm, place: Place, *, whole: bool) -> None:
-    """Also checks that no material uses values unavailable in its round: the first has no last one."""
+def _check_rounds(
+    checked: Checked, study: StudyFile, arm: Arm, place: Place, *, whole: bool
+) -> None:
+    """Also checks that no material uses values unavailable in its round: the first has no
+    last one.
+    """
     rounds = arm.rounds
     assert rounds is not None
     if rounds.payoffs:
         checked.fault((*place, "rounds", "payoffs"), "need `roles`: each earns its own")
     if not arm.shown:
-        _check_fields(checked, study, (*place, "rounds", "fields"), rounds.fields or arm.fields or {})
+        _check_fields(
+            checked, study, (*place, "rounds", "fields"), rounds.fields or arm.fields or {}
+        )
     for number in {1, min(2, rounds.count)}:
         task = round_task(arm, number)
         own = "first" if number == 1 and task.prompt == rounds.first else "prompt"
         where = (*place, "prompt") if task.prompt == arm.prompt else (*place, "rounds", own)
-        known = [*known_names(study, arm, task), *round_names(arm, first=number == 1)] if whole else None
+        known = (
+            [*known_names(study, arm, task), *round_names(arm, first=number == 1)]
+            if whole
+            else None
+        )
         _check_material(checked, study, arm, task, where, known=known)
     if rounds.group is not None and arm.n is not None and arm.n < rounds.group:
         checked.fault((*place, "n"), f"is {arm.n}, and a group has {rounds.group}")
 
 
-def _check_fields(checked: Checked, study: StudyFile, place: Place, fields: Mapping[str, Answered]) -> None:
+def _check_fields(
+    checked: Checked, study: StudyFile, place: Place, fields: Mapping[str, Answered]
+) -> None:
     if not fields:
         checked.fault(place, "is missing: it defines what is answered, and how")
     for name, field in fields.items():
         here = (*place, name)
         if not _NAME.match(name):
-            checked.fault(here, "must name a column: letters, digits and _, beginning with a letter")
+            checked.fault(
+                here, "must name a column: letters, digits and _, beginning with a letter"
+            )
         if name in own_columns(study) or name in study.attributes:
             checked.fault(here, "is also a column in `responses`; give the field another name")
         _check_field(checked, here, field)
 
 
-def _check_relabelled(found: Checked, relabel: Relabelled | None, fields: Mapping[str, Answered], place: Place) -> None:
+def _check_relabelled(
+    found: Checked, relabel: Relabelled | None, fields: Mapping[str, Answered], place: Place
+) -> None:
     """Answers to other amounts must fit what `derive` counts: the same fields, types and labels."""
     for name, field in (relabel.fields if relabel is not None else {}).items():
         first = fields.get(name)
         if first is None:
             found.fault((*place, name), f"is not a field of this task{did_you_mean(name, fields)}")
-        elif (field.type, field.labels, field.optional) != (first.type, first.labels, first.optional):
-            found.fault((*place, name), f"must stay a {first.type} with the same options: `derive` counts them")
+        elif (field.type, field.labels, field.optional) != (
+            first.type,
+            first.labels,
+            first.optional,
+        ):
+            found.fault(
+                (*place, name),
+                f"must stay a {first.type} with the same options: `derive` counts them",
+            )
         else:
             _check_field(found, (*place, name), field)
 
@@ -612,7 +825,13 @@ def _check_field(checked: Checked, place: Place, field: Answered) -> None:
 
 
 def _check_material(
-    checked: Checked, study: StudyFile, arm: Arm, task: Task, place: Place, *, known: Sequence[str] | None
+    checked: Checked,
+    study: StudyFile,
+    arm: Arm,
+    task: Task,
+    place: Place,
+    *,
+    known: Sequence[str] | None,
 ) -> None:
     """`place`: of the prompt; `known`: the valid names in {{ … }}, None if unknown."""
     text = study.materials.get(task.prompt)
@@ -621,7 +840,9 @@ def _check_material(
     for name in names(text) if known is not None else ():
         if name not in (known or ()):
             hint = did_you_mean(name, known or (), listing=False)
-            checked.fault(place, f"'{task.prompt}' asks for {{{{ {name} }}}}, which has no value{hint}")
+            checked.fault(
+                place, f"'{task.prompt}' asks for {{{{ {name} }}}}, which has no value{hint}"
+            )
     unclosed = f"{task.prompt}: '{{{{' without a closing '}}}}' is shown unchanged"
     if "{{" in _CLOSED.sub("", text) and unclosed not in checked.notes:
         checked.notes.append(unclosed)
@@ -632,7 +853,11 @@ def _check_material(
             listed = ", ".join(f"'{name}:'" for name in silent)
             checked.fault(place, f"'{task.prompt}' does not say how to answer {listed}")
     for name, one in task.fields.items():
-        unsaid = [label for label in one.labels if label not in one.meanings and not _stands_in(label, text, arm, task)]
+        unsaid = [
+            label
+            for label in one.labels
+            if label not in one.meanings and not _stands_in(label, text, arm, task)
+        ]
         if unsaid:
             listed = ", ".join(f"'{label}'" for label in unsaid)
             where = (*place[:-1], "fields", name, "options")
@@ -641,7 +866,10 @@ def _check_material(
 
 def _stands_in(label: str, text: str, arm: Arm, task: Task) -> bool:
     values = " ".join(str(value) for value in (*arm.values.values(), *task.values.values()))
-    return re.search(rf"(?<!\w){re.escape(label)}(?!\w)", f"{text}\n{values}", re.IGNORECASE) is not None
+    return (
+        re.search(rf"(?<!\w){re.escape(label)}(?!\w)", f"{text}\n{values}", re.IGNORECASE)
+        is not None
+    )
 
 
 def _check_types(checked: Checked, study: StudyFile) -> None:
@@ -652,25 +880,33 @@ def _check_types(checked: Checked, study: StudyFile) -> None:
             kind, first = types.setdefault(column, (column_type(field), name))
             if kind != column_type(field):
                 checked.fault(
-                    ("arms", name, "fields", column), f"is a {field.type} here and a {kind} in arm '{first}'; "
-                    "give one of them another name"
-                )  # fmt: skip
+                    ("arms", name, "fields", column),
+                    f"is a {field.type} here and a {kind} in arm '{first}'; "
+                    "give one of them another name",
+                )
 
 
 def _check_people(checked: Checked, study: StudyFile) -> None:
     place: Place = ("participants", "profile")
     for name, entry in study.participants.profile.items():
         if not _NAME.match(name) or name in own_columns(study):
-            checked.fault((*place, name), "must name a column: letters, digits and _, and none of karat's own")
+            checked.fault(
+                (*place, name), "must name a column: letters, digits and _, and none of karat's own"
+            )
         wrong = _profile_fault(entry)
         if wrong:
             checked.fault((*place, name), wrong)
         elif doubt := _profile_doubt(entry):
             checked.notes.append(f"participants.profile.{name}: {doubt}")
     if study.participants.given is not None:
-        lacking = [at for at, person in enumerate(study.persons, 1) if set(person) != set(study.persons[0])]
+        lacking = [
+            at for at, person in enumerate(study.persons, 1) if set(person) != set(study.persons[0])
+        ]
         if lacking:
-            checked.fault(("participants", "given"), f"person {lacking[0]} does not have the columns of the first")
+            checked.fault(
+                ("participants", "given"),
+                f"person {lacking[0]} does not have the columns of the first",
+            )
         for name in study.persons[0] if study.persons else ():
             if not _NAME.match(name) or name in own_columns(study):
                 checked.fault(("participants", "given"), f"'{name}' cannot be the name of an entry")
@@ -689,8 +925,16 @@ def _profile_fault(entry: Any) -> str:
             return f"must go from low to high, got {shown(entry[0])} to {shown(entry[1])}"
     if entry is None:
         return "must be a value, a list, or values with shares, got nothing"
-    numbers = [value for value in (entry if isinstance(entry, list) else [entry]) if isinstance(value, (int, float))]
-    return "" if all(abs(number) <= _MOST for number in numbers) else "numbers must be finite, and below 10^15"
+    numbers = [
+        value
+        for value in (entry if isinstance(entry, list) else [entry])
+        if isinstance(value, (int, float))
+    ]
+    return (
+        ""
+        if all(abs(number) <= _MOST for number in numbers)
+        else "numbers must be finite, and below 10^15"
+    )
 
 
 def _profile_doubt(entry: Any) -> str:
@@ -699,7 +943,8 @@ def _profile_doubt(entry: Any) -> str:
         return f"everybody has {shown(entry)}; [lowest, highest] draws from a range"
     if isinstance(entry, Mapping):
         total = exact_sum(float(share) for share in entry.values())
-        integral = all(float(share).is_integer() for share in entry.values())  # counts, or percentages
+        # counts, or percentages
+        integral = all(float(share).is_integer() for share in entry.values())
         if not integral and not any(abs(total - all_) <= 0.02 * all_ for all_ in (1, 100)):
             return f"the shares add up to {total:g}; they are used as proportions"
     return ""
@@ -714,9 +959,15 @@ def _check_ids(checked: Checked, study: StudyFile) -> None:
     for at, finding in enumerate(study.findings):
         key = (finding.sub_study, finding.id)
         if key in seen:
-            checked.fault(("findings", at, "id"), f"'{finding.id}' is the id of another finding (of this sub_study)")
+            checked.fault(
+                ("findings", at, "id"),
+                f"'{finding.id}' is the id of another finding (of this sub_study)",
+            )
         seen.add(key)
         tests = [test.id for test in finding.tests]
         for number, test in enumerate(tests):
             if test in tests[:number]:
-                checked.fault(("findings", at, "tests", number, "id"), f"'{test}' is the id of another test of it")
+                checked.fault(
+                    ("findings", at, "tests", number, "id"),
+                    f"'{test}' is the id of another test of it",
+                )

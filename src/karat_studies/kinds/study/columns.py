@@ -1,4 +1,6 @@
-"""The columns of a study: the columns of `responses`, those from `derive`, and the answers that a test needs."""
+"""The columns of a study: the columns of `responses`, those from `derive`, and the answers that a
+test needs.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,17 @@ OWN = {"participant": "text", "arm": "text", "group_id": "text", "round": "whole
 """Columns of every study; the last two are filled in games only."""
 
 PAYOFF = "payoff"
-"""What a participant earned in a round: the column of `responses`, and the last part of {{ last.ROLE.payoff }}."""
+"""What a participant earned in a round: the column of `responses`, and the last part of {{
+last.ROLE.payoff }}.
+"""
 
-_OF_FIELDS = {"number": "number", "likert": "number", "choice": "text", "text": "text", "rank": "texts"}
+_OF_FIELDS = {
+    "number": "number",
+    "likert": "number",
+    "choice": "text",
+    "text": "text",
+    "rank": "texts",
+}
 
 
 def column_type(field: Answered) -> str:
@@ -34,30 +44,44 @@ def attribute_type(study: StudyFile, name: str) -> str:
         values = list(attribute)
     else:
         values = attribute if isinstance(attribute, list) else [attribute]
-    numeric = all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in values if one is not None)
+    numeric = all(
+        isinstance(one, (int, float)) and not isinstance(one, bool)
+        for one in values
+        if one is not None
+    )
     return "number" if numeric else "text"
 
 
 def responses_types(study: StudyFile) -> dict[str, str]:
     """The columns of `responses`: participant, arm, the profile, and one per field."""
     profile = {name: attribute_type(study, name) for name in study.attributes}
-    return own_columns(study) | profile | {name: column_type(field) for name, field in study.fields.items()}
+    return (
+        own_columns(study)
+        | profile
+        | {name: column_type(field) for name, field in study.fields.items()}
+    )
 
 
 def own_columns(study: StudyFile) -> dict[str, str]:
-    """The columns of `responses` that are neither answers nor the profile; `payoff` only where the study has any."""
+    """The columns of `responses` that are neither answers nor the profile; `payoff` only where the
+    study has any.
+    """
     return OWN | ({PAYOFF: "number"} if study.pays else {})
 
 
 def shape_of_data(study: StudyFile) -> Shape:
-    """The columns that `derive` would give. Raises BadOption if it is not a SELECT over `responses`."""
+    """The columns that `derive` would give.
+
+    Raises BadOption if it is not a SELECT over `responses`.
+    """
     from karat_query.sql import shape_of
 
     return shape_of(study.derive, {"responses": responses_types(study)}, place="derive")
 
 
 def fields_needed(study: StudyFile, test: Test, shape: Shape | None) -> tuple[str, ...]:
-    """The fields that a participant must have answered for the test: from the file, or derived from `derive`.
+    """The fields that a participant must have answered for the test: from the file, or derived from
+    `derive`.
 
     If a column cannot be traced to a field, every field is needed. Without
     `shape` only columns that are fields themselves are known.
@@ -74,7 +98,9 @@ def fields_needed(study: StudyFile, test: Test, shape: Shape | None) -> tuple[st
         waiting += shape.sources.get(name, ()) if shape is not None else ()
         if name == PAYOFF:  # the fields that payoffs are computed from
             formulas = [formula for arm in study.arms.values() for formula in arm.payoffs.values()]
-            waiting += [used.split(".")[1] for formula in formulas for used in names(formula) if "." in used]
+            waiting += [
+                used.split(".")[1] for formula in formulas for used in names(formula) if "." in used
+            ]
     traced = tuple(name for name in study.fields if name in seen)
     return traced or (tuple(study.fields) if shape is not None else ())
 

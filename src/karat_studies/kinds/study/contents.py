@@ -34,25 +34,47 @@ _WIDEST = 40  # columns of one cell
 def held(study: StudyContents) -> list[str]:
     """The whole page."""
     lines = [f"{study.name}: {study.title}", study.source, "", size(study)]
-    forms = ", ".join([*(f"wording: {name}" for name in study.wordings), *["relabel: true"] * study.relabelled])
-    about = {"profile": ", ".join(study.attributes), "licence": study.license, "caveat": study.caveat,
-             "code": study.reducer, "forms": forms}  # fmt: skip
+    forms = ", ".join(
+        [*(f"wording: {name}" for name in study.wordings), *["relabel: true"] * study.relabelled]
+    )
+    about = {
+        "profile": ", ".join(study.attributes),
+        "licence": study.license,
+        "caveat": study.caveat,
+        "code": study.reducer,
+        "forms": forms,
+    }
     lines += [f"{key + ':':8} {value}" for key, value in about.items() if value]
     rows: list[tuple[str, ...]] = []
     for arm in study.arms:
         groups = f" in {formats.plural(arm.groups, 'group')}" if arm.groups is not None else ""
         fields = [f"{name}: {formats.excerpt(how, _WIDEST)}" for name, how in arm.fields.items()]
         shown = "; ".join(fields[:3]) + (f"; … {len(fields)} in all" if len(fields) > 3 else "")
-        shown += "".join(f"; {role} earns {formats.excerpt(how, _WIDEST)}" for role, how in arm.payoffs.items())
+        shown += "".join(
+            f"; {role} earns {formats.excerpt(how, _WIDEST)}" for role, how in arm.payoffs.items()
+        )
         people = formats.count(arm.people) if arm.people is not None else formats.UNKNOWN
-        participants = f"{formats.count(arm.participants)}{groups}" if arm.participants else "not asked"
+        participants = (
+            f"{formats.count(arm.participants)}{groups}" if arm.participants else "not asked"
+        )
         rows.append((arm.name, people, participants, formats.count(arm.questions), shown))
     lines += ["", *table([_ARMS, *rows])]
-    lines += ["", *table([("finding", "claim"), *((finding.id, finding.claim) for finding in study.findings)])]
+    lines += [
+        "",
+        *table(
+            [("finding", "claim"), *((finding.id, finding.claim) for finding in study.findings)]
+        ),
+    ]
     lines += ["", *table([_TESTS, *map(_test_row, study.tests)])]
-    missing = [f"{test.finding} {test.id}: {'; '.join(test.reasons)}" for test in study.tests if test.reasons]
+    missing = [
+        f"{test.finding} {test.id}: {'; '.join(test.reasons)}"
+        for test in study.tests
+        if test.reasons
+    ]
     lines += ["", *missing] if missing else []
-    lines += ["", *(f"copy of people's {_copy(copy)}" for copy in study.copies)] if study.copies else []
+    lines += (
+        ["", *(f"copy of people's {_copy(copy)}" for copy in study.copies)] if study.copies else []
+    )
     return [formats.clean(line).rstrip() for line in lines]
 
 
@@ -62,10 +84,17 @@ _TESTS = ("finding", "test", "kind", "compares", "people", "n", "d", "ln BF", "e
 
 def size(contents: StudyContents) -> str:
     """The amounts, in a sentence."""
-    groups = f" in {formats.plural(contents.groups, 'group')}" if contents.groups is not None else ""
-    design = f"{contents.domain}, {contents.design} subjects, {formats.plural(len(contents.arms), 'arm')}"
+    groups = (
+        f" in {formats.plural(contents.groups, 'group')}" if contents.groups is not None else ""
+    )
+    design = (
+        f"{contents.domain}, {contents.design} subjects, "
+        f"{formats.plural(len(contents.arms), 'arm')}"
+    )
     people = f"{formats.plural(contents.participants, 'participant')}{groups}"
-    return f"{design}: {people}, {formats.plural(contents.questions, 'question')} under one condition"
+    return (
+        f"{design}: {people}, {formats.plural(contents.questions, 'question')} under one condition"
+    )
 
 
 def _test_row(test: HeldTest) -> tuple[str, ...]:
@@ -97,14 +126,20 @@ def people_statistic(test: HeldTest) -> str:
     if letter == "k":
         return f"{formats.brief(test.statistic)}/{'' if test.n is None else formats.brief(test.n)}"
     free = [formats.brief(df) for df in (test.df1, test.df2) if df is not None]
-    return f"{letter}{'(' + ', '.join(free) + ')' if free else ''} = {formats.number(test.statistic)}"
+    return (
+        f"{letter}{'(' + ', '.join(free) + ')' if free else ''} = {formats.number(test.statistic)}"
+    )
 
 
 def _copy(test: CopyTest) -> str:
     name = {"statistic": "numbers", "answers": "answers"}[test.layer]
     if test.reason is not None:
         return f"{name}: not tried, {test.reason}"
-    without = f", {formats.plural(test.left_out, 'test')} without numbers left out" if test.left_out else ""
+    without = (
+        f", {formats.plural(test.left_out, 'test')} without numbers left out"
+        if test.left_out
+        else ""
+    )
     if test.passed:
         return f"{name}: gives their result in {formats.plural(test.tests, 'test')}{without}"
     return f"{name}: does not give their result{without}"
@@ -115,7 +150,10 @@ def table(rows: Sequence[tuple[str, ...]]) -> list[str]:
     clean = [[formats.clean(cell) for cell in row] for row in rows]
     widths = [max(formats.width(row[at]) for row in clean) for at in range(len(clean[0]))]
     return [
-        "  ".join(cell + " " * (wide - formats.width(cell)) for cell, wide in zip(row, widths, strict=True)).rstrip()
+        "  ".join(
+            cell + " " * (wide - formats.width(cell))
+            for cell, wide in zip(row, widths, strict=True)
+        ).rstrip()
         for row in clean
     ]
 
@@ -191,7 +229,9 @@ _UNORDERED = (
 )
 
 
-def contents_of(study: StudyFile, samples: Sequence[Sample], *, copies: bool = True) -> StudyContents:
+def contents_of(
+    study: StudyFile, samples: Sequence[Sample], *, copies: bool = True
+) -> StudyContents:
     """The contents of the study, and its samples. `copies=False`: without the copy test."""
     people = human_scores(study)
     arms = tuple(_arm(name, arm, samples) for name, arm in study.arms.items())
@@ -209,11 +249,17 @@ def contents_of(study: StudyFile, samples: Sequence[Sample], *, copies: bool = T
         questions=sum(len(sample.turns) for sample in samples),
         arms=arms,
         findings=tuple(
-            HeldFinding(id=finding_name(one), claim=one.claim, tests=len(one.tests)) for one in study.findings
+            HeldFinding(id=finding_name(one), claim=one.claim, tests=len(one.tests))
+            for one in study.findings
         ),
-        tests=tuple(_test(*named, score) for named, score in zip(study.tests, people.tests, strict=True)),
+        tests=tuple(
+            _test(*named, score) for named, score in zip(study.tests, people.tests, strict=True)
+        ),
         copies=tested,
-        warnings=(*study.warnings, *(_UNORDERED.format(name) for copy in tested for name in copy.unordered)),
+        warnings=(
+            *study.warnings,
+            *(_UNORDERED.format(name) for copy in tested for name in copy.unordered),
+        ),
     )
 
 
@@ -226,14 +272,20 @@ def _arm(name: str, arm: Arm, samples: Sequence[Sample]) -> HeldArm:
     own = [sample for sample in samples if any(turn.detail["arm"] == name for turn in sample.turns)]
     rounds = arm.rounds
     roles: list[str | None] = list(arm.roles) or [None]
-    shown = arm.shown if rounds is None else tuple(round_task(arm, min(2, rounds.count), role) for role in roles)
+    shown = (
+        arm.shown
+        if rounds is None
+        else tuple(round_task(arm, min(2, rounds.count), role) for role in roles)
+    )
     return HeldArm(
         name=name,
         people=arm.n,
         participants=sum(len(sample.detail.get("members", (sample,))) for sample in own),
         groups=None if rounds is None else len(own),
         questions=len(shown) if rounds is None else rounds.count,
-        fields={field: described(answered) for task in shown for field, answered in task.fields.items()},
+        fields={
+            field: described(answered) for task in shown for field, answered in task.fields.items()
+        },
         payoffs=arm.payoffs,
     )
 
@@ -314,7 +366,8 @@ def shipped_pages() -> ListedStudies:
     studies = [_contents(name) for name in shipped_studies()]
     return ListedStudies(
         studies=tuple(
-            from_fields(ListedStudy, study, findings=len(study.findings), tests=len(study.tests)) for study in studies
+            from_fields(ListedStudy, study, findings=len(study.findings), tests=len(study.tests))
+            for study in studies
         )
     )
 
@@ -324,7 +377,10 @@ def shipped_page(name: str) -> StudyPage:
     known = shipped_studies()
     if name not in known:
         hint = did_you_mean(name, known)
-        raise BadOption("NAME", f"no study '{name}' comes with karat{hint}; for one of your own: `karat check STUDY`")
+        raise BadOption(
+            "NAME",
+            f"no study '{name}' comes with karat{hint}; for one of your own: `karat check STUDY`",
+        )
     return StudyPage(study=_contents(name))
 
 
@@ -338,7 +394,9 @@ def _contents(name: str) -> StudyContents:
 def _authors(source: str) -> str:
     """Authors and year, from a source in the style of a reference list.
 
-    >>> _authors("Tversky, A., & Kahneman, D. (1981). The framing of decisions. Science, 211, 453-458.")
+    >>> _authors(
+    ...     "Tversky, A., & Kahneman, D. (1981). The framing of decisions. Science, 211, 453-458."
+    ... )
     'Tversky & Kahneman (1981)'
     """
     before, year, after = source.partition(" (")
@@ -346,7 +404,9 @@ def _authors(source: str) -> str:
     if not names or not year:
         return formats.excerpt(source, _LONGEST_TITLE)
     authors = (
-        f"{names[0]} et al." if len(names) > 3 else " & ".join([", ".join(names[:-1]), names[-1]]).removeprefix(" & ")
+        f"{names[0]} et al."
+        if len(names) > 3
+        else " & ".join([", ".join(names[:-1]), names[-1]]).removeprefix(" & ")
     )
     return formats.excerpt(f"{authors} ({after.partition(')')[0]})", _LONGEST_TITLE)
 
@@ -424,7 +484,10 @@ def check_studies(kind: Study, path: Path) -> CheckedStudies:
     try:
         dataset: Dataset = kind.load(path)
     except BadDataset as bad:
-        faults = tuple(StudyFault(place=fault.place, line=fault.line, message=fault.message) for fault in bad.faults)
+        faults = tuple(
+            StudyFault(place=fault.place, line=fault.line, message=fault.message)
+            for fault in bad.faults
+        )
         return CheckedStudies(path=bad.path, ready=False, faults=faults, studies=())
     studies = tuple(
         contents_of(study, [sample for sample in dataset if sample.detail["study"] == study.study])
@@ -434,11 +497,18 @@ def check_studies(kind: Study, path: Path) -> CheckedStudies:
     return CheckedStudies(path=str(dataset.path), ready=good, faults=(), studies=studies)
 
 
-_MEANINGS = {"unchecked": "a published number that nothing could be compared with, or that is printed otherwise"}
+_MEANINGS = {
+    "unchecked": (
+        "a published number that nothing could be compared with, or that is printed otherwise"
+    )
+}
 
 
 def lint(path: Path, kind: Study) -> Linted:
-    """The notes of every study, and the faults that make a run refuse them. Raises BadDataset if there is no study."""
+    """The notes of every study, and the faults that make a run refuse them.
+
+    Raises BadDataset if there is no study.
+    """
     try:
         path = locate(str(path), folders=[Path.cwd()]).path
     except BadOption as bad:
@@ -451,9 +521,15 @@ def lint(path: Path, kind: Study) -> Linted:
         dataset = kind.load(path)
     except BadDataset as bad:
         return Linted(
-            kind="study", path=path, sha256="", samples=0, turns=0, doubted=(), meanings=_MEANINGS,
+            kind="study",
+            path=path,
+            sha256="",
+            samples=0,
+            turns=0,
+            doubted=(),
+            meanings=_MEANINGS,
             faults=tuple(bad.faults),
-        )  # fmt: skip
+        )
     return Linted(
         kind="study",
         path=path,
@@ -473,5 +549,9 @@ def _doubted(dataset: Dataset) -> list[Doubted]:
             where, colon, message = note.partition(": ")
             place, text = (where, message) if colon else ("file", note)
             name = place if dataset.path.is_file() else f"{study.study}: {place}"
-            doubted.append(Doubted(id=name, turn=None, reasons=("unchecked",), evidence={"unchecked": {text: None}}))
+            doubted.append(
+                Doubted(
+                    id=name, turn=None, reasons=("unchecked",), evidence={"unchecked": {text: None}}
+                )
+            )
     return doubted

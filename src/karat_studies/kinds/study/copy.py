@@ -1,7 +1,8 @@
 """The human copy test: an agent that answers as people did must agree with them.
 
-Two layers. `statistic_copy` makes rows of `data` from the numbers that the human Bayes factor uses, to check the
-tests. `answer_copy` reads the answers included with a study, to check the parser and `derive`.
+Two layers. `statistic_copy` makes rows of `data` from the numbers that the human Bayes factor uses,
+to check the tests. `answer_copy` reads the answers included with a study, to check the parser and
+`derive`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ _STEPS = 2_000  # of the search for a permutation with a given rank correlation
 
 
 def statistic_copies(study: StudyFile) -> list[StudyTest]:
-    """Every test with people's numbers on both sides: the agent's come from rows, processed like an agent's.
+    """Every test with people's numbers on both sides: the agent's come from rows, processed like an
+    agent's.
 
     A test without usable human numbers has none on either side.
     """
@@ -37,24 +39,32 @@ def statistic_copies(study: StudyFile) -> list[StudyTest]:
     for finding, test in study.tests:
         human = human_side(test, study.arms)
         agent = (
-            Side(missing=human.missing) if human.missing is not None else agent_side(test, statistic_copy(test, human))
+            Side(missing=human.missing)
+            if human.missing is not None
+            else agent_side(test, statistic_copy(test, human))
         )
         tests.append(
             StudyTest(
-                study=study.study, finding=finding.id, sub_study=finding.sub_study, test=test.id,
+                study=study.study,
+                finding=finding.id,
+                sub_study=finding.sub_study,
+                test=test.id,
                 kind=test.statistic_kind,
-                domain=study.domain, human=human, agent=agent, coverage=1.0,
+                domain=study.domain,
+                human=human,
+                agent=agent,
+                coverage=1.0,
             )
-        )  # fmt: skip
+        )
     return tests
 
 
 def answer_copy(study: StudyFile) -> list[Response]:
     """The answers of people's copy, through the parser: one row per participant of `copy.jsonl`.
 
-    A row has `participant`, `arm`, and `answers` (field → value) or `text` (the reply). For a relabelled
-    study the answers are given in its other amounts, so they pass its parser.
-    Raises BadDataset for rows of no arm, with fields it does not have, or that cannot be read.
+    A row has `participant`, `arm`, and `answers` (field → value) or `text` (the reply). For a
+    relabelled study the answers are given in its other amounts, so they pass its parser. Raises
+    BadDataset for rows of no arm, with fields it does not have, or that cannot be read.
     """
     path = study.folder / ANSWERS
     rows = read_rows(path)
@@ -64,42 +74,62 @@ def answer_copy(study: StudyFile) -> list[Response]:
         arm = study.arms.get(str(row.get("arm")))
         if arm is None:
             hint = did_you_mean(str(row.get("arm")), study.arms)
-            faults.append(Fault(place=place, message=f"the study has no arm '{row.get('arm')}'{hint}"))
+            faults.append(
+                Fault(place=place, message=f"the study has no arm '{row.get('arm')}'{hint}")
+            )
             continue
         given = row.get("answers")
         scales = {name: field.scale for name, field in arm.answered.items() if field.scale != 1}
         scaled = (
             {
                 # 4.35 · 100 is 434.99999999999994
-                name: round(value * scales[name], 9) if name in scales and isinstance(value, (int, float)) else value
+                name: round(value * scales[name], 9)
+                if name in scales and isinstance(value, (int, float))
+                else value
                 for name, value in given.items()
             }
             if study.relabel and isinstance(given, dict)
             else given
         )
-        text = msgspec.json.encode(scaled).decode() if isinstance(scaled, dict) else str(row.get("text", ""))
+        text = (
+            msgspec.json.encode(scaled).decode()
+            if isinstance(scaled, dict)
+            else str(row.get("text", ""))
+        )
         # The fields of a row: in a game with roles those of the matching role
-        own = [role.fields for role in arm.roles.values() if isinstance(given, dict) and set(role.fields) & set(given)]
+        own = [
+            role.fields
+            for role in arm.roles.values()
+            if isinstance(given, dict) and set(role.fields) & set(given)
+        ]
         asked = own[0] if len(own) == 1 else arm.answered
         read = read_answers(text, asked)
         faults += [
-            Fault(place=place, message=f"arm '{row['arm']}' has no field '{name}'{did_you_mean(name, arm.answered)}")
+            Fault(
+                place=place,
+                message=(
+                    f"arm '{row['arm']}' has no field '{name}'{did_you_mean(name, arm.answered)}"
+                ),
+            )
             for name in (given if isinstance(given, dict) else ())
             if name not in arm.answered
         ]
         faults += [
-            Fault(place=place, message=f"'{name}' is {kind}") for name, kind in read.kinds.items()
+            Fault(place=place, message=f"'{name}' is {kind}")
+            for name, kind in read.kinds.items()
             if not asked[name].optional
-        ]  # fmt: skip
+        ]
         responses.append(
             Response(
-                participant=str(row.get("participant", number)), arm=str(row["arm"]),
+                participant=str(row.get("participant", number)),
+                arm=str(row["arm"]),
                 values=in_units(read.values, scales),
                 profile={name: row.get(name) for name in study.attributes},
-                group=row.get("group"), round=row.get("round"),
+                group=row.get("group"),
+                round=row.get("round"),
                 fields=tuple(asked) if len(asked) < len(arm.answered) else None,
             )
-        )  # fmt: skip
+        )
     if faults:
         raise BadDataset(str(path), faults)
     return responses
@@ -118,7 +148,11 @@ def statistic_copy(test: Test, human: Side) -> dict[str, list[Any]]:
         samples = [[True] * round(human.statistic) + [False] * round(human.n1 - human.statistic)]
     elif test.kind in {"correlation", "spearman"}:
         first, other = _pairs(test.kind, round(human.n1), human.statistic)
-        return {column: [levels[0]] * len(first), test.measure: first.tolist(), second or "against": other.tolist()}
+        return {
+            column: [levels[0]] * len(first),
+            test.measure: first.tolist(),
+            second or "against": other.tolist(),
+        }
     elif test.kind in {"ttest_paired", "ttest_one", "wilcoxon"}:
         apart = _apart(test.kind, human)
         reference = 0.0 if second is not None or test.against is None else float(test.against)
@@ -136,7 +170,10 @@ def statistic_copy(test: Test, human: Side) -> dict[str, list[Any]]:
 
 def _table(test: Test, human: Side) -> list[list[Any]]:
     outcomes = test.outcomes or [True, False]
-    return [[one for one, count in zip(outcomes, row, strict=True) for _ in range(count)] for row in human.table or ()]
+    return [
+        [one for one, count in zip(outcomes, row, strict=True) for _ in range(count)]
+        for row in human.table or ()
+    ]
 
 
 def _pattern(n: int) -> Floats:
@@ -162,21 +199,27 @@ def _apart(kind: str, human: Side) -> Floats:
 def _groups(kind: str, human: Side, count: int) -> list[Floats]:
     sizes = [round(size) for size in (human.sizes or (human.n1, human.n2)) if not math.isnan(size)]
     if len(sizes) != count:
-        sizes = [max(2, round((human.df1 + 2 if kind != "anova" else human.df1 + human.df2 + 1) / count))] * count
+        sizes = [
+            max(2, round((human.df1 + 2 if kind != "anova" else human.df1 + human.df2 + 1) / count))
+        ] * count
     patterns = [_pattern(n) for n in sizes]
     if kind == "mannwhitney":
         return _ranked(round(human.statistic), *sizes)
     if kind == "variance_ratio":
         return [patterns[0] * math.sqrt(human.statistic), patterns[1]]
     if kind == "anova":
-        means = _means_apart(human, np.array([len(pattern) for pattern in patterns], dtype=np.float64))
+        means = _means_apart(
+            human, np.array([len(pattern) for pattern in patterns], dtype=np.float64)
+        )
         return [pattern + mean for pattern, mean in zip(patterns, means, strict=True)]
     error = math.sqrt(sum(1 / n for n in sizes))
     return [patterns[0] + human.statistic * error, patterns[1]]
 
 
 def _means_apart(human: Side, sizes: Floats) -> Floats:
-    """The means of groups of these sizes, with sd 1 in each; the first above the second, according to the sign."""
+    """The means of groups of these sizes, with sd 1 in each; the first above the second, according
+    to the sign.
+    """
     means = np.arange(len(sizes), 0, -1, dtype=np.float64) * (human.sign or 1)
     grand = (sizes * means).sum() / sizes.sum()
     between = (sizes * (means - grand) ** 2).sum() / (len(sizes) - 1)
@@ -190,7 +233,10 @@ def _factorial(test: Test, human: Side) -> dict[str, list[Any]]:
     if sizes is None:
         sizes = [max(2, round((human.df2 / sum(map(len, groups))) + 1))] * sum(map(len, groups))
     patterns = [_pattern(n) for n in sizes]
-    effective = [per_cell**2 / sum(1 / n for n in sizes[at : at + per_cell]) for at in range(0, len(sizes), per_cell)]
+    effective = [
+        per_cell**2 / sum(1 / n for n in sizes[at : at + per_cell])
+        for at in range(0, len(sizes), per_cell)
+    ]
     means = _means_apart(human, np.array(effective))
     cells = [(cell, mean) for group, mean in zip(groups, means, strict=True) for cell in group]
     columns: dict[str, list[Any]] = {name: [] for name in (*groups[0][0], test.measure)}
@@ -218,7 +264,8 @@ def _pairs(kind: str, n: int, r: float) -> tuple[Floats, Floats]:
 
 
 def _permutation(n: int, r: float) -> Floats:
-    """Ranks whose squared distances from 1 … n sum as closely as possible to the value required by r.
+    """Ranks whose squared distances from 1 … n sum as closely as possible to the value required by
+    r.
 
     Swapping two places changes the sum by 2·(i − j)·(their ranks' difference): the best swap
     is made until none improves; then two places are swapped at random, and it repeats.
@@ -274,11 +321,16 @@ def human_scores(study: StudyFile) -> Agreement:
 def tested_copies(study: StudyFile, people: Agreement) -> tuple[CopyTest, CopyTest]:
     """Both layers. `people`: from `human_scores`."""
     wrong = [
-        text for score in people.tests if (text := _difference(score, _RANKED if score.test.kind in _RANKS else _EXACT))
+        text
+        for score in people.tests
+        if (text := _difference(score, _RANKED if score.test.kind in _RANKS else _EXACT))
     ]
     usable = [score for score in people.tests if score.test.human.missing is None]
     statistic = CopyTest(
-        layer="statistic", tests=len(usable), left_out=len(people.tests) - len(usable), apart=tuple(wrong)
+        layer="statistic",
+        tests=len(usable),
+        left_out=len(people.tests) - len(usable),
+        apart=tuple(wrong),
     )
     return statistic, _answers(study)
 
@@ -300,7 +352,11 @@ def _answers(study: StudyFile) -> CopyTest:
     scores = score_tests(tests).tests
     wrong = [text for score in scores if (text := _difference(score, _NEAR))]
     usable = sum(score.test.human.missing is None for score in scores)
-    unordered = [_label(test) for test, other in zip(tests, again, strict=True) if not _alike(test.agent, other.agent)]
+    unordered = [
+        _label(test)
+        for test, other in zip(tests, again, strict=True)
+        if not _alike(test.agent, other.agent)
+    ]
     return CopyTest(
         layer="answers",
         tests=usable,
@@ -327,7 +383,9 @@ def _flat(side: Side) -> list[float]:
 
 
 def _failed(study: StudyFile, *messages: str, reason: str | None = None) -> CopyTest:
-    return CopyTest(layer="answers", tests=0, left_out=len(study.tests), apart=messages, reason=reason)
+    return CopyTest(
+        layer="answers", tests=0, left_out=len(study.tests), apart=messages, reason=reason
+    )
 
 
 def _difference(score: TestScore, limits: tuple[float, float]) -> str:
@@ -338,15 +396,24 @@ def _difference(score: TestScore, limits: tuple[float, float]) -> str:
     if test.agent.missing is not None:
         return f"{_label(test)}: the copy has no result: {test.agent.missing}"
     if _sizes(test.human) != _sizes(test.agent):
-        return f"{_label(test)}: n of people {_listed(_sizes(test.human))}, of the copy {_listed(_sizes(test.agent))}"
+        return (
+            f"{_label(test)}: n of people {_listed(_sizes(test.human))}, of the copy "
+            f"{_listed(_sizes(test.agent))}"
+        )
     if test.coverage < 1:
         return f"{_label(test)}: not every answer of the copy could be read"
     if score.same_direction is False:
         return f"{_label(test)}: the copy has the opposite direction"
     if _differs(score.human.d, score.agent.d, limits[0]):
-        return f"{_label(test)}: d of people {_three_digits(score.human.d)}, of the copy {_three_digits(score.agent.d)}"
+        return (
+            f"{_label(test)}: d of people {_three_digits(score.human.d)}, of the copy "
+            f"{_three_digits(score.agent.d)}"
+        )
     if _differs(score.pas, score.ceiling, limits[1]):
-        return f"{_label(test)}: PAS {_three_digits(score.pas)}, of a perfect copy {_three_digits(score.ceiling)}"
+        return (
+            f"{_label(test)}: PAS {_three_digits(score.pas)}, of a perfect copy "
+            f"{_three_digits(score.ceiling)}"
+        )
     return ""
 
 
@@ -356,7 +423,11 @@ def _differs(one: float, other: float, most: float) -> bool:
 
 
 def _sizes(side: Side) -> list[float]:
-    groups = [float(sum(row)) for row in side.table] if side.table is not None else [side.n1, side.n2, *side.sizes]
+    groups = (
+        [float(sum(row)) for row in side.table]
+        if side.table is not None
+        else [side.n1, side.n2, *side.sizes]
+    )
     return [group for group in groups if not math.isnan(group)]
 
 

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from karat.errors import BadOption, QueryTooLong
 from karat_query.sql import Limits, Selected, Table, select, select_each
-from karat_studies.kinds.study.columns import PAYOFF, arms_of, fields_needed, responses_types, shape_of_data
+from karat_studies.kinds.study.columns import (
+    PAYOFF,
+    arms_of,
+    fields_needed,
+    responses_types,
+    shape_of_data,
+)
 from karat_studies.kinds.study.format import Finding, StudyFile, Test
 from karat_studies.kinds.study.rounds import payoffs_of
 from karat_studies.kinds.study.sides import agent_side, human_side
@@ -32,7 +38,8 @@ class Response:
     answered: bool = True  # False: asked, without an answer
     group: str | None = None  # games only
     round: int | None = None  # from 1; games only
-    fields: tuple[str, ...] | None = None  # asked fields: in games with roles those of the role; None: the arm's
+    # asked fields: in games with roles those of the role; None: the arm's
+    fields: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,12 +68,22 @@ def to_study_tests(
     """
     shape = shape_of_data(study)
     if study.reducer is not None and reducer is None:
-        why = f"the study '{study.study}' runs its own code, {study.reducer}: look at it, then allow it"
+        why = (
+            f"the study '{study.study}' runs its own code, {study.reducer}: look at it, then "
+            f"allow it"
+        )
         raise BadOption("--allow-code", why)
     columns: Columns = (data or data_of(study, responses)).columns
     columns = reducer(columns) if reducer is not None and study.reducer is not None else columns
     return [
-        _both_sides(study, finding, test, agent_side(test, columns), responses, fields_needed(study, test, shape))
+        _both_sides(
+            study,
+            finding,
+            test,
+            agent_side(test, columns),
+            responses,
+            fields_needed(study, test, shape),
+        )
         for finding in study.findings
         for test in finding.tests
     ]
@@ -82,7 +99,12 @@ def untested(study: StudyFile, responses: Sequence[Response], why: str) -> list[
 
 
 def _both_sides(
-    study: StudyFile, finding: Finding, test: Test, agent: Side, responses: Sequence[Response], needed: Sequence[str]
+    study: StudyFile,
+    finding: Finding,
+    test: Test,
+    agent: Side,
+    responses: Sequence[Response],
+    needed: Sequence[str],
 ) -> StudyTest:
     counts = tallied(study, responses, test, needed=needed)
     return StudyTest(
@@ -94,17 +116,27 @@ def _both_sides(
         domain=study.domain,
         human=human_side(test, study.arms),
         agent=agent,
-        coverage=min((count.parsed / count.asked if count.asked else 0.0 for count in counts.values()), default=0.0),
+        coverage=min(
+            (count.parsed / count.asked if count.asked else 0.0 for count in counts.values()),
+            default=0.0,
+        ),
     )
 
 
-def data_of(study: StudyFile, responses: Sequence[Response], *, limits: Limits | None = None) -> Selected:
+def data_of(
+    study: StudyFile, responses: Sequence[Response], *, limits: Limits | None = None
+) -> Selected:
     """The table `data`: `derive` applied to `responses`. Raises BadOption."""
-    return select(study.derive, {"responses": table_of(study, responses)}, limits=limits, place="derive")
+    return select(
+        study.derive, {"responses": table_of(study, responses)}, limits=limits, place="derive"
+    )
 
 
 def data_of_each(study: StudyFile, experiments: Sequence[Sequence[Response]]) -> list[Selected]:
-    """The table `data` of each of several experiments with the same study, made by one process. Raises BadOption."""
+    """The table `data` of each of several experiments with the same study, made by one process.
+
+    Raises BadOption.
+    """
     tables = [table_of(study, responses) for responses in experiments]
     return select_each(study.derive, "responses", tables, place="derive")
 
@@ -115,12 +147,18 @@ def table_of(study: StudyFile, responses: Sequence[Response]) -> Table:
     rows = [response for response in responses if response.answered]
     columns: dict[str, list[Any]] = {name: [None] * len(rows) for name in types}
     for at, row in enumerate(rows):  # a row has few of the columns: those of its arm
-        own = {"participant": row.participant, "arm": row.arm, "group_id": row.group, "round": row.round}
+        own = {
+            "participant": row.participant,
+            "arm": row.arm,
+            "group_id": row.group,
+            "round": row.round,
+        }
         for name, value in {**row.values, **row.profile, **own}.items():
             if name in columns:
                 columns[name][at] = value
     if study.pays:
-        # The payoff of each row's participant in the round, from the answers of the group; None: not known, or none
+        # The payoff of each row's participant in the round, from the answers of the group; None:
+        # not known, or none
         answers: dict[tuple[str, str | None, int | None], dict[str, Any]] = {}
         for row in rows:
             answers.setdefault((row.arm, row.group, row.round), {}).update(row.values)
@@ -129,19 +167,29 @@ def table_of(study: StudyFile, responses: Sequence[Response]) -> Table:
             rounds = study.arms[arm].rounds
             if rounds is not None and rounds.payoffs and rounds.roles:
                 fields = {name: role.fields for name, role in rounds.roles.items()}
-                earned[arm, group, number] = payoffs_of(rounds.payoffs, fields, dict.fromkeys(fields, values))
-        columns[PAYOFF] = [earned.get((row.arm, row.group, row.round), {}).get(_role(study, row)) for row in rows]
+                earned[arm, group, number] = payoffs_of(
+                    rounds.payoffs, fields, dict.fromkeys(fields, values)
+                )
+        columns[PAYOFF] = [
+            earned.get((row.arm, row.group, row.round), {}).get(_role(study, row)) for row in rows
+        ]
     return Table(types=types, columns=columns)
 
 
 def _role(study: StudyFile, row: Response) -> str:
     """The role of a row: roles have no field in common."""
     own = set(row.fields if row.fields is not None else row.values)
-    return next((name for name, role in study.arms[row.arm].roles.items() if own & set(role.fields)), "")
+    return next(
+        (name for name, role in study.arms[row.arm].roles.items() if own & set(role.fields)), ""
+    )
 
 
 def tallied(
-    study: StudyFile, responses: Iterable[Response], test: Test, *, needed: Sequence[str] | None = None
+    study: StudyFile,
+    responses: Iterable[Response],
+    test: Test,
+    *,
+    needed: Sequence[str] | None = None,
 ) -> dict[str, Tallied]:
     """The numbers asked, answered and readable, in each arm of a test.
 
@@ -152,24 +200,35 @@ def tallied(
     tallies = {}
     rows: dict[str, list[Response]] = {name: [] for name in arms_of(study, test, fields)}
     for row in responses:
-        if row.arm in rows and (row.fields is None or set(row.fields) & set(fields)):  # else another role's
+        # else another role's
+        if row.arm in rows and (row.fields is None or set(row.fields) & set(fields)):
             rows[row.arm].append(row)
     for name, own in rows.items():
         asked = study.arms[name].answered
         wanted = [column for column in fields if column in asked and not asked[column].optional]
         parsed = sum(
             row.answered
-            and all(row.values.get(name) is not None for name in wanted if row.fields is None or name in row.fields)
+            and all(
+                row.values.get(name) is not None
+                for name in wanted
+                if row.fields is None or name in row.fields
+            )
             for row in own
         )
-        tallies[name] = Tallied(asked=len(own), answered=sum(row.answered for row in own), parsed=parsed)
+        tallies[name] = Tallied(
+            asked=len(own), answered=sum(row.answered for row in own), parsed=parsed
+        )
     return tallies
 
 
 def arms_of_finding(study: StudyFile, finding: Finding) -> list[str]:
     """The arms whose answers the tests of a finding use, in the order of the file."""
     shape = shape_of_data(study)
-    named = {arm for test in finding.tests for arm in arms_of(study, test, fields_needed(study, test, shape))}
+    named = {
+        arm
+        for test in finding.tests
+        for arm in arms_of(study, test, fields_needed(study, test, shape))
+    }
     return [name for name in study.arms if name in named]
 
 
@@ -181,7 +240,8 @@ class Experiment:
     """The study once, with its participants."""
 
     tests: list[StudyTest]
-    data: Mapping[str, Sequence[Any]] | None  # the result of `derive`; None: participants cannot be resampled
+    # the result of `derive`; None: participants cannot be resampled
+    data: Mapping[str, Sequence[Any]] | None
 
 
 def study_experiments(
@@ -192,17 +252,25 @@ def study_experiments(
     refused: str | None = None,
     arms: Collection[str] = (),
 ) -> list[Experiment]:
-    """The tests of several experiments with one study, each with the rows of `data` that they were made from.
+    """The tests of several experiments with one study, each with the rows of `data` that they were
+    made from.
 
-    Raises nothing if something cannot be computed: those tests have no agent's side and give the reason.
+    Raises nothing if something cannot be computed: those tests have no agent's side and give the
+    reason.
     `refused`: why the study's `reducer` does not run. `arms`: those that were run; empty: all.
     """
     try:
         shape = shape_of_data(study)
     except BadOption as error:
-        return [_untested(study, experiment, f"derive {_message(error)}", arms) for experiment in experiments]
+        return [
+            _untested(study, experiment, f"derive {_message(error)}", arms)
+            for experiment in experiments
+        ]
     if study.reducer is not None and reducer is None:
-        why = refused or f"the study runs its own code, {study.reducer}: look at it, then say --allow-code"
+        why = (
+            refused
+            or f"the study runs its own code, {study.reducer}: look at it, then say --allow-code"
+        )
         return [_untested(study, experiment, why, arms) for experiment in experiments]
     tested = []
     for responses, data in zip(experiments, _selected(study, experiments), strict=True):
@@ -219,7 +287,8 @@ def study_experiments(
 
 
 def _selected(study: StudyFile, experiments: Sequence[Sequence[Response]]) -> list[Selected | str]:
-    """The result of `derive` for each; if it fails for one of them, each separately, or why it fails.
+    """The result of `derive` for each; if it fails for one of them, each separately, or why it
+    fails.
 
     A query that does not end is not tried again.
     """
@@ -231,7 +300,9 @@ def _selected(study: StudyFile, experiments: Sequence[Sequence[Response]]) -> li
     return [selected for responses in experiments for selected in _selected(study, [responses])]
 
 
-def _untested(study: StudyFile, responses: Sequence[Response], why: str, arms: Collection[str]) -> Experiment:
+def _untested(
+    study: StudyFile, responses: Sequence[Response], why: str, arms: Collection[str]
+) -> Experiment:
     return Experiment(tests=_of_arms(study, untested(study, responses, why), arms, None), data=None)
 
 
@@ -243,7 +314,11 @@ def _of_arms(
         return list(tests)
     results = []
     for (_, test), result in zip(study.tests, tests, strict=True):
-        lacking = [name for name in arms_of(study, test, fields_needed(study, test, shape)) if name not in arms]
+        lacking = [
+            name
+            for name in arms_of(study, test, fields_needed(study, test, shape))
+            if name not in arms
+        ]
         nobody = Side(missing=f"arm '{lacking[0]}' was not run") if lacking else result.agent
         results.append(replace(result, agent=nobody, coverage=NAN if lacking else result.coverage))
     return results

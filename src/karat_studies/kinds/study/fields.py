@@ -1,7 +1,8 @@
 """Parses the fields of a reply: the answer to each, or the reason why there is none.
 
-No answer is replaced by another: one that is not an option, out of range, refused or contradictory stays so. Every
-pattern has bounded parts, so a hostile reply costs time in proportion to its length.
+No answer is replaced by another: one that is not an option, out of range, refused or contradictory
+stays so. Every pattern has bounded parts, so a hostile reply costs time in proportion to its
+length.
 """
 
 from __future__ import annotations
@@ -30,20 +31,28 @@ from karat_studies.kinds.study.values import (
     value_of,
 )
 
-_BOXED = re.compile(r"\$?\\boxed\s?\{\s*(?:\\text(?:bf)?\s?\{)?([^{}\n]{1,200})\}\s?\}?\s?\$?(?!\W{0,3}\?)")
-_DENIED = re.compile(r"(?:\b(?:not|never|nor)\b|n['’]t\b)[^\n.,;:!?]*$", re.IGNORECASE)  # `not \boxed{A}`
+_BOXED = re.compile(
+    r"\$?\\boxed\s?\{\s*(?:\\text(?:bf)?\s?\{)?([^{}\n]{1,200})\}\s?\}?\s?\$?(?!\W{0,3}\?)"
+)
+# `not \boxed{A}`
+_DENIED = re.compile(r"(?:\b(?:not|never|nor)\b|n['’]t\b)[^\n.,;:!?]*$", re.IGNORECASE)
 _TAGGED = re.compile(r"<(\w{1,40})>([^<>]{1,400})</\1>(?!\W{0,3}\?)")
 _MOST = 50  # marks that are examined: the last ones
 
 
 def marked_answers(text: str, names: Collection[str]) -> list[tuple[str, str]]:
-    r"""(name, answer) of `<name>A</name>`, and ("", answer) of `\boxed{A}` and `<answer>A</answer>`.
+    r"""(name, answer) of `<name>A</name>`, and ("", answer) of `\boxed{A}` and
+    `<answer>A</answer>`.
 
     >>> marked_answers(r"<kind>6</kind>, so $\boxed{\text{A}}$", ["kind"])
     [('kind', '6'), ('', 'A')]
     """
-    boxes = [(match, text[max(0, match.start() - 40) : match.start()]) for match in _BOXED.finditer(text)]
-    answers = [(match.start(), "", match[1]) for match, before in boxes if not _DENIED.search(before)]
+    boxes = [
+        (match, text[max(0, match.start() - 40) : match.start()]) for match in _BOXED.finditer(text)
+    ]
+    answers = [
+        (match.start(), "", match[1]) for match, before in boxes if not _DENIED.search(before)
+    ]
     for match in _TAGGED.finditer(text):
         name = match[1].casefold()
         if name in names or name == "answer":
@@ -60,37 +69,49 @@ _MARKS = 1_000  # places with a key that are examined: the last ones
 _BLOCK = 4_000  # characters of a multi-line answer
 _CLAUSE = 80  # characters after a key in a sentence
 _SENTENCE_END = re.compile(r"[\n;?!]|\.(?!\d)")
-_CLAUSE_END = re.compile(r",|\band\b")  # `my first is A and my second is B`: the words of one field are not the other's
-_EXAMPLE = re.compile(r"\b(?:for example|e\.g\.|such as|like|not|never)\W{0,6}(?:```(?:json)?\s{0,3})?$", re.IGNORECASE)
+# `my first is A and my second is B`: the words of one field are not the other's
+_CLAUSE_END = re.compile(r",|\band\b")
+_EXAMPLE = re.compile(
+    r"\b(?:for example|e\.g\.|such as|like|not|never)\W{0,6}(?:```(?:json)?\s{0,3})?$",
+    re.IGNORECASE,
+)
 _MINE = re.compile(  # what may precede a key: nothing, `my`, `so the`; not `the average`, `a fair`
     r"(?:(?:^|[|({])[\W\d]*(?:(?:so|therefore|thus|hence|ok|okay|then)\W+(?:the\W+)?)?"
     r"|\bmy(?:\W+(?:own|final|new|chosen|answer|answer for))?\W+|\bfinal\W+)[\"'*_`(]*$",
     re.IGNORECASE,
 )
 _SUPPOSED = re.compile(r"\b(?:if|suppose|supposing|assuming|unless|whether|when)\b", re.IGNORECASE)
-_NOT_OWN = re.compile(  # `the worst choice is A`, `most people's choice is A`, `I will not write choice: A`
-    r"\b(?:not|never|can ?not|refuse|avoid|against|nobody|reject|doubt|silly|wrong|worst|worse|bad|last|lowest|highest"
+# `the worst choice is A`, `most people's choice is A`, `I will not write choice: A`
+_NOT_OWN = re.compile(
+    r"\b(?:not|never|can ?not|refuse|avoid|against|nobody|reject|doubt|silly|wrong|worst|worse|bad"
+    r"|last|lowest|highest"
     r"|least|second|first|other|others|most|some|people|friend|his|her|their|your|he|she|they|form|format|example)\b"
     r"|n['’]t\b|(?<!\bit)(?<!\bthat)['’]s\b",
     re.IGNORECASE,
 )
-_INTRODUCED = re.compile(  # `Most people would say:` in the line above; not `It is not easy, but here it is:`
-    r"(?:\b(?:not|never|refuse|wrong|worst|most people|others|(?<!as a )typical\w*|(?<!as an )average|(?<!as )someone"
+# `Most people would say:` in the line above; not `It is not easy, but here it is:`
+_INTRODUCED = re.compile(
+    r"(?:\b(?:not|never|refuse|wrong|worst|most people|others|(?<!as a )typical\w*"
+    r"|(?<!as an )average|(?<!as )someone"
     r"|example|e\.g\.|suppos\w+|assuming|if (?!i (?:had|have|must)|forced|pressed))\b|n['’]t\b)"
     r"(?:(?!\b(?:but|here|still|however)\b)[^\n.;!?]){0,80}(?::|\bwrite|\bbe|\bsay)\s*(?:```\w*\s*)?$",
     re.IGNORECASE,
 )
-_HEADER = re.compile(r"[^\n]*\n[ \t]*\|[ \t]*:?-{2,}[^\n]*\n[ \t]*\|")  # of a table: its words are not answers
+# of a table: its words are not answers
+_HEADER = re.compile(r"[^\n]*\n[ \t]*\|[ \t]*:?-{2,}[^\n]*\n[ \t]*\|")
 _REVOKED = re.compile(
-    r"[\s*_(`]*(?:actually|wait|correction|on second thought|scratch that|never ?mind|no\b(?! doubt| question)|sorry"
+    r"[\s*_(`]*(?:actually|wait|correction|on second thought|scratch that|never ?mind"
+    r"|no\b(?! doubt| question)|sorry"
     r"|edit|i (?:mean|meant|take that back)|(?:hmm+\W+)?on (?:further )?reflection"
-    r"|(?:hmm+\W+)?let me (?:reconsider|revise|rethink)|revised|i(?: have|['’]ve)? changed my mind)\b",
+    r"|(?:hmm+\W+)?let me (?:reconsider|revise|rethink)|revised|i(?: have"
+    r"|['’]ve)? changed my mind)\b",
     re.IGNORECASE,
 )
 
 
 _ASKS = re.compile(  # `Is the answer A?`
-    r"\W*(?:is|are|was|do|does|did|should|could|would|can|may|which|what|who|why|how)\b[^\n]*\?\W*$", re.IGNORECASE
+    r"\W*(?:is|are|was|do|does|did|should|could|would|can|may|which|what|who|why|how)\b[^\n]*\?\W*$",
+    re.IGNORECASE,
 )
 
 
@@ -106,9 +127,11 @@ class Read(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_answers(text: str, fields: Mapping[str, Answered], *, shown: str = "") -> Read:
-    """The fields of a reply: by key in lines, in JSON, or in prose; a single field also without its key.
+    """The fields of a reply: by key in lines, in JSON, or in prose; a single field also without its
+    key.
 
-    `shown`: the prompt. Its lines say what each option is, and a reply may say that in place of the label.
+    `shown`: the prompt. Its lines say what each option is, and a reply may say that in place of the
+    label.
 
     Lines and JSON take precedence over the prose above them, which may weigh answers; a
     model's thoughts never do. Otherwise two different answers to one field are contradictory;
@@ -125,7 +148,8 @@ def read_answers(text: str, fields: Mapping[str, Answered], *, shown: str = "") 
     for name, answers in _in_lines(text, fields).items():
         firm.setdefault(name, []).extend(answers)
     if firm:
-        # Where the last line with a key, or the last JSON, ends; after a text field everything belongs to it
+        # Where the last line with a key, or the last JSON, ends; after a text field everything
+        # belongs to it
         end = text.rfind("}") + 1
         names = {_folded(name): name for name in fields}
         for mark in _line_keys(tuple(fields)).finditer(text):
@@ -136,7 +160,9 @@ def read_answers(text: str, fields: Mapping[str, Answered], *, shown: str = "") 
         revoked = _REVOKED.match(behind) is not None
         if len(fields) == 1:
             (only, field), *_ = fields.items()
-            firm.setdefault(only, []).extend([*_called_answer(behind, field), *_marked(behind, only, field, only=True)])
+            firm.setdefault(only, []).extend(
+                [*_called_answer(behind, field), *_marked(behind, only, field, only=True)]
+            )
         for name, answers in _in_prose(behind, fields, mine=False).items():
             firm.setdefault(name, []).extend(answers)  # a change of mind
     loose = _in_prose(text, fields)
@@ -165,7 +191,9 @@ def _settled(values: list[Value]) -> Value | None:
     """One answer out of all that were found for a field; None if there is nothing."""
     answers = [value for value in values if value.kind not in {MISSING, INVALID}]
     if not answers:
-        return next((value for value in values if value.kind == INVALID), values[0] if values else None)
+        return next(
+            (value for value in values if value.kind == INVALID), values[0] if values else None
+        )
     if any(answer != answers[0] for answer in answers):
         return Value(kind=CONTRADICTORY)
     return answers[0]
@@ -216,13 +244,19 @@ def _in_json(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value]
         for key, value in item:
             if (name := names.get(_folded(key))) is not None:
                 field = fields[name]
-                read = _value_in(value, field, fields) if isinstance(value, str) else _of_json(value, field)
+                read = (
+                    _value_in(value, field, fields)
+                    if isinstance(value, str)
+                    else _of_json(value, field)
+                )
                 answers.setdefault(name, []).append(read)
     return answers
 
 
 def _objects(text: str) -> Iterator[_Pairs]:
-    """The JSON objects of a text, up to a limit; those given as examples in a sentence are skipped."""
+    """The JSON objects of a text, up to a limit; those given as examples in a sentence are
+    skipped.
+    """
     decoder = json.JSONDecoder(object_pairs_hook=_Pairs)
     at = text.find("{")
     for _ in range(_OBJECTS):
@@ -247,14 +281,24 @@ def _of_json(value: Any, field: Answered) -> Value:
         flat = all(isinstance(item, (str, int, float)) for item in value)
         return value_of(", ".join(map(str, value)), field) if flat else Value(kind=INVALID)
     if isinstance(value, list):
-        return _of_json(value[0], field) if len(value) == 1 and not isinstance(value[0], list) else Value(kind=INVALID)
+        return (
+            _of_json(value[0], field)
+            if len(value) == 1 and not isinstance(value[0], list)
+            else Value(kind=INVALID)
+        )
     if isinstance(value, bool):
-        value = {True: "yes", False: "no"}[value] if {"yes", "no"} <= set(field.labels) else str(value).lower()
+        value = (
+            {True: "yes", False: "no"}[value]
+            if {"yes", "no"} <= set(field.labels)
+            else str(value).lower()
+        )
     return value_of(str(value), field)
 
 
 def _in_lines(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value]]:
-    """Lines that begin with a key: `choice: A`, `**choice** = A`. Rank and text may go on in the next lines."""
+    """Lines that begin with a key: `choice: A`, `**choice** = A`. Rank and text may go on in the
+    next lines.
+    """
     answers: dict[str, list[Value]] = {}
     marks = list(_line_keys(tuple(fields)).finditer(text))[-_MARKS:]
     names = {_folded(name): name for name in fields}
@@ -266,12 +310,17 @@ def _in_lines(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value
         if mark["cell"] and _HEADER.match(line):
             continue
         if _INTRODUCED.search(text[max(0, mark.start() - 2 * _CLAUSE) : mark.start()]):
-            answers.setdefault(name, []).append(Value(kind=CONTRADICTORY))  # another's answer, or one under a condition
+            # another's answer, or one under a condition
+            answers.setdefault(name, []).append(Value(kind=CONTRADICTORY))
             continue
         listed = _lists_options(line, field)
         if field.type != "text":
             first, _, below = line.partition("\n")
-            line = below.partition("\n\n")[0] if field.type == "rank" and not first.strip(" *_`") else first
+            line = (
+                below.partition("\n\n")[0]
+                if field.type == "rank" and not first.strip(" *_`")
+                else first
+            )
             line = _up_to_next(line, name, tuple(fields))
         if _bare(line) == _bare(described(field)):
             continue  # the form, repeated
@@ -281,18 +330,29 @@ def _in_lines(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value
 
 
 def _value_in(line: str, field: Answered, fields: Mapping[str, Answered]) -> Value:
-    """The answer in a line; `60% refuse` is not 60 if `refuse` is an option: whose share it is is unknown."""
+    """The answer in a line; `60% refuse` is not 60 if `refuse` is an option: whose share it is is
+    unknown.
+    """
     value = value_of(line, field)
     if value.answer is None or field.type not in {"number", "likert"}:
         return value
     chosen = [other for other in fields.values() if other.type == "choice"]
-    return Value(kind=CONTRADICTORY) if any(names_option(line, other) for other in chosen) else value
+    return (
+        Value(kind=CONTRADICTORY) if any(names_option(line, other) for other in chosen) else value
+    )
 
 
 def _lists_options(block: str, one: Answered) -> bool:
-    """Whether the text after a key describes the options: `First: A: a sure gain` above `B: a chance`."""
+    """Whether the text after a key describes the options: `First: A: a sure gain` above `B: a
+    chance`.
+    """
     lines = [line for line in block.split("\n", 4)[:4] if line.strip()][:2]
-    heads = [label for line in lines for label in one.labels if re.match(rf"\W*{re.escape(label)}\s?[:.)]\s*\S", line)]
+    heads = [
+        label
+        for line in lines
+        for label in one.labels
+        if re.match(rf"\W*{re.escape(label)}\s?[:.)]\s*\S", line)
+    ]
     return one.type == "choice" and len(set(heads)) > 1
 
 
@@ -304,7 +364,9 @@ def _up_to_next(line: str, name: str, names: tuple[str, ...]) -> str:
     return line
 
 
-def _in_prose(text: str, fields: Mapping[str, Answered], *, mine: bool = True) -> dict[str, list[Value]]:
+def _in_prose(
+    text: str, fields: Mapping[str, Answered], *, mine: bool = True
+) -> dict[str, list[Value]]:
     """Keys within sentences: `my choice is A`, `choice: A`. Only answers count."""
     answers: dict[str, list[Value]] = {}
     names = {_folded(name): name for name in fields}
@@ -340,13 +402,17 @@ def _own(text: str, at: int, *, mine: bool) -> bool:
 def _line_keys(names: tuple[str, ...]) -> re.Pattern[str]:
     marks = r"(?:\d{1,2}[.)]\s)?[ \t>*_`\"'#•-]{0,8}(?P<cell>\|[ \t*_`]{0,8})?"
     link = r"(?(cell)[:=：＝|]|[:=：＝])"  # also a table's row: `| choice | A |`
-    return re.compile(rf"^{marks}(?P<key>{_any_of(names)})[*_`\"']{{0,4}}[ \t]{{0,4}}{link}[*_`]{{0,4}}", _FLAGS)
+    return re.compile(
+        rf"^{marks}(?P<key>{_any_of(names)})[*_`\"']{{0,4}}[ \t]{{0,4}}{link}[*_`]{{0,4}}", _FLAGS
+    )
 
 
 @lru_cache(maxsize=256)
 def _inline_keys(names: tuple[str, ...]) -> re.Pattern[str]:
     link = r"[*_`\"']{0,4}[ \t]{0,4}[:=：＝]"
-    return re.compile(rf"[\s,;|/]{{1,4}}(?:and\s)?[*_`\"']{{0,4}}(?<!\w)(?P<key>{_any_of(names)}){link}", _FLAGS)
+    return re.compile(
+        rf"[\s,;|/]{{1,4}}(?:and\s)?[*_`\"']{{0,4}}(?<!\w)(?P<key>{_any_of(names)}){link}", _FLAGS
+    )
 
 
 @lru_cache(maxsize=256)

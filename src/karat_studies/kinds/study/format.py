@@ -1,4 +1,7 @@
-"""The parts of a `study.yaml` as values: arms, answers, findings and their tests. `reading` reads them."""
+"""The parts of a `study.yaml` as values: arms, answers, findings and their tests.
+
+`reading` reads them.
+"""
 
 from __future__ import annotations
 
@@ -63,10 +66,13 @@ class Answered(_Part):
     """One field of a participant's answer."""
 
     type: Literal["choice", "number", "likert", "rank", "text"]  # what kind of answer
-    options: list[Text] | dict[str, Text] | None = None  # choice, rank: labels, or labels with their meanings
-    range: Annotated[list[Number | None], Field(min_length=2, max_length=2)] | None = None  # number, likert: both ends
+    # choice, rank: labels, or labels with their meanings
+    options: list[Text] | dict[str, Text] | None = None
+    # number, likert: both ends
+    range: Annotated[list[Number | None], Field(min_length=2, max_length=2)] | None = None
     whole: bool = False  # number: whole numbers only
-    hint: Text | None = None  # how the answer form describes it; null: derived from type, options and range
+    # how the answer form describes it; null: derived from type, options and range
+    hint: Text | None = None
     optional: bool = False  # an answer without it still counts as complete
     scale: AboveZero = 1.0  # number: answers are divided by it in `responses`
 
@@ -82,24 +88,31 @@ class Answered(_Part):
 
 
 class Relabelled(_Part):
-    """What `dataset.relabel` changes in an arm or a task besides its materials: the same decision, other figures."""
+    """What `dataset.relabel` changes in an arm or a task besides its materials: the same decision,
+    other figures.
+    """
 
     values: dict[str, Scalar] = {}  # replace those of the same name
-    fields: dict[str, Answered] = {}  # replace those of the same name: another range, hint and `scale`
+    # replace those of the same name: another range, hint and `scale`
+    fields: dict[str, Answered] = {}
 
 
 class Task(_Part):
     """One prompt that a participant sees, and the fields of the answer."""
 
     prompt: Text  # a file in the study's folder
-    fields: dict[str, Answered]  # the fields of the answer, by name; each name is a column of `responses`
+    # the fields of the answer, by name; each name is a column of `responses`
+    fields: dict[str, Answered]
     name: Text | None = None  # null: the prompt's file name
     values: dict[str, Scalar] = {}  # values for {{ … }} in the prompt, besides `profile`
     relabel: Relabelled | None = None  # what `dataset.relabel` changes
 
 
 class Role(_Part):
-    """One role of a game: what its player sees and answers. The prompt may show what earlier roles answered."""
+    """One role of a game: what its player sees and answers.
+
+    The prompt may show what earlier roles answered.
+    """
 
     prompt: Text  # for every round but the first
     first: Text | None = None  # the prompt for the first round; null: the same as for the others
@@ -107,15 +120,20 @@ class Role(_Part):
 
 
 class Rounds(_Part):
-    """A game: every round asks each participant of a group once, and shows what the others did in the last one."""
+    """A game: every round asks each participant of a group once, and shows what the others did in
+    the last one.
+    """
 
     count: Positive  # number of rounds
-    group: Annotated[int, Strict(), Field(ge=2, le=10**6)] | None = None  # participants; null: each plays alone
+    # participants; null: each plays alone
+    group: Annotated[int, Strict(), Field(ge=2, le=10**6)] | None = None
     prompt: Text | None = None  # for every round but the first; null: the arm's
     first: Text | None = None  # the prompt for the first round; null: the same as for the others
     fields: dict[str, Answered] | None = None  # null: the arm's
-    roles: dict[Text, Role] | None = None  # one per member of a group, asked in this order in every round
-    payoffs: dict[Text, Formula] | None = None  # role → what it earns in a round, e.g. 10 - {{ sender.sent }}
+    # one per member of a group, asked in this order in every round
+    roles: dict[Text, Role] | None = None
+    # role → what it earns in a round, e.g. 10 - {{ sender.sent }}
+    payoffs: dict[Text, Formula] | None = None
 
     @property
     def size(self) -> int | None:
@@ -145,7 +163,9 @@ class Arm(_Part):
     def answered(self) -> dict[str, Answered]:
         """Every field of the arm."""
         own = {name: answer for task in self.shown for name, answer in task.fields.items()}
-        own |= {name: answer for role in self.roles.values() for name, answer in role.fields.items()}
+        own |= {
+            name: answer for role in self.roles.values() for name, answer in role.fields.items()
+        }
         return own | ((self.rounds.fields or {}) if self.rounds is not None else {})
 
     @property
@@ -159,16 +179,23 @@ class Arm(_Part):
         return (self.rounds.payoffs if self.rounds is not None else None) or {}
 
     def people_with(self, fields: Collection[str]) -> int | None:
-        """How many people were asked any of these fields; in a game with roles, only those with such a role."""
+        """How many people were asked any of these fields; in a game with roles, only those with
+        such a role.
+        """
         if self.n is None or not self.roles:
             return self.n
-        return self.n // len(self.roles) * sum(bool(set(role.fields) & set(fields)) for role in self.roles.values())
+        return (
+            self.n
+            // len(self.roles)
+            * sum(bool(set(role.fields) & set(fields)) for role in self.roles.values())
+        )
 
 
 class Participants(_Part):
     """Who takes part."""
 
-    per_arm: Literal["human"] | Positive = "human"  # "human": as many as there were people in each arm; or a number
+    # "human": as many as there were people in each arm; or a number
+    per_arm: Literal["human"] | Positive = "human"
     profile: dict[str, Any] = {}  # attribute → [low, high], {value: share}, [values], or one value
     given: Text | None = None  # a file of persons (rows of any format), drawn with the seed
 
@@ -177,7 +204,8 @@ class Groups(_Part):
     """Which rows of `data` are compared: levels of a column, the first against the second."""
 
     column: Text  # `arm`, or any other column of `data`
-    levels: Annotated[list[Scalar], Field(min_length=1)]  # its values; the first is compared with the second
+    # its values; the first is compared with the second
+    levels: Annotated[list[Scalar], Field(min_length=1)]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -202,7 +230,10 @@ def _levels_beside(schema: dict[str, JsonValue]) -> None:
 
 
 class Human(_Part):
-    """What was published about one test. Each group is a further key on this level, named like the test's level."""
+    """What was published about one test.
+
+    Each group is a further key on this level, named like the test's level.
+    """
 
     model_config = ConfigDict(json_schema_extra=_levels_beside)
 
@@ -228,20 +259,57 @@ _STATISTICS = set(Human.model_fields) - {"levels"}
 
 
 _INSTEAD = {
-    ("cochran", "cochranq", "cochransq", "mcnemar"): "test two conditions at a time: in `derive` keep who changed "
-    "between them, and test the share that changed in one direction with `binomial` and p0: 0.5 (McNemar's exact test)",
-    ("median", "medians", "mood", "moodmedian", "moodsmedian", "mediantest", "quantile"): "say in `derive` whether an "
-    "answer is above the median of all, and compare the shares with `contingency` (that is Mood's test)",
-    ("ols", "regression", "linearregression", "lm", "coefficient", "slope"): "the slope of one number on another is a "
-    "`correlation` (r = t/√(t² + df)), that of two groups a `ttest_ind`; one with covariates cannot be tested",
-    ("logit", "logistic", "logisticregression", "probit", "oddsratio"): "the coefficient of two groups is the ln odds "
+    (
+        "cochran",
+        "cochranq",
+        "cochransq",
+        "mcnemar",
+    ): "test two conditions at a time: in `derive` keep who changed between them, and test the "
+    "share that changed in one direction with `binomial` and p0: 0.5 (McNemar's exact test)",
+    (
+        "median",
+        "medians",
+        "mood",
+        "moodmedian",
+        "moodsmedian",
+        "mediantest",
+        "quantile",
+    ): "say in `derive` whether an answer is above the median of all, and compare the shares with "
+    "`contingency` (that is Mood's test)",
+    (
+        "ols",
+        "regression",
+        "linearregression",
+        "lm",
+        "coefficient",
+        "slope",
+    ): "the slope of one number on another is a `correlation` (r = t/√(t² + df)), that of two "
+    "groups a `ttest_ind`; one with covariates cannot be tested",
+    (
+        "logit",
+        "logistic",
+        "logisticregression",
+        "probit",
+        "oddsratio",
+    ): "the coefficient of two groups is the ln odds "
     "ratio of a `contingency`, with k and n of each; one with covariates cannot be tested",
-    ("rmanova", "repeatedmeasures", "mixedanova", "ancova", "manova"): "compare pairs with `ttest_paired`, or a "
+    (
+        "rmanova",
+        "repeatedmeasures",
+        "mixedanova",
+        "ancova",
+        "manova",
+    ): "compare pairs with `ttest_paired`, or a "
     "contrast within each person, as a column of `derive`, with `ttest_one` or `ttest_ind`",
-    ("factorial", "twowayanova", "factorialanova"): "write `anova` with the other columns in `factors`, or "
-    "`interaction`",
+    (
+        "factorial",
+        "twowayanova",
+        "factorialanova",
+    ): "write `anova` with the other columns in `factors`, or `interaction`",
 }
-"""Plain names of statistics that papers print and karat does not have → what tests the same claim."""
+"""Plain names of statistics that papers print and karat does not have → what tests the same
+claim.
+"""
 
 Factors = Annotated[dict[Text, Annotated[list[Scalar], Field(min_length=2)]], Field(min_length=1)]
 Cell = Mapping[str, Scalar]
@@ -256,18 +324,24 @@ class Test(_Part):
     kind: Kind  # see above
     measure: Text  # a column of `data`
     groups: Groups | None = None  # null: all rows of `data`
-    factors: Factors | None = None  # anova, interaction: the other columns of a factorial design, with their levels
+    # anova, interaction: the other columns of a factorial design, with their levels
+    factors: Factors | None = None
     against: str | float | None = None  # a second column, or the number to compare one sample with
-    outcomes: Annotated[list[Scalar], Field(min_length=2)] | None = None  # contingency: other than true and false
+    # contingency: other than true and false
+    outcomes: Annotated[list[Scalar], Field(min_length=2)] | None = None
     p0: Annotated[float, Field(gt=0, lt=1)] = 0.5  # binomial: the share to compare with
     alternative: Literal["two-sided", "greater", "less"] = "two-sided"  # of the published p
     expect: Expected  # the direction that the claim predicts
     use: Literal["statistic", "descriptives"] | None = None  # null: the statistic, if there is one
-    reason: Text | None = None  # for `use`, and why degrees of freedom or N differ from the printed ones
+    # for `use`, and why degrees of freedom or N differ from the printed ones
+    reason: Text | None = None
     n_reason: Text | None = None  # why the n of people differs from that of the arms
-    needs: list[Text] | None = None  # fields that an answer must have; null: those that `measure` is derived from
-    by: Literal["participant"] | None = None  # several rows of one person in a group: their mean, or share, counts once
-    cluster: Literal["participant"] | None = None  # t tests: every row counts, and the error is between persons (CR2)
+    # fields that an answer must have; null: those that `measure` is derived from
+    needs: list[Text] | None = None
+    # several rows of one person in a group: their mean, or share, counts once
+    by: Literal["participant"] | None = None
+    # t tests: every row counts, and the error is between persons (CR2)
+    cluster: Literal["participant"] | None = None
     human: Human  # what was published
     weight: Annotated[float, Field(gt=0)] = 1.0  # kept for other programs: karat's means are plain
 
@@ -290,17 +364,27 @@ class Test(_Part):
         groups, human = values.get("groups"), values["human"]
         listed = groups.get("levels") if isinstance(groups, Mapping) else None
         names = [level_name(level) for level in listed] if isinstance(listed, list) else []
-        # Keys of `human` that are neither a statistic nor a group, and groups with the name of a statistic
+        # Keys of `human` that are neither a statistic nor a group, and groups with the name of a
+        # statistic
         message = "'{}' is also the name of a statistic; rename the group"
-        problems = [Problem(("groups", "levels"), message.format(name)) for name in names if name in _STATISTICS]
+        problems = [
+            Problem(("groups", "levels"), message.format(name))
+            for name in names
+            if name in _STATISTICS
+        ]
         for key in [key for key in human if key not in _STATISTICS and key not in names]:
             if isinstance(human[key], Mapping):
                 known = ", ".join(f"'{name}'" for name in names) or "none"
-                message = f"no such group: groups.levels has {known}{did_you_mean(key, names, listing=False)}"
+                message = (
+                    f"no such group: groups.levels has "
+                    f"{known}{did_you_mean(key, names, listing=False)}"
+                )
             else:
                 message = f"no such key{did_you_mean(key, [*_STATISTICS, *names])}"
             problems.append(Problem(("human", key), message))
-        levels = {key: value for key, value in human.items() if key in names and key not in _STATISTICS}
+        levels = {
+            key: value for key, value in human.items() if key in names and key not in _STATISTICS
+        }
         statistics = {key: value for key, value in human.items() if key in _STATISTICS}
         try:
             test = handler({**values, "human": {**statistics, "levels": levels}})
@@ -312,7 +396,9 @@ class Test(_Part):
 
     @property
     def columns(self) -> list[str]:
-        """The columns that it reads: its groups or factors, its measure, and the column it is compared with."""
+        """The columns that it reads: its groups or factors, its measure, and the column it is
+        compared with.
+        """
         named = [self.groups.column] if self.groups is not None else []
         against = [self.against] if isinstance(self.against, str) else []
         return [*named, *(self.factors or {}), self.measure, *against]
@@ -324,17 +410,20 @@ class Test(_Part):
 
     @property
     def cells(self) -> list[list[Cell]]:
-        """The cells of each compared group, as column → level: one per group, several in a factorial design.
+        """The cells of each compared group, as column → level: one per group, several in a
+        factorial design.
 
         An interaction compares the two diagonals of its four cells.
         """
         if self.groups is None:
             return []
         others = [
-            dict(zip(self.factors or {}, levels, strict=True)) for levels in product(*(self.factors or {}).values())
+            dict(zip(self.factors or {}, levels, strict=True))
+            for levels in product(*(self.factors or {}).values())
         ]
         rows: list[list[Cell]] = [
-            [{self.groups.column: level, **other} for other in others] for level in self.groups.levels
+            [{self.groups.column: level, **other} for other in others]
+            for level in self.groups.levels
         ]
         if self.kind == "interaction" and len(rows) == len(others) == 2:
             return [[rows[0][0], rows[1][1]], [rows[0][1], rows[1][0]]]
@@ -362,12 +451,15 @@ class StudyDraft(_Part):
     participants: dict[str, Any] = {}  # see below
     design: Literal["between", "within"] = "between"  # each participant in one arm, or in all
     arms: Annotated[dict[str, Any], Field(min_length=1)]  # by name, see below
-    order: Literal["fixed", "random"] = "fixed"  # of the tasks of an arm, and of the arms of a within design
+    # of the tasks of an arm, and of the arms of a within design
+    order: Literal["fixed", "random"] = "fixed"
     rounds: dict[str, Any] | None = None  # for every arm, see below
     derive: Text = "SELECT * FROM responses"  # SQL that turns `responses` into `data`
     findings: Annotated[list[Any], Field(min_length=1)]  # see below
-    min_coverage: Annotated[float, Field(ge=0, le=1)] = 0.5  # least share of readable participants for a score
-    reducer: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None = None  # module:function, with --allow-code
+    # least share of readable participants for a score
+    min_coverage: Annotated[float, Field(ge=0, le=1)] = 0.5
+    # module:function, with --allow-code
+    reducer: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None = None
 
 
 class StudyDocument(StudyDraft):
@@ -406,7 +498,8 @@ class StudyFile:
     wording: str | None = None  # of the materials; None: their own
     relabel: bool = False  # relabelled materials and amounts are used, where there are any
     data: bytes = field(default=b"", repr=False)  # study.yaml as it was read
-    code: dict[str, str] | None = None  # in a run: file of the study's own code → its sha256 then; None: not recorded
+    # in a run: file of the study's own code → its sha256 then; None: not recorded
+    code: dict[str, str] | None = None
 
     @property
     def folder(self) -> Path:

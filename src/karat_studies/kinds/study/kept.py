@@ -1,4 +1,6 @@
-"""A study in a run folder, and its own code (`reducer`), which runs only where the operator allows it."""
+"""A study in a run folder, and its own code (`reducer`), which runs only where the operator allows
+it.
+"""
 
 from __future__ import annotations
 
@@ -60,14 +62,21 @@ def kept_studies(run: RunFolder) -> list[StudyFile]:
     studies = []
     for copy in run.kept():
         person = {name: _STANDS_FOR.get(kind, "x") for name, kind in copy.columns.items()}
-        path = Path(copy.folder) / "study.yaml" if copy.folder is not None else run.path / "studies" / copy.file
+        path = (
+            Path(copy.folder) / "study.yaml"
+            if copy.folder is not None
+            else run.path / "studies" / copy.file
+        )
         try:
             study = read_kept_study(path, run.kept_file(copy), persons=[person] if person else [])
         except BadDataset as bad:
             faults = "; ".join(str(fault) for fault in bad.faults[:3])
             raise BadRun(str(run.path), f"studies/{copy.file} is not a study: {faults}") from bad
         if study.study != copy.name:
-            raise BadRun(str(run.path), f"studies/{copy.file} is of '{study.study}', but run.json has '{copy.name}'")
+            raise BadRun(
+                str(run.path),
+                f"studies/{copy.file} is of '{study.study}', but run.json has '{copy.name}'",
+            )
         studies.append(replace(study, code=copy.code))
     return studies
 
@@ -84,22 +93,28 @@ def reducer_file(study: StudyFile) -> Path:
 def code_of(study: StudyFile) -> dict[str, str]:
     """File, relative to the study's folder → sha256, for the reducer and every .py file beside it.
 
-    A reducer may import the files beside it. Unreadable files, and links out of the folder, are left out.
+    A reducer may import the files beside it. Unreadable files, and links out of the folder, are
+    left out.
     """
     folder, digests = study.folder.resolve(), {}
     for file in sorted(reducer_file(study).parent.glob("*.py")):
         if file.is_file() and file.resolve().is_relative_to(folder):
             with suppress(OSError):
-                digests[file.relative_to(study.folder).as_posix()] = sha256(file.read_bytes()).hexdigest()
+                digests[file.relative_to(study.folder).as_posix()] = sha256(
+                    file.read_bytes()
+                ).hexdigest()
     return digests
 
 
-def load_reducer(study: StudyFile, *, inside: Path, changed: bool = False) -> tuple[Reducer, str | None]:
-    """The function, wrapped in a check of its results; and how its code differs from the run's. Raises BadPlugin.
+def load_reducer(
+    study: StudyFile, *, inside: Path, changed: bool = False
+) -> tuple[Reducer, str | None]:
+    """The function, wrapped in a check of its results; and how its code differs from the run's.
+    Raises BadPlugin.
 
     The file is only looked for in the study's folder: no library is imported by that name. The
-    folder must still hold the study that was run, and lie outside the run folder `inside`. Code that
-    has changed since the run is loaded only with `changed`.
+    folder must still hold the study that was run, and lie outside the run folder `inside`. Code
+    that has changed since the run is loaded only with `changed`.
     """
     name = study.reducer or ""
     # Path.resolve raises RuntimeError for a circular link.
@@ -108,16 +123,23 @@ def load_reducer(study: StudyFile, *, inside: Path, changed: bool = False) -> tu
         raise BadPlugin(name, "is in the run folder, and code in a run folder is never used")
     if not file.is_file() or not file.is_relative_to(study.folder.resolve()):
         raise BadPlugin(name, f"there is no file {file.name} in the study's folder {study.folder}")
-    # The folder must still hold the study that was run: otherwise the code may belong to another one
+    # The folder must still hold the study that was run: otherwise the code may belong to another
+    # one
     try:
         now = study.path.read_bytes()
     except OSError as error:
         raise BadPlugin(name, f"{study.path} cannot be read: {error.strerror}") from error
     if now.removeprefix(BOM_UTF8) != study.data:
-        raise BadPlugin(name, f"{study.path} is no longer the study that was run; its code may have changed with it")
+        raise BadPlugin(
+            name,
+            f"{study.path} is no longer the study that was run; its code may have changed with it",
+        )
     differs = _changed(study)
     if differs is not None and study.code is not None and not changed:
-        reason = f"{differs} since the run was made; review it, then pass --allow-changed-code (report, compare, …)"
+        reason = (
+            f"{differs} since the run was made; review it, then pass --allow-changed-code "
+            f"(report, compare, …)"
+        )
         raise BadPlugin(name, f"its code is not that of the run: {reason}")
     function = getattr(_module(file, name), name.partition(":")[2], None)
     if not callable(function):
@@ -174,8 +196,11 @@ class _Checked:
         if (cause := _cause(caught)) is not None:
             raise BadOption("reducer", f"{self._name} failed: {cause}") from caught.error
         good = isinstance(result, Mapping) and all(
-            isinstance(values, Sequence) and not isinstance(values, str) for values in result.values()
+            isinstance(values, Sequence) and not isinstance(values, str)
+            for values in result.values()
         )
         if not good or len({len(values) for values in result.values()}) > 1:
-            raise BadOption("reducer", f"{self._name} must return a mapping of columns of equal length")
+            raise BadOption(
+                "reducer", f"{self._name} must return a mapping of columns of equal length"
+            )
         return {str(name): list(values) for name, values in result.items()}

@@ -1,4 +1,6 @@
-"""Checks published human numbers against `expect`, against each other, and against the printed string."""
+"""Checks published human numbers against `expect`, against each other, and against the printed
+string.
+"""
 
 from __future__ import annotations
 
@@ -62,13 +64,22 @@ def check_numbers(numbers: Numbers) -> None:
     """Fills in the faults and notes of one test."""
     test = numbers.test
     human = numbers.test.human
-    of_groups = dict(zip(test.groups.names, levels_of(test, numbers.arms), strict=True)) if test.groups else {}
+    of_groups = (
+        dict(zip(test.groups.names, levels_of(test, numbers.arms), strict=True))
+        if test.groups
+        else {}
+    )
     for name, level in [*human.levels.items(), (None, Level(n=human.n, k=human.k))]:
         below = () if name is None else (name,)
         n = level.n if name is None else of_groups[name].n
         if level.k is not None and n is not None and level.k > n:
             numbers.fault(f"k is {level.k} of n = {n}: it must be at most n", *below, "k")
-        if numbers.test.kind == "contingency" and numbers.test.outcomes is None and name and level.k is None:
+        if (
+            numbers.test.kind == "contingency"
+            and numbers.test.outcomes is None
+            and name
+            and level.k is None
+        ):
             numbers.fault("k is missing: how many of the n did it", *below)
     if numbers.test.outcomes is not None:
         known = {str(outcome) for outcome in numbers.test.outcomes}
@@ -83,7 +94,11 @@ def check_numbers(numbers: Numbers) -> None:
     if test.human.reported is None:
         numbers.notes.append("has no `reported` string to check its numbers against")
         side = human_side(test, numbers.arms)
-        if test.kind == "anova" and not test.factors and is_repeated(side.sizes, (side.df1, side.df2)):
+        if (
+            test.kind == "anova"
+            and not test.factors
+            and is_repeated(side.sizes, (side.df1, side.df2))
+        ):
             check_repeated(numbers, side.sizes, (side.df1, side.df2))
         return
     check_reported(numbers, test.human.reported)
@@ -100,7 +115,9 @@ def _check_direction(numbers: Numbers) -> None:
         numbers.fault("n is missing: how many people (in each group)")
         return
     wanted = DIRECTIONS.get(test.expect)
-    measured = measure(test.statistic_kind, side, method=common_method(test.statistic_kind, side, side))
+    measured = measure(
+        test.statistic_kind, side, method=common_method(test.statistic_kind, side, side)
+    )
     sign = measured.sign
     impossible = [why for why in measured.reasons if "must be" in why]
     if impossible:
@@ -112,22 +129,34 @@ def _check_direction(numbers: Numbers) -> None:
     if math.isnan(sign):
         why = (
             "an effect of several groups or outcomes has none"
-            if (test.outcomes is not None or (test.statistic_kind == "anova" and side.df1 > 1) or len(test.cells) > 2)
+            if (
+                test.outcomes is not None
+                or (test.statistic_kind == "anova" and side.df1 > 1)
+                or len(test.cells) > 2
+            )
             else "give means, or sign"
         )
         numbers.faults.append(
-            ((*numbers.place, "expect"), f"says '{test.expect}', but the human effect has no direction: {why}")
+            (
+                (*numbers.place, "expect"),
+                f"says '{test.expect}', but the human effect has no direction: {why}",
+            )
         )
     elif sign != wanted:
         direction = "positive" if sign > 0 else "negative" if sign < 0 else "zero"
         message = f"says '{test.expect}', but the human effect is {direction}"
         numbers.faults.append(
-            ((*numbers.place, "expect"), f"{message} (positive: the first level above the second, a share above p0)")
+            (
+                (*numbers.place, "expect"),
+                f"{message} (positive: the first level above the second, a share above p0)",
+            )
         )
 
 
 def _sizeless(kind: str, side: Side) -> bool:
-    """Whether group sizes are neither known nor implied; for a t, degrees of freedom are enough for the effect."""
+    """Whether group sizes are neither known nor implied; for a t, degrees of freedom are enough for
+    the effect.
+    """
     if kind == "contingency":
         return False
     if kind == "anova":
@@ -147,12 +176,22 @@ def _check_own_signs(numbers: Numbers) -> None:
     if len(means) != 2 or means[0] is None or means[1] is None or means[0] == means[1]:
         return
     apart = math.copysign(1, means[0] - means[1])
-    statistic = test.human.t if test.kind in _AS_T else test.human.z if test.kind == "mannwhitney" else test.human.sign
+    statistic = (
+        test.human.t
+        if test.kind in _AS_T
+        else test.human.z
+        if test.kind == "mannwhitney"
+        else test.human.sign
+    )
     if statistic is not None and statistic * apart < 0:
         first, second = (
-            ("the mean", "what it is compared with") if test.kind in PAIRED else ("the first level", "the second")
+            ("the mean", "what it is compared with")
+            if test.kind in PAIRED
+            else ("the first level", "the second")
         )
-        numbers.fault(f"the sign of the statistic contradicts the means: positive is {first} above {second}")
+        numbers.fault(
+            f"the sign of the statistic contradicts the means: positive is {first} above {second}"
+        )
 
 
 Span = tuple[float, float]
@@ -173,23 +212,32 @@ def check_reported(numbers: Numbers, text: str) -> None:
     fitting = [
         (stat, printed)
         for stat in every
-        if (printed := _as_own(numbers.test, stat.kind, stat.statistic, 0.5 * 10.0**-stat.decimals)) is not None
+        if (printed := _as_own(numbers.test, stat.kind, stat.statistic, 0.5 * 10.0**-stat.decimals))
+        is not None
     ]
     if not fitting:
         numbers.fault(f"a {numbers.test.kind} cannot be computed from {every[0].kind}", "reported")
         return
     faults, notes = list(numbers.faults), list(numbers.notes)
-    for stat, printed in [*fitting, fitting[0]]:  # the first that agrees (there may be several F); else fault the first
+    # the first that agrees (there may be several F); else fault the first
+    for stat, printed in [*fitting, fitting[0]]:
         numbers.faults[:], numbers.notes[:] = faults, notes
         _check_statistic(numbers, printed, text)
         _check_p(numbers, stat)
-        _check_sizes(numbers, stat.kind, stat.dfs, stat.n if stat.n is None or stat.n2 is None else stat.n + stat.n2)
+        _check_sizes(
+            numbers,
+            stat.kind,
+            stat.dfs,
+            stat.n if stat.n is None or stat.n2 is None else stat.n + stat.n2,
+        )
         if len(numbers.faults) == len(faults):
             return
 
 
 def _check_p(numbers: Numbers, reported: Reported) -> None:
-    """Notes a printed p that the statistic does not give: karat uses neither p, but one of the two is a misprint."""
+    """Notes a printed p that the statistic does not give: karat uses neither p, but one of the two
+    is a misprint.
+    """
     given = printed_p(reported, one_sided=numbers.test.alternative != "two-sided")
     if given is None or given.holds or numbers.test.reason is not None:
         return
@@ -199,7 +247,9 @@ def _check_p(numbers: Numbers, reported: Reported) -> None:
 
 
 def _as_own(test: Test, printed: str, value: float, half: float) -> list[Span] | None:
-    """The printed statistic as unsigned spans of the test's own; None if it cannot be converted to that kind."""
+    """The printed statistic as unsigned spans of the test's own; None if it cannot be converted to
+    that kind.
+    """
     low, high = max(0.0, abs(value) - half), abs(value) + half
     roots, squares = [(math.sqrt(low), math.sqrt(high))], [(low * low, high * high)]
     same = [(low, high)]
@@ -216,32 +266,63 @@ def _as_own(test: Test, printed: str, value: float, half: float) -> list[Span] |
     return own[kind].get(printed)
 
 
-_OWN = {"anova": "anova", "correlation": "r", "spearman": "r", "contingency": "chi2", "binomial": "z",
-        "proportion": "z", "mannwhitney": "U", "wilcoxon": "z", "variance_ratio": "ratio"}  # fmt: skip
+_OWN = {
+    "anova": "anova",
+    "correlation": "r",
+    "spearman": "r",
+    "contingency": "chi2",
+    "binomial": "z",
+    "proportion": "z",
+    "mannwhitney": "U",
+    "wilcoxon": "z",
+    "variance_ratio": "ratio",
+}
 
 
 def _check_statistic(numbers: Numbers, printed: Sequence[Span], text: str) -> None:
     test = numbers.test
     quoted = excerpt(text, 60)
     own = published(test, {})
-    key = {"anova": "F", "correlation": "r", "spearman": "r", "wilcoxon": "z", "variance_ratio": "ratio"}
-    name = key.get(test.statistic_kind, "U" if test.human.U is not None else "z" if test.kind == "mannwhitney" else "t")
+    key = {
+        "anova": "F",
+        "correlation": "r",
+        "spearman": "r",
+        "wilcoxon": "z",
+        "variance_ratio": "ratio",
+    }
+    name = key.get(
+        test.statistic_kind,
+        "U" if test.human.U is not None else "z" if test.kind == "mannwhitney" else "t",
+    )
     stated = getattr(test.human, name, None)
     if stated is not None and test.kind not in {"contingency", *_SHARES}:
         half = numbers.half(stated, name)
         spans = [(abs(stated) - half, abs(stated) + half)]
-        if name == "U" and None not in (sizes := [one.n for one in levels_of(test, numbers.arms)]) and len(sizes) == 2:
+        if (
+            name == "U"
+            and None not in (sizes := [one.n for one in levels_of(test, numbers.arms)])
+            and len(sizes) == 2
+        ):
             other = (sizes[0] or 0) * (sizes[1] or 0) - stated
             spans.append((abs(other) - half, abs(other) + half))
         if not _meet(spans, printed):
             numbers.fault(f"{name} = {stated:g} is not what is printed: '{quoted}'", name)
     computed = list(_computed(numbers))
     if computed and not _meet(computed, printed):
-        nominal = math.nan if test.kind in _SHARES else described(test, numbers.arms)  # for these it is a count
-        value = " or ".join(_shown(span) for span in computed[:3]) if math.isnan(nominal) else f"{round(nominal, 3):g}"
-        message = f"means or counts give {_OWN.get(test.kind, 't')} = {value}, but '{quoted}' is printed"
+        # for these it is a count
+        nominal = math.nan if test.kind in _SHARES else described(test, numbers.arms)
+        value = (
+            " or ".join(_shown(span) for span in computed[:3])
+            if math.isnan(nominal)
+            else f"{round(nominal, 3):g}"
+        )
+        message = (
+            f"means or counts give {_OWN.get(test.kind, 't')} = {value}, but '{quoted}' is printed"
+        )
         if test.use is None:
-            numbers.fault(f"{message}; fix the numbers, or say which to use: `use:` with a `reason`")
+            numbers.fault(
+                f"{message}; fix the numbers, or say which to use: `use:` with a `reason`"
+            )
         else:
             numbers.notes.append(f"{message}; the file uses the {test.use}")
     if not computed and math.isnan(own):
@@ -250,7 +331,9 @@ def _check_statistic(numbers: Numbers, printed: Sequence[Span], text: str) -> No
 
 def _meet(spans: Sequence[Span], printed: Sequence[Span]) -> bool:
     return any(
-        a[0] <= b[1] * (1 + 1e-6) + _SLACK and b[0] <= a[1] * (1 + 1e-6) + _SLACK for a in spans for b in printed
+        a[0] <= b[1] * (1 + 1e-6) + _SLACK and b[0] <= a[1] * (1 + 1e-6) + _SLACK
+        for a in spans
+        for b in printed
     )
 
 
@@ -260,7 +343,9 @@ def _shown(span: Span) -> str:
 
 
 def _computed(numbers: Numbers) -> Iterator[Span]:
-    """Spans of the absolute statistic that follows from means, standard deviations or counts, allowing for rounding."""
+    """Spans of the absolute statistic that follows from means, standard deviations or counts,
+    allowing for rounding.
+    """
     test = numbers.test
     levels = levels_of(test, numbers.arms)
     if test.kind == "contingency":
@@ -285,7 +370,9 @@ def _corners(numbers: Numbers, levels: Sequence[Level]) -> Iterator[float]:
         for a, b in product((-1, 1), repeat=2):
             spread = sd + b * numbers.half(sd, "sd")
             if spread > 0:
-                yield (mean + a * numbers.half(mean, "mean") - reference_of(test)) / (spread / math.sqrt(n))
+                yield (mean + a * numbers.half(mean, "mean") - reference_of(test)) / (
+                    spread / math.sqrt(n)
+                )
         return
     if test.groups is None or 2 * len(levels) > _MANY_CORNERS or test.kind == "variance_ratio":
         return
@@ -303,13 +390,21 @@ def _corners(numbers: Numbers, levels: Sequence[Level]) -> Iterator[float]:
             for at, (level, half) in enumerate(zip(levels, halves, strict=True))
         ]
         yield statistic_of_means(test.kind, moved)
-    if len(levels) == 2 and abs((levels[0].mean or 0) - (levels[1].mean or 0)) <= halves[0][0] + halves[1][0]:
+    if (
+        len(levels) == 2
+        and abs((levels[0].mean or 0) - (levels[1].mean or 0)) <= halves[0][0] + halves[1][0]
+    ):
         yield 0.0
 
 
 def _chi_squares(table: Sequence[Sequence[int]]) -> list[float]:
-    """Pearson's χ² without and with Yates's correction, and the likelihood ratio: papers print any of them."""
-    rows, columns = [sum(row) for row in table], [sum(column) for column in zip(*table, strict=True)]
+    """Pearson's χ² without and with Yates's correction, and the likelihood ratio: papers print any
+    of them.
+    """
+    rows, columns = (
+        [sum(row) for row in table],
+        [sum(column) for column in zip(*table, strict=True)],
+    )
     total = sum(rows)
     if not all(rows) or not all(columns):
         return []
@@ -324,7 +419,9 @@ def _chi_squares(table: Sequence[Sequence[int]]) -> list[float]:
         2 * exact_sum(seen * math.log(seen / want) for seen, want in pairs if seen),
     ]
     if len(pairs) == 4:
-        values.append(exact_sum(max(0.0, abs(seen - want) - 0.5) ** 2 / want for seen, want in pairs))
+        values.append(
+            exact_sum(max(0.0, abs(seen - want) - 0.5) ** 2 / want for seen, want in pairs)
+        )
         (a, b), (c, d) = table
         one, two = a / (a + b), c / (c + d)
         variance = one * (1 - one) / (a + b) + two * (1 - two) / (c + d)
@@ -342,11 +439,20 @@ def _share_z(test: Test, arms: Mapping[str, Arm]) -> list[float]:
 
 
 def _check_sizes(numbers: Numbers, printed: str, dfs: Sequence[float], n: int | None) -> None:
-    """Checks printed degrees of freedom and N against the file's, and against those that the group sizes give."""
+    """Checks printed degrees of freedom and N against the file's, and against those that the group
+    sizes give.
+    """
     test, human = numbers.test, numbers.test.human
     own = [df for df in (human.df1, human.df2) if df is not None]
-    if own and dfs and len(own) == len(dfs) and any(abs(a - b) > 1e-6 for a, b in zip(own, dfs, strict=True)):
-        numbers.fault(f"degrees of freedom {listed(own)} are not the printed ones, {listed(dfs)}", "reported")
+    if (
+        own
+        and dfs
+        and len(own) == len(dfs)
+        and any(abs(a - b) > 1e-6 for a, b in zip(own, dfs, strict=True))
+    ):
+        numbers.fault(
+            f"degrees of freedom {listed(own)} are not the printed ones, {listed(dfs)}", "reported"
+        )
     side = human_side(test, numbers.arms)
     sizes = [size for size in (side.sizes or (side.n1, side.n2)) if not math.isnan(size)]
     if test.kind == "contingency" and side.table is not None:
@@ -363,9 +469,14 @@ def _check_sizes(numbers: Numbers, printed: str, dfs: Sequence[float], n: int | 
     if free and dfs and dfs[-1] not in free:
         more = test.kind == "anova" and not test.factors and dfs[-1] < free[0]
         hint = " (if the design has other factors, name them in `factors`)" if more else ""
-        numbers.doubt(f"{dfs[-1]:g} degrees of freedom are printed, but sizes give {listed(free)}{hint}", "reported")
+        numbers.doubt(
+            f"{dfs[-1]:g} degrees of freedom are printed, but sizes give {listed(free)}{hint}",
+            "reported",
+        )
     if free and own and not dfs and own[-1] not in free:
-        numbers.doubt(f"{own[-1]:g} degrees of freedom do not fit the sizes, which give {listed(free)}", "df2")
+        numbers.doubt(
+            f"{own[-1]:g} degrees of freedom do not fit the sizes, which give {listed(free)}", "df2"
+        )
 
 
 def check_chi2(numbers: Numbers) -> None:
@@ -382,23 +493,37 @@ def check_chi2(numbers: Numbers) -> None:
 
 
 def check_repeated(numbers: Numbers, sizes: Sequence[float], dfs: Sequence[float]) -> None:
-    """Refuses an F of repeated measures, whatever the `reason`: its error term is not that of different people."""
+    """Refuses an F of repeated measures, whatever the `reason`: its error term is not that of
+    different people.
+    """
     if numbers.test.use != "descriptives":
         numbers.fault(
-            f"{listed(dfs)} degrees of freedom are those of {sizes[0]:g} people in all {len(sizes)} groups; an anova "
-            "compares groups of different people: pair them (ttest_paired), or test a contrast (ttest_one)"
+            f"{listed(dfs)} degrees of freedom are those of {sizes[0]:g} people in all "
+            f"{len(sizes)} groups; an anova compares groups of different people: pair them "
+            f"(ttest_paired), or test a contrast (ttest_one)"
         )
 
 
 def is_repeated(sizes: Sequence[float], dfs: Sequence[float]) -> bool:
     """Whether the degrees of freedom are those of repeated measures."""
     groups = len(sizes)
-    return groups > 1 and len(set(sizes)) == 1 and tuple(dfs) == (groups - 1, (groups - 1) * (sizes[0] - 1))
+    return (
+        groups > 1
+        and len(set(sizes)) == 1
+        and tuple(dfs) == (groups - 1, (groups - 1) * (sizes[0] - 1))
+    )
 
 
 def _free(test: Test, printed: str, total: float, groups: int) -> list[float]:
-    """The (last) degrees of freedom that fit the number of people; empty where it does not determine them."""
-    if printed in {"chi2", "z", "U"} or test.kind in {"welch", "mannwhitney", "wilcoxon", "variance_ratio"}:
+    """The (last) degrees of freedom that fit the number of people; empty where it does not
+    determine them.
+    """
+    if printed in {"chi2", "z", "U"} or test.kind in {
+        "welch",
+        "mannwhitney",
+        "wilcoxon",
+        "variance_ratio",
+    }:
         return []
     if test.kind == "ttest_ind":
         return [total - 2]
@@ -413,13 +538,20 @@ _Value = TypeVar("_Value")
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:%|percent)")
 _COUNT = re.compile(r"(\d+)\s*(?:of|/|out of)\s*(\d+)")
 _MEAN = re.compile(r"\bM(?:ean)?s?\s*=\s*\$?(?P<mean>[-−]?\d+(?:\.\d+)?)")
-_MEAN_SD = re.compile(r"(?<![\d.(])(?P<mean>[-−]?\d+(?:\.\d+)?)\s*\((?P<sd>\d+(?:\.\d+)?)\)(?:\s*of\s*(?P<of>\d+))?")
+_MEAN_SD = re.compile(
+    r"(?<![\d.(])(?P<mean>[-−]?\d+(?:\.\d+)?)\s*\((?P<sd>\d+(?:\.\d+)?)\)(?:\s*of\s*(?P<of>\d+))?"
+)
 
 
 def check_patterns(numbers: Numbers, text: str) -> bool:
-    """Checks shares, counts and means printed without a statistic. Returns whether there were any."""
+    """Checks shares, counts and means printed without a statistic.
+
+    Returns whether there were any.
+    """
     test = numbers.test
-    levels = levels_of(test, numbers.arms) or [Level(n=test.human.n, k=test.human.k, mean=test.human.mean)]
+    levels = levels_of(test, numbers.arms) or [
+        Level(n=test.human.n, k=test.human.k, mean=test.human.mean)
+    ]
     return any(
         [
             _check_shares(numbers, levels, text),
@@ -435,7 +567,10 @@ def _check_shares(numbers: Numbers, levels: Sequence[Level], text: str) -> bool:
     if len(shares) != len(levels) or len(printed) != len(shares):
         return False
     good = any(
-        all(abs(share - float(shown)) <= 0.5 * 10.0 ** -len(shown.partition(".")[2]) + 1e-6 for share, shown in pairs)
+        all(
+            abs(share - float(shown)) <= 0.5 * 10.0 ** -len(shown.partition(".")[2]) + 1e-6
+            for share, shown in pairs
+        )
         for pairs in (list(zip(shares, order, strict=True)) for order in _orders(printed))
     )
     if not good:
@@ -444,7 +579,9 @@ def _check_shares(numbers: Numbers, levels: Sequence[Level], text: str) -> bool:
         if numbers.test.use is not None and numbers.test.reason is not None:
             numbers.notes.append(message)
         else:
-            numbers.fault(f"{message}; fix the numbers, or say which to use: `use:` with a `reason`")
+            numbers.fault(
+                f"{message}; fix the numbers, or say which to use: `use:` with a `reason`"
+            )
     return True
 
 
@@ -488,7 +625,9 @@ def _same_mean(own: tuple[float | None, float | None], printed: Mapping[str, str
 
 
 def _orders(values: Sequence[_Value]) -> Iterator[tuple[_Value, ...]]:
-    """The values in every order, as papers need not use the order of the levels; more than four only as given."""
+    """The values in every order, as papers need not use the order of the levels; more than four
+    only as given.
+    """
     return permutations(values) if len(values) <= 4 else iter([tuple(values)])
 
 

@@ -1,8 +1,9 @@
 """Draws the participants with a seed, and fills a condition's system prompt for each of them.
 
-A line that begins with `{{? profile.age }}` is left out for participants without an age, so that one prompt serves
-studies whose participants have different attributes; with several names, for those who have none of them.
-`{{ rest }}` is every attribute that the prompt does not name, as `country: Japan; income: 40000`.
+A line that begins with `{{? profile.age }}` is left out for participants without an age, so that
+one prompt serves studies whose participants have different attributes; with several names, for
+those who have none of them. `{{ rest }}` is every attribute that the prompt does not name, as
+`country: Japan; income: 40000`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
     profile: dict[str, Any]
 
 
-def people(study: StudyFile, arms: Sequence[str], *, seed: int, per_arm: int | None = None) -> list[Person]:
+def people(
+    study: StudyFile, arms: Sequence[str], *, seed: int, per_arm: int | None = None
+) -> list[Person]:
     """The participants of these arms, arm by arm.
 
     A participant's profile depends only on the seed, the arm and their number in it: adding
@@ -35,7 +38,11 @@ def people(study: StudyFile, arms: Sequence[str], *, seed: int, per_arm: int | N
     if study.design == "within":
         size = max((_size(study, arm, per_arm) for arm in arms), default=0)
         return [_person(study, "p", tuple(arms), number, seed) for number in range(size)]
-    return [_person(study, arm, (arm,), number, seed) for arm in arms for number in range(_size(study, arm, per_arm))]
+    return [
+        _person(study, arm, (arm,), number, seed)
+        for arm in arms
+        for number in range(_size(study, arm, per_arm))
+    ]
 
 
 def _size(study: StudyFile, arm: str, per_arm: int | None) -> int:
@@ -73,12 +80,18 @@ def _given(study: StudyFile, group: str, number: int, seed: int) -> dict[str, An
 
 
 def _drawn(attribute: Any, dice: random.Random) -> Any:
-    """A value for an attribute, which the file gives as [low, high], values with shares, values, or one value."""
+    """A value for an attribute, which the file gives as [low, high], values with shares, values, or
+    one value.
+    """
     if isinstance(attribute, Mapping):
-        return dice.choices(list(attribute), weights=[float(share) for share in attribute.values()])[0]
+        return dice.choices(
+            list(attribute), weights=[float(share) for share in attribute.values()]
+        )[0]
     if not isinstance(attribute, list):
         return attribute
-    if len(attribute) == 2 and all(isinstance(end, (int, float)) and not isinstance(end, bool) for end in attribute):
+    if len(attribute) == 2 and all(
+        isinstance(end, (int, float)) and not isinstance(end, bool) for end in attribute
+    ):
         low, high = attribute
         integers = isinstance(low, int) and isinstance(high, int)
         return dice.randint(low, high) if integers else round(dice.uniform(low, high), 3)
@@ -93,14 +106,19 @@ _GAP = re.compile(r"\n{3,}")
 def persona(template: str, profile: Mapping[str, Any]) -> str:
     """The prompt filled in for a participant. Raises BadOption for a name without a value.
 
-    >>> persona("{{? profile.age }}Age: {{ profile.age }}\\n{{? profile.job }}Work: {{ profile.job }}", {"age": 20})
+    >>> persona(
+    ...     "{{? profile.age }}Age: {{ profile.age }}\\n{{? profile.job }}Work: {{ profile.job }}",
+    ...     {"age": 20},
+    ... )
     'Age: 20'
     """
     known = known_to(template, profile)
     values: dict[str, Any] = {"profile": dict(profile)}
     if REST in known:
         named = _named(template)
-        values[REST] = "; ".join(f"{name}: {_as_text(value)}" for name, value in profile.items() if name not in named)
+        values[REST] = "; ".join(
+            f"{name}: {_as_text(value)}" for name, value in profile.items() if name not in named
+        )
     lines = _shown(template, known)
     text = "\n".join(lines)
     if len(lines) <= template.count("\n"):  # close the gap where lines were left out
@@ -133,7 +151,9 @@ def _shown(template: str, known: Collection[str]) -> list[str]:
 
 
 def _line(line: str) -> tuple[list[str] | None, str]:
-    """The names of which at least one must be known for the line to appear (None: no condition), and the line."""
+    """The names of which at least one must be known for the line to appear (None: no condition),
+    and the line.
+    """
     optional = _OPTIONAL.match(line)
     return (None, line) if optional is None else (optional[1].split(), line[optional.end() :])
 

@@ -1,4 +1,6 @@
-"""How conditions describe the participants of a study: presets, and `{{ profile.… }}` in system prompts."""
+"""How conditions describe the participants of a study: presets, and `{{ profile.… }}` in system
+prompts.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,15 @@ def presets() -> dict[str, Preset]:
     for name in ("empty", "human", "demographic", "background"):
         file = files("karat_studies.kinds.study") / "presets" / f"{name}.md"
         first, _, prompt = file.read_text(encoding="utf-8").partition("\n")
-        loaded[name] = Preset(name=name, summary=first.lstrip("# ").strip(), text=prompt.strip() or None)
+        loaded[name] = Preset(
+            name=name, summary=first.lstrip("# ").strip(), text=prompt.strip() or None
+        )
     return loaded
 
 
-def prompt_problems(text: str, preset: str | None, known: Attributes) -> tuple[list[str], list[str]]:
+def prompt_problems(
+    text: str, preset: str | None, known: Attributes
+) -> tuple[list[str], list[str]]:
     """Faults and warnings for a system prompt, written out or from a preset."""
     return _of_preset(text, preset, known) if preset is not None else (_of_text(text, known), [])
 
@@ -46,26 +52,42 @@ def _of_text(text: str, known: Attributes) -> list[str]:
     problems = []
     for name, studies in lacking.items():
         if name.startswith("?"):
-            problems.append(f"{{{{{name} }}}} must be at the beginning of the line that it leaves out")
+            problems.append(
+                f"{{{{{name} }}}} must be at the beginning of the line that it leaves out"
+            )
         elif name in names:
             remedy = f"begin the line with {{{{? {name} }}}}, and it is left out there"
-            problems.append(f"asks for {{{{ {name} }}}}, which {_listed(studies)} not have; {remedy}")
+            problems.append(
+                f"asks for {{{{ {name} }}}}, which {_listed(studies)} not have; {remedy}"
+            )
         elif not names:
             nothing = "the study does not describe its participants (`participants.profile`)"
             problems.append(f"asks for {{{{ {name} }}}}, and {nothing}")
         else:
-            problems.append(f"asks for {{{{ {name} }}}}, which no participant has{did_you_mean(name, names)}")
+            problems.append(
+                f"asks for {{{{ {name} }}}}, which no participant has{did_you_mean(name, names)}"
+            )
     return problems
 
 
 def _of_preset(text: str, name: str, known: Attributes) -> tuple[list[str], list[str]]:
-    """Refuses a preset that would say nothing about anyone: it would be another preset under a misleading name."""
+    """Refuses a preset that would say nothing about anyone: it would be another preset under a
+    misleading name.
+    """
     optional = dict.fromkeys(optional_names(text))
-    silent = [study for study, attributes in known.items() if not set(optional) & set(known_to(text, attributes))]
+    silent = [
+        study
+        for study, attributes in known.items()
+        if not set(optional) & set(known_to(text, attributes))
+    ]
     if not silent:
         return [], []
     wanted = [key.removeprefix("profile.") for key in optional if key != "rest"]
-    which = "anything about participants" if "rest" in optional else f"{', '.join(wanted[:-1])} or {wanted[-1]}"
+    which = (
+        "anything about participants"
+        if "rest" in optional
+        else f"{', '.join(wanted[:-1])} or {wanted[-1]}"
+    )
     without = f"'{name}' describes participants, but {_listed(silent)} not say {which}"
     if len(silent) == len(known):
         return [f"{without}; use `preset: human`, or write a `system_prompt`"], []

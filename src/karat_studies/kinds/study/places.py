@@ -42,25 +42,31 @@ def is_study(folder: Path) -> bool:
 def studies_below(folder: Path) -> list[Path]:
     """The `study.yaml` of every folder in this one, sorted by name."""
     try:
-        return sorted(child / WHERE for child in folder.iterdir() if child.is_dir() and is_study(child))
+        return sorted(
+            child / WHERE for child in folder.iterdir() if child.is_dir() and is_study(child)
+        )
     except OSError:
         return []
 
 
 def locate(text: str, *, folders: Sequence[Path]) -> Located:
-    """The study or studies that a text names: looked for in each folder in turn, then among karat's own.
+    """The study or studies that a text names: looked for in each folder in turn, then among karat's
+    own.
 
     Raises BadOption with where it was looked for and the nearest name.
     """
     if not text.strip() or "\0" in text:
         raise BadOption(
-            "dataset.path", f"must be a study: a {WHERE}, a folder with one, or a name from `karat list studies`"
+            "dataset.path",
+            f"must be a study: a {WHERE}, a folder with one, or a name from `karat list studies`",
         )
     shipped = {**shipped_studies(), SHIPPED: Path(__file__).parent / "studies"}
     try:
         here = [path for folder in folders if (path := _there(folder / text)) is not None]
     except OSError as error:  # a name that is too long
-        raise BadOption("dataset.path", f"'{excerpt(text, 60)}' cannot be looked for: {error.strerror}") from error
+        raise BadOption(
+            "dataset.path", f"'{excerpt(text, 60)}' cannot be looked for: {error.strerror}"
+        ) from error
     if here:
         return Located(path=here[0], notes=tuple(_notes(text, here, shipped)))
     if text in shipped:
@@ -69,7 +75,9 @@ def locate(text: str, *, folders: Sequence[Path]) -> Located:
 
 
 def study_of(path: Path) -> Path | None:
-    """The study, or folder of studies, that a path or a shipped name means; None if it means neither."""
+    """The study, or folder of studies, that a path or a shipped name means; None if it means
+    neither.
+    """
     if path.is_file() and path.name != WHERE:
         return path if reads_as(path) == "study" else None
     try:
@@ -79,7 +87,9 @@ def study_of(path: Path) -> Path | None:
 
 
 def reads_as(path: Path) -> str:
-    """`study` or `experiment`, judged by the keys of a file; "" if it has keys of neither, or is not YAML."""
+    """`study` or `experiment`, judged by the keys of a file; "" if it has keys of neither, or is
+    not YAML.
+    """
     if path.suffix not in {".yaml", ".yml"}:
         return ""
     try:
@@ -104,9 +114,15 @@ def _there(path: Path) -> Path | None:
 
 def _notes(text: str, here: Sequence[Path], shipped: Collection[str]) -> Iterable[str]:
     if text in shipped:
-        yield f"'{text}' is here and is also the name of something that comes with karat; the one here is used"
+        yield (
+            f"'{text}' is here and is also the name of something that comes with karat; the one "
+            f"here is used"
+        )
     if any(not here[0].samefile(other) for other in here[1:]):
-        yield f"'{text}' is in the working directory and in the experiment's folder; the first is used"
+        yield (
+            f"'{text}' is in the working directory and in the experiment's folder; the first is "
+            f"used"
+        )
 
 
 def _missing(text: str, folders: Sequence[Path], shipped: Collection[str]) -> str:
@@ -119,16 +135,24 @@ def _missing(text: str, folders: Sequence[Path], shipped: Collection[str]) -> st
     near = did_you_mean(Path(text).name, {*shipped, *beside}, listing=False)
     where = " or ".join(
         dict.fromkeys(
-            "the working directory" if folder == Path.cwd() else "the experiment's folder" for folder in folders
+            "the working directory" if folder == Path.cwd() else "the experiment's folder"
+            for folder in folders
         )
     )
-    return f"there is no file or folder '{text}' in {where}, and no study of that name comes with karat{near}"
+    return (
+        f"there is no file or folder '{text}' in {where}, and no study of that name comes with "
+        f"karat{near}"
+    )
 
 
 def _entries(folder: Path) -> list[Path]:
     """What the user may have meant: study files and folders with studies."""
     try:
-        return [entry for entry in folder.iterdir() if entry.suffix in {".yaml", ".yml"} or _there(entry) is not None]
+        return [
+            entry
+            for entry in folder.iterdir()
+            if entry.suffix in {".yaml", ".yml"} or _there(entry) is not None
+        ]
     except OSError:
         return []
 
@@ -140,12 +164,17 @@ def shipped_studies() -> dict[str, Path]:
 
 
 def chosen_folders(names: Sequence[str], asked: Sequence[str]) -> list[str]:
-    """The folders that `studies` names, in folder order; all of them if it names none. Raises BadOption."""
+    """The folders that `studies` names, in folder order; all of them if it names none.
+
+    Raises BadOption.
+    """
     _check("dataset.studies", asked, names, "there is no study")
     return [name for name in names if name in asked or not asked]
 
 
-def chosen_arms(study: StudyFile, *, arms: Collection[str] = (), findings: Collection[str] = ()) -> list[str]:
+def chosen_arms(
+    study: StudyFile, *, arms: Collection[str] = (), findings: Collection[str] = ()
+) -> list[str]:
     """The arms to run, in file order. Raises BadOption for names that the study does not have.
 
     `findings` are named by id, or as `sub_study/id` if an id occurs twice; either may be
@@ -164,12 +193,18 @@ def chosen_arms(study: StudyFile, *, arms: Collection[str] = (), findings: Colle
 def chosen_of_several(
     studies: Sequence[StudyFile], *, arms: Collection[str] = (), findings: Collection[str] = ()
 ) -> dict[str, list[str]]:
-    """The arms of each study that has any to run. Names are `study/arm`, `study/finding` or `study/sub_study/finding`.
+    """The arms of each study that has any to run. Names are `study/arm`, `study/finding` or
+    `study/sub_study/finding`.
 
     If only parts of other studies are named, a study is not run. Raises BadOption.
     """
     none = "no study that is run has"
-    _check("dataset.arms", arms, [f"{study.study}/{name}" for study in studies for name in study.arms], none)
+    _check(
+        "dataset.arms",
+        arms,
+        [f"{study.study}/{name}" for study in studies for name in study.arms],
+        none,
+    )
     known = [f"{study.study}/{name}" for study in studies for name in _finding_names(study)]
     _check("dataset.findings", findings, known, none)
     chosen = {}
@@ -189,7 +224,9 @@ def _chosen(study: StudyFile, arms: Collection[str], findings: Collection[str]) 
     if findings:
         from karat_studies.kinds.study.experiments import arms_of_finding
 
-        asked = [one for one in study.findings if {one.id, f"{one.sub_study}/{one.id}"} & set(findings)]
+        asked = [
+            one for one in study.findings if {one.id, f"{one.sub_study}/{one.id}"} & set(findings)
+        ]
         chosen &= {arm for finding in asked for arm in arms_of_finding(study, finding)}
     return [name for name in study.arms if name in chosen]
 
@@ -203,15 +240,21 @@ def _names(finding: Finding) -> list[str]:
 
 
 def _own(study: StudyFile, name: str, known: Collection[str]) -> str:
-    """The name without the study's name before it, unless the study has something of the full name."""
+    """The name without the study's name before it, unless the study has something of the full
+    name.
+    """
     return name if name in known else name.removeprefix(f"{study.study}/")
 
 
 def _below(study: StudyFile, names: Iterable[str]) -> list[str]:
-    return [name.removeprefix(f"{study.study}/") for name in names if name.startswith(f"{study.study}/")]
+    return [
+        name.removeprefix(f"{study.study}/") for name in names if name.startswith(f"{study.study}/")
+    ]
 
 
-def _check(option: str, asked: Iterable[str], known: Collection[str], message: str = "the study has no") -> None:
+def _check(
+    option: str, asked: Iterable[str], known: Collection[str], message: str = "the study has no"
+) -> None:
     for name in asked:
         if name not in known:
             raise BadOption(option, f"{message} '{name}'{did_you_mean(name, known)}")

@@ -1,4 +1,6 @@
-"""What a participant reads: materials filled with values, in order, each ending with the answer form."""
+"""What a participant reads: materials filled with values, in order, each ending with the answer
+form.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     fields: dict[str, Answered]
 
 
-def shown_to(study: StudyFile, arms: Sequence[str], profile: Mapping[str, Any], *, seed: str) -> list[Shown]:
+def shown_to(
+    study: StudyFile, arms: Sequence[str], profile: Mapping[str, Any], *, seed: str
+) -> list[Shown]:
     """The tasks of a participant's arms, in file order or shuffled with the seed.
 
     `order: random` shuffles the tasks of an arm, and the arms of a within design; tasks of
@@ -44,18 +48,36 @@ def shown_to(study: StudyFile, arms: Sequence[str], profile: Mapping[str, Any], 
             dice.shuffle(tasks)
         for task in tasks:
             text = prompt_text(study, arm, task, profile)
-            shown.append(Shown(arm=name, task=task.name or task.prompt, text=text, fields=task.fields))
+            shown.append(
+                Shown(arm=name, task=task.name or task.prompt, text=text, fields=task.fields)
+            )
     return shown
 
 
 def prompt_text(
-    study: StudyFile, arm: Arm, task: Task, profile: Mapping[str, Any], more: Mapping[str, Any] | None = None
+    study: StudyFile,
+    arm: Arm,
+    task: Task,
+    profile: Mapping[str, Any],
+    more: Mapping[str, Any] | None = None,
 ) -> str:
-    """The material with its values, followed by the answer form unless the material shows the form itself."""
+    """The material with its values, followed by the answer form unless the material shows the form
+    itself.
+    """
     text = study.materials[task.prompt]
-    fields = {name: _reversed(field) for name, field in task.fields.items()} if study.reorder else task.fields
+    fields = (
+        {name: _reversed(field) for name, field in task.fields.items()}
+        if study.reorder
+        else task.fields
+    )
     form = answer_form(fields)
-    values = {"profile": dict(profile), **arm.values, **task.values, ANSWER_FORM: form, **(more or {})}
+    values = {
+        "profile": dict(profile),
+        **arm.values,
+        **task.values,
+        ANSWER_FORM: form,
+        **(more or {}),
+    }
     filled = fill(text, values, place=task.prompt).strip()
     if study.reorder:
         filled = reordered(filled, task.fields)
@@ -79,13 +101,16 @@ def answer_form(fields: Mapping[str, Answered]) -> str:
 
 
 def reordered(text: str, fields: Mapping[str, Answered]) -> str:
-    """The text with each field's options in reverse order, if every option has its own line: `A: …`.
+    """The text with each field's options in reverse order, if every option has its own line: `A:
+    …`.
 
     A line that does not begin with a label belongs to the option above it, up to an empty line.
     The answer form in the text is reversed too, if it is as karat writes it. Labels do not change.
 
     >>> fields = {"choice": Answered(type="choice", options=["A", "B"])}
-    >>> print(reordered("Which?\\nA: 200 are\\nsaved.\\nB: Perhaps all.\\n\\nchoice: A or B", fields))
+    >>> print(
+    ...     reordered("Which?\\nA: 200 are\\nsaved.\\nB: Perhaps all.\\n\\nchoice: A or B", fields)
+    ... )
     Which?
     B: Perhaps all.
     A: 200 are
@@ -107,12 +132,18 @@ def reordered(text: str, fields: Mapping[str, Answered]) -> str:
 
 
 def _block(lines: Sequence[str], label: str) -> tuple[int, int] | None:
-    """The lines of an option: from the one that begins with its label to the next label or empty line."""
-    starts = [at for at, line in enumerate(lines) if re.match(rf"\s*{re.escape(label)}[:.)]\s", line)]
+    """The lines of an option: from the one that begins with its label to the next label or empty
+    line.
+    """
+    starts = [
+        at for at, line in enumerate(lines) if re.match(rf"\s*{re.escape(label)}[:.)]\s", line)
+    ]
     if len(starts) != 1:
         return None
     end = starts[0] + 1
-    while end < len(lines) and lines[end].strip() and not re.match(r"\s*\w{1,12}[:.)]\s", lines[end]):
+    while (
+        end < len(lines) and lines[end].strip() and not re.match(r"\s*\w{1,12}[:.)]\s", lines[end])
+    ):
         end += 1
     return starts[0], end
 
@@ -120,7 +151,11 @@ def _block(lines: Sequence[str], label: str) -> tuple[int, int] | None:
 def _reversed(field: Answered) -> Answered:
     if field.options is None:
         return field
-    options = dict(reversed(field.options.items())) if isinstance(field.options, dict) else field.options[::-1]
+    options = (
+        dict(reversed(field.options.items()))
+        if isinstance(field.options, dict)
+        else field.options[::-1]
+    )
     return field.model_copy(update={"options": options})
 
 
@@ -140,13 +175,20 @@ def described(field: Answered) -> str:
 def forms_in(text: str, fields: Mapping[str, Answered]) -> list[str]:
     """The fields for which a text shows an answer line: `choice: …`, or the same as a JSON key."""
     return [
-        name for name in fields if re.search(rf"^[ \t>*`\"'-]*{re.escape(name)}[\"'*`]*[ \t]*:", text, re.MULTILINE)
+        name
+        for name in fields
+        if re.search(rf"^[ \t>*`\"'-]*{re.escape(name)}[\"'*`]*[ \t]*:", text, re.MULTILINE)
     ]
 
 
 def known_names(study: StudyFile, arm: Arm, task: Task) -> list[str]:
     """The names that {{ … }} in a material may use."""
-    return [ANSWER_FORM, *arm.values, *task.values, *(f"profile.{name}" for name in study.attributes)]
+    return [
+        ANSWER_FORM,
+        *arm.values,
+        *task.values,
+        *(f"profile.{name}" for name in study.attributes),
+    ]
 
 
 def _span(field: Answered) -> str:

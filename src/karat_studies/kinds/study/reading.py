@@ -1,4 +1,6 @@
-"""Reads one folder with a `study.yaml`, or several, in the wording asked for; reports every fault at once."""
+"""Reads one folder with a `study.yaml`, or several, in the wording asked for; reports every fault
+at once.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def changes(arm: Arm) -> bool:
 
 
 def relabelled(arm: Arm) -> Arm:
-    """The arm with its relabelled values and fields; answers on another scale are divided before they are counted."""
+    """The arm with its relabelled values and fields; answers on another scale are divided before
+    they are counted.
+    """
     own = arm.relabel or Relabelled()
     tasks = None if arm.tasks is None else [_task(task, own.fields) for task in arm.tasks]
     rounds = arm.rounds
@@ -66,8 +70,14 @@ def _task(task: Task, of_arm: Mapping[str, Answered]) -> Task:
     return task.model_copy(update={"values": {**task.values, **own.values}, "fields": fields})
 
 
-def _fields(fields: Mapping[str, Answered] | None, others: Mapping[str, Answered]) -> dict[str, Answered] | None:
-    return None if fields is None else {name: others.get(name, field) for name, field in fields.items()}
+def _fields(
+    fields: Mapping[str, Answered] | None, others: Mapping[str, Answered]
+) -> dict[str, Answered] | None:
+    return (
+        None
+        if fields is None
+        else {name: others.get(name, field) for name, field in fields.items()}
+    )
 
 
 def wordings_of(study: StudyFile) -> tuple[str, ...]:
@@ -76,12 +86,17 @@ def wordings_of(study: StudyFile) -> tuple[str, ...]:
 
 
 def wordings(materials: Iterable[Path]) -> tuple[str, ...]:
-    """The wordings that any of these files has: `plain` if `gain.plain.md` lies beside `gain.md`. Sorted."""
+    """The wordings that any of these files has: `plain` if `gain.plain.md` lies beside `gain.md`.
+
+    Sorted.
+    """
     listings: dict[Path, list[str]] = {}
     names: set[str] = set()
     for file in materials:
         if file.parent not in listings:
-            listings[file.parent] = [entry.name for entry in file.parent.iterdir()] if file.parent.is_dir() else []
+            listings[file.parent] = (
+                [entry.name for entry in file.parent.iterdir()] if file.parent.is_dir() else []
+            )
         for name in listings[file.parent]:
             wording = name.removeprefix(f"{file.stem}.").removesuffix(file.suffix)
             if name == f"{file.stem}.{wording}{file.suffix}" and "." not in wording:
@@ -101,7 +116,9 @@ Model = TypeVar("Model", bound=pydantic.BaseModel)
 _WHERE = "study.yaml"
 
 
-def read_study(path: Path, *, sql: bool = True, wording: str | None = None, relabel: bool = False) -> StudyFile:
+def read_study(
+    path: Path, *, sql: bool = True, wording: str | None = None, relabel: bool = False
+) -> StudyFile:
     """The study in a folder, or in a `study.yaml`. Raises BadDataset with every fault.
 
     `sql=False` skips the check that needs a separate process: whether `derive` is SQL that gives
@@ -117,29 +134,41 @@ def read_study(path: Path, *, sql: bool = True, wording: str | None = None, rela
         raise BadDataset(str(path), [Fault(place="file", message=message)]) from error
     document = parse(data, what="a study file")
     if document.root is None or not isinstance(document.root.value, dict):
-        faults = document.faults or [Fault(place="file", message="must be a mapping: study, title, arms, findings, …")]
+        faults = document.faults or [
+            Fault(place="file", message="must be a mapping: study, title, arms, findings, …")
+        ]
         raise BadDataset(str(path), faults)
     reader = _Reader(
-        root=document.root, folder=path.parent, wording=WORDING if relabel else wording, relabel=relabel,
+        root=document.root,
+        folder=path.parent,
+        wording=WORDING if relabel else wording,
+        relabel=relabel,
         faults=list(document.faults),
-    )  # fmt: skip
+    )
     return _found(reader, path, data, document.warnings, sql=sql)
 
 
-def read_kept_study(path: Path, data: bytes, *, persons: Iterable[Mapping[str, Any]] = ()) -> StudyFile:
+def read_kept_study(
+    path: Path, data: bytes, *, persons: Iterable[Mapping[str, Any]] = ()
+) -> StudyFile:
     """A study from a run folder, for analysis: without materials, and without running its SQL.
 
-    `persons`: placeholders for listed persons. Everything else is checked as in a file. Raises BadDataset.
+    `persons`: placeholders for listed persons. Everything else is checked as in a file. Raises
+    BadDataset.
     """
     document = parse(data, what="a study file")
     if document.root is None or not isinstance(document.root.value, dict):
         raise BadDataset(str(path), document.faults or [Fault(place="file", message="is empty")])
     kept = tuple(dict(person) for person in persons)
-    reader = _Reader(root=document.root, folder=path.parent, kept=kept, faults=list(document.faults))
+    reader = _Reader(
+        root=document.root, folder=path.parent, kept=kept, faults=list(document.faults)
+    )
     return _found(reader, path, data, document.warnings, sql=False)
 
 
-def _found(reader: _Reader, path: Path, data: bytes, warnings: Iterable[str], *, sql: bool) -> StudyFile:
+def _found(
+    reader: _Reader, path: Path, data: bytes, warnings: Iterable[str], *, sql: bool
+) -> StudyFile:
     study = reader.study(path, data, warnings, sql=sql)
     if reader.faults or study is None:
         ordered = sorted(dict.fromkeys(reader.faults), key=lambda fault: fault.line or 0)
@@ -154,25 +183,39 @@ class _Reader(msgspec.Struct):
     folder: Path
     wording: str | None = None
     relabel: bool = False
-    kept: tuple[dict[str, Any], ...] | None = None  # persons of a run folder, which has no materials
+    # persons of a run folder, which has no materials
+    kept: tuple[dict[str, Any], ...] | None = None
     reworded: int = 0  # number of materials that have this wording
     faults: list[Fault] = []
 
-    def study(self, path: Path, data: bytes, warnings: Iterable[str], *, sql: bool) -> StudyFile | None:
+    def study(
+        self, path: Path, data: bytes, warnings: Iterable[str], *, sql: bool
+    ) -> StudyFile | None:
         """The study; None if its parts cannot be put together. Faults are noted either way."""
         values = plain(self.root)
         draft = self.part(StudyDraft, values, ())
         participants = self.part(Participants, values.get("participants", {}), ("participants",))
-        rounds = self.part(Rounds, values["rounds"], ("rounds",)) if values.get("rounds") is not None else None
-        arms = {name: self.part(Arm, raw, ("arms", name)) for name, raw in _pairs(values.get("arms"))}
+        rounds = (
+            self.part(Rounds, values["rounds"], ("rounds",))
+            if values.get("rounds") is not None
+            else None
+        )
+        arms = {
+            name: self.part(Arm, raw, ("arms", name)) for name, raw in _pairs(values.get("arms"))
+        }
         good = {
-            name: arm if rounds is None or arm.rounds is not None else arm.model_copy(update={"rounds": rounds})
+            name: arm
+            if rounds is None or arm.rounds is not None
+            else arm.model_copy(update={"rounds": rounds})
             for name, arm in arms.items()
             if arm is not None
         }
         others = self.relabel and any(changes(arm) for arm in good.values())
         good = {name: relabelled(arm) for name, arm in good.items()} if others else good
-        findings = [self.part(Finding, raw, ("findings", at)) for at, raw in enumerate(_listed(values.get("findings")))]
+        findings = [
+            self.part(Finding, raw, ("findings", at))
+            for at, raw in enumerate(_listed(values.get("findings")))
+        ]
         materials = self._materials(good)
         persons, persons_digest = self._persons(participants)
         digest = sha256(data + b"relabelled" * others)
@@ -180,18 +223,37 @@ class _Reader(msgspec.Struct):
             digest.update(len(text).to_bytes(8, "big") + text.encode("utf-8", "surrogatepass"))
         top = draft or StudyDraft.model_construct(**{"derive": "", **_texts(values)})
         study = StudyFile(
-            study=top.study, title=top.title, source=top.source, domain=top.domain, path=path,
-            sha256=digest.hexdigest(), participants=participants or Participants(), design=top.design, arms=good,
-            order=top.order, derive=top.derive, findings=tuple(finding for finding in findings if finding is not None),
-            min_coverage=top.min_coverage, license=top.license, caveat=top.caveat, reducer=top.reducer,
-            materials=materials, persons=persons, warnings=tuple(warnings), data=data, relabel=self.relabel,
+            study=top.study,
+            title=top.title,
+            source=top.source,
+            domain=top.domain,
+            path=path,
+            sha256=digest.hexdigest(),
+            participants=participants or Participants(),
+            design=top.design,
+            arms=good,
+            order=top.order,
+            derive=top.derive,
+            findings=tuple(finding for finding in findings if finding is not None),
+            min_coverage=top.min_coverage,
+            license=top.license,
+            caveat=top.caveat,
+            reducer=top.reducer,
+            materials=materials,
+            persons=persons,
+            warnings=tuple(warnings),
+            data=data,
+            relabel=self.relabel,
             wording=None if self.relabel else self.wording,
-        )  # fmt: skip
+        )
         complete = draft is not None and len(good) == len(arms) and participants is not None
         tests = self._readable_tests(values)
-        from karat_studies.kinds.study.checks import check  # imports NumPy, which runs of other kinds do not need
+        # imports NumPy, which runs of other kinds do not need
+        from karat_studies.kinds.study.checks import check
 
-        checked = check(study, tests, node=self.root, whole=complete, sql=sql and complete, arms=tuple(arms))
+        checked = check(
+            study, tests, node=self.root, whole=complete, sql=sql and complete, arms=tuple(arms)
+        )
         self.faults += checked.faults
         if not complete or len(findings) > len(study.findings):
             return None
@@ -210,7 +272,10 @@ class _Reader(msgspec.Struct):
         return None
 
     def _readable_tests(self, values: Mapping[str, Any]) -> list[tuple[Place, Test]]:
-        """Every readable test with its place, also in findings that are not readable. Notes no fault a second time."""
+        """Every readable test with its place, also in findings that are not readable.
+
+        Notes no fault a second time.
+        """
         quiet = _Reader(root=self.root, folder=self.folder)
         readable: list[tuple[Place, Test]] = []
         for at, finding in enumerate(_listed(values.get("findings"))):
@@ -233,14 +298,23 @@ class _Reader(msgspec.Struct):
             return texts
         for name, arm in arms.items():
             for place, prompt in _prompts(arm):
-                if prompt not in texts and (text := self._material(("arms", name, *place), prompt)) is not None:
+                if (
+                    prompt not in texts
+                    and (text := self._material(("arms", name, *place), prompt)) is not None
+                ):
                     texts[prompt] = text
         if self.relabel and not self.reworded and not any(changes(arm) for arm in arms.values()):
-            message = f"the study has no other names and amounts: no `relabel:`, no material such as gain.{WORDING}.md"
+            message = (
+                f"the study has no other names and amounts: no `relabel:`, no material such as "
+                f"gain.{WORDING}.md"
+            )
             self.fault(("relabel",), message)
         elif self.wording is not None and texts and not self.reworded and not self.relabel:
             hint = did_you_mean(self.wording, wordings(self.folder / prompt for prompt in texts))
-            self.fault(("wording",), f"no material has the wording '{self.wording}', as gain.{self.wording}.md{hint}")
+            self.fault(
+                ("wording",),
+                f"no material has the wording '{self.wording}', as gain.{self.wording}.md{hint}",
+            )
         return texts
 
     def _material(self, place: Place, prompt: str) -> str | None:
@@ -248,7 +322,9 @@ class _Reader(msgspec.Struct):
         if _leads_out(prompt):
             self.fault(place, f"'{prompt}' is outside the study's folder")
             return None
-        other = file.with_suffix(f".{self.wording}{file.suffix}") if self.wording is not None else file
+        other = (
+            file.with_suffix(f".{self.wording}{file.suffix}") if self.wording is not None else file
+        )
         try:
             if other != file and other.is_file():
                 file, self.reworded = other, self.reworded + 1
@@ -322,11 +398,17 @@ _AT_ONCE = 4  # most of the time goes to a process for each study's SQL
 
 
 def read_studies(
-    files: Sequence[Path], *, folder: Path, sql: bool = True, wording: str | None = None, relabel: bool = False
+    files: Sequence[Path],
+    *,
+    folder: Path,
+    sql: bool = True,
+    wording: str | None = None,
+    relabel: bool = False,
 ) -> list[StudyFile]:
     """The studies, in the order of the files. Raises BadDataset with every fault in any of them.
 
-    `folder`: the folder above the study folders; the place of a fault begins with its study's folder.
+    `folder`: the folder above the study folders; the place of a fault begins with its study's
+    folder.
     """
 
     def read(file: Path) -> StudyFile | BadDataset:
@@ -357,22 +439,38 @@ def read_studies(
 
 
 def _without_form(
-    files: Sequence[Path], results: Sequence[StudyFile | BadDataset], *, form: str, wording: str | None
+    files: Sequence[Path],
+    results: Sequence[StudyFile | BadDataset],
+    *,
+    form: str,
+    wording: str | None,
 ) -> Iterator[Fault]:
     """One fault that says which studies lack the requested form, and how to choose the others."""
-    lacking = [isinstance(read, BadDataset) and any(fault.place == form for fault in read.faults) for read in results]
+    lacking = [
+        isinstance(read, BadDataset) and any(fault.place == form for fault in read.faults)
+        for read in results
+    ]
     if not any(lacking):
         return
     lack = "no other names and amounts" if form == "relabel" else f"no wording '{wording}'"
     if all(lacking):
-        known = {name for file in files for name in wordings(file.parent.rglob("*.md"))} if wording is not None else ()
+        known = (
+            {name for file in files for name in wordings(file.parent.rglob("*.md"))}
+            if wording is not None
+            else ()
+        )
         hint = did_you_mean(wording, known) if wording is not None else ""
         yield Fault(place=form, message=f"{lack} in any of the {len(files)} studies{hint}")
         return
-    without, having = ([file.parent.name for file, missing in zip(files, lacking, strict=True) if missing is lacks]
-                       for lacks in (True, False))  # fmt: skip
+    without, having = (
+        [file.parent.name for file, missing in zip(files, lacking, strict=True) if missing is lacks]
+        for lacks in (True, False)
+    )
     message = f"{lack} in {len(without)} of {len(files)} studies: {', '.join(without)}"
-    yield Fault(place=form, message=f"{message}; those that have some can be chosen: `studies: [{', '.join(having)}]`")
+    yield Fault(
+        place=form,
+        message=f"{message}; those that have some can be chosen: `studies: [{', '.join(having)}]`",
+    )
 
 
 def _alike(studies: Sequence[StudyFile]) -> Iterator[Fault]:
@@ -382,4 +480,7 @@ def _alike(studies: Sequence[StudyFile]) -> Iterator[Fault]:
         folder = study.path.parent.name
         first = seen.setdefault(study.study, folder)
         if first != folder:
-            yield Fault(place=f"{folder}: study", message=f"is called '{study.study}', like the study in '{first}'")
+            yield Fault(
+                place=f"{folder}: study",
+                message=f"is called '{study.study}', like the study in '{first}'",
+            )

@@ -1,8 +1,10 @@
-"""Answers of study participants that were recorded elsewhere: one row per participant and task, or member and round.
+"""Answers of study participants that were recorded elsewhere: one row per participant and task, or
+member and round.
 
-A row names the `participant` and gives either the literal `text` of the answer or `answers`, an object of
-field → answer. A column that is absent matches everything: without `task` the row applies to every task of the
-participant, without `condition` to every condition, without `study` and `arm` to any they take part in.
+A row names the `participant` and gives either the literal `text` of the answer or `answers`, an
+object of field → answer. A column that is absent matches everything: without `task` the row applies
+to every task of the participant, without `condition` to every condition, without `study` and `arm`
+to any they take part in.
 """
 
 from __future__ import annotations
@@ -27,11 +29,15 @@ _MOST_FAULTS = 50
 _PLACES = ("study", "arm", "task", "round", "condition")
 
 Key = tuple[str, tuple[str | None, ...], int]
-"""The participant; then study, arm, task, round and condition (None: any); then the repetition, from 0."""
+"""The participant; then study, arm, task, round and condition (None: any); then the repetition,
+from 0.
+"""
 
 
 class ParticipantColumns(BaseModel):
-    """For the answers of a human study: column names, e.g. {participant: subject}; {}: the names below."""
+    """For the answers of a human study: column names, e.g. {participant: subject}; {}: the names
+    below.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -43,7 +49,8 @@ class ParticipantColumns(BaseModel):
     text: str = "text"  # the answer, word for word
     answers: str = "answers"  # instead of a text: an object of field → answer
     condition: str = "condition"  # without it a row applies to every condition
-    repetition: str = "repetition"  # its different values are numbered; without it rows are numbered in file order
+    # its different values are numbered; without it rows are numbered in file order
+    repetition: str = "repetition"
 
 
 class RecordedParticipants:
@@ -63,7 +70,9 @@ class RecordedParticipants:
         for _, row in table.rows:
             with suppress(ValueError):  # a fault of the row, below
                 value = repetition_value(row.get(columns.repetition), columns.repetition)
-                self._repetitions.add(str(row.get(columns.participant)), _text(row.get(columns.condition)), value)
+                self._repetitions.add(
+                    str(row.get(columns.participant)), _text(row.get(columns.condition)), value
+                )
         for number, row in table.rows:
             try:
                 self._add(row)
@@ -73,31 +82,46 @@ class RecordedParticipants:
             raise BadDataset(str(path), faults[:_MOST_FAULTS])
 
     def reply(self, sample: Sample, turn: int, condition: str, repetition: int) -> Reply:
-        """The recorded reply; empty, with `stop_reason` "not_recorded", if only this turn has no row.
+        """The recorded reply; empty, with `stop_reason` "not_recorded", if only this turn has no
+        row.
 
-        Raises AgentFault if the whole sample has no row: a participant without any reply has not answered.
+        Raises AgentFault if the whole sample has no row: a participant without any reply has not
+        answered.
         """
         key = self._find(sample, turn, condition, repetition)
         if key is None:
-            if all(self._find(sample, at, condition, repetition) is None for at in range(len(sample.turns))):
+            if all(
+                self._find(sample, at, condition, repetition) is None
+                for at in range(len(sample.turns))
+            ):
                 place = f"sample '{sample.id}', condition '{condition}', repetition {repetition}"
                 raise AgentFault("not_recorded", f"{self.path.name} holds no row for {place}")
             return Reply(text="", stop_reason="not_recorded", dollars=0.0)
         recorded = self._rows[key]
         if not isinstance(recorded, str):
             fields = sample.detail["fields"][turn]
-            recorded = msgspec.json.encode({name: value for name, value in recorded.items() if name in fields}).decode()
+            recorded = msgspec.json.encode(
+                {name: value for name, value in recorded.items() if name in fields}
+            ).decode()
         return Reply(text=recorded, dollars=0.0)
 
-    def census(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> None:
+    def census(
+        self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int
+    ) -> None:
         """None: `notes` reports everything known about the file."""
 
-    def notes(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> dict[str, str]:
-        """For `run.json`: how many rows are used, how many turns have none, and a sentence on both."""
+    def notes(
+        self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int
+    ) -> dict[str, str]:
+        """For `run.json`: how many rows are used, how many turns have none, and a sentence on
+        both.
+        """
         used: set[Key] = set()
         turns = missing = 0
         for sample in samples:
-            for turn, condition, repetition in product(range(len(sample.turns)), conditions, range(repetitions)):
+            for turn, condition, repetition in product(
+                range(len(sample.turns)), conditions, range(repetitions)
+            ):
                 key = self._find(sample, turn, condition, repetition)
                 turns += 1
                 missing += key is None
@@ -106,7 +130,9 @@ class RecordedParticipants:
         left = len(self._rows) - len(used)
         faults = [f"{plural(left, 'row')} for nobody in the run (left out)"] if left else []
         faults += [f"{plural(missing, 'turn')} without a row (not answered)"] if missing else []
-        return counts | ({"faults": "the file of answers has faults: " + "; ".join(faults)} if faults else {})
+        return counts | (
+            {"faults": "the file of answers has faults: " + "; ".join(faults)} if faults else {}
+        )
 
     def _find(self, sample: Sample, turn: int, condition: str, repetition: int) -> Key | None:
         """The most specific row that matches."""
@@ -114,7 +140,9 @@ class RecordedParticipants:
             return None
         detail = sample.turns[turn].detail
         known = {"study": sample.detail["study"], **detail, "condition": condition}
-        places = [(str(known[name]), None) if known.get(name) is not None else (None,) for name in _PLACES]
+        places = [
+            (str(known[name]), None) if known.get(name) is not None else (None,) for name in _PLACES
+        ]
         for who in _names(sample, detail.get("member")):
             for place in product(*places):
                 if (who, place, repetition) in self._rows:
@@ -155,7 +183,9 @@ class RecordedParticipants:
 
 
 def _names(sample: Sample, member: int | None) -> Iterator[str]:
-    """The names by which a file may call the participant: in a run of several studies samples are named STUDY/ID."""
+    """The names by which a file may call the participant: in a run of several studies samples are
+    named STUDY/ID.
+    """
     if member is not None:
         yield str(sample.detail["members"][member]["participant"])
         return

@@ -1,4 +1,6 @@
-"""Participants with several rows in one group of a test: their mean first, clustered errors, or a fault."""
+"""Participants with several rows in one group of a test: their mean first, clustered errors, or a
+fault.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ COUNTED = ("contingency", "binomial", "proportion")
 
 
 def person_of(data: Columns, row: int) -> Hashable:
-    """Who a row is of: a participant, else the row itself, such as one that `derive` made for a group."""
+    """Who a row is of: a participant, else the row itself, such as one that `derive` made for a
+    group.
+    """
     people = data.get("participant")
     who = None if people is None else people[row]
     return row if who is None else who
@@ -33,14 +37,18 @@ def most_rows(test: Test, data: Columns, groups: Rows) -> list[int]:
     usable = [name for name in (test.measure, test.against) if isinstance(name, str)]
     most = []
     for group in groups:
-        rows = [row for row in group.tolist() if all(data[name][row] is not None for name in usable)]
+        rows = [
+            row for row in group.tolist() if all(data[name][row] is not None for name in usable)
+        ]
         counts = Counter(person_of(data, row) for row in rows)
         most.append(max(counts.values(), default=0))
     return most
 
 
 def of_people(test: Test, data: Columns, groups: Rows) -> tuple[dict[str, list[Any]], Places]:
-    """One row per person in each group, with the mean of their known values; and the row it begins with."""
+    """One row per person in each group, with the mean of their known values; and the row it begins
+    with.
+    """
     columns: dict[str, list[Any]] = {name: [] for name in data}
     first: list[int] = []
     averaged = [name for name in (test.measure, test.against) if isinstance(name, str)]
@@ -67,8 +75,11 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (bool, int, float)) and math.isfinite(value)
 
 
-def shares_of_people(data: Columns, rows: Places, outcomes: Sequence[str | None], names: Sequence[str]) -> list[int]:
-    """How many people show each outcome, where a person with several rows counts in shares: rounded to whole people.
+def shares_of_people(
+    data: Columns, rows: Places, outcomes: Sequence[str | None], names: Sequence[str]
+) -> list[int]:
+    """How many people show each outcome, where a person with several rows counts in shares: rounded
+    to whole people.
 
     `outcomes`: of each of the rows; None: not usable. The largest remainders are rounded up.
 
@@ -91,7 +102,8 @@ def shares_of_people(data: Columns, rows: Places, outcomes: Sequence[str | None]
 def clustered_error(samples: Sequence[Floats], people: Sequence[Sequence[Hashable]]) -> float:
     """The standard error of a mean, or of the difference of two, with persons as clusters: CR2.
 
-    One person per row gives the error of Welch's t; persons with one row in each of two groups that of paired values.
+    One person per row gives the error of Welch's t; persons with one row in each of two groups that
+    of paired values.
 
     Bell and McCaffrey (2002), Survey Methodology 28:169.
     """

@@ -1,4 +1,7 @@
-"""Games of several rounds: who plays together, and what each player sees of the last round. Pure functions."""
+"""Games of several rounds: who plays together, and what each player sees of the last round.
+
+Pure functions.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +25,17 @@ Answers = Mapping[str, Any]
 def groups_of(rounds: Rounds, persons: Sequence[Person]) -> list[list[Person]]:
     """Who plays together: groups of up to `group` persons, whose sizes differ by one at most.
 
-    67 persons in groups of 17 are 17, 17, 17 and 16. Without `group` everyone plays alone. With roles each group has
-    one person per role; raises BadOption if some persons would be left over.
+    67 persons in groups of 17 are 17, 17, 17 and 16. Without `group` everyone plays alone. With
+    roles each group has one person per role; raises BadOption if some persons would be left over.
     """
     if not persons:
         return []
     if rounds.roles and len(persons) % len(rounds.roles):
         roles = f"{len(rounds.roles)} roles ({', '.join(rounds.roles)})"
-        raise BadOption("dataset.per_arm", f"{len(persons)} participants cannot be divided into groups of {roles}")
+        raise BadOption(
+            "dataset.per_arm",
+            f"{len(persons)} participants cannot be divided into groups of {roles}",
+        )
     count = len(persons) if rounds.size is None else -(-len(persons) // rounds.size)
     size, larger = divmod(len(persons), count)
     groups, at = [], 0
@@ -52,8 +58,11 @@ def round_task(arm: Arm, number: int, role: str | None = None) -> Task:
     return Task(prompt=prompt, fields=rounds.fields or arm.fields or {})
 
 
-def round_template(study: StudyFile, arm: Arm, profile: Mapping[str, Any], number: int, role: str | None = None) -> str:
-    """The text of a round for one participant, in which {{ last.… }} and {{ others.… }} are not yet filled.
+def round_template(
+    study: StudyFile, arm: Arm, profile: Mapping[str, Any], number: int, role: str | None = None
+) -> str:
+    """The text of a round for one participant, in which {{ last.… }} and {{ others.… }} are not yet
+    filled.
 
     Raises BadOption if the material uses values that this round may not show.
     """
@@ -68,47 +77,65 @@ def round_template(study: StudyFile, arm: Arm, profile: Mapping[str, Any], numbe
     return prompt_text(study, arm, task, profile, open_ | {"round": number})
 
 
-def filled_round(template: str, fields: Mapping[str, Answered], *, own: Answers, others: Sequence[Answers]) -> str:
-    """A round's template, filled with the member's own last answers and those of the rest of the group.
+def filled_round(
+    template: str, fields: Mapping[str, Answered], *, own: Answers, others: Sequence[Answers]
+) -> str:
+    """A round's template, filled with the member's own last answers and those of the rest of the
+    group.
 
-    `others`: answers of the last round, without the member's own and without those that could not be read.
+    `others`: answers of the last round, without the member's own and without those that could not
+    be read.
     """
     last = {name: _plain(own.get(name, "unknown")) for name in fields}
     return fill(template, {"last": last, "others": seen_of_others(fields, others)}, place="rounds")
 
 
 def filled_role(template: str, *, now: Mapping[str, Answers], last: Mapping[str, Answers]) -> str:
-    """A role's template, filled with the answers of earlier roles in this round, and of all roles in the last.
+    """A role's template, filled with the answers of earlier roles in this round, and of all roles
+    in the last.
 
     `last` also holds what each role earned, if there are payoffs.
 
     An answer that could not be read is shown as `unknown`.
     """
-    seen = {role: {name: _plain(value) for name, value in answers.items()} for role, answers in now.items()}
-    before = {role: {name: _plain(value) for name, value in answers.items()} for role, answers in last.items()}
+    seen = {
+        role: {name: _plain(value) for name, value in answers.items()}
+        for role, answers in now.items()
+    }
+    before = {
+        role: {name: _plain(value) for name, value in answers.items()}
+        for role, answers in last.items()
+    }
     return fill(template, {**seen, "last": before}, place="rounds")
 
 
 def payoffs_of(
-    formulas: Mapping[str, str], fields: Mapping[str, Mapping[str, Answered]], answers: Mapping[str, Answers]
+    formulas: Mapping[str, str],
+    fields: Mapping[str, Mapping[str, Answered]],
+    answers: Mapping[str, Answers],
 ) -> dict[str, float | None]:
-    """What each role earned in a round, given the answers of all roles. `fields` and `answers` are by role.
+    """What each role earned in a round, given the answers of all roles. `fields` and `answers` are
+    by role.
 
-    A formula may use + - * / ^ and parentheses. A field with a number has that number as its value; an option has the
-    value 1 if it was chosen, otherwise 0. None: an answer that the formula needs is missing, or the result is not
-    finite.
+    A formula may use + - * / ^ and parentheses. A field with a number has that number as its value;
+    an option has the value 1 if it was chosen, otherwise 0. None: an answer that the formula needs
+    is missing, or the result is not finite.
 
     >>> roles = {
     ...     "a": {"offer": Answered(type="number")},
     ...     "b": {"takes": Answered(type="choice", options=["yes", "no"])},
     ... }
     >>> payoffs_of(
-    ...     {"a": "(10 - {{ a.offer }}) * {{ b.takes.yes }}"}, roles, {"a": {"offer": 4.0}, "b": {"takes": "yes"}}
+    ...     {"a": "(10 - {{ a.offer }}) * {{ b.takes.yes }}"},
+    ...     roles,
+    ...     {"a": {"offer": 4.0}, "b": {"takes": "yes"}},
     ... )
     {'a': 6.0}
     """
     values = {
-        role: {name: _counted(field, answers.get(role, {}).get(name)) for name, field in own.items()}
+        role: {
+            name: _counted(field, answers.get(role, {}).get(name)) for name, field in own.items()
+        }
         for role, own in fields.items()
     }
     payoffs: dict[str, float | None] = {}
@@ -139,16 +166,21 @@ def check_payoff(formula: str, fields: Mapping[str, Mapping[str, Answered]]) -> 
 
 
 def _counted(field: Answered, value: Any) -> Any:
-    """An answer as it is put into a formula: in parentheses if negative; `null`, which has no value, if missing."""
+    """An answer as it is put into a formula: in parentheses if negative; `null`, which has no
+    value, if missing.
+    """
     if field.type == "choice":
-        return {label: "null" if value is None else str(int(value == label)) for label in field.labels}
+        return {
+            label: "null" if value is None else str(int(value == label)) for label in field.labels
+        }
     if not isinstance(value, float):
         return "null"
     return repr(value) if value >= 0 else f"({value!r})"
 
 
 def seen_of_others(fields: Mapping[str, Answered], others: Sequence[Answers]) -> dict[str, Any]:
-    """What {{ others.… }} gives: n, and for each field mean, median, lowest and highest, or how many chose what.
+    """What {{ others.… }} gives: n, and for each field mean, median, lowest and highest, or how
+    many chose what.
 
     With one field its values are also at the top level: {{ others.mean }}. A value is `unknown`
     if no answer could be read.
@@ -178,21 +210,32 @@ def round_names(arm: Arm, *, first: bool, role: str | None = None) -> list[str]:
         earlier = list(roles)[: list(roles).index(role)]
         names = ["round", *(f"{other}.{name}" for other in earlier for name in roles[other].fields)]
         before = [f"last.{other}.{name}" for other in roles for name in roles[other].fields]
-        return names + ([] if first else before + [f"last.{other}.{PAYOFF}" for other in arm.payoffs])
+        return names + (
+            [] if first else before + [f"last.{other}.{PAYOFF}" for other in arm.payoffs]
+        )
     if first or arm.rounds is None:
         return ["round"]
     fields = round_task(arm, 2).fields
     seen = seen_of_others(fields, [])
     names = ["round", *(f"last.{name}" for name in fields)]
     for name, value in seen.items():
-        names += [f"others.{name}.{below}" for below in value] if isinstance(value, dict) else [f"others.{name}"]
+        names += (
+            [f"others.{name}.{below}" for below in value]
+            if isinstance(value, dict)
+            else [f"others.{name}"]
+        )
     return names
 
 
 def _numbers(values: Sequence[float]) -> dict[str, Any]:
     if not values:
         return dict.fromkeys(("mean", "median", "lowest", "highest"), "unknown")
-    summary = {"mean": fmean(values), "median": median(values), "lowest": min(values), "highest": max(values)}
+    summary = {
+        "mean": fmean(values),
+        "median": median(values),
+        "lowest": min(values),
+        "highest": max(values),
+    }
     return {name: _plain(value) for name, value in summary.items()}
 
 

@@ -1,4 +1,6 @@
-"""Participants and groups as samples: what is asked in each turn, how answers are read, and random answers."""
+"""Participants and groups as samples: what is asked in each turn, how answers are read, and random
+answers.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,10 @@ if TYPE_CHECKING:
 
 Value = float | str | list[str]
 _SPAN = 100.0  # width of a range without an end
-_WORDS = "able blue clear down early far green high kind late mild near open plain quick round soft tall wide young"
+_WORDS = (
+    "able blue clear down early far green high kind late mild near open plain quick round soft "
+    "tall wide young"
+)
 _EACH = tuple(_WORDS.split())
 
 
@@ -74,7 +79,9 @@ def _answer(field: Mapping[str, Any], dice: random.Random) -> Value:
         return float(dice.randint(_up(low), max(_up(low), int(high // 1))))
     # Two decimals, or more for a narrow range
     span = high - low
-    decimals = 2 if span >= 1 else next((some for some in range(3, 12) if span * 10**some >= 100), 12)
+    decimals = (
+        2 if span >= 1 else next((some for some in range(3, 12) if span * 10**some >= 100), 12)
+    )
     return float(min(max(round(dice.uniform(low, high), decimals), low), high))
 
 
@@ -95,7 +102,12 @@ def _written(value: Value, field: Mapping[str, Any]) -> str:
 
 
 def person_sample(
-    study: StudyFile, person: Person, *, position: int, seed: int, stop_after_unread: int | None = None
+    study: StudyFile,
+    person: Person,
+    *,
+    position: int,
+    seed: int,
+    stop_after_unread: int | None = None,
 ) -> Sample:
     """One participant, whose tasks are the turns, in order.
 
@@ -104,9 +116,17 @@ def person_sample(
     shown = shown_to(study, person.arms, person.profile, seed=f"{seed}/{person.id}/order")
     fields = [_as_data(task.fields) for task in shown]
     texts = [task.text for task in shown]
-    stop = stop_after_unread if stop_after_unread is not None and len(shown) > stop_after_unread else None
+    stop = (
+        stop_after_unread
+        if stop_after_unread is not None and len(shown) > stop_after_unread
+        else None
+    )
     turns = (
-        Turn(question=one.text, detail={"arm": one.arm, "task": one.task}, open=stop is not None and number >= stop)
+        Turn(
+            question=one.text,
+            detail={"arm": one.arm, "task": one.task},
+            open=stop is not None and number >= stop,
+        )
         for number, one in enumerate(shown)
     )
     return Sample(
@@ -116,7 +136,12 @@ def person_sample(
         digest=sample_digest([texts, fields, person.profile, *_stopping(stop).values()]),
         turns=tuple(turns),
         metadata={"arm": "+".join(person.arms), "participant": person.id, **person.profile},
-        detail={"study": study.study, "profile": person.profile, "fields": fields, **_stopping(stop)},
+        detail={
+            "study": study.study,
+            "profile": person.profile,
+            "fields": fields,
+            **_stopping(stop),
+        },
     )
 
 
@@ -131,8 +156,9 @@ def group_sample(
 ) -> Sample:
     """One group of a game. A turn is one member in one round, round by round: `detail` says which.
 
-    The question of a later round contains {{ last.… }} and {{ others.… }}, which `question_of` fills.
-    `stop_after_unread`: a member drops out after this many rounds in a row without a readable answer.
+    The question of a later round contains {{ last.… }} and {{ others.… }}, which `question_of`
+    fills. `stop_after_unread`: a member drops out after this many rounds in a row without a
+    readable answer.
     """
     rounds = study.arms[arm].rounds
     assert rounds is not None
@@ -145,32 +171,58 @@ def group_sample(
             filled = number > 1 or (role is not None and at > 0)
             if filled:
                 _check_open(study.arms[arm], text, first=number == 1, role=role, who=member.id)
-            detail: dict[str, Any] = {"arm": arm, "task": task.prompt, "round": number, "member": at}
+            detail: dict[str, Any] = {
+                "arm": arm,
+                "task": task.prompt,
+                "round": number,
+                "member": at,
+            }
             detail |= {} if role is None else {"role": role}
             turns.append(Turn(question=text, detail=detail, seat=at, open=filled))
             fields.append(_as_data(task.fields))
     people = [{"participant": member.id, "profile": member.profile} for member in members]
     paid = {} if not rounds.payoffs else {"payoffs": rounds.payoffs}
-    stop = stop_after_unread if stop_after_unread is not None and rounds.count > stop_after_unread else None
+    stop = (
+        stop_after_unread
+        if stop_after_unread is not None and rounds.count > stop_after_unread
+        else None
+    )
     return Sample(
         kind="study",
         id=name,
         position=position,
         digest=sample_digest(
-            [[turn.question for turn in turns], fields, people, *_stopping(stop).values(), *paid.values()]
+            [
+                [turn.question for turn in turns],
+                fields,
+                people,
+                *_stopping(stop).values(),
+                *paid.values(),
+            ]
         ),
         turns=tuple(turns),
         metadata={"arm": arm, "group": name, "members": len(members)},
-        detail={"study": study.study, "members": people, "fields": fields, **_stopping(stop), **paid},
+        detail={
+            "study": study.study,
+            "members": people,
+            "fields": fields,
+            **_stopping(stop),
+            **paid,
+        },
     )
 
 
 def _check_open(arm: Arm, text: str, *, first: bool, role: str | None, who: str) -> None:
-    """Raises BadOption if a value that was filled in contains {{ … }}, which would be filled in turn."""
+    """Raises BadOption if a value that was filled in contains {{ … }}, which would be filled in
+    turn.
+    """
     known = round_names(arm, first=first, role=role)
     strange = [name for name in names(text) if name not in known]
     if strange:
-        message = f"{{{{ {strange[0]} }}}} occurs in a value of '{who}': values in a game must not look like fields"
+        message = (
+            f"{{{{ {strange[0]} }}}} occurs in a value of '{who}': values in a game must not look "
+            f"like fields"
+        )
         raise BadOption("participants", message)
 
 
@@ -182,7 +234,8 @@ def _stopping(most: int | None) -> dict[str, int]:
 def question_of(sample: Sample, turn: int, replies: Sequence[str | None]) -> str:
     """The question of a turn (from 0), given the replies to all earlier turns (None: no reply).
 
-    A later round shows the last one: the member's own answers, and the readable ones of the other members.
+    A later round shows the last one: the member's own answers, and the readable ones of the other
+    members.
     """
     detail = sample.turns[turn].detail
     number = detail.get("round", 1)
@@ -195,11 +248,15 @@ def question_of(sample: Sample, turn: int, replies: Sequence[str | None]) -> str
     answers = [_read(sample, at, replies[at]) for at in before]
     own = answers.pop(detail["member"])
     others = [answer for answer in answers if answer]
-    return filled_round(sample.turns[turn].question, fields_of(sample, turn), own=own, others=others)
+    return filled_round(
+        sample.turns[turn].question, fields_of(sample, turn), own=own, others=others
+    )
 
 
 def _role_question(sample: Sample, turn: int, replies: Sequence[str | None]) -> str:
-    """The question for a role: it may show what earlier roles answered in this round, and all roles in the last."""
+    """The question for a role: it may show what earlier roles answered in this round, and all roles
+    in the last.
+    """
     detail, members = sample.turns[turn].detail, len(sample.detail["members"])
     if not sample.turns[turn].open:
         return sample.turns[turn].question
@@ -209,7 +266,9 @@ def _role_question(sample: Sample, turn: int, replies: Sequence[str | None]) -> 
         roles = {}
         for at in turns:
             read = _read(sample, at, replies[at])
-            roles[sample.turns[at].detail["role"]] = {name: read.get(name, "unknown") for name in fields_of(sample, at)}
+            roles[sample.turns[at].detail["role"]] = {
+                name: read.get(name, "unknown") for name in fields_of(sample, at)
+            }
         return roles
 
     before = range(begin - members, begin) if detail["round"] > 1 else range(0)
@@ -225,19 +284,26 @@ def _role_question(sample: Sample, turn: int, replies: Sequence[str | None]) -> 
 
 def fields_of(sample: Sample, turn: int) -> dict[str, Answered]:
     """The fields of a turn's answer."""
-    return {name: Answered.model_validate(field) for name, field in sample.detail["fields"][turn].items()}
+    return {
+        name: Answered.model_validate(field)
+        for name, field in sample.detail["fields"][turn].items()
+    }
 
 
 def responses_of(sample: Sample, values: Sequence[Mapping[str, Any] | None]) -> list[Response]:
-    """Rows of `responses`, from the answers read in each turn (None, or missing at the end: no reply).
+    """Rows of `responses`, from the answers read in each turn (None, or missing at the end: no
+    reply).
 
     A participant has a row for each of their arms; a member of a group has one for each round.
     """
-    from karat_studies.kinds.study.experiments import Response  # imports NumPy, which asking does not need
+    # imports NumPy, which asking does not need
+    from karat_studies.kinds.study.experiments import Response
 
     rows: dict[tuple[str, str, int | None], list[Mapping[str, Any] | None]] = {}
-    asked: dict[tuple[str, str, int | None], tuple[str, ...]] = {}  # in games with roles: the role's own fields
-    alone = sample.id.removeprefix(f"{sample.detail['study']}/")  # the id in a run of this study alone
+    # in games with roles: the role's own fields
+    asked: dict[tuple[str, str, int | None], tuple[str, ...]] = {}
+    # the id in a run of this study alone
+    alone = sample.id.removeprefix(f"{sample.detail['study']}/")
     for at, turn in enumerate(sample.turns):
         member = turn.detail.get("member")
         who = alone if member is None else sample.detail["members"][member]["participant"]
@@ -246,13 +312,20 @@ def responses_of(sample: Sample, values: Sequence[Mapping[str, Any] | None]) -> 
         rows.setdefault(key, []).append(answers)
         if "role" in turn.detail:
             asked[key] = tuple(sample.detail["fields"][at])
-    profiles = {person["participant"]: person["profile"] for person in sample.detail.get("members", ())}
+    profiles = {
+        person["participant"]: person["profile"] for person in sample.detail.get("members", ())
+    }
     return [
         Response(
             participant=who,
             arm=arm,
             profile=profiles.get(who, sample.detail.get("profile", {})),
-            values={name: value for answer in answers if answer is not None for name, value in answer.items()},
+            values={
+                name: value
+                for answer in answers
+                if answer is not None
+                for name, value in answer.items()
+            },
             answered=any(answer is not None for answer in answers),
             fields=asked.get((who, arm, number)),
             group=alone if number is not None else None,
@@ -262,9 +335,15 @@ def responses_of(sample: Sample, values: Sequence[Mapping[str, Any] | None]) -> 
     ]
 
 
-def _in_units(sample: Sample, turn: int, answers: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def _in_units(
+    sample: Sample, turn: int, answers: Mapping[str, Any] | None
+) -> Mapping[str, Any] | None:
     """The answers of a turn, converted to the study's units if other amounts were shown."""
-    scales = {name: field["scale"] for name, field in sample.detail["fields"][turn].items() if "scale" in field}
+    scales = {
+        name: field["scale"]
+        for name, field in sample.detail["fields"][turn].items()
+        if "scale" in field
+    }
     if answers is None or not scales:
         return answers
     return in_units(answers, scales)
@@ -272,7 +351,9 @@ def _in_units(sample: Sample, turn: int, answers: Mapping[str, Any] | None) -> M
 
 def in_units(answers: Mapping[str, Any], scales: Mapping[str, float]) -> dict[str, Any]:
     """Each answer divided by its field's scale, if that has one."""
-    return {name: value / scales[name] if name in scales else value for name, value in answers.items()}
+    return {
+        name: value / scales[name] if name in scales else value for name, value in answers.items()
+    }
 
 
 def _read(sample: Sample, turn: int, reply: str | None) -> Mapping[str, Any]:
@@ -280,13 +361,20 @@ def _read(sample: Sample, turn: int, reply: str | None) -> Mapping[str, Any]:
 
 
 def answered_in(sample: Sample, turn: int, reply: str) -> Read:
-    """What a participant answered in a turn. Cached, because every member of a group is shown it."""
-    return _read_cached(reply, msgspec.json.encode(sample.detail["fields"][turn]), sample.turns[turn].question)
+    """What a participant answered in a turn.
+
+    Cached, because every member of a group is shown it.
+    """
+    return _read_cached(
+        reply, msgspec.json.encode(sample.detail["fields"][turn]), sample.turns[turn].question
+    )
 
 
 @lru_cache(maxsize=256)  # the last rounds of some groups
 def _read_cached(reply: str, fields: bytes, shown: str) -> Read:
-    asked = {name: Answered.model_validate(field) for name, field in msgspec.json.decode(fields).items()}
+    asked = {
+        name: Answered.model_validate(field) for name, field in msgspec.json.decode(fields).items()
+    }
     return read_answers(reply, asked, shown=shown)
 
 
@@ -295,7 +383,9 @@ def _as_data(fields: Mapping[str, Answered]) -> dict[str, Any]:
 
 
 def read_reply(sample: Sample, turn: int, text: str) -> Read:
-    """What a participant answered in one turn (from 0): for each field the answer, or why there is none."""
+    """What a participant answered in one turn (from 0): for each field the answer, or why there is
+    none.
+    """
     return read_answers(text, fields_of(sample, turn), shown=sample.turns[turn].question)
 
 
@@ -313,15 +403,18 @@ def random_reply(sample: Sample, turn: int, dice: Random) -> str:
 
 
 def turn_question(sample: Sample, turn: int, replies: Sequence[str | None]) -> str | None:
-    """The question of a turn (from 0); None if the participant was stopped because their answers are unreadable."""
+    """The question of a turn (from 0); None if the participant was stopped because their answers
+    are unreadable.
+    """
     return None if is_stopped(sample, turn, replies) else question_of(sample, turn, replies)
 
 
 def is_stopped(sample: Sample, turn: int, replies: Sequence[str | None]) -> bool:
-    """Whether the participant of this turn was stopped, after `stop_after_unread` unreadable replies in a row.
+    """Whether the participant of this turn was stopped, after `stop_after_unread` unreadable
+    replies in a row.
 
-    Depends only on their own replies, and is final. Turns that ask for nothing, or that have no reply, are
-    not counted.
+    Depends only on their own replies, and is final. Turns that ask for nothing, or that have no
+    reply, are not counted.
     """
     most: int | None = sample.detail.get("stop_after_unread")
     if most is None:
@@ -348,6 +441,13 @@ def profile_of(sample: Sample, seat: int | None) -> Mapping[str, Any]:
 
 
 def prompt_for(condition: Condition, sample: Sample, session: int | None) -> str | None:
-    """The condition's system prompt as one participant reads it. `prompt_problems` has made sure no name is missing."""
+    """The condition's system prompt as one participant reads it.
+
+    `prompt_problems` has made sure no name is missing.
+    """
     prompt = condition.system_prompt
-    return prompt if prompt is None or "study" not in sample.detail else persona(prompt, profile_of(sample, session))
+    return (
+        prompt
+        if prompt is None or "study" not in sample.detail
+        else persona(prompt, profile_of(sample, session))
+    )

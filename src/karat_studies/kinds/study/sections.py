@@ -1,4 +1,6 @@
-"""The sections of a report about a run over human studies: how well the agent reproduces what people did."""
+"""The sections of a report about a run over human studies: how well the agent reproduces what
+people did.
+"""
 
 from __future__ import annotations
 
@@ -50,25 +52,36 @@ from karat_studies.kinds.study.charts import condition_charts, participants_char
 
 _DIGITS = 3
 FLAGGED = 0.8  # of coverage
-_LISTED = 30  # tests in opposite directions, findings without a score, fields that could not be read
+# tests in opposite directions, findings without a score, fields that could not be read
+_LISTED = 30
 _FLOOR = "random answers (floor)"
 _ONE_ANSWER = "one answer an arm (floor)"
 DIRECTION = (
-    "Direction: of the agent's effect against that of people; opposite (opposed): with an effect on both sides, "
-    "other: without."
+    "Direction: of the agent's effect against that of people; opposite (opposed): with an effect "
+    "on both sides, other: without."
 )
 _SYMBOLS = {
-    "ttest_ind": "t", "welch": "t", "ttest_paired": "t", "ttest_one": "t", "anova": "F",
-    "interaction": "F", "correlation": "r",
-    "spearman": "rₛ", "mannwhitney": "U", "wilcoxon": "z", "variance_ratio": "ratio",
-}  # fmt: skip
+    "ttest_ind": "t",
+    "welch": "t",
+    "ttest_paired": "t",
+    "ttest_one": "t",
+    "anova": "F",
+    "interaction": "F",
+    "correlation": "r",
+    "spearman": "rₛ",
+    "mannwhitney": "U",
+    "wilcoxon": "z",
+    "variance_ratio": "ratio",
+}
 
 
 def statistic_of(kind: str, side: SideNumbers) -> str:
     """A signed statistic, or the counts of a table: `t 2.66`, `75 of 92`, `121/155 vs 43/152`."""
     if side.table is not None:
         if all(len(row) == 2 for row in side.table):
-            return " vs ".join(f"{formats.count(row[0])}/{formats.count(sum(row))}" for row in side.table)
+            return " vs ".join(
+                f"{formats.count(row[0])}/{formats.count(sum(row))}" for row in side.table
+            )
         return "; ".join(",".join(map(formats.count, row)) for row in side.table)
     if side.statistic is None:
         return formats.UNKNOWN
@@ -100,14 +113,19 @@ def ecs_cell(estimate: Estimate, color: int) -> blocks.Estimate:
 
 
 def _estimate(estimate: Estimate, scale: Scale, color: int) -> blocks.Estimate:
-    return blocks.Estimate(estimate.value, estimate.low, estimate.high, digits=_DIGITS, scale=scale, color=color)
+    return blocks.Estimate(
+        estimate.value, estimate.low, estimate.high, digits=_DIGITS, scale=scale, color=color
+    )
 
 
 def _people(participants: Participants) -> tuple[Cell, ...]:
     """Asked, answered, parsed; marked if participants were lost on the way."""
     counts = (participants.asked, participants.answered, participants.parsed)
     before = (participants.planned, participants.asked, participants.answered)
-    return tuple(Count(count, tone="bad" if count < more else "") for count, more in zip(counts, before, strict=True))
+    return tuple(
+        Count(count, tone="bad" if count < more else "")
+        for count, more in zip(counts, before, strict=True)
+    )
 
 
 def coverage_cell(coverage: float | None) -> Share:
@@ -149,14 +167,21 @@ def _beside_people(part: StudySummary) -> Section:
     """Effects beside those of people, by study and finding, and who took part."""
     parts: list[Block] = [*_levels(part)]
     for at, condition in enumerate(part.conditions):
-        figures = (*condition_charts(condition, floor=part.scored_floor), *participants_chart(condition))
+        figures = (
+            *condition_charts(condition, floor=part.scored_floor),
+            *participants_chart(condition),
+        )
         if at and figures:
-            parts.append(Fold(f"{condition.condition}: {formats.plural(len(figures), 'chart')}", figures))
+            parts.append(
+                Fold(f"{condition.condition}: {formats.plural(len(figures), 'chart')}", figures)
+            )
         else:
             parts += figures
         parts += _findings(condition, part, folded=bool(at))
     parts += _auxiliary(part)
-    return Section(id="study", title="Beside what people did", blocks=tuple(map(blocks.explained, parts)))
+    return Section(
+        id="study", title="Beside what people did", blocks=tuple(map(blocks.explained, parts))
+    )
 
 
 def _heading(condition: StudyCondition) -> Group:
@@ -169,29 +194,36 @@ def _agreement(part: StudySummary) -> Iterator[Block]:
     for at, condition in enumerate(part.conditions):
         scores = condition.benchmark
         cells = (
-            pas_cell(scores.pas, at), number_cell(scores.ceiling),
-            ecs_cell(scores.ecs, at), number_cell(scores.ecs_ceiling),
-            Count(scores.tests_used, of=scores.tests_planned), *_people(condition.participants),
-        )  # fmt: skip
+            pas_cell(scores.pas, at),
+            number_cell(scores.ceiling),
+            ecs_cell(scores.ecs, at),
+            number_cell(scores.ecs_ceiling),
+            Count(scores.tests_used, of=scores.tests_planned),
+            *_people(condition.participants),
+        )
         rows.append(Row(name=named(condition), color=at, cells=cells))
     rows += _floor_rows(part)
     level = formats.level(part.level)
     yield Table(
         caption="Agreement with people",
         columns=columns(
-            "condition", f"PAS [{level}]",
+            "condition",
+            f"PAS [{level}]",
             Column("copy", rank=2, legend=PAS_CEILING),
-            f"ECS [{level}]", Column("ceiling", rank=2, legend=ECS_CEILING), Column("tests", rank=3),
+            f"ECS [{level}]",
+            Column("ceiling", rank=2, legend=ECS_CEILING),
+            Column("tests", rank=3),
             *(Column(head, rank=1) for head in PEOPLE),
         ),
         rows=tuple(rows),
         legend=_legend(part),
         brief=True,
-    )  # fmt: skip
+    )
     unknown = tuple(
-        f"{condition.condition}: {condition.benchmark.reason}" for condition in part.conditions
+        f"{condition.condition}: {condition.benchmark.reason}"
+        for condition in part.conditions
         if condition.benchmark.pas.value is None and condition.benchmark.reason
-    )  # fmt: skip
+    )
     if unknown:
         yield Note(texts=unknown, tone="quiet", title="No score")
 
@@ -200,53 +232,85 @@ def _floor_rows(part: StudySummary) -> list[Row]:
     """Scores of simulated answers without knowledge, as a reference."""
     nothing, color = Text(formats.UNKNOWN, tone="quiet"), len(part.conditions)
     return [
-        Row(name=name, cells=(
-            pas_cell(floor.benchmark.pas, color), nothing, ecs_cell(floor.benchmark.ecs, color), nothing,
-            Count(floor.benchmark.tests_used, of=floor.benchmark.tests_planned), nothing, nothing, nothing,
-        ))
+        Row(
+            name=name,
+            cells=(
+                pas_cell(floor.benchmark.pas, color),
+                nothing,
+                ecs_cell(floor.benchmark.ecs, color),
+                nothing,
+                Count(floor.benchmark.tests_used, of=floor.benchmark.tests_planned),
+                nothing,
+                nothing,
+                nothing,
+            ),
+        )
         for name, floor in ((_FLOOR, part.floor), (_ONE_ANSWER, part.floor_one_answer))
         if part.floor is not None and floor is not None and floor.benchmark.pas.value is not None
-    ]  # fmt: skip
+    ]
 
 
 def _legend(part: StudySummary) -> str:
     studies = studies_counted(part)
     parts = [
-        f"PAS: the probability that agent and people are in the same state (effect or none), mean over {studies}.",
-        f"ECS: concordance of their effects, Cohen's d ({part.convention}); 1 is equal, 0 unrelated.",
-        f"Intervals: {part.drawn} drawn again, {formats.plural(part.replicates, 'time')}; people's numbers are fixed.",
+        (
+            f"PAS: the probability that agent and people are in the same state (effect or none), "
+            f"mean over {studies}."
+        ),
+        (
+            f"ECS: concordance of their effects, Cohen's d ({part.convention}); 1 is equal, 0 "
+            f"unrelated."
+        ),
+        (
+            f"Intervals: {part.drawn} drawn again, {formats.plural(part.replicates, 'time')}; "
+            f"people's numbers are fixed."
+        ),
     ]
     if part.scored_floor is not None:
         drawn = formats.plural(part.scored_floor.repetitions, "repetition")
         parts.append(
-            f"Random answers: a reference, the same participants and questions answered by chance ({drawn}). "
-            "One answer an arm: the same random answer from all of an arm."
+            f"Random answers: a reference, the same participants and questions answered by chance "
+            f"({drawn}). One answer an arm: the same random answer from all of an arm."
         )
     elif part.floor is not None:
-        parts.append(f"No {_FLOOR}: {formats.clean(part.floor.benchmark.pas.reason or 'not known')}.")
+        parts.append(
+            f"No {_FLOOR}: {formats.clean(part.floor.benchmark.pas.reason or 'not known')}."
+        )
     if any(condition.floor for condition in part.conditions):
         parts.append("(floor): a condition whose agent answers at random.")
     if part.repetitions > 1:
-        parts.append(f"Means over {formats.plural(part.repetitions, 'repetition')}; participants are summed.")
+        parts.append(
+            f"Means over {formats.plural(part.repetitions, 'repetition')}; participants are summed."
+        )
     return " ".join(parts)
 
 
 def _differences(part: StudySummary) -> Iterator[Block]:
-    """Each condition against chance, then each pair of conditions, over the tests that both have scores for."""
+    """Each condition against chance, then each pair of conditions, over the tests that both have
+    scores for.
+    """
     yield from _above_floor(part)
     if not part.differences:
         return
-    paired, level = {difference.paired for difference in part.differences}, formats.level(part.level)
-    how = "The same participants, drawn together." if paired == {True} else "Different participants where not paired."
+    paired, level = (
+        {difference.paired for difference in part.differences},
+        formats.level(part.level),
+    )
+    how = (
+        "The same participants, drawn together."
+        if paired == {True}
+        else "Different participants where not paired."
+    )
     yield Table(
         caption="Differences between conditions",
         columns=columns("second − first", f"PAS [{level}]", f"ECS [{level}]", "tests"),
         rows=tuple(
-            _distance(f"{gap.b} − {gap.a}", gap.pas, gap.ecs, _both(part, gap.b, gap.a)) for gap in part.differences
+            _distance(f"{gap.b} − {gap.a}", gap.pas, gap.ecs, _both(part, gap.b, gap.a))
+            for gap in part.differences
         ),
-        legend="Second minus first, over the tests that have a score under both. *: the interval leaves out 0. "
-        f"Intervals are not adjusted for multiple comparisons; the headline is (Holm). {how} "
-        f"{pairs_sentence(part)}".rstrip(),
+        legend=f"Second minus first, over the tests that have a score under both. *: the interval "
+        f"leaves out 0. Intervals are not adjusted for multiple comparisons; the headline "
+        f"is (Holm). {how} {pairs_sentence(part)}".rstrip(),
     )
 
 
@@ -258,23 +322,33 @@ def _above_floor(part: StudySummary) -> Iterator[Block]:
     yield Table(
         caption="Above the floor: each condition less random answers",
         columns=columns(
-            "condition", f"PAS [{formats.level(part.level)}]", f"ECS [{formats.level(part.level)}]", "tests"
+            "condition",
+            f"PAS [{formats.level(part.level)}]",
+            f"ECS [{formats.level(part.level)}]",
+            "tests",
         ),
         rows=tuple(
             _distance(f"{gap.condition}{name}", gap.pas, gap.ecs, _both(part, gap.condition))
             for name, floor in (("", chance), (", less one answer an arm", part.floor_one_answer))
             for gap in (() if floor is None else floor.differences)
         ),
-        legend="Over the tests that both have a score of. *: the interval leaves out 0. An agent counts as above "
-        "chance only if it is above both floors, also by direction, and no finding is opposite."
-        + (f" Without a floor: {formats.excerpt(', '.join(chance.without), 120)}." if chance.without else ""),
+        legend="Over the tests that both have a score of. *: the interval leaves out 0. An agent "
+        "counts as above chance only if it is above both floors, also by direction, and no "
+        "finding is opposite."
+        + (
+            f" Without a floor: {formats.excerpt(', '.join(chance.without), 120)}."
+            if chance.without
+            else ""
+        ),
     )
 
 
 def _both(part: StudySummary, *names: str) -> str:
     """Who took part under these conditions."""
     sides = [part.of(name) for name in names]
-    return "; ".join(f"{side.condition}: {side.participants.took_part}" for side in sides if side is not None)
+    return "; ".join(
+        f"{side.condition}: {side.participants.took_part}" for side in sides if side is not None
+    )
 
 
 def _distance(name: str, pas: Estimate, ecs: Estimate, people: str) -> Row:
@@ -284,10 +358,16 @@ def _distance(name: str, pas: Estimate, ecs: Estimate, people: str) -> Row:
         below = estimate.high is not None and estimate.high < 0
         cells.append(
             blocks.Estimate(
-                estimate.value, estimate.low, estimate.high, signed=True, digits=_DIGITS, scale=Scale(-1.0, 1.0, 0.0),
-                tone="good" if above else "bad" if below else "", mark="*" if above or below else "",
+                estimate.value,
+                estimate.low,
+                estimate.high,
+                signed=True,
+                digits=_DIGITS,
+                scale=Scale(-1.0, 1.0, 0.0),
+                tone="good" if above else "bad" if below else "",
+                mark="*" if above or below else "",
             )
-        )  # fmt: skip
+        )
     return Row(name=name, cells=(*cells, Count(pas.n)), note=people, tone="quiet")
 
 
@@ -300,14 +380,29 @@ def _repetitions(part: StudySummary) -> Iterator[Block]:
         scores = condition.benchmark
         rows.append(_heading(condition))
         for repetition in scores.repetitions:
-            values = map(number_cell, (repetition.pas, repetition.pas_se, repetition.pas_directional, repetition.ecs))
+            values = map(
+                number_cell,
+                (repetition.pas, repetition.pas_se, repetition.pas_directional, repetition.ecs),
+            )
             cells: tuple[Cell, ...] = (*values, Count(repetition.tests_used))
-            rows.append(Row(name=f"repetition {formats.count(repetition.repetition + 1)}", cells=cells))
-        spread = (number_cell(scores.pas_sd), Text(""), Text(""), number_cell(scores.ecs_sd), Text(""))
+            rows.append(
+                Row(name=f"repetition {formats.count(repetition.repetition + 1)}", cells=cells)
+            )
+        spread = (
+            number_cell(scores.pas_sd),
+            Text(""),
+            Text(""),
+            number_cell(scores.ecs_sd),
+            Text(""),
+        )
         rows.append(Row(name="± between them", cells=spread, total=True))
     heads = ("repetition", "PAS", "SE", "directional", "ECS", "tests")
-    yield Table(caption="Repetitions", columns=columns(*heads), rows=tuple(rows),
-                legend="Each repetition runs the experiment again with the same participants.")  # fmt: skip
+    yield Table(
+        caption="Repetitions",
+        columns=columns(*heads),
+        rows=tuple(rows),
+        legend="Each repetition runs the experiment again with the same participants.",
+    )
 
 
 def _levels(part: StudySummary) -> Iterator[Block]:
@@ -317,32 +412,65 @@ def _levels(part: StudySummary) -> Iterator[Block]:
     floors = filter(None, [part.scored_floor])
     for at, condition in enumerate(part.conditions):
         heading = _heading(condition)
-        domains += [heading, *(Row(name=domain.name, cells=_domain(domain, at)) for domain in condition.domains)]
-        studies += [heading, *(Row(name=study.study, cells=_study(study, at)) for study in condition.studies)]
+        domains += [
+            heading,
+            *(Row(name=domain.name, cells=_domain(domain, at)) for domain in condition.domains),
+        ]
+        studies += [
+            heading,
+            *(Row(name=study.study, cells=_study(study, at)) for study in condition.studies),
+        ]
     for floor in floors:
         drawn = formats.plural(floor.repetitions, "repetition")
         heading = Group(_FLOOR, f"a reference, {drawn}; no agent was asked")
-        domains += [heading, *(Row(name=domain.name, cells=_floor_domain(domain)) for domain in floor.domains)]
-        studies += [heading, *(Row(name=study.name, cells=_floor_study(study)) for study in floor.studies)]
+        domains += [
+            heading,
+            *(Row(name=domain.name, cells=_floor_domain(domain)) for domain in floor.domains),
+        ]
+        studies += [
+            heading,
+            *(Row(name=study.name, cells=_floor_study(study)) for study in floor.studies),
+        ]
     level = formats.level(part.level)
     if any(len(condition.domains) > 1 for condition in part.conditions):
-        heads = ("domain", f"PAS [{level}]", f"ECS [{level}]", Column("studies", rank=1), Column("tests", rank=2))
-        yield Table(caption="By domain", columns=columns(*heads), rows=tuple(domains),
-                    legend="PAS: means over the studies of a domain. ECS: studies weigh the same.")  # fmt: skip
+        heads = (
+            "domain",
+            f"PAS [{level}]",
+            f"ECS [{level}]",
+            Column("studies", rank=1),
+            Column("tests", rank=2),
+        )
+        yield Table(
+            caption="By domain",
+            columns=columns(*heads),
+            rows=tuple(domains),
+            legend="PAS: means over the studies of a domain. ECS: studies weigh the same.",
+        )
     narrow = ", ".join(narrow_studies(part))
-    coverage = "Coverage: the lowest share, over the arms of a finding, of participants with every needed answer."
+    coverage = (
+        "Coverage: the lowest share, over the arms of a finding, of participants with every "
+        "needed answer."
+    )
     yield Table(
         caption="By study",
         columns=columns(
-            "study", f"PAS [{level}]", Column("copy", rank=4, legend=PAS_CEILING),
-            f"ECS [{level}]", Column("ceiling", rank=4, legend=ECS_CEILING),
-            Column("same direction", rank=3), Column("tests", rank=2), Column("coverage", rank=1, legend=coverage),
+            "study",
+            f"PAS [{level}]",
+            Column("copy", rank=4, legend=PAS_CEILING),
+            f"ECS [{level}]",
+            Column("ceiling", rank=4, legend=ECS_CEILING),
+            Column("same direction", rank=3),
+            Column("tests", rank=2),
+            Column("coverage", rank=1, legend=coverage),
             *(Column(head, rank=2) for head in PEOPLE),
         ),
         rows=tuple(studies),
-        legend="ECS needs three tests with effects. Intervals: of what such an experiment is expected to give."
+        legend=(
+            "ECS needs three tests with effects. Intervals: of what such an experiment is "
+            "expected to give."
+        )
         + (f" {narrow}: {NARROW_STUDY}." if narrow else ""),
-    )  # fmt: skip
+    )
 
 
 def _domain(score: LevelScore, color: int) -> tuple[Cell, ...]:
@@ -358,17 +486,29 @@ def _floor_domain(score: FloorScore) -> tuple[Cell, ...]:
 def _study(study: StudyResult, color: int) -> tuple[Cell, ...]:
     scores = study.score
     return (
-        pas_cell(scores.pas, color), number_cell(scores.ceiling),
-        ecs_cell(scores.ecs, color), number_cell(scores.ecs_ceiling),
-        Count(scores.tests_agreeing, of=scores.tests_directed), Count(scores.tests_used, of=scores.tests_planned),
-        coverage_cell(scores.coverage), *_people(study.participants),
-    )  # fmt: skip
+        pas_cell(scores.pas, color),
+        number_cell(scores.ceiling),
+        ecs_cell(scores.ecs, color),
+        number_cell(scores.ecs_ceiling),
+        Count(scores.tests_agreeing, of=scores.tests_directed),
+        Count(scores.tests_used, of=scores.tests_planned),
+        coverage_cell(scores.coverage),
+        *_people(study.participants),
+    )
 
 
 def _floor_study(score: FloorScore) -> tuple[Cell, ...]:
     blank = Text("")
     tests = Count(score.tests_used, of=score.tests_planned, tone="quiet")
-    return (pas_cell(score.pas, 0), blank, ecs_cell(score.ecs, 0), blank, blank, tests, *[blank] * 4)
+    return (
+        pas_cell(score.pas, 0),
+        blank,
+        ecs_cell(score.ecs, 0),
+        blank,
+        blank,
+        tests,
+        *[blank] * 4,
+    )
 
 
 def _findings(condition: StudyCondition, part: StudySummary, *, folded: bool) -> Iterator[Block]:
@@ -376,31 +516,58 @@ def _findings(condition: StudyCondition, part: StudySummary, *, folded: bool) ->
     rows: list[Row | Group] = []
     for study in condition.studies:
         for finding in study.findings:
-            marks = [*(["few answers"] if finding.flagged else []), *(["opposed"] if finding.opposed else [])]
+            marks = [
+                *(["few answers"] if finding.flagged else []),
+                *(["opposed"] if finding.opposed else []),
+            ]
             rows.append(Group(f"{study.study} {finding.name}", finding.claim, ", ".join(marks)))
             rows += [_test(test) for test in finding.tests]
             if len(finding.tests) > 1:
-                cells = (Text(""), Text(""), number_cell(finding.pas.value), Text(""), Text(""), Text(""))
-                rows.append(Row(name="pooled", total=True, cells=(*cells, coverage_cell(finding.coverage))))
+                cells = (
+                    Text(""),
+                    Text(""),
+                    number_cell(finding.pas.value),
+                    Text(""),
+                    Text(""),
+                    Text(""),
+                )
+                rows.append(
+                    Row(name="pooled", total=True, cells=(*cells, coverage_cell(finding.coverage)))
+                )
     first = " Statistics are those of the first repetition." if part.repetitions > 1 else ""
     yield Table(
         caption=f"Findings, {named(condition)}: {condition.participants.took_part}",
         columns=columns(
-            "test", "people", "agent", f"PAS [{formats.level(part.level)}]", Column("d people", rank=2),
-            Column("d agent", rank=2), "direction", Column("coverage", rank=1), text=("people", "agent", "direction"),
+            "test",
+            "people",
+            "agent",
+            f"PAS [{formats.level(part.level)}]",
+            Column("d people", rank=2),
+            Column("d agent", rank=2),
+            "direction",
+            Column("coverage", rank=1),
+            text=("people", "agent", "direction"),
         ),
         rows=tuple(rows),
-        legend="PAS of a finding is pooled over its tests; a test has no interval without a signed statistic, nor if "
-        f"all answers within each group are the same. {DIRECTION} Few answers: coverage below "
-        f"{formats.share(FLAGGED)}.{first}",
+        legend=f"PAS of a finding is pooled over its tests; a test has no interval without a "
+        f"signed statistic, nor if all answers within each group are the same. {DIRECTION} "
+        f"Few answers: coverage below {formats.share(FLAGGED)}.{first}",
         folded=folded,
-    )  # fmt: skip
+    )
 
 
 def _test(test: TestResult) -> Row:
     row = test.repetitions[0] if test.repetitions else None
-    sides = [formats.UNKNOWN] * 2 if row is None else [statistic_of(test.kind, side) for side in (row.human, row.agent)]
-    direction = {True: "same", False: "opposite" if test.opposed else "other", None: formats.UNKNOWN}
+    sides = (
+        [formats.UNKNOWN] * 2
+        if row is None
+        else [statistic_of(test.kind, side) for side in (row.human, row.agent)]
+    )
+    direction = {
+        True: "same",
+        False: "opposite" if test.opposed else "other",
+        None: formats.UNKNOWN,
+    }
     return Row(
         name=test.id,
         cells=(
@@ -416,32 +583,55 @@ def _test(test: TestResult) -> Row:
 
 def _lost(part: StudySummary) -> Iterator[Block]:
     """What went wrong: opposite directions, findings without a score, unreadable answers."""
-    every = [(condition, finding) for condition in part.conditions for finding in condition.findings]
-    yield from _opposed([(one, finding, test) for one, finding in every for test in finding.tests if test.opposed])
-    yield from _without([(condition, finding) for condition, finding in every if finding.pas.value is None])
+    every = [
+        (condition, finding) for condition in part.conditions for finding in condition.findings
+    ]
+    yield from _opposed(
+        [(one, finding, test) for one, finding in every for test in finding.tests if test.opposed]
+    )
+    yield from _without(
+        [(condition, finding) for condition, finding in every if finding.pas.value is None]
+    )
     yield from _unread(part)
 
 
-def _opposed(effects: Sequence[tuple[StudyCondition, FindingResult, TestResult]]) -> Iterator[Block]:
+def _opposed(
+    effects: Sequence[tuple[StudyCondition, FindingResult, TestResult]],
+) -> Iterator[Block]:
     """Effects in opposite directions, the decisive ones first."""
     if not effects:
         return
     rows: dict[str, list[Row | Group]] = {}
-    for condition, finding, test in sorted(effects, key=lambda effect: not effect[2].decisive)[:_LISTED]:
-        row = next((repetition for repetition in test.repetitions if repetition.opposed), test.repetitions[0])
+    for condition, finding, test in sorted(effects, key=lambda effect: not effect[2].decisive)[
+        :_LISTED
+    ]:
+        row = next(
+            (repetition for repetition in test.repetitions if repetition.opposed),
+            test.repetitions[0],
+        )
         cells: tuple[Cell, ...] = (
             *(Number(side.log_bf, digits=1) for side in (row.human, row.agent)),
             *(Number(side.d, signed=True) for side in (row.human, row.agent)),
             Text("decisive" if test.decisive else "", tone="bad"),
         )
         name = f"{finding.study} {finding.name} {test.id}"
-        rows.setdefault(condition.condition, [_heading(condition)]).append(Row(name=name, cells=cells))
+        rows.setdefault(condition.condition, [_heading(condition)]).append(
+            Row(name=name, cells=cells)
+        )
     yield Table(
         caption="Effects in the opposite direction",
-        columns=columns("test", "ln BF people", "ln BF agent", "d people", "d agent", "evidence", text=("evidence",)),
+        columns=columns(
+            "test",
+            "ln BF people",
+            "ln BF agent",
+            "d people",
+            "d agent",
+            "evidence",
+            text=("evidence",),
+        ),
         rows=tuple(row for group in rows.values() for row in group),
-        legend="An effect on both sides, in opposite directions: PAS alone would hide it. Decisive: evidence above "
-        f"1,000 to 1 on both sides.{_left(len(effects))}",
+        legend=f"An effect on both sides, in opposite directions: PAS alone would hide it. "
+        f"Decisive: evidence above 1,000 to 1 on both sides.{_left(len(effects))}",
     )
 
 
@@ -449,13 +639,16 @@ def _without(findings: Sequence[tuple[StudyCondition, FindingResult]]) -> Iterat
     rows: dict[str, list[Row | Group]] = {}
     for one, finding in findings[:_LISTED]:
         cells = (coverage_cell(finding.coverage), Text(finding.reason or "not known"))
-        rows.setdefault(one.condition, [_heading(one)]).append(Row(name=f"{finding.study} {finding.name}", cells=cells))
+        rows.setdefault(one.condition, [_heading(one)]).append(
+            Row(name=f"{finding.study} {finding.name}", cells=cells)
+        )
     if rows:
         yield Table(
             caption="Findings without a score",
             columns=columns("finding", "coverage", "why", text=("why",)),
             rows=tuple(row for group in rows.values() for row in group),
-            legend="Missing data is not evidence of no effect: these are left out of the means." + _left(len(findings)),
+            legend="Missing data is not evidence of no effect: these are left out of the means."
+            + _left(len(findings)),
         )
 
 
@@ -465,25 +658,49 @@ def _left(many: int) -> str:
 
 def _unread(part: StudySummary) -> Iterator[Block]:
     unread = sorted(
-        ((condition, study.study, arm, field, kinds) for condition in part.conditions for study in condition.studies
-         for arm in study.arms for field, kinds in arm.unread.items() if sum(kinds.values())),
+        (
+            (condition, study.study, arm, field, kinds)
+            for condition in part.conditions
+            for study in condition.studies
+            for arm in study.arms
+            for field, kinds in arm.unread.items()
+            if sum(kinds.values())
+        ),
         key=lambda row: -sum(row[-1].values()),
-    )  # fmt: skip
+    )
     if unread:
-        kinds = list(dict.fromkeys(kind for *_, counts in unread for kind in counts if counts[kind]))
+        kinds = list(
+            dict.fromkeys(kind for *_, counts in unread for kind in counts if counts[kind])
+        )
         rows = tuple(
-            Row(name=f"{study} {arm.arm}: {field}", cells=(
-                Text(named(condition)), *(Count(counts.get(kind, 0)) for kind in kinds),
-                Share(arm.share_read), *_people(arm.participants)))
+            Row(
+                name=f"{study} {arm.arm}: {field}",
+                cells=(
+                    Text(named(condition)),
+                    *(Count(counts.get(kind, 0)) for kind in kinds),
+                    Share(arm.share_read),
+                    *_people(arm.participants),
+                ),
+            )
             for condition, study, arm, field, counts in unread[:_LISTED]
-        )  # fmt: skip
-        heads = columns("field", "condition", *(kind.replace("_", " ") for kind in kinds),
-                        Column("read", legend="Read: of all answers in the arm."),
-                        *(Column(head, rank=1) for head in PEOPLE), text=("condition",))  # fmt: skip
+        )
+        heads = columns(
+            "field",
+            "condition",
+            *(kind.replace("_", " ") for kind in kinds),
+            Column("read", legend="Read: of all answers in the arm."),
+            *(Column(head, rank=1) for head in PEOPLE),
+            text=("condition",),
+        )
         yield Table(
-            caption="What could not be read", columns=heads, rows=rows,
-            legend=f"Answers, by field of an arm; none was turned into another answer.{_left(len(unread))}",
-        )  # fmt: skip
+            caption="What could not be read",
+            columns=heads,
+            rows=rows,
+            legend=(
+                f"Answers, by field of an arm; none was turned into another "
+                f"answer.{_left(len(unread))}"
+            ),
+        )
     missing = tuple(line for condition in part.conditions for line in _missing(condition))
     if missing:
         yield Note(texts=missing, title="No answer")
@@ -497,7 +714,11 @@ def _missing(results: StudyCondition) -> Iterator[str]:
     parts = [f"{kind} {formats.count(count)}" for kind, count in failures.items()]
     not_run = sum(study.not_run for study in results.studies)
     parts += [f"not run {formats.count(not_run)}"] if not_run else []
-    parts += [f"stopped early {formats.count(results.participants.stopped)}"] if results.participants.stopped else []
+    parts += (
+        [f"stopped early {formats.count(results.participants.stopped)}"]
+        if results.participants.stopped
+        else []
+    )
     if parts:
         yield f"{results.condition}: {', '.join(parts)}"
 
@@ -511,28 +732,43 @@ def _auxiliary(part: StudySummary) -> Iterator[Block]:
         "slope": "Slope: of the agent's effects on people's; above 1 is exaggeration.",
         "r": "r, bias: the two parts of ECS.",
         "bias": "",
-        "perfect": "Perfect: the ECS that a perfect copy would get, given the errors of both sides.",
+        "perfect": (
+            "Perfect: the ECS that a perfect copy would get, given the errors of both sides."
+        ),
     }
     yield Table(
         caption="Auxiliary numbers",
         columns=columns(
-            "condition", *(Column(head, legend=legend) for head, legend in legends.items()),
-            Column("same direction", rank=1), Column("ECS, new studies", rank=2),
+            "condition",
+            *(Column(head, legend=legend) for head, legend in legends.items()),
+            Column("same direction", rank=1),
+            Column("ECS, new studies", rank=2),
             Column(f"ECS, {part.convention_other}", rank=3),
         ),
         rows=tuple(
             Row(
-                name=named(one), color=at, cells=_auxiliary_cells(one), note=one.participants.took_part, tone="quiet"
+                name=named(one),
+                color=at,
+                cells=_auxiliary_cells(one),
+                note=one.participants.took_part,
+                tone="quiet",
             )
             for at, one in enumerate(part.conditions)
         ),
-    )  # fmt: skip
+    )
 
 
 def _auxiliary_cells(condition: StudyCondition) -> tuple[Cell, ...]:
     scores, new = condition.benchmark, condition.benchmark.ecs_new
-    values = (scores.pas_directional, scores.normalized, scores.ecs_strict, condition.caricature.slope,
-              scores.concordance.pearson, scores.concordance.bias, condition.noise_ceiling.value)  # fmt: skip
+    values = (
+        scores.pas_directional,
+        scores.normalized,
+        scores.ecs_strict,
+        condition.caricature.slope,
+        scores.concordance.pearson,
+        scores.concordance.bias,
+        condition.noise_ceiling.value,
+    )
     anew = formats.UNKNOWN
     if new is not None:
         anew = formats.interval(new.low, new.high, digits=_DIGITS) or new.reason or formats.UNKNOWN
@@ -548,10 +784,17 @@ def _used(part: StudySummary) -> Iterator[Block]:
         for study in condition.studies:
             usage = study.usage
             counts = map(Count, (usage.calls, usage.input_tokens, usage.output_tokens))
-            rows.append(Row(name=study.study, cells=(*counts, Money(usage.dollars, usage.dollars_unknown))))
+            rows.append(
+                Row(name=study.study, cells=(*counts, Money(usage.dollars, usage.dollars_unknown)))
+            )
     heads = ("study", "calls", "tokens in", "out", "dollars")
-    yield Table(caption="What each study cost", columns=columns(*heads), rows=tuple(rows), folded=True,
-                legend="Of the answers that count; failed attempts are in the table above.")  # fmt: skip
+    yield Table(
+        caption="What each study cost",
+        columns=columns(*heads),
+        rows=tuple(rows),
+        folded=True,
+        legend="Of the answers that count; failed attempts are in the table above.",
+    )
 
 
 def _sources(part: StudySummary) -> Iterator[Block]:
@@ -562,7 +805,10 @@ def _sources(part: StudySummary) -> Iterator[Block]:
             cells=(
                 Text(study.title, below="; ".join(filter(None, (study.source, study.caveat)))),
                 Text(study.domain),
-                Text(f"{study.design}, {blocks.plain(Count(len(study.arms), of=study.arms_in_file))} arms"),
+                Text(
+                    f"{study.design}, "
+                    f"{blocks.plain(Count(len(study.arms), of=study.arms_in_file))} arms"
+                ),
                 Text(study.wording or "original"),
                 Text(study.sha256[:16], code=True),
             ),

@@ -1,4 +1,6 @@
-"""The two sides of a test: that of people, from published numbers, and the agent's, from rows of `data`."""
+"""The two sides of a test: that of people, from published numbers, and the agent's, from rows of
+`data`.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +13,30 @@ from numpy.typing import NDArray
 
 from karat.sums import exact_sum
 from karat_studies.kinds.study.format import Arm, Level, Test, level_name
-from karat_studies.kinds.study.repeats import COUNTED, clustered_error, of_people, person_of, shares_of_people
+from karat_studies.kinds.study.repeats import (
+    COUNTED,
+    clustered_error,
+    of_people,
+    person_of,
+    shares_of_people,
+)
 from karat_studies.replication import Side, d_from_t_df, ties_merged
 
 NAN = float("nan")
 TWO_GROUPS = ("ttest_ind", "welch", "anova", "interaction", "mannwhitney", "variance_ratio")
 PAIRED = ("ttest_paired", "ttest_one")
-STATISTIC = {"anova": "F", "interaction": "F",
-              "mannwhitney": "U", "wilcoxon": "z", "correlation": "r", "spearman": "r",
-              "variance_ratio": "ratio", "contingency": "chi2", "binomial": "k", "proportion": "k"}  # fmt: skip
+STATISTIC = {
+    "anova": "F",
+    "interaction": "F",
+    "mannwhitney": "U",
+    "wilcoxon": "z",
+    "correlation": "r",
+    "spearman": "r",
+    "variance_ratio": "ratio",
+    "contingency": "chi2",
+    "binomial": "k",
+    "proportion": "k",
+}
 
 
 def levels_of(test: Test, arms: Mapping[str, Arm]) -> list[Level]:
@@ -42,10 +59,17 @@ def human_side(test: Test, arms: Mapping[str, Arm]) -> Side:
     statistic = published(test, known) if uses_statistic(test, arms) else described(test, arms)
     if test.kind == "contingency":
         table = table_of(test, levels)
-        return Side(table=table) if table is not None else Side(missing="no counts of people were published")
+        return (
+            Side(table=table)
+            if table is not None
+            else Side(missing="no counts of people were published")
+        )
     if math.isnan(statistic):
         return Side(
-            missing=f"no {STATISTIC.get(test.kind, 't')} of people was published, nor anything to compute it from"
+            missing=(
+                f"no {STATISTIC.get(test.kind, 't')} of people was published, nor anything to "
+                f"compute it from"
+            )
         )
     known["statistic"] = statistic
     if test.statistic_kind == "anova":
@@ -79,7 +103,9 @@ def published(test: Test, sizes: Mapping[str, Any]) -> float:
 
 
 def described(test: Test, arms: Mapping[str, Arm]) -> float:
-    """The statistic that follows from means, standard deviations or counts; NaN if any of them is missing."""
+    """The statistic that follows from means, standard deviations or counts; NaN if any of them is
+    missing.
+    """
     human, levels = test.human, levels_of(test, arms)
     if test.kind in {"binomial", "proportion"}:
         k = human.k if human.k is not None else levels[0].k if len(levels) == 1 else None
@@ -89,14 +115,21 @@ def described(test: Test, arms: Mapping[str, Arm]) -> float:
         if level.n is None or level.mean is None or not level.sd:
             return NAN
         return (level.mean - reference_of(test)) / (level.sd / math.sqrt(level.n))
-    if test.kind == "variance_ratio" and len(levels) == 2 and levels[0].sd is not None and levels[1].sd:
+    if (
+        test.kind == "variance_ratio"
+        and len(levels) == 2
+        and levels[0].sd is not None
+        and levels[1].sd
+    ):
         return (levels[0].sd / levels[1].sd) ** 2
     if test.kind not in {"ttest_ind", "welch", "anova"} or len(levels) < 2 or test.factors:
         return NAN
     given = [(level.n, level.mean, level.sd) for level in levels]
     if any(part is None for row in given for part in row):
         return NAN
-    return statistic_of_means(test.kind, [(float(n or 0), float(mean or 0), float(sd or 0)) for n, mean, sd in given])
+    return statistic_of_means(
+        test.kind, [(float(n or 0), float(mean or 0), float(sd or 0)) for n, mean, sd in given]
+    )
 
 
 def reference_of(test: Test) -> float:
@@ -111,7 +144,11 @@ def statistic_of_means(kind: str, groups: Sequence[tuple[float, float, float]]) 
         (n1, m1, s1), (n2, m2, s2) = groups
         error = s1 * s1 / n1 + s2 * s2 / n2
         return (m1 - m2) / math.sqrt(error) if error > 0 else NAN
-    within = exact_sum((n - 1) * sd * sd for n, _, sd in groups) / (total - len(groups)) if total > len(groups) else 0.0
+    within = (
+        exact_sum((n - 1) * sd * sd for n, _, sd in groups) / (total - len(groups))
+        if total > len(groups)
+        else 0.0
+    )
     if within <= 0:
         return NAN
     if kind == "ttest_ind":
@@ -119,17 +156,26 @@ def statistic_of_means(kind: str, groups: Sequence[tuple[float, float, float]]) 
         return (m1 - m2) / math.sqrt(within * (1 / n1 + 1 / n2))
     first = groups[0][1]  # equal means then give exactly 0
     grand = exact_sum(n * (mean - first) for n, mean, _ in groups) / total
-    between = exact_sum(n * (mean - first - grand) ** 2 for n, mean, _ in groups) / (len(groups) - 1)
+    between = exact_sum(n * (mean - first - grand) ** 2 for n, mean, _ in groups) / (
+        len(groups) - 1
+    )
     return between / within
 
 
 def table_of(test: Test, levels: Sequence[Level]) -> tuple[tuple[int, ...], ...] | None:
-    """Counts: rows are levels; columns are true and false, or the outcomes. None if any is unknown."""
+    """Counts: rows are levels; columns are true and false, or the outcomes.
+
+    None if any is unknown.
+    """
     rows = []
     for level in levels:
         if test.outcomes is not None:
             counts = level.counts or {}
-            row = [counts.get(level_name(outcome), 0) for outcome in test.outcomes] if counts else None
+            row = (
+                [counts.get(level_name(outcome), 0) for outcome in test.outcomes]
+                if counts
+                else None
+            )
         elif level.k is not None and level.n is not None:
             row = [level.k, level.n - level.k]
         else:
@@ -140,28 +186,41 @@ def table_of(test: Test, levels: Sequence[Level]) -> tuple[tuple[int, ...], ...]
     return tuple(rows) if len(rows) > 1 else None
 
 
-def f_of_cells(cells: Sequence[tuple[float, float, float]], means: Sequence[float]) -> tuple[float, list[float]]:
-    """F of a factorial design, and the effective size of each compared group, as if its cells were equally large.
+def f_of_cells(
+    cells: Sequence[tuple[float, float, float]], means: Sequence[float]
+) -> tuple[float, list[float]]:
+    """F of a factorial design, and the effective size of each compared group, as if its cells were
+    equally large.
 
-    `cells`: (n, mean, sd) of each, with those of a group adjacent; `means`: of each group, cells weighted equally.
-    This excludes the effects of the other factors and of unequal cells: the sum of squares is of type III.
+    `cells`: (n, mean, sd) of each, with those of a group adjacent; `means`: of each group, cells
+    weighted equally.
+    This excludes the effects of the other factors and of unequal cells: the sum of squares is of
+    type III.
 
     Yates (1934), J. Am. Stat. Assoc. 29:51, weighted squares of means.
     """
     width = len(cells) // len(means)
-    sizes = [width**2 / sum(1 / n for n, _, _ in cells[at : at + width]) for at in range(0, len(cells), width)]
+    sizes = [
+        width**2 / sum(1 / n for n, _, _ in cells[at : at + width])
+        for at in range(0, len(cells), width)
+    ]
     free = sum(n for n, _, _ in cells) - len(cells)
     within = exact_sum((n - 1) * sd * sd for n, _, sd in cells) / free if free > 0 else 0.0
     if within <= 0:
         return NAN, sizes
     first = means[0]  # equal means then give exactly 0
-    grand = exact_sum(size * (mean - first) for size, mean in zip(sizes, means, strict=True)) / sum(sizes)
-    between = exact_sum(size * (mean - first - grand) ** 2 for size, mean in zip(sizes, means, strict=True))
+    grand = exact_sum(size * (mean - first) for size, mean in zip(sizes, means, strict=True)) / sum(
+        sizes
+    )
+    between = exact_sum(
+        size * (mean - first - grand) ** 2 for size, mean in zip(sizes, means, strict=True)
+    )
     return between / (len(means) - 1) / within, sizes
 
 
 def cell_sizes(test: Test, levels: Sequence[Level]) -> list[int] | None:
-    """People in each cell of a factorial design, in the order of `test.cells`; None if no n is known.
+    """People in each cell of a factorial design, in the order of `test.cells`; None if no n is
+    known.
 
     Papers give the n of a level, or of all people: it is divided as evenly as possible.
     """
@@ -216,7 +275,9 @@ def _of_anova(test: Test, levels: Sequence[Level]) -> dict[str, Any]:
         split = _grouped(test, cell_sizes(test, levels) or [])
         cells = sum(map(len, groups))
         sizes = tuple(float(sum(group)) for group in split)
-        known["effective"] = tuple(len(group) ** 2 / sum(1 / max(n, 1) for n in group) for group in split)
+        known["effective"] = tuple(
+            len(group) ** 2 / sum(1 / max(n, 1) for n in group) for group in split
+        )
     if len(sizes) == len(groups) > 1:
         known["sizes"] = sizes
     df1 = human.df1 if human.df1 is not None else len(groups) - 1.0 if len(groups) > 1 else NAN
@@ -225,7 +286,13 @@ def _of_anova(test: Test, levels: Sequence[Level]) -> dict[str, Any]:
     means = [] if test.kind == "interaction" else [level.mean for level in levels]
     if df1 == 1 and human.sign is not None:
         known["sign"] = human.sign
-    elif df1 == 1 and len(means) == 2 and means[0] is not None and means[1] is not None and means[0] != means[1]:
+    elif (
+        df1 == 1
+        and len(means) == 2
+        and means[0] is not None
+        and means[1] is not None
+        and means[0] != means[1]
+    ):
         known["sign"] = 1 if means[0] > means[1] else -1
     return known
 
@@ -237,7 +304,8 @@ ROUNDING = 1e-12  # relative to the largest number: smaller differences are roun
 
 
 def agent_side(test: Test, data: Columns) -> Side:
-    """The agent's side of a test. Missing values are left out; if nothing can be computed, `missing` says why.
+    """The agent's side of a test. Missing values are left out; if nothing can be computed,
+    `missing` says why.
 
     `data`: column → values, as `derive` returns them; a test uses the rows of its groups' levels.
     """
@@ -267,12 +335,20 @@ def group_rows(test: Test, data: Columns) -> list[NDArray[np.intp]]:
         return []
     names = {
         name: np.array(
-            [value if value is None or type(value) is str else level_name(value) for value in data[name]], dtype=object
+            [
+                value if value is None or type(value) is str else level_name(value)
+                for value in data[name]
+            ],
+            dtype=object,
         )
         for name in (test.groups.column, *(test.factors or {}))
     }
     return [
-        np.flatnonzero(np.logical_and.reduce([names[name] == level_name(level) for name, level in cell.items()]))
+        np.flatnonzero(
+            np.logical_and.reduce(
+                [names[name] == level_name(level) for name, level in cell.items()]
+            )
+        )
         for group in test.cells
         for cell in group
     ]
@@ -299,14 +375,26 @@ def _table(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) -> Sid
     for group in groups:
         seen = [outcome_of(values[at], truth=truth) for at in group]
         rows.append(tuple(_counts(test, data, group, seen, names)))
-    empty = [name for name, row in zip(test.groups.names if test.groups else (), rows, strict=True) if not sum(row)]
+    empty = [
+        name
+        for name, row in zip(test.groups.names if test.groups else (), rows, strict=True)
+        if not sum(row)
+    ]
     if empty or len(rows) < 2:
-        return Side(missing=f"no answer in {_named(empty)} could be used" if empty else "there are no groups")
+        return Side(
+            missing=f"no answer in {_named(empty)} could be used"
+            if empty
+            else "there are no groups"
+        )
     return Side(table=tuple(rows))
 
 
 def _counts(
-    test: Test, data: Columns, rows: NDArray[np.intp], seen: Sequence[str | None], names: Sequence[str]
+    test: Test,
+    data: Columns,
+    rows: NDArray[np.intp],
+    seen: Sequence[str | None],
+    names: Sequence[str],
 ) -> list[int]:
     if test.by is not None:
         return shares_of_people(data, rows, seen, names)
@@ -338,11 +426,17 @@ def _clustered(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) ->
 
 
 def outcome_of(value: Any, *, truth: bool) -> str | None:
-    """The category of an answer, or with `truth` "true" or "false"; None for what belongs to no category."""
+    """The category of an answer, or with `truth` "true" or "false"; None for what belongs to no
+    category.
+    """
     if value is None:
         return None
     if truth and not isinstance(value, bool):
-        return {1.0: "true", 0.0: "false"}.get(float(value)) if isinstance(value, (int, float)) else None
+        return (
+            {1.0: "true", 0.0: "false"}.get(float(value))
+            if isinstance(value, (int, float))
+            else None
+        )
     return level_name(value) if isinstance(value, (str, bool, int, float)) else None
 
 
@@ -367,7 +461,9 @@ def _one_group(test: Test, data: Columns, rows: NDArray[np.intp]) -> Side:
     if test.kind in {"correlation", "spearman"}:
         return _correlation(first, second)
     if test.kind == "wilcoxon":
-        return _signed_ranks(first - second, largest=float(np.abs(np.append(first, second)).max(initial=0.0)))
+        return _signed_ranks(
+            first - second, largest=float(np.abs(np.append(first, second)).max(initial=0.0))
+        )
     apart = first - second
     n, sd = len(apart), _sd(apart, of=np.concatenate([first, second]))
     if n < 2 or not sd > 0:
@@ -388,7 +484,9 @@ def _correlation(first: Floats, second: Floats) -> Side:
 
 
 def _signed_ranks(apart: Floats, *, largest: float) -> Side:
-    """Z of W+, with zeros left out and the variance corrected for ties; `largest`: of the numbers subtracted."""
+    """Z of W+, with zeros left out and the variance corrected for ties; `largest`: of the numbers
+    subtracted.
+    """
     apart = ties_merged(apart, largest=largest)
     apart = apart[apart != 0]
     n = len(apart)
@@ -413,11 +511,18 @@ def _several_groups(test: Test, samples: Sequence[Floats]) -> Side:
         return Side(statistic=u, tie_term=_tie_term(together), **pair)
     if test.kind == "variance_ratio":
         one, two = (_sd(sample) ** 2 for sample in samples)
-        return Side(statistic=one / two, **pair) if two > 0 and one > 0 else Side(missing="no spread in a group")
+        return (
+            Side(statistic=one / two, **pair)
+            if two > 0 and one > 0
+            else Side(missing="no spread in a group")
+        )
     means = ties_merged(
-        np.array([_mean(sample) for sample in samples]), largest=max(float(np.abs(sample).max()) for sample in samples)
+        np.array([_mean(sample) for sample in samples]),
+        largest=max(float(np.abs(sample).max()) for sample in samples),
     )
-    described = [(len(sample), float(mean), _sd(sample)) for sample, mean in zip(samples, means, strict=True)]
+    described = [
+        (len(sample), float(mean), _sd(sample)) for sample, mean in zip(samples, means, strict=True)
+    ]
     if test.factors:
         return _factorial(test, described)
     statistic = statistic_of_means(test.kind, [(float(n), mean, sd) for n, mean, sd in described])
@@ -428,23 +533,37 @@ def _several_groups(test: Test, samples: Sequence[Floats]) -> Side:
     df1 = len(sizes) - 1.0
     above = float(np.sign(described[0][1] - described[1][1]))
     sign = int(above) if df1 == 1 and above else None
-    return Side(statistic=statistic, df1=df1, df2=sum(sizes) - len(sizes), sizes=tuple(sizes), sign=sign, **pair)
+    return Side(
+        statistic=statistic,
+        df1=df1,
+        df2=sum(sizes) - len(sizes),
+        sizes=tuple(sizes),
+        sign=sign,
+        **pair,
+    )
 
 
 def _factorial(test: Test, cells: Sequence[tuple[int, float, float]]) -> Side:
     """F of one effect in a factorial design; `cells`: n, mean and sd of each."""
     groups = np.array(cells).reshape(len(test.cells), -1, 3)
     largest = float(np.abs(groups[:, :, 1]).max())
-    means = ties_merged(np.array([_mean(group) for group in groups[:, :, 1]]), largest=largest).tolist()
+    means = ties_merged(
+        np.array([_mean(group) for group in groups[:, :, 1]]), largest=largest
+    ).tolist()
     statistic, effective = f_of_cells([(float(n), mean, sd) for n, mean, sd in cells], means)
     if math.isnan(statistic):
         return Side(missing="all answers within each group are the same: there is no spread")
     sizes, df1 = groups[:, :, 0].sum(axis=1).tolist(), len(means) - 1.0
     above = float(np.sign(means[0] - means[1])) if df1 == 1 else 0.0
     return Side(
-        statistic=statistic, df1=df1, df2=sum(sizes) - len(cells), sizes=tuple(sizes), effective=tuple(effective),
-        sign=int(above) or None, **({"n1": sizes[0], "n2": sizes[1]} if df1 == 1 else {}),
-    )  # fmt: skip
+        statistic=statistic,
+        df1=df1,
+        df2=sum(sizes) - len(cells),
+        sizes=tuple(sizes),
+        effective=tuple(effective),
+        sign=int(above) or None,
+        **({"n1": sizes[0], "n2": sizes[1]} if df1 == 1 else {}),
+    )
 
 
 def _mean(values: Floats) -> float:
@@ -453,7 +572,8 @@ def _mean(values: Floats) -> float:
 
 
 def _sd(values: Floats, *, of: Floats | None = None) -> float:
-    """The standard deviation; 0 if the values differ only by rounding errors of the numbers they come from.
+    """The standard deviation; 0 if the values differ only by rounding errors of the numbers they
+    come from.
 
     The sum of squares of 0.1, 0.1 and 0.1 is 6e-34, which would give a t of 10¹⁶.
     """
@@ -477,7 +597,9 @@ def _tie_term(values: Floats) -> float:
 
 
 def _no_spread(n: int) -> str:
-    return "too few answers could be used" if n < 3 else "all answers are the same: there is no spread"
+    return (
+        "too few answers could be used" if n < 3 else "all answers are the same: there is no spread"
+    )
 
 
 def _named(names: Sequence[str]) -> str:

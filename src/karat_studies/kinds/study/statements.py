@@ -1,7 +1,8 @@
-"""Sentences that say which option was chosen: `The answer to this question is no`, `I chose A`, `No, I won't`.
+"""Sentences that say which option was chosen: `The answer to this question is no`, `I chose A`,
+`No, I won't`.
 
-Read only where nothing else in a reply is an answer. A reply that also names another option, or repeats the form, says
-nothing.
+Read only where nothing else in a reply is an answer. A reply that also names another option, or
+repeats the form, says nothing.
 """
 
 from __future__ import annotations
@@ -14,14 +15,19 @@ from karat_studies.kinds.study.format import Answered
 from karat_studies.kinds.study.values import CONTRADICTORY, Value, spelled
 
 _SENTENCE = re.compile(r"[^.!?\n]*(?:\.(?=\d)[^.!?\n]*)*[.!?\n]?")
-_QUOTED = re.compile(r"[\"“][^\"“”\n]{0,400}\s[^\"“”\n]{0,400}[\"”]")  # of several words: the question, repeated
+# of several words: the question, repeated
+_QUOTED = re.compile(r"[\"“][^\"“”\n]{0,400}\s[^\"“”\n]{0,400}[\"”]")
 _COLON_LINE = re.compile(r":[ \t]*\n\s*")
 _LONGEST = 4_000  # characters: a longer reply is weighing, not answering
 _NOUN = r"(?:answer|choice|decision|selection|preference|response|pick|option)"
-_VERB = r"(?:choose|chose|chosen|pick|picked|select|selected|prefer|take|go with|go for|going with|opt for|answer|say)"
+_VERB = (
+    r"(?:choose|chose|chosen|pick|picked|select|selected|prefer|take|go with|go for|going with"
+    r"|opt for|answer|say)"
+)
 _NOT_MEANT = re.compile(  # before the statement: someone else's, denied, or under a condition
     r"\b(?:not|never|nor|cannot|refuse|against|avoid|if|suppose|supposing|assuming|unless|whether|when|worst|worse"
-    r"|wrong|bad|incorrect|least|last|second|first|other|others|another|different|most people|most|some|people|friend"
+    r"|wrong|bad|incorrect|least|last|second|first|other|others|another|different|most people|most"
+    r"|some|people|friend"
     r"|he|she|they|his|her|their|someone|anyone|everyone|example|format|form|must|should|could|might|may|can|either"
     r"|between)\b"
     r"|(?<!\bI )(?<!\bwould )\b(?:says?|said|thinks?|believes?|argues?|claims?|recommends?|told)\b"
@@ -29,15 +35,19 @@ _NOT_MEANT = re.compile(  # before the statement: someone else's, denied, or und
     re.IGNORECASE,
 )
 _HESITATES = re.compile(
-    r"\b(?:depends|understand|thanks?|sorry|unsure|not sure|no idea|don['’]t know|both|neither|either|let me|let['’]s"
+    r"\b(?:depends|understand|thanks?|sorry|unsure|not sure|no idea|don['’]t know|both|neither"
+    r"|either|let me|let['’]s"
     r"|wait|actually|hmm+|however|but|kidding|hold on|not answer|not choose|question|clarif\w+)\b",
     re.IGNORECASE,
 )
-_END = r"(?=[\"'*`)\]]{0,4}\s*(?:[.,;:!)\n—–]|-\s|$|because\b|since\b|as\b|over\b|rather\b|instead\b))"
+_END = (
+    r"(?=[\"'*`)\]]{0,4}\s*(?:[.,;:!)\n—–]|-\s|$|because\b|since\b|as\b|over\b|rather\b|instead\b))"
+)
 
 
 def stated(text: str, field: Answered, *, shown: str = "") -> Value | None:
-    """The option that the sentences of a reply say was chosen, by label or in its own words; None if none says so.
+    """The option that the sentences of a reply say was chosen, by label or in its own words; None
+    if none says so.
 
     `shown`: the prompt, which may have a line `A: its words` for each option.
 
@@ -49,12 +59,19 @@ def stated(text: str, field: Answered, *, shown: str = "") -> Value | None:
     """
     if len(text) > _LONGEST:
         return None
-    return _stated(text, field.labels) or _stated(f"{_with_labels(text, field, shown)}\n", field.labels)
+    return _stated(text, field.labels) or _stated(
+        f"{_with_labels(text, field, shown)}\n", field.labels
+    )
 
 
 def _with_labels(text: str, field: Answered, shown: str) -> str:
-    """The text with the label of each option in place of its own words: its meaning, or its line in the prompt."""
-    line = re.compile(rf"^\W*(?P<label>{_any(field.labels)})\W{{0,4}}[:.)]\W*\s(?P<words>.+?)[.!]?\s*$", re.MULTILINE)
+    """The text with the label of each option in place of its own words: its meaning, or its line in
+    the prompt.
+    """
+    line = re.compile(
+        rf"^\W*(?P<label>{_any(field.labels)})\W{{0,4}}[:.)]\W*\s(?P<words>.+?)[.!]?\s*$",
+        re.MULTILINE,
+    )
     words = field.meanings or {match["label"]: match["words"] for match in line.finditer(shown)}
     if set(words) != set(field.labels):
         return text
@@ -92,20 +109,25 @@ def _said_in(sentence: str, labels: Sequence[str]) -> str | None:
 
 
 def _opening(text: str, labels: Sequence[str]) -> str | None:
-    """The option that a reply begins with: `No, I would not pay`, `F: You win $45`; not `A: It depends`."""
+    """The option that a reply begins with: `No, I would not pay`, `F: You win $45`; not `A: It
+    depends`.
+    """
     match = _leading(tuple(labels)).match(text)
     if match is None:
         return None
     behind = text[match.end() :]
     answers_a_question = match["label"] == "A" and match["mark"] == ":"  # `Q: … A: …`
-    counts = match["label"].casefold() in {"first", "second", "third", "fourth", "last"}  # `First, it is rare`
+    # `First, it is rare`
+    counts = match["label"].casefold() in {"first", "second", "third", "fourth", "last"}
     if answers_a_question or counts or _HESITATES.search(behind):
         return None
     return spelled(match["label"], labels)
 
 
 def _named(text: str, labels: Sequence[str]) -> set[str]:
-    """The options that a text names: letters in their own case, but not `A gamble`; words at the end of a clause."""
+    """The options that a text names: letters in their own case, but not `A gamble`; words at the
+    end of a clause.
+    """
     return {spelled(match[0], labels) for match in _naming(tuple(labels)).finditer(text)}
 
 
@@ -113,16 +135,23 @@ def _named(text: str, labels: Sequence[str]) -> set[str]:
 def _saying(labels: tuple[str, ...]) -> re.Pattern[str]:
     label = rf"[\s\"'*`(\[]*(?P<label>{_any(labels)}){_END}"
     noun = rf"(?i:\b{_NOUN}\b[^.!?\n:]{{0,110}}?(?:\b(?:is|was|would be|will be)\b\s*:?|[:=]))"
-    subject = r"(?:\bI|\bI['’](?:d|ll|ve|m)|^\W{0,8})(?:\s+(?:would|will|have|rather|to|definitely|choose to)){0,4}"
+    subject = (
+        r"(?:\bI|\bI['’](?:d|ll|ve|m)|^\W{0,8})(?:\s+(?:would|will|have|rather|to|definitely"
+        r"|choose to)){0,4}"
+    )
     verb = rf"(?i:{subject}\s*{_VERB}\b\s*:?)"
-    surely = r"(?i:\s*\b(?:therefore|thus|hence|clearly|simply|still|definitely|probably|then)\b,?)?"
+    surely = (
+        r"(?i:\s*\b(?:therefore|thus|hence|clearly|simply|still|definitely|probably|then)\b,?)?"
+    )
     option = r"(?i:\s*(?:the\s+)?(?:option|programme|program|plan)\b)?"
     return re.compile(rf"(?:{noun}|{verb}){surely}{option}{label}")
 
 
 @lru_cache(maxsize=512)
 def _leading(labels: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile(rf"[\s\"'*`(\[]*(?P<label>{_any(labels)})[\"'*`)\]]{{0,4}}\s?(?P<mark>[.,:!\n])(?!\d)")
+    return re.compile(
+        rf"[\s\"'*`(\[]*(?P<label>{_any(labels)})[\"'*`)\]]{{0,4}}\s?(?P<mark>[.,:!\n])(?!\d)"
+    )
 
 
 @lru_cache(maxsize=512)

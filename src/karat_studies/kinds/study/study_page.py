@@ -1,4 +1,6 @@
-"""The viewer's page about one study: people beside the agent, who took part, what could not be read."""
+"""The viewer's page about one study: people beside the agent, who took part, what could not be
+read.
+"""
 
 from __future__ import annotations
 
@@ -55,15 +57,28 @@ def study_page(part: StudySummary, run: str, name: str) -> KindPage | None:
     info = part.info(name)
     if info is None:
         return None
-    results = [(condition, result) for condition in part.conditions if (result := condition.study(name)) is not None]
+    results = [
+        (condition, result)
+        for condition in part.conditions
+        if (result := condition.study(name)) is not None
+    ]
     sections = (
-        Section(id="agreement", title="Agreement with people", blocks=(explained(_scores(part, results)),)),
         Section(
-            id="findings", title="Findings", blocks=tuple(map(explained, _findings(part, name))), lead=_legend(part)
+            id="agreement",
+            title="Agreement with people",
+            blocks=(explained(_scores(part, results)),),
+        ),
+        Section(
+            id="findings",
+            title="Findings",
+            blocks=tuple(map(explained, _findings(part, name))),
+            lead=_legend(part),
         ),
         Section(id="arms", title="Arms", blocks=(explained(_arms(run, results)),)),
         Section(id="unread", title="What could not be read", blocks=tuple(_unread(run, results))),
-        Section(id="lost", title="Participants without an answer", blocks=tuple(_lost(run, results))),
+        Section(
+            id="lost", title="Participants without an answer", blocks=tuple(_lost(run, results))
+        ),
     )
     return KindPage(
         name=name,
@@ -83,12 +98,18 @@ def _about(info: StudyInfo) -> Iterator[tuple[str, str]]:
         yield "Caveat", info.caveat
     if info.license:
         yield "License", info.license
-    changes = [f"wording {info.wording}" if info.wording else "", "options reversed" if info.reorder else "",
-            "other names and amounts" if info.relabel else ""]  # fmt: skip
+    changes = [
+        f"wording {info.wording}" if info.wording else "",
+        "options reversed" if info.reorder else "",
+        "other names and amounts" if info.relabel else "",
+    ]
     yield "Shown", ", ".join(filter(None, changes)) or "as written"
     yield "Least coverage for a score", formats.share(info.min_coverage)
     if info.reducer:
-        yield "Own code", f"{info.reducer}{'' if info.reduced else ', which was not allowed to run'}"
+        yield (
+            "Own code",
+            f"{info.reducer}{'' if info.reduced else ', which was not allowed to run'}",
+        )
     yield "sha256", info.sha256[:16]
 
 
@@ -100,16 +121,30 @@ def _scores(part: StudySummary, results: Sequence[tuple[StudyCondition, StudyRes
             Count(score.tests_agreeing, of=score.tests_directed),
             Count(score.tests_used, of=score.tests_planned),
         )
-        scores = (pas_cell(score.pas, color), number_cell(score.ceiling), ecs_cell(score.ecs, color))
+        scores = (
+            pas_cell(score.pas, color),
+            number_cell(score.ceiling),
+            ecs_cell(score.ecs, color),
+        )
         cells = (*scores, *counts, coverage_cell(score.coverage))
         rows.append(Row(name=named(condition), color=color, cells=cells))
     level = formats.level(part.level)
-    heads = ("condition", f"PAS [{level}]", "copy", f"ECS [{level}]", "same direction", "tests", "coverage")
+    heads = (
+        "condition",
+        f"PAS [{level}]",
+        "copy",
+        f"ECS [{level}]",
+        "same direction",
+        "tests",
+        "coverage",
+    )
     return Table(
-        caption="Agreement with people in this study", columns=columns(*heads), rows=tuple(rows),
-        legend=f"{PAS_CEILING} ECS needs three tests with effects. Coverage: the lowest share, over the arms of a "
-        "finding, of participants with every needed answer.",
-    )  # fmt: skip
+        caption="Agreement with people in this study",
+        columns=columns(*heads),
+        rows=tuple(rows),
+        legend=f"{PAS_CEILING} ECS needs three tests with effects. Coverage: the lowest share, "
+        f"over the arms of a finding, of participants with every needed answer.",
+    )
 
 
 def _findings(part: StudySummary, name: str) -> Iterator[Block]:
@@ -120,7 +155,9 @@ def _findings(part: StudySummary, name: str) -> Iterator[Block]:
         for finding in study.findings if study is not None else ():
             findings.setdefault(finding.name, []).append((color, finding))
     for own, sides in list(findings.items())[:_MOST_FINDINGS]:
-        flagged = ", ".join(named(part.conditions[color]) for color, finding in sides if finding.flagged)
+        flagged = ", ".join(
+            named(part.conditions[color]) for color, finding in sides if finding.flagged
+        )
         texts = (sides[0][1].claim, f"few answers: {flagged}" if flagged else "")
         yield Note(title=own, texts=tuple(filter(None, texts)), tone="quiet")
         yield from _tests(part, own, sides)
@@ -128,7 +165,9 @@ def _findings(part: StudySummary, name: str) -> Iterator[Block]:
         yield Note(texts=(f"{formats.plural(left, 'further finding')} left out.",), tone="quiet")
 
 
-def _tests(part: StudySummary, name: str, sides: Sequence[tuple[int, FindingResult]]) -> Iterator[Block]:
+def _tests(
+    part: StudySummary, name: str, sides: Sequence[tuple[int, FindingResult]]
+) -> Iterator[Block]:
     rows: list[Row | Group] = []
     again: list[Row | Group] = []
     tests: dict[str, list[tuple[int, TestResult]]] = {}
@@ -150,7 +189,9 @@ def _tests(part: StudySummary, name: str, sides: Sequence[tuple[int, FindingResu
     yield Table(caption=f"Tests of {name}", columns=heads, rows=tuple(rows), legend=DIRECTION)
     if again:
         caption = f"Tests of {name}, each repetition"
-        yield Table(caption=caption, folded=True, rows=tuple(again), columns=heads, legend=DIRECTION)
+        yield Table(
+            caption=caption, folded=True, rows=tuple(again), columns=heads, legend=DIRECTION
+        )
     if (left := len(tests) - _MOST_TESTS) > 0:
         yield Note(texts=(f"{formats.plural(left, 'further test')} left out.",), tone="quiet")
 
@@ -161,14 +202,20 @@ def _result(part: StudySummary, color: int, test: TestResult) -> Row:
     if len(test.repetitions) > 1:
         own = Number(test.d_agent, signed=True)
     pas: Cell = pas_cell(test.pas, color)
-    if test.pas.value is None and test.reason and not (row is not None and test.reason in row.agent.reasons):
+    if (
+        test.pas.value is None
+        and test.reason
+        and not (row is not None and test.reason in row.agent.reasons)
+    ):
         pas = Text(formats.UNKNOWN, below=test.reason)
     direction = _direction(test.same_direction, opposed=test.opposed, decisive=test.decisive)
     cells = (statistic, evidence, effect, own, pas, direction, coverage_cell(test.coverage))
     return Row(name=named(part.conditions[color]), color=color, cells=cells)
 
 
-def _again(part: StudySummary, name: str, results: Sequence[tuple[int, TestResult]]) -> Iterator[Row | Group]:
+def _again(
+    part: StudySummary, name: str, results: Sequence[tuple[int, TestResult]]
+) -> Iterator[Row | Group]:
     for color, test in results:
         if len(test.repetitions) > 1:
             yield Group(name, named(part.conditions[color]))
@@ -186,14 +233,20 @@ def _repeated(kind: str, row: TestRow, color: int) -> Row:
     return Row(name=f"repetition {formats.count(row.repetition + 1)}", cells=cells)
 
 
-def _pooled(part: StudySummary, sides: Sequence[tuple[int, FindingResult]]) -> Iterator[Row | Group]:
+def _pooled(
+    part: StudySummary, sides: Sequence[tuple[int, FindingResult]]
+) -> Iterator[Row | Group]:
     yield Group("pooled over its tests")
     for color, finding in sides:
         pas: Cell = pas_cell(finding.pas, color)
         if finding.pas.value is None and finding.reason:
             pas = Text(formats.UNKNOWN, below=finding.reason)
         directed = formats.count(finding.tests_directed)
-        same = f"{formats.count(finding.tests_agreeing)} of {directed} the same" if finding.tests_directed else ""
+        same = (
+            f"{formats.count(finding.tests_agreeing)} of {directed} the same"
+            if finding.tests_directed
+            else ""
+        )
         cells = (*[Text("")] * 4, pas, Text(same), coverage_cell(finding.coverage))
         yield Row(name=named(part.conditions[color]), color=color, cells=cells)
 
@@ -221,8 +274,10 @@ def _arms(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Ta
         for arm in study.arms:
             people = arm.participants
             counts = (people.planned, people.asked, people.answered, people.parsed)
-            cells = [Count(now, tone="bad" if now < before else "")
-                     for now, before in zip(counts, (people.planned, *counts), strict=False)]  # fmt: skip
+            cells = [
+                Count(now, tone="bad" if now < before else "")
+                for now, before in zip(counts, (people.planned, *counts), strict=False)
+            ]
             numbers = (Count(arm.people), *cells, Count(people.stopped))
             rows.append(
                 Row(
@@ -233,41 +288,68 @@ def _arms(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Ta
                 )
             )
     order = {name: at for at, name in enumerate(dict.fromkeys(row.name for row in rows))}
-    heads = ("arm", "condition", "people", "planned", "asked", "answered", "parsed", "stopped", "read")
+    heads = (
+        "arm",
+        "condition",
+        "people",
+        "planned",
+        "asked",
+        "answered",
+        "parsed",
+        "stopped",
+        "read",
+    )
     return Table(
-        caption="Participants by arm", columns=columns(*heads, text=("condition",)),
+        caption="Participants by arm",
+        columns=columns(*heads, text=("condition",)),
         rows=tuple(sorted(rows, key=lambda row: order[row.name])),
-        legend="Asked: at least one reply in a session that was scored. Answered: a reply to everything. Parsed: also "
-        "with every needed field read. People: in the study. Read: of the answers that came.",
-    )  # fmt: skip
+        legend="Asked: at least one reply in a session that was scored. Answered: a reply to "
+        "everything. Parsed: also with every needed field read. People: in the study. "
+        "Read: of the answers that came.",
+    )
 
 
 def _unread(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Iterator[Block]:
-    """What could not be read: how many answers of each kind, by field, arm and condition, with links to them."""
+    """What could not be read: how many answers of each kind, by field, arm and condition, with
+    links to them.
+    """
     fields = [
         (color, condition, study, arm, field, kinds)
-        for color, (condition, study) in enumerate(results) for arm in study.arms
-        for field, kinds in arm.unread.items() if any(kinds.values())
-    ]  # fmt: skip
+        for color, (condition, study) in enumerate(results)
+        for arm in study.arms
+        for field, kinds in arm.unread.items()
+        if any(kinds.values())
+    ]
     fields.sort(key=lambda row: -sum(row[-1].values()))
-    kinds = list(dict.fromkeys(kind for *_, counts in fields for kind, many in counts.items() if many))
+    kinds = list(
+        dict.fromkeys(kind for *_, counts in fields for kind, many in counts.items() if many)
+    )
     rows = []
     for color, condition, study, arm, field, counts in fields[:_MOST_FIELDS]:
-        cells: list[Cell] = [Text(arm.arm), Text(condition.condition), Count(arm.answers.get(field, 0))]
+        cells: list[Cell] = [
+            Text(arm.arm),
+            Text(condition.condition),
+            Count(arm.answers.get(field, 0)),
+        ]
         for kind in kinds:
             label = "turn=stopped" if kind == "stopped" else f"{field}={kind}"
-            link = _listed(run, study.study, arm.arm, condition.condition, label=label) if counts.get(kind) else ""
+            link = (
+                _listed(run, study.study, arm.arm, condition.condition, label=label)
+                if counts.get(kind)
+                else ""
+            )
             cells.append(Count(counts.get(kind, 0), link=link))
         rows.append(Row(name=field, color=color, cells=tuple(cells)))
     if rows:
         left = len(fields) - _MOST_FIELDS
         heads = ("field", "arm", "condition", "read", *(kind.replace("_", " ") for kind in kinds))
         yield Table(
-            caption="Answers that could not be read", columns=columns(*heads, text=("arm", "condition")),
+            caption="Answers that could not be read",
+            columns=columns(*heads, text=("arm", "condition")),
             rows=tuple(rows),
             legend="None was replaced by another answer. Each number links to those who gave them."
             + (f" {formats.plural(left, 'further row')} left out." if left > 0 else ""),
-        )  # fmt: skip
+        )
 
 
 def _lost(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Iterator[Block]:
@@ -277,8 +359,18 @@ def _lost(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> It
         parts = [f"{kind} {formats.count(many)}" for kind, many in study.failures.items()]
         parts += [f"not run {formats.count(study.not_run)}"] if study.not_run else []
         if parts:
-            link = _listed(run, study.study, "", condition.condition, failure="any") if study.failures else ""
-            rows.append(Row(name=condition.condition, color=color, cells=(Text(", ".join(parts), link=link),)))
+            link = (
+                _listed(run, study.study, "", condition.condition, failure="any")
+                if study.failures
+                else ""
+            )
+            rows.append(
+                Row(
+                    name=condition.condition,
+                    color=color,
+                    cells=(Text(", ".join(parts), link=link),),
+                )
+            )
     if rows:
         heads = columns("condition", "why", text=("why",))
         yield Table(caption="Participants without an answer", columns=heads, rows=tuple(rows))
@@ -289,10 +381,13 @@ def _listed(run: str, study: str, arm: str, condition: str, **query: str) -> str
 
 
 def _legend(part: StudySummary) -> str:
-    again = " Statistic, ln BF and P(effect) are those of the first repetition; PAS and d are means over all of them."
+    again = (
+        " Statistic, ln BF and P(effect) are those of the first repetition; PAS and d are means "
+        "over all of them."
+    )
     return (
-        "ln BF: logarithm of the Bayes factor for an effect; above 6.9 it is decisive. d: Cohen's d "
-        f"({part.convention}). PAS: the probability that agent and people are in the same state. Few answers: coverage "
-        f"below {formats.share(FLAGGED)}, so the number may only reflect those who answered."
-        f"{again if part.repetitions > 1 else ''}"
+        f"ln BF: logarithm of the Bayes factor for an effect; above 6.9 it is decisive. d: "
+        f"Cohen's d ({part.convention}). PAS: the probability that agent and people are in the "
+        f"same state. Few answers: coverage below {formats.share(FLAGGED)}, so the number may "
+        f"only reflect those who answered.{again if part.repetitions > 1 else ''}"
     )

@@ -1,7 +1,8 @@
-"""Reads the text of one answer as an option, a number, a ranking or words; or says why it is not an answer.
+"""Reads the text of one answer as an option, a number, a ranking or words; or says why it is not an
+answer.
 
-The words around it decide: a text counts as an answer only if it cannot mean anything else. A bound, a range, a sum
-or a number in another unit is not the number that was asked for.
+The words around it decide: a text counts as an answer only if it cannot mean anything else. A
+bound, a range, a sum or a number in another unit is not the number that was asked for.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ REFUSED, MISSING, OUT_OF_RANGE = "refused", "missing", "out_of_range"
 CONTRADICTORY, INVALID = "contradictory", "invalid"
 
 TAKEN_BACK = (
-    r"\b(?:no|wait|actually|sorry|correction|or|hmm|second thought|my mind|kidding|but|though|although|however|then|now"
-    r"|finally|final|revised|reflection|reconsidering|corrected|updated|instead(?! of)|rather(?! than))\b"
+    r"\b(?:no|wait|actually|sorry|correction|or|hmm|second thought|my mind|kidding|but|though"
+    r"|although|however|then|now"
+    r"|finally|final|revised|reflection|reconsidering|corrected|updated|instead(?! of)"
+    r"|rather(?! than))\b"
 )
 """Words after an answer that introduce a different one."""
 
@@ -33,7 +36,8 @@ class Value(msgspec.Struct, frozen=True, kw_only=True):
 
 
 LEAD = (
-    r"(?:(?:my|the|an?|option|choice|answer|programme|program|plan|number|i(?:['’]d| would| will)?|choose|pick|prefer"
+    r"(?:(?:my|the|an?|option|choice|answer|programme|program|plan|number|i(?:['’]d| would| will)?"
+    r"|choose|pick|prefer"
     r"|say|go|with|is)\s+){0,6}"
 )
 _BEFORE = re.compile(  # may precede an option in a sentence that chooses it
@@ -45,7 +49,8 @@ _BEFORE = re.compile(  # may precede an option in a sentence that chooses it
     re.IGNORECASE,
 )
 _AFTER = re.compile(
-    r"\s*(?:$|[.,;:!?)\]}(—–]|-\s|because\b|since\b|as\b|rather\b|over\b|instead\b|for sure\b)", re.IGNORECASE
+    r"\s*(?:$|[.,;:!?)\]}(—–]|-\s|because\b|since\b|as\b|rather\b|over\b|instead\b|for sure\b)",
+    re.IGNORECASE,
 )
 _AND = re.compile(r"[\s.,;:!?)(]*(?:and|or|/|&|\+)\s*", re.IGNORECASE)
 _SAYS_OF_IT = re.compile(  # `(A) is the worse one`: about the option, not a choice
@@ -56,8 +61,13 @@ _SAYS_OF_IT = re.compile(  # `(A) is the worse one`: about the option, not a cho
 _OPTION_REASON = re.compile(  # options named after it are not meant as answers
     r"\b(?:because|since|as|given|rather than|instead of|over|unlike|than|not)\b", re.IGNORECASE
 )
-_SENTENCE_GOES_ON = re.compile(  # `Yes! Let me think`: words that are neither a reason nor `I think`
-    r"\W{0,6}(?!(?:because|since|as|for sure|over|rather|not)\b|(?:i|he|she|it|they|we)\s\w{1,8}\W*$)\w", re.IGNORECASE
+# `Yes! Let me think`: words that are neither a reason nor `I think`
+_SENTENCE_GOES_ON = re.compile(
+    (
+        r"\W{0,6}(?!(?:because|since|as|for sure|over|rather|not)\b|(?:i|he|she|it|they"
+        r"|we)\s\w{1,8}\W*$)\w"
+    ),
+    re.IGNORECASE,
 )
 _LEFT_OPEN = re.compile(  # `A, wait no`, `A? Hmm`, `A - rejected`, `A vs B`
     r"\b(?:wait|actually|hmm+|rejected|on second thought|scratch that)\W*(?:no\W*)?$"
@@ -68,7 +78,8 @@ _DENIED = re.compile(r"\W{0,4}(?:no|not|nope|never)\b\s{0,3}", re.IGNORECASE)
 _DENIALS = {"no", "not", "never"}  # labels that `no, not on purpose` repeats
 _ORDINALS = {"first", "second", "third", "fourth", "last"}
 _NO_DENIAL = re.compile(r"(?:doubt|question|matter|hesitation|only|because)\b", re.IGNORECASE)
-_ASKED = re.compile(r"[^\w\n.!(]*\?|,\s*(?!why)[\w'’]+(?:\s\w+)?\s?\?", re.IGNORECASE)  # `A?`, `A, isn't it?`
+# `A?`, `A, isn't it?`
+_ASKED = re.compile(r"[^\w\n.!(]*\?|,\s*(?!why)[\w'’]+(?:\s\w+)?\s?\?", re.IGNORECASE)
 _UNDECIDED = re.compile(
     r"\b(?:depends|understand|thanks?|sorry|unsure|no idea|don['’]t know"
     r"|can ?not|can['’]t|won['’]t|both|neither|either)\b",
@@ -101,7 +112,9 @@ def option_of(text: str, field: Answered, *, whole: bool) -> Value:
 
 
 def _led(rest: str, lead: re.Match[str], field: Answered) -> Value | None:
-    """The option at the start of a text, judged by what follows; None if it may just be a word of a sentence."""
+    """The option at the start of a text, judged by what follows; None if it may just be a word of a
+    sentence.
+    """
     labels = field.labels
     label = spelled(lead["label"], labels)
     also = _AND.match(rest)
@@ -113,15 +126,23 @@ def _led(rest: str, lead: re.Match[str], field: Answered) -> Value | None:
         return None
     if label.casefold() == "i" and not marked and re.match(r"\s*[,—–-]", rest):
         return Value(kind=INVALID)  # the pronoun
-    if label.casefold() in _ORDINALS and not marked and re.match(r"\s*,(?!\s*(?:because|since|as)\b)\s*\w", rest):
+    if (
+        label.casefold() in _ORDINALS
+        and not marked
+        and re.match(r"\s*,(?!\s*(?:because|since|as)\b)\s*\w", rest)
+    ):
         return Value(kind=INVALID)  # `First, an even split is rare`
     return _doubted(rest, label, field) or Value(answer=label)
 
 
 def _doubted(rest: str, label: str, field: Answered) -> Value | None:
-    """What is wrong with an answer, given the text after it: it names another option, or takes the answer back."""
+    """What is wrong with an answer, given the text after it: it names another option, or takes the
+    answer back.
+    """
     labels = field.labels
-    if any(spelled(match["label"], labels) != label for match in _correcting(labels).finditer(rest)):
+    if any(
+        spelled(match["label"], labels) != label for match in _correcting(labels).finditer(rest)
+    ):
         return Value(kind=CONTRADICTORY)
     denied = _DENIED.match(rest)
     if denied is not None and label.casefold() not in _DENIALS:
@@ -135,13 +156,17 @@ def _doubted(rest: str, label: str, field: Answered) -> Value | None:
     if any(spelled(match[1], labels) != label for match in _beside(labels).finditer(plain)):
         return Value(kind=CONTRADICTORY)
     folded = " ".join(plain.casefold().split())
-    if any(meaning.casefold() in folded for name, meaning in field.meanings.items() if name != label):
+    if any(
+        meaning.casefold() in folded for name, meaning in field.meanings.items() if name != label
+    ):
         return Value(kind=CONTRADICTORY)
     return Value(kind=INVALID) if _ASKED.match(rest) or _UNDECIDED.search(plain) else None
 
 
 def names_option(text: str, field: Answered) -> bool:
-    """Whether a text names an option as such: a word at the end of a clause, or a letter in the option's own case."""
+    """Whether a text names an option as such: a word at the end of a clause, or a letter in the
+    option's own case.
+    """
     labels = [label for label in field.labels if not label[:1].isdigit()]
     return bool(labels) and _beside(tuple(labels)).search(text) is not None
 
@@ -151,7 +176,10 @@ def label_of(text: str, field: Answered) -> str | None:
     folded = " ".join(text.casefold().split())
     for label in field.labels:
         meaning = field.meanings.get(label)
-        known = [label, *([meaning, f"{label}: {meaning}", f"{label} ({meaning})"] if meaning else [])]
+        known = [
+            label,
+            *([meaning, f"{label}: {meaning}", f"{label} ({meaning})"] if meaning else []),
+        ]
         if folded in {" ".join(name.casefold().split()) for name in known}:
             return label
     return None
@@ -168,23 +196,33 @@ def _leading(labels: Sequence[str]) -> re.Pattern[str]:
 @lru_cache(maxsize=512)
 def _correcting(labels: Sequence[str]) -> re.Pattern[str]:
     """A second answer that takes the first one back: `A? No, B`, `A … wait, B`."""
-    return re.compile(rf"{TAKEN_BACK}[^\n]{{0,30}}?(?<!\w)(?P<label>{_any_of(labels)})(?!\w)", re.IGNORECASE)
+    return re.compile(
+        rf"{TAKEN_BACK}[^\n]{{0,30}}?(?<!\w)(?P<label>{_any_of(labels)})(?!\w)", re.IGNORECASE
+    )
 
 
 @lru_cache(maxsize=512)
 def _standing(labels: Sequence[str]) -> re.Pattern[str]:
-    """Matches labels within a sentence. `A` and `I` are also words: letters must be in their own case, and marked."""
+    """Matches labels within a sentence.
+
+    `A` and `I` are also words: letters must be in their own case, and marked.
+    """
     words = [label for label in labels if len(label) > 2]
     letters = [label for label in labels if len(label) <= 2]
     parts = [rf"(?i:{_any_of(words)})"] if words else []
     if letters:
-        parts.append(rf"(?:(?<=[(\[\"'*`])|(?<=option )|(?<=Option )|(?<=choose )|(?<=pick ))(?:{_any_of(letters)})")
+        parts.append(
+            rf"(?:(?<=[(\[\"'*`])|(?<=option )|(?<=Option )|(?<=choose )"
+            rf"|(?<=pick ))(?:{_any_of(letters)})"
+        )
     return re.compile(rf"(?<!\w)({'|'.join(parts)})(?!\w)")
 
 
 @lru_cache(maxsize=512)
 def _beside(labels: Sequence[str]) -> re.Pattern[str]:
-    """Matches labels after an answer: letters in their own case, but not `A gamble`; words at the end of a clause."""
+    """Matches labels after an answer: letters in their own case, but not `A gamble`; words at the
+    end of a clause.
+    """
     words = [label for label in labels if len(label) > 2 or label.islower()]
     letters = [label for label in labels if label not in words]
     parts = [rf"(?i:{_any_of(words)})(?=\W*$|[\"'*`)\]]{{0,4}}[.,;:!?])"] if words else []
@@ -212,44 +250,87 @@ _NUMBER = re.compile(
 )
 _UNITS = {"thousand": 1e3, "k": 1e3, "million": 1e6, "m": 1e6, "billion": 1e9}
 _RANGE = re.compile(r"\s*(?:[-−–—]|to|or|and|through|up to)\s*[$€£]?\s?\d", re.IGNORECASE)
-_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_COUNTED = (
-    r"(?:dollars?|euros?|pounds?|francs?|points?|tokens?|coins?|chips?|people|persons?|students|years?|days?|times)"
+_WORDS = (
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
 )
-_WORD = re.compile(rf"(?P<sign>{_SIGN}?)\s?(?P<word>{'|'.join(_WORDS)})(?:\s{_COUNTED})?\W{{0,6}}", re.IGNORECASE)
+_COUNTED = (
+    r"(?:dollars?|euros?|pounds?|francs?|points?|tokens?|coins?|chips?"
+    r"|people|persons?|students|years?|days?|times)"
+)
+_WORD = re.compile(
+    rf"(?P<sign>{_SIGN}?)\s?(?P<word>{'|'.join(_WORDS)})(?:\s{_COUNTED})?\W{{0,6}}", re.IGNORECASE
+)
 _ABOUT = r"(?:(?:about|around|roughly|approximately|approx\.|circa|nearly|almost|some)\s+)?"
 _MEASURES = (  # of length, weight, time: in another unit it is another number
-    r"m|met(?:er|re)s?", r"km|kms|kilomet(?:er|re)s?", r"cm|centimet(?:er|re)s?", r"mm|millimet(?:er|re)s?",
-    r"mi|miles?", r"ft|feet|foot", r"inch|inches", r"yards?|yd", r"g|grams?", r"kg|kgs|kilos?|kilograms?",
-    r"tons?|tonnes?", r"lbs?", r"ounces?|oz", r"seconds?|secs?", r"minutes?|mins?", r"hours?|hrs?", r"days?",
-    r"weeks?", r"months?", r"years?|yrs?",
-)  # fmt: skip
-_MEASURE = re.compile("|".join(rf"(?P<u{at}>{unit})" for at, unit in enumerate(_MEASURES)), re.IGNORECASE)
+    r"m|met(?:er|re)s?",
+    r"km|kms|kilomet(?:er|re)s?",
+    r"cm|centimet(?:er|re)s?",
+    r"mm|millimet(?:er|re)s?",
+    r"mi|miles?",
+    r"ft|feet|foot",
+    r"inch|inches",
+    r"yards?|yd",
+    r"g|grams?",
+    r"kg|kgs|kilos?|kilograms?",
+    r"tons?|tonnes?",
+    r"lbs?",
+    r"ounces?|oz",
+    r"seconds?|secs?",
+    r"minutes?|mins?",
+    r"hours?|hrs?",
+    r"days?",
+    r"weeks?",
+    r"months?",
+    r"years?|yrs?",
+)
+_MEASURE = re.compile(
+    "|".join(rf"(?P<u{at}>{unit})" for at, unit in enumerate(_MEASURES)), re.IGNORECASE
+)
 _OUT_OF = re.compile(r"\s*(?:/|out of|of|in)\s*(\d{1,9}(?:\.\d{1,6})?)(?![\d.]*\d)", re.IGNORECASE)
 _BOUND = re.compile(  # `less than 5`, `between ten and 20`, `COVID-19`, `I keep 7`
-    r"[<>≤≥±—=^*×÷√]|\b(?:not|never|less|more|fewer|under|over|below|above|least|most|up to|than|minimum|maximum|min"
+    r"[<>≤≥±—=^*×÷√]|\b(?:not|never|less|more|fewer|under|over|below|above|least|most|up to|than"
+    r"|minimum|maximum|min"
     r"|max|between|from|without|twice|double|triple|third|quarter|average|mean|median|round|player|room|level|step"
-    r"|keeps|kept|option|(?:my|own) share|for (?:me|myself)|squared|except|but|no|nor|neither|or|if|unless|times|plus"
+    r"|keeps|kept|option|(?:my|own) share|for (?:me|myself)|squared|except|but|no|nor|neither|or"
+    r"|if|unless|times|plus"
     rf"|minus|negative|half|keep|retain|hundred|thousand|dozen|{'|'.join(_WORDS)})\b|n['’]t\b|\w-?$",
     re.IGNORECASE,
 )
-_NUMBER_GOES_ON = re.compile(  # `12,5`, `1_000`, `1.234.567`, `5:30`, `5½`, `2nd`, `5 or more`, `5 hundred`, `50 cents`
+# `12,5`, `1_000`, `1.234.567`, `5:30`, `5½`, `2nd`, `5 or more`, `5 hundred`, `50 cents`
+_NUMBER_GOES_ON = re.compile(
     r"[.,:_'’·/]{1,2}\s?\d|[_^*×÷±²³‰½¼¾⅓⅔+°]|\s*=|\s*[-+×x*÷^]\s?\d|(?:(?:st|nd|rd|th)(?!\s+percentile\b)|x|e)\b"
     r"|[a-z]{1,8}\d|-?ish\b|['’]?s\b|\s*[¼-¾⅐-⅞]|-(?=\s*$)"
     r"|\s*(?:pct|basis|mil|mill|mln|mrd|millionen|tsd|tausend|grand|lakhs|crores|b|t|quarters?|squared|per"
     r"|and an? (?:half|third|quarter)"
-    r"|(?:dollars? |euros? )?(?:for (?:me|myself)|to (?:me|keep)|(?:remains?|stays?) with me|kept))\b"
+    r"|(?:dollars? |euros? )?(?:for (?:me|myself)|to (?:me|keep)|(?:remains?|stays?) with me"
+    r"|kept))\b"
     r"|\s*(?:or (?:more|less|fewer|higher|lower|above|below|under|over)"
     r"|and (?:above|below|under|over|up|a half|a quarter)"
-    r"|at (?:most|least)|max(?:imum)?|min(?:imum)?|times|minus|plus|below|above|less|more|fewer|higher|lower|greater"
+    r"|at (?:most|least)|max(?:imum)?|min(?:imum)?|times|minus|plus|below|above|less|more|fewer"
+    r"|higher|lower|greater"
     r"|hundred|hundreds|thousands|millions|mio|mn|bn|trillion|lakh|crore|dozen|dozens|score)\b",
     re.IGNORECASE,
 )
-_THIN = re.compile(r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3}(?!\d))")  # thousands separators, as printed
+# thousands separators, as printed
+_THIN = re.compile(r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3}(?!\d))")
 _METRES = re.compile(r"\b(?:m|met(?:er|re)s?)\b")
 _CENTS = re.compile(r"\s*(?:cents?\b|¢|pence\b)", re.IGNORECASE)
 _MONEY_BEHIND = re.compile(r"\s?(?:[€¥₹]|(?:eur|euros?|chf|francs?|kr|yen)\b)", re.IGNORECASE)
-_MONEY_BEFORE = re.compile(r"(?:[¥₹₩₽₺]|\b(?:chf|eur|usd|gbp|jpy|inr|kr|rs|fr)\.?)\s?\Z", re.IGNORECASE)
+_MONEY_BEFORE = re.compile(
+    r"(?:[¥₹₩₽₺]|\b(?:chf|eur|usd|gbp|jpy|inr|kr|rs|fr)\.?)\s?\Z", re.IGNORECASE
+)
 _ASIDE = re.compile(r"\([^()]{0,200}\)")
 _NUMBER_REASON = re.compile(  # numbers after it are not meant as answers
     r"\b(?:because|since|as|given|rather than|instead of|not(?= \d)"
@@ -272,13 +353,21 @@ def number_of(text: str, field: Answered, *, whole: bool) -> Value:
     value = _valued(first, field)
     out_of = _OUT_OF.match(rest)
     if out_of is not None:
-        whole_scale = field.range is not None and field.range[1] == float(out_of[1]) and not first["unit"]
+        whole_scale = (
+            field.range is not None and field.range[1] == float(out_of[1]) and not first["unit"]
+        )
         good = whole_scale and not _BOUND.search(head)
-        return _in_range(value, field) if good else Value(kind=CONTRADICTORY if rest[:1] == "/" else INVALID)
+        return (
+            _in_range(value, field)
+            if good
+            else Value(kind=CONTRADICTORY if rest[:1] == "/" else INVALID)
+        )
     if _RANGE.match(rest):
         return Value(kind=CONTRADICTORY)
     leads = re.fullmatch(rf"\s*{LEAD}{_ABOUT}", head, re.IGNORECASE) is not None
-    if whole and (not leads or re.search(r"\w{12,}|\d", rest) or len(rest) > 40 or len(rest.split()) > 2):
+    if whole and (
+        not leads or re.search(r"\w{12,}|\d", rest) or len(rest) > 40 or len(rest.split()) > 2
+    ):
         return Value(kind=INVALID)
     others = {_valued(match, field) for match in numbers[1:]} - {value}
     if others and not (leads and _explained(rest, value)):
@@ -289,7 +378,9 @@ def number_of(text: str, field: Answered, *, whole: bool) -> Value:
 
 
 def _explained(rest: str, value: float) -> bool:
-    """Whether further numbers belong to a reason, an aside or a separate sentence that does not correct the answer."""
+    """Whether further numbers belong to a reason, an aside or a separate sentence that does not
+    correct the answer.
+    """
     if re.search(TAKEN_BACK, rest, re.IGNORECASE):
         return bool(_in_asides(rest, value))
     return _in_asides(rest, value) or bool(
@@ -305,7 +396,9 @@ def _in_asides(rest: str, value: float) -> bool:
 
 
 def _in_its_unit(number: re.Match[str], rest: str, field: Answered) -> bool:
-    """Allows percent only if a share is asked for, and cents only if cents are; `5 m` may be metres or millions."""
+    """Allows percent only if a share is asked for, and cents only if cents are; `5 m` may be metres
+    or millions.
+    """
     unit, hint = (number["unit"] or "").strip().casefold(), (field.hint or "").casefold()
     before = number.string[: number.start("digits")]
     money = number["money"] or _MONEY_BEHIND.match(rest) or _MONEY_BEFORE.search(before)
@@ -322,16 +415,27 @@ def _in_its_unit(number: re.Match[str], rest: str, field: Answered) -> bool:
 
 
 def _other_measure(behind: str, hint: str) -> bool:
-    """Whether the number has another unit than the hint asks for, e.g. kilometres instead of metres."""
+    """Whether the number has another unit than the hint asks for, e.g. kilometres instead of
+    metres.
+    """
     behind_word = re.match(r"\s?([A-Za-z]{1,12})\b", behind)
     given = _MEASURE.fullmatch(behind_word[1]) if behind_word is not None else None
-    asked = {match.lastgroup for word in re.findall(r"[a-z]+", hint) if (match := _MEASURE.fullmatch(word))}
+    asked = {
+        match.lastgroup
+        for word in re.findall(r"[a-z]+", hint)
+        if (match := _MEASURE.fullmatch(word))
+    }
     return given is not None and bool(asked) and given.lastgroup not in asked
 
 
 def _valued(match: re.Match[str], field: Answered | None = None) -> float:
     unit = (match["unit"] or "").strip().casefold()
-    if unit == "m" and not match["money"] and field is not None and _METRES.search((field.hint or "").casefold()):
+    if (
+        unit == "m"
+        and not match["money"]
+        and field is not None
+        and _METRES.search((field.hint or "").casefold())
+    ):
         unit = ""
     value = float(match["digits"].replace(",", "")) * 10.0 ** int(match["power"] or 0)
     return _signed(value * _UNITS.get(unit, 1.0), match["sign"])
@@ -352,18 +456,21 @@ def _in_range(value: float, field: Answered) -> Value:
 
 _LONGEST = 4_000
 _REFUSAL = re.compile(
-    r"\bI(?: really| just)?(?: ?['’]d| would| must| have to| am|['’]m)?(?: not able| unable| not going)?(?: to)?"
-    r"(?: can ?not| can['’]t| won['’]t| will not| refuse| decline| prefer not| rather not| do not wish"
+    r"\bI(?: really| just)?(?: ?['’]d| would| must| have to| am|['’]m)?(?: not able| unable"
+    r"| not going)?(?: to)?"
+    r"(?: can ?not| can['’]t| won['’]t| will not| refuse| decline| prefer not| rather not"
+    r"| do not wish"
     r"| don['’]t want)\b"
     r"|\bI(?: am|['’]m) (?:not able|unable|not comfortable|not in a position)\b"
-    r"|\b(?:can ?not|can['’]t|unable to|refuse to|decline to|prefer not to|rather not) "
-    r"(?:answer|choose|say|decide|provide|participate|take part|pick|give|comply|help)\b"
+    r"|\b(?:can ?not|can['’]t|unable to|refuse to|decline to|prefer not to|rather not) (?:answer"
+    r"|choose|say|decide|provide|participate|take part|pick|give|comply|help)\b"
     r"|\bas an? (?:AI|language model|artificial)\b"
     r"|^[^\w\n]{0,9}(?:n/?a|none|no answer|no comment|refused?|declined?)[^\w\n]{0,9}$",
     re.IGNORECASE | re.MULTILINE,
 )
 _UNFILLED = re.compile(  # placeholders of the form: `[your answer]`, `...`
-    r"[\W_]*|[\[<(]*(?:insert |enter |write |put |type )?(?:your|the|my|an) (?:own )?(?:short |brief |final )?"
+    r"[\W_]*|[\[<(]*(?:insert |enter |write |put |type )?(?:your|the|my|an) (?:own )?(?:short "
+    r"|brief |final )?"
     r"(?:answer|text|reasons?|reasoning|response|words|explanation)(?: here)?[\])>.]*",
     re.IGNORECASE,
 )
@@ -386,7 +493,10 @@ _APART = tuple(  # separators of ranked options; never two kinds at once: `a/b >
 
 def refuses(text: str) -> bool:
     """Whether a text refuses to answer."""
-    return _REFUSAL.search(text[:_LONGEST]) is not None or _REFUSAL.search(text[-_LONGEST:]) is not None
+    return (
+        _REFUSAL.search(text[:_LONGEST]) is not None
+        or _REFUSAL.search(text[-_LONGEST:]) is not None
+    )
 
 
 def unfilled(text: str) -> bool:
@@ -419,22 +529,43 @@ def _bare(text: str) -> str:
     plain = text.strip().strip(_QUOTES)
     around = _AROUND.fullmatch(plain)
     plain = plain if around is None else next(part for part in around.groups() if part is not None)
-    ends = [at for at, letter in enumerate(plain[:4]) if unicodedata.category(letter) not in {"So", "Mn", "Zs"}]
+    ends = [
+        at
+        for at, letter in enumerate(plain[:4])
+        if unicodedata.category(letter) not in {"So", "Mn", "Zs"}
+    ]
     return plain[ends[0] if ends else 0 :].strip(_QUOTES).strip()
 
 
 def _ranking(text: str, field: Answered) -> Value:
-    """A ranking of all options, each once; separated by commas, `>` or numbered lines, else by other marks."""
-    usual, *others = (apart for apart in _APART if "and" not in apart.pattern or "," in text or "then" in text)
+    """A ranking of all options, each once; separated by commas, `>` or numbered lines, else by
+    other marks.
+    """
+    usual, *others = (
+        apart for apart in _APART if "and" not in apart.pattern or "," in text or "then" in text
+    )
     value = _ranked(usual.split(text), field)
     if value.kind != INVALID:
         return value
-    return next((other for apart in others if (other := _ranked(apart.split(text), field)).answer is not None), value)
+    return next(
+        (
+            other
+            for apart in others
+            if (other := _ranked(apart.split(text), field)).answer is not None
+        ),
+        value,
+    )
 
 
 def _ranked(texts: Sequence[str], field: Answered) -> Value:
-    parts = [match for part in texts if (match := _PLACE.match(part)) and match["name"].strip(_MARKS)]
-    order = [label for part in parts if (label := label_of(part["name"].strip(_MARKS), field)) is not None]
+    parts = [
+        match for part in texts if (match := _PLACE.match(part)) and match["name"].strip(_MARKS)
+    ]
+    order = [
+        label
+        for part in parts
+        if (label := label_of(part["name"].strip(_MARKS), field)) is not None
+    ]
     if len(order) < len(parts):
         return Value(kind=INVALID)
     places = [int(part["place"]) for part in parts if part["place"]]

@@ -1,4 +1,6 @@
-"""A study in the viewer: who takes part, what they were shown, what they answered and how it was read."""
+"""A study in the viewer: who takes part, what they were shown, what they answered and how it was
+read.
+"""
 
 from __future__ import annotations
 
@@ -37,14 +39,16 @@ _LONG = 300  # characters of one answer, or of a profile
 _LONGEST_NAME = 200
 _LONGEST_READING = 10_000  # characters of an answer as JSON that a form sends back
 _LONGEST_TEMPLATE = 100_000  # characters of a system prompt that is filled
-_MOST_FILLED = 10_000_000  # upper bound of the filled prompt's characters: fields times the whole profile
+# upper bound of the filled prompt's characters: fields times the whole profile
+_MOST_FILLED = 10_000_000
 _MOST = 60  # tasks on a page, fields of a task, options, attributes
 _MOST_ARMS = 100  # of one participant
 _MOST_CELLS = 400  # of one table: members × rounds
 _MOST_CONDITIONS = 50
 _MOST_LINKS = 100
 _MOST_IN_CELL = 40  # values in a cell
-_MOST_TURNS = 1_000  # of a sample whose texts are filled, as each depends on the texts of a whole group
+# of a sample whose texts are filled, as each depends on the texts of a whole group
+_MOST_TURNS = 1_000
 _NAMED = 60  # characters of an answer in a list of choices
 _WITHOUT = {"stopped": "not asked any more", "unrecorded": "not recorded"}
 
@@ -79,10 +83,13 @@ class StudyViews(Views):
         judge="karat",
         head="what",
         reviewed="replies",
-        empty="Nobody has reviewed yet how an answer is read: open a session, and “Review” below one of its replies.",
-        legend="Over what both read. Kappa is the agreement beyond chance, given how often each gives each reading; a "
-        "reading is an answer, or why there is none; its interval is clustered by session. karat's latest "
-        "scores are used.",
+        empty=(
+            "Nobody has reviewed yet how an answer is read: open a session, and “Review” below "
+            "one of its replies."
+        ),
+        legend="Over what both read. Kappa is the agreement beyond chance, given how often each "
+        "gives each reading; a reading is an answer, or why there is none; its interval is "
+        "clustered by session. karat's latest scores are used.",
     )
 
     def listing(self, samples: Iterable[tuple[int, Sample]]) -> SampleList:
@@ -96,13 +103,23 @@ class StudyViews(Views):
             arms, study = list(dict.fromkeys(names))[:_MOST_ARMS], detail.study[:_LONGEST_NAME]
             members = len(detail.members)
             groups += members > 0
-            who = f"group of {formats.plural(members, 'member')}" if members else profile_text(detail.profile)
+            who = (
+                f"group of {formats.plural(members, 'member')}"
+                if members
+                else profile_text(detail.profile)
+            )
             listing.parts[row] = study
             listing.cells[row] = ((formats.excerpt(", ".join(arms), _LONG), ""), (who, ""))
             listing.choices["study"].setdefault(study, []).append(row)
             for arm in arms:
                 listing.choices["arm"].setdefault(arm, []).append(row)
-        listing.unit = "group" if groups and groups == len(listing.parts) else "session" if groups else "participant"
+        listing.unit = (
+            "group"
+            if groups and groups == len(listing.parts)
+            else "session"
+            if groups
+            else "participant"
+        )
         if len(listing.choices["study"]) > 1:
             for row, (arms_cell, who_cell) in listing.cells.items():
                 listing.cells[row] = ((arms_cell[0], listing.parts[row]), who_cell)
@@ -112,7 +129,11 @@ class StudyViews(Views):
         detail = _detail(sample)
         if detail is None:
             return []
-        members = (text for member in detail.members for text in (member.participant, profile_text(member.profile)))
+        members = (
+            text
+            for member in detail.members
+            for text in (member.participant, profile_text(member.profile))
+        )
         return [profile_text(detail.profile), *members]
 
     def label_choices(self, labels: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -123,18 +144,32 @@ class StudyViews(Views):
         return [(value, words.replace("_", " ")) for value, words in choices]
 
     def sample_page(self, page: SamplePage) -> tuple[str, dict[str, object]]:
-        """The session of a participant, or of the member asked for; otherwise the game of a group."""
+        """The session of a participant, or of the member asked for; otherwise the game of a
+        group.
+        """
         members = _members(page.sample)
-        seat = int(page.seat) if page.seat.isascii() and page.seat.isdigit() and len(page.seat) < 6 else -1
+        seat = (
+            int(page.seat)
+            if page.seat.isascii() and page.seat.isdigit() and len(page.seat) < 6
+            else -1
+        )
         if members and not 0 <= seat < len(members):
             return "group.html.j2", {"group": _game(page)}
         content: dict[str, object] = {"seat": None, "group_path": None}
         if members:
             near = (at if 0 <= at < len(members) else None for at in (seat - 1, seat + 1))
             before, after = (None if at is None else _path(page, seat=str(at)) for at in near)
-            content = {"seat": str(seat), "group_path": _path(page), "before": before, "after": after}
+            content = {
+                "seat": str(seat),
+                "group_path": _path(page),
+                "before": before,
+                "after": after,
+            }
         chosen = seat if members else None
-        content |= {"session": _session(page, chosen), "prompts": prompts(page.info, page.sample, chosen)}
+        content |= {
+            "session": _session(page, chosen),
+            "prompts": prompts(page.info, page.sample, chosen),
+        }
         return "session.html.j2", content
 
     def place_of(self, sample: Sample, turn: int) -> tuple[dict[str, str], str]:
@@ -143,7 +178,9 @@ class StudyViews(Views):
         seat = sample.turns[turn].seat if 0 <= turn < len(sample.turns) else None
         return ({} if seat is None else {"seat": str(seat)}), ""
 
-    def judgements(self, label: Label, scores: Sequence[Score], part: str, rule: str) -> Iterator[Judgement]:
+    def judgements(
+        self, label: Label, scores: Sequence[Score], part: str, rule: str
+    ) -> Iterator[Judgement]:
         yield from super().judgements(label, scores, part, rule)
         assert label.turn is not None
         row = _reading_rows(scores).get(label.turn)
@@ -155,13 +192,18 @@ class StudyViews(Views):
                 what=f"{part}: {name}",
                 person=_hashable(person),
                 karat=_hashable(karat) if known else None,
-                words=f"{name}: {_shown_value(*person)}" + (f" (karat: {_shown_value(*karat)})" if differs else ""),
+                words=f"{name}: {_shown_value(*person)}"
+                + (f" (karat: {_shown_value(*karat)})" if differs else ""),
                 differs=differs,
                 field=True,
             )
 
     def check_readings(
-        self, sample: Sample, turn: int, scores: Sequence[Score], readings: Mapping[str, tuple[Reading | None, str]]
+        self,
+        sample: Sample,
+        turn: int,
+        scores: Sequence[Score],
+        readings: Mapping[str, tuple[Reading | None, str]],
     ) -> tuple[dict[str, Reading], dict[str, str]]:
         answers: dict[str, Reading] = {}
         unread: dict[str, str] = {}
@@ -179,12 +221,18 @@ class StudyViews(Views):
     def links(self, summary: Summary) -> tuple[str, list[tuple[str, str]]]:
         part = summary.study
         studies = () if part is None else part.studies[:_MOST_LINKS]
-        return "Study" if len(studies) == 1 else "Studies", [("studies", study.study) for study in studies]
+        return "Study" if len(studies) == 1 else "Studies", [
+            ("studies", study.study) for study in studies
+        ]
 
     def page(self, summary: Summary, run: str, group: str, name: str) -> KindPage | None:
         from karat_studies.kinds.study.study_page import study_page
 
-        return study_page(summary.study, run, name) if group == "studies" and summary.study is not None else None
+        return (
+            study_page(summary.study, run, name)
+            if group == "studies" and summary.study is not None
+            else None
+        )
 
 
 class _Turns:
@@ -225,7 +273,9 @@ class _Turns:
         """Each field of a turn with its answer, or why there is none."""
         row = self.rows.get(turn)
         values = _mapping(None if row is None else row.detail.get("answers"))
-        labels = {} if row is None else {name: why for name, why in row.labels.items() if name != "turn"}
+        labels = (
+            {} if row is None else {name: why for name, why in row.labels.items() if name != "turn"}
+        )
         fields = _fields_of(sample, turn)
         return [
             {
@@ -240,11 +290,18 @@ class _Turns:
     def head(self, page: SamplePage) -> dict[str, object]:
         """Identifies the trial."""
         trial = self.trial
-        return {"n": trial.n, "condition": trial.condition, "repetition": trial.repetition, "name": page.name_of(trial)}
+        return {
+            "n": trial.n,
+            "condition": trial.condition,
+            "repetition": trial.repetition,
+            "name": page.name_of(trial),
+        }
 
 
 def _session(page: SamplePage, seat: int | None) -> dict[str, object]:
-    """The participant, and each task with the replies of every trial and how reviewers read them."""
+    """The participant, and each task with the replies of every trial and how reviewers read
+    them.
+    """
     sample, trials = page.sample, [_Turns(trial) for trial in page.trials]
     turns = [at for at, turn in enumerate(sample.turns) if seat is None or turn.seat == seat]
     who = sample.detail if seat is None else _members(sample)[seat]
@@ -252,7 +309,9 @@ def _session(page: SamplePage, seat: int | None) -> dict[str, object]:
     return {
         "who": str(who.get("participant", sample.id)),
         "study": str(sample.detail.get("study", "")),
-        "arms": list(dict.fromkeys(str(sample.turns[at].detail.get("arm", "")) for at in turns))[:_MOST],
+        "arms": list(dict.fromkeys(str(sample.turns[at].detail.get("arm", "")) for at in turns))[
+            :_MOST
+        ],
         "profile": [(str(name).replace("_", " "), str(value)) for name, value in profile],
         "tasks": [_task(page, at, trials) for at in turns[:_MOST]],
         "left": max(0, len(turns) - _MOST),
@@ -267,12 +326,18 @@ def _task(page: SamplePage, at: int, trials: Sequence[_Turns]) -> dict[str, obje
     same = len(texts) == 1 or not turn.open
     return {
         # A task by its file: `materials/first.md` is `first`.
-        "name": str(turn.detail.get("task", "")).rpartition("/")[2].removesuffix(".md").replace("_", " "),
+        "name": str(turn.detail.get("task", ""))
+        .rpartition("/")[2]
+        .removesuffix(".md")
+        .replace("_", " "),
         "round": number if isinstance(number, int) else None,
         "arm": str(turn.detail.get("arm", "")),
         "question": next(iter(texts), turn.question) if same else turn.question,
         "open": not same and "{{" in turn.question,
-        "asks": [(str(name), _field_text(field)) for name, field in list(_fields_of(sample, at).items())[:_MOST]],
+        "asks": [
+            (str(name), _field_text(field))
+            for name, field in list(_fields_of(sample, at).items())[:_MOST]
+        ],
         "answers": [
             {
                 **trial.head(page),
@@ -286,14 +351,18 @@ def _task(page: SamplePage, at: int, trials: Sequence[_Turns]) -> dict[str, obje
 
 
 def _reply(page: SamplePage, turn: int, trial: _Turns) -> dict[str, object]:
-    """A reply, how karat and reviewers read it, and what the review form asks, once the trial has ended."""
+    """A reply, how karat and reviewers read it, and what the review form asks, once the trial has
+    ended.
+    """
     record, row, reply = trial.trial, trial.rows.get(turn), trial.reply(turn)
     text = "" if reply is None else reply.text or reply.answer or ""
     people: dict[str, list[tuple[str, str, bool]]] = {}
     for label in page.reviews.of_turn(record.id, turn):
         for name in [*label.answers, *label.unread][:_MOST]:
             person = _read_by(label, name)
-            people.setdefault(name, []).append((label.who, _shown_value(*person), person == _read_by_karat(row, name)))
+            people.setdefault(name, []).append(
+                (label.who, _shown_value(*person), person == _read_by_karat(row, name))
+            )
     own = page.reviews.by_reviewer(record.id, turn)
     ask = row is not None and record.answer is not None and reply is not None
     return {
@@ -316,7 +385,10 @@ def _game(page: SamplePage) -> dict[str, object]:
     sample, members = page.sample, _members(page.sample)
     numbers = (turn.detail.get("round") for turn in sample.turns)
     rounds_of = [number if isinstance(number, int) else 1 for number in numbers]
-    places = {(turn.seat, number): at for at, (turn, number) in enumerate(zip(sample.turns, rounds_of, strict=True))}
+    places = {
+        (turn.seat, number): at
+        for at, (turn, number) in enumerate(zip(sample.turns, rounds_of, strict=True))
+    }
     rounds = sorted(set(rounds_of))
     seats = range(len(members))[: max(1, _MOST_CELLS // max(1, min(len(rounds), _MOST)))]
     left = len(members) - len(seats), max(0, len(rounds) - _MOST)
@@ -329,14 +401,17 @@ def _game(page: SamplePage) -> dict[str, object]:
         }
         for seat in seats
     ]
-    asks: dict[str, list[int]] = {}  # each text once, as the first member gets it, with {{ … }} not filled
+    # each text once, as the first member gets it, with {{ … }} not filled
+    asks: dict[str, list[int]] = {}
     for number in rounds:
         at = next((places[seat, number] for seat in seats if (seat, number) in places), None)
         if at is not None:
             asks.setdefault(sample.turns[at].question, []).append(number)
     return {
         "study": str(sample.detail.get("study", "")),
-        "arms": list(dict.fromkeys(str(turn.detail.get("arm", "")) for turn in sample.turns))[:_MOST],
+        "arms": list(dict.fromkeys(str(turn.detail.get("arm", "")) for turn in sample.turns))[
+            :_MOST
+        ],
         "people": people,
         "rounds": rounds,
         "asks": [{"rounds": numbers, "text": text} for text, numbers in asks.items()],
@@ -344,7 +419,10 @@ def _game(page: SamplePage) -> dict[str, object]:
         "tables": [
             {
                 **trial.head(page),
-                "rows": [[_cell(sample, places.get((seat, number)), trial) for number in rounds] for seat in seats],
+                "rows": [
+                    [_cell(sample, places.get((seat, number)), trial) for number in rounds]
+                    for seat in seats
+                ],
             }
             for trial in map(_Turns, page.trials)
         ],
@@ -356,8 +434,15 @@ def _cell(sample: Sample, turn: int | None, trial: _Turns) -> dict[str, object]:
     if turn is None:
         return {"answers": [], "missing": "", "saw": []}
     missing, fields = trial.why_missing(turn), trial.fields(sample, turn)
-    saw = [] if missing else filled_values(sample.turns[turn].question, trial.shown(sample, turn))[:_MOST_IN_CELL]
-    answers = [(field["name"] if len(fields) > 1 else "", field["value"] or "", field["why"]) for field in fields]
+    saw = (
+        []
+        if missing
+        else filled_values(sample.turns[turn].question, trial.shown(sample, turn))[:_MOST_IN_CELL]
+    )
+    answers = [
+        (field["name"] if len(fields) > 1 else "", field["value"] or "", field["why"])
+        for field in fields
+    ]
     return {"missing": missing, "answers": answers[:_MOST_IN_CELL], "saw": saw}
 
 
@@ -369,17 +454,25 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     """The system prompt that a participant read before the first task."""
 
     conditions: list[tuple[int, str]]  # position in the plan, and name
-    what: Literal["read", "none", "template", "unknown"]  # as read; none; could not be filled; not in the run folder
+    # as read; none; could not be filled; not in the run folder
+    what: Literal["read", "none", "template", "unknown"]
     text: str = ""
-    other: bool = False  # whether the run recorded another text's digest: here secrets are replaced by ${NAME}
+    # whether the run recorded another text's digest: here secrets are replaced by ${NAME}
+    other: bool = False
 
 
 def prompts(info: RunInfo, sample: Sample, seat: int | None) -> list[Prompt]:
-    """One per text, with the conditions under which it was read, in the plan's order. `seat`: in a group, from 0."""
+    """One per text, with the conditions under which it was read, in the plan's order.
+
+    `seat`: in a group, from 0.
+    """
     merged: list[Prompt] = []
     for at, name in enumerate(info.plan.conditions[:_MOST_CONDITIONS]):
         prompt = _prompt(info, name, sample, seat)
-        same = next((other for other in merged if msgspec.structs.replace(other, conditions=[]) == prompt), None)
+        same = next(
+            (other for other in merged if msgspec.structs.replace(other, conditions=[]) == prompt),
+            None,
+        )
         if same is None:
             merged.append(msgspec.structs.replace(prompt, conditions=[(at, name)]))
         else:
@@ -393,16 +486,25 @@ def _prompt(info: RunInfo, name: str, sample: Sample, seat: int | None) -> Promp
     if choice is None or not (template is None or isinstance(template, str)):
         return Prompt(conditions=[], what="unknown")
     noted = info.prompts.get(name)
-    other = noted is not None and noted != sha256((template or "").encode("utf-8", "surrogatepass")).hexdigest()
+    other = (
+        noted is not None
+        and noted != sha256((template or "").encode("utf-8", "surrogatepass")).hexdigest()
+    )
     if not template:
         return Prompt(conditions=[], what="none", other=other)
     members = sample.detail.get("members")
-    who = members[seat] if isinstance(members, list) and seat is not None and seat < len(members) else sample.detail
+    who = (
+        members[seat]
+        if isinstance(members, list) and seat is not None and seat < len(members)
+        else sample.detail
+    )
     size = len(msgspec.json.encode(who.get("profile"))) if isinstance(who, dict) else 0
     unfilled = Prompt(conditions=[], what="template", text=template, other=other)
     if len(template) > _LONGEST_TEMPLATE or (1 + template.count("{{")) * size > _MOST_FILLED:
         return unfilled
-    condition = Condition(name=name, position=0, digest="", agent=AgentSpec(type=""), system_prompt=template)
+    condition = Condition(
+        name=name, position=0, digest="", agent=AgentSpec(type=""), system_prompt=template
+    )
     try:
         text = of_sample(sample).prompt(condition, sample, seat) or ""
     except (AttributeError, KaratError, LookupError, TypeError, ValueError):
@@ -410,8 +512,11 @@ def _prompt(info: RunInfo, name: str, sample: Sample, seat: int | None) -> Promp
     return Prompt(conditions=[], what="read", text=text, other=other)
 
 
-def reading_choices(sample: Sample, turn: int, row: Score | None, own: Label | None) -> list[dict[str, object]]:
-    """For each field of a turn's review form: the choices as JSON with their names, and the reviewer's label.
+def reading_choices(
+    sample: Sample, turn: int, row: Score | None, own: Label | None
+) -> list[dict[str, object]]:
+    """For each field of a turn's review form: the choices as JSON with their names, and the
+    reviewer's label.
 
     `row`: how karat read the turn.
     """
@@ -419,31 +524,45 @@ def reading_choices(sample: Sample, turn: int, row: Score | None, own: Label | N
     for place, (name, field) in enumerate(list(_fields_of(sample, turn).items())[:_MOST]):
         karat, options = _read_by_karat(row, name), _options(field)
         choices = [_choice(value, "", karat) for value in options]
-        if karat[0] is not None and karat[0] not in options and len(_sent(*karat)) <= _LONGEST_READING:
+        if (
+            karat[0] is not None
+            and karat[0] not in options
+            and len(_sent(*karat)) <= _LONGEST_READING
+        ):
             choices.insert(0, _choice(karat[0], "", karat))
         choices += [_choice(None, kind, karat) for kind in KINDS]
         mine = (None, "") if own is None else _read_by(own, name)
         before = "" if mine == (None, "") else _sent(*mine)
         typed = bool(before) and before not in {value for value, _ in choices}
-        asked.append({
-            "place": place, "name": name, "choices": choices, "open": not options,
-            "own": "typed" if typed else before, "typed": _value_text(mine[0]) if typed and mine[0] is not None else "",
-        })  # fmt: skip
+        asked.append(
+            {
+                "place": place,
+                "name": name,
+                "choices": choices,
+                "open": not options,
+                "own": "typed" if typed else before,
+                "typed": _value_text(mine[0]) if typed and mine[0] is not None else "",
+            }
+        )
     return asked
 
 
 def checked_reading(
     sample: Sample, turn: int, row: Score | None, place: str, given: tuple[Reading | None, str]
 ) -> tuple[str, Reading | None, str]:
-    """Field, answer and why there is none, from a review form. Raises ValueError with a sentence if it is wrong.
+    """Field, answer and why there is none, from a review form. Raises ValueError with a sentence if
+    it is wrong.
 
-    The answer is read as the study reads those of participants, unless it is the one that karat had read.
+    The answer is read as the study reads those of participants, unless it is the one that karat had
+    read.
     """
     names = list(_fields_of(sample, turn))[:_MOST]
     at = int(place) if place.isascii() and place.isdigit() and len(place) < 6 else len(names)
     value, kind = given
     if at >= len(names) or (value is None) == (not kind):
-        raise ValueError("a reading needs one of the turn's fields, and an answer or why there is none")
+        raise ValueError(
+            "a reading needs one of the turn's fields, and an answer or why there is none"
+        )
     name = names[at]
     if value is None:
         if kind not in KINDS:
@@ -480,7 +599,12 @@ def _options(field: object) -> list[Reading]:
     if asked.get("type") == "choice" and isinstance(options, dict | list):
         names = [option for option in options if isinstance(option, str)]
         return [*names] if len(names) == len(options) <= _MOST else []
-    if asked.get("type") == "likert" and isinstance(ends, list) and len(ends) == 2 and all(map(_is_step, ends)):
+    if (
+        asked.get("type") == "likert"
+        and isinstance(ends, list)
+        and len(ends) == 2
+        and all(map(_is_step, ends))
+    ):
         low, high = ends
         if low == int(low) and 0 < high - low <= _MOST:
             return [float(step) for step in range(int(low), int(high) + 1)]
@@ -501,7 +625,9 @@ def _reading_rows(scores: Iterable[Score]) -> dict[int, Score]:
 
 
 def _read_by_karat(row: Score | None, name: str) -> tuple[Reading | None, str]:
-    """The answer that karat read in a field, or why there is none; neither if it has not read the turn."""
+    """The answer that karat read in a field, or why there is none; neither if it has not read the
+    turn.
+    """
     if row is None:
         return None, ""
     value = _mapping(row.detail.get("answers")).get(name)
@@ -521,7 +647,9 @@ def _shown_value(value: Reading | None, kind: str) -> str:
     return _value_text(value) if value is not None else kind.replace("_", " ") or formats.UNKNOWN
 
 
-def _hashable(reading: tuple[Reading | None, str]) -> tuple[float | str | tuple[str, ...] | None, str]:
+def _hashable(
+    reading: tuple[Reading | None, str],
+) -> tuple[float | str | tuple[str, ...] | None, str]:
     value, kind = reading
     return (tuple(value) if isinstance(value, list) else value), kind
 
@@ -560,7 +688,11 @@ def _value_text(value: object) -> str:
         return _cut(", ".join(_value_text(item) for item in value[:100]))
     if isinstance(value, str):
         return _cut(value)
-    return formats.raw(value) if isinstance(value, (int, float)) else _cut(json.dumps(value, ensure_ascii=False))
+    return (
+        formats.raw(value)
+        if isinstance(value, (int, float))
+        else _cut(json.dumps(value, ensure_ascii=False))
+    )
 
 
 def _meaning(value: object, field: object) -> str:
@@ -574,7 +706,9 @@ def filled_values(template: str, filled: str | None) -> list[tuple[str, str]]:
 
     Empty if the text does not match the template.
 
-    >>> filled_values("You said {{ last.number }}, others {{ others.mean }}.", "You said 3, others 41.5.")
+    >>> filled_values(
+    ...     "You said {{ last.number }}, others {{ others.mean }}.", "You said 3, others 41.5."
+    ... )
     [('last.number', '3'), ('others.mean', '41.5')]
     """
     first, *parts = template.split("{{")
@@ -585,7 +719,11 @@ def filled_values(template: str, filled: str | None) -> list[tuple[str, str]]:
     for number, part in enumerate(parts):
         name, closed, literal = part.partition("}}")
         last = number == len(parts) - 1
-        end = len(filled) - len(literal) if last and filled.endswith(literal) else filled.find(literal, at)
+        end = (
+            len(filled) - len(literal)
+            if last and filled.endswith(literal)
+            else filled.find(literal, at)
+        )
         if not closed or end < at or (not literal and not last):
             return []
         values.setdefault(name.strip(), filled[at:end])
@@ -609,7 +747,11 @@ def profile_text(profile: Object) -> str:
 def _members(sample: Sample) -> list[Object]:
     """The members of a group in a game; empty for a single participant."""
     members = sample.detail.get("members")
-    return members if isinstance(members, list) and all(isinstance(member, dict) for member in members) else []
+    return (
+        members
+        if isinstance(members, list) and all(isinstance(member, dict) for member in members)
+        else []
+    )
 
 
 def _mapping(value: object) -> Object:

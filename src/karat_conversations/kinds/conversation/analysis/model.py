@@ -27,10 +27,11 @@ Shares = dict[str, float | None]
 
 
 class Rate(msgspec.Struct, frozen=True, kw_only=True):
-    """A share of turns (or of conversations), or a mean over turns, with its interval clustered by conversation.
+    """A share of turns (or of conversations), or a mean over turns, with its interval clustered by
+    conversation.
 
-    `estimate.n` counts conversations, `n` the units of the rate. Design effect: the variance relative
-    to that of independent turns; its root is the relative width of the interval.
+    `estimate.n` counts conversations, `n` the units of the rate. Design effect: the variance
+    relative to that of independent turns; its root is the relative width of the interval.
     """
 
     name: str  # as in `statistics.json`: numerical_accuracy, …
@@ -50,19 +51,22 @@ class Rung(msgspec.Struct, frozen=True, kw_only=True):
     forgives: str  # a description of what it ignores
     rate: float | None
     right: int  # turns
-    forgiven: int  # turns that are right here and not numerical; negative: numerical, and not right here
+    # turns that are right here and not numerical; negative: numerical, and not right here
+    forgiven: int
     n: int  # turns
 
 
 class Stratum(msgspec.Struct, frozen=True, kw_only=True):
     """Accuracy, by the match that makes a turn right, of some of the turns."""
 
-    key: str  # the zero-based turn, the number of golden operations, or the feature's value, as text
+    # the zero-based turn, the number of golden operations, or the feature's value, as text
+    key: str
     estimate: Estimate
     n: int  # turns
     right: int  # turns, without weights
     golden_operations: float | None  # of the golden program, mean over the turns that have one
-    agent_operations: float | None = None  # attempted by the agent's program, mean over the turns with a readable one
+    # attempted by the agent's program, mean over the turns with a readable one
+    agent_operations: float | None = None
 
 
 class Feature(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +74,8 @@ class Feature(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     strata: tuple[Stratum, ...]  # false before true; numbers and texts in order
-    correlation: float | None  # Pearson's, over turns, of the feature and being right; None: one of them is constant
+    # Pearson's, over turns, of the feature and being right; None: one of them is constant
+    correlation: float | None
     difference: Estimate | None = None  # with it minus without it; None if it is not a yes or no
 
 
@@ -104,12 +109,17 @@ class Propagation(msgspec.Struct, frozen=True, kw_only=True):
     after_right: Rate  # accuracy of turns whose turn before was right
     after_wrong: Rate
     cascades: int  # wrong turns right after a wrong one
-    propagated: int  # turns with this diagnosis: proved to be right except for an earlier wrong answer
-    had_earlier_been_right: Rate  # accuracy if every turn that is proved so counted as right, whatever its diagnosis
+    # turns with this diagnosis: proved to be right except for an earlier wrong answer
+    propagated: int
+    # accuracy if every turn that is proved so counted as right, whatever its diagnosis
+    had_earlier_been_right: Rate
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
-    """The cost of right answers: everything spent on all conversations, divided by the right ones. None: none."""
+    """The cost of right answers: everything spent on all conversations, divided by the right ones.
+
+    None: none.
+    """
 
     right_conversations: int
     right_turns: int
@@ -162,10 +172,12 @@ class ConversationResult(msgspec.Struct, frozen=True, kw_only=True):
     conversations: int  # × repetitions: those that ended, with an answer or without
     turns: int  # declared in them
     unreached: int  # of `turns`: without an answer, and counted as wrong
-    not_run: int  # turns of conversations that have not started or are not scored; they do not count
+    # turns of conversations that have not started or are not scored; they do not count
+    not_run: int
     accuracies: tuple[Rate, ...]  # numerical first
     conversation_accuracy: Rate  # every turn right
-    reasoning: tuple[Rate, ...]  # avg_logic_recall, …, then the same as step_…, over the turns where it exists
+    # avg_logic_recall, …, then the same as step_…, over the turns where it exists
+    reasoning: tuple[Rate, ...]
     ladder: tuple[Rung, ...]
     by_turn: tuple[Stratum, ...]
     by_operations: tuple[Stratum, ...]
@@ -180,9 +192,11 @@ class ConversationResult(msgspec.Struct, frozen=True, kw_only=True):
         str, int
     ] = {}  # final, json, last_number, regex, whole, reply (given apart), none → turns answered so
     quarantine: Quarantine | None = None  # None: no quarantine file was given
-    abstentions: Counts = {}  # right (a golden sentinel), over_refusal, unsupported (answered all the same)
+    # right (a golden sentinel), over_refusal, unsupported (answered all the same)
+    abstentions: Counts = {}
     verdicts: Verdicts | None = None  # None: the file has none
-    unreadable_programs: int = 0  # turns whose predicted program cannot be read: they are in no rate of `reasoning`
+    # turns whose predicted program cannot be read: they are in no rate of `reasoning`
+    unreadable_programs: int = 0
 
     def rate(self, name: str) -> Rate | None:
         """By its name or its metric; None if there is none."""
@@ -206,15 +220,19 @@ class ConversationSummary(Part, frozen=True, kw_only=True):
     conversations: int  # planned
     turns: int  # their declared turns (one repetition) whose golden answer is a number, yes or no
     texts: int = 0  # further turns, whose golden answer is text: not scored as numbers
-    right: str = "numerical"  # the match that counts as right; for yes or no every match requires the same word
+    # the match that counts as right; for yes or no every match requires the same word
+    right: str = "numerical"
     tested: tuple[str, ...] = ()  # the metrics that two conditions are tested on
-    weighted: bool  # whether samples represent unequal numbers of others, and rates are weighted accordingly
+    # whether samples represent unequal numbers of others, and rates are weighted accordingly
+    weighted: bool
     level: float
     nulls: tuple[NullAnswerer, ...]
     conditions: tuple[ConversationResult, ...]  # in the order of the file
 
     def unreadable_programs(self) -> str:
-        """A sentence with each condition's number of unreadable predicted programs; empty if there are none."""
+        """A sentence with each condition's number of unreadable predicted programs; empty if there
+        are none.
+        """
         counts = []
         for result in self.conditions:
             if result.unreadable_programs:
@@ -222,7 +240,11 @@ class ConversationSummary(Part, frozen=True, kw_only=True):
                 given = result.unreadable_programs + (0 if rate is None else rate.n)
                 name = f" ({result.condition})" if len(self.conditions) > 1 else ""
                 counts.append(f"{result.unreadable_programs} of {given}{name}")
-        return f"Programs that cannot be read, so not available here: {', '.join(counts)}." if counts else ""
+        return (
+            f"Programs that cannot be read, so not available here: {', '.join(counts)}."
+            if counts
+            else ""
+        )
 
     def of(self, condition: str) -> ConversationResult | None:
         """One condition; None if there is none."""
@@ -239,17 +261,30 @@ class ConversationSummary(Part, frozen=True, kw_only=True):
         for condition in self.conditions:
             rate = condition.conversation_accuracy
             yield ConditionScore(
-                condition=condition.condition, key=f"{self.scorer}.{rate.name}",
+                condition=condition.condition,
+                key=f"{self.scorer}.{rate.name}",
                 meaning="conversations with every turn right",
-                estimate=rate.estimate, low=0.0, high=1.0, unit="conversations", scorer=self.scorer,
-                scoring=self.scoring, kind="share", details={"conversations": str(condition.conversations)},
-            )  # fmt: skip
+                estimate=rate.estimate,
+                low=0.0,
+                high=1.0,
+                unit="conversations",
+                scorer=self.scorer,
+                scoring=self.scoring,
+                kind="share",
+                details={"conversations": str(condition.conversations)},
+            )
 
     def show(self, tree: dict[str, Any]) -> None:
         for condition in tree["conditions"]:
-            for rate in (*condition["accuracies"], condition["conversation_accuracy"], *condition["reasoning"]):
+            for rate in (
+                *condition["accuracies"],
+                condition["conversation_accuracy"],
+                *condition["reasoning"],
+            ):
                 estimate = rate["estimate"]
-                rate["shown"] = {name: formats.share(estimate[name]) for name in ("value", "low", "high")}
+                rate["shown"] = {
+                    name: formats.share(estimate[name]) for name in ("value", "low", "high")
+                }
                 rate["shown"]["design_effect"] = formats.number(rate["design_effect"])
 
     def tables(self) -> dict[str, tuple[tuple[str, ...], Iterable[Mapping[str, Any]]]]:
@@ -257,7 +292,11 @@ class ConversationSummary(Part, frozen=True, kw_only=True):
 
     def _rates(self) -> Iterator[dict[str, object]]:
         for condition in self.conditions:
-            for rate in (*condition.accuracies, condition.conversation_accuracy, *condition.reasoning):
+            for rate in (
+                *condition.accuracies,
+                condition.conversation_accuracy,
+                *condition.reasoning,
+            ):
                 yield {
                     "condition": condition.condition,
                     **msgspec.structs.asdict(rate.estimate),
@@ -277,12 +316,16 @@ class ConversationSummary(Part, frozen=True, kw_only=True):
             return ""
         estimate = right.estimate
         shown = share_estimate(estimate.value, estimate.low, estimate.high)
-        size = f"{formats.plural(right.n, 'turn')} in {formats.plural(self.conversations, 'conversation')}"
+        size = (
+            f"{formats.plural(right.n, 'turn')} in "
+            f"{formats.plural(self.conversations, 'conversation')}"
+        )
         if only.conversations > self.conversations:
             size += ", each asked several times,"
         return (
             f"{only.condition}: {shown} of {size} {right_in_words(self.right)}, "
-            f"{formats.share(other.estimate.value)} {_RIGHT[other.metric].removeprefix('right ')} (offline scores)"
+            f"{formats.share(other.estimate.value)} {_RIGHT[other.metric].removeprefix('right ')} "
+            f"(offline scores)"
         )
 
     def extraction(self) -> str:
@@ -301,16 +344,27 @@ class ConversationSummary(Part, frozen=True, kw_only=True):
         if self.texts:
             turns = formats.plural(self.texts, "turn")
             warnings.append(
-                f"{turns} with a golden text, not scored as numbers: judge them, e.g. with `overlap`; their "
-                "conversation counts as right only if the answer is the golden text"
+                f"{turns} with a golden text, not scored as numbers: judge them, e.g. with "
+                f"`overlap`; their conversation counts as right only if the answer is the golden "
+                f"text"
             )
         for result in self.conditions:
             if result.unreached:
-                counts = f"{formats.count(result.unreached)} of {formats.plural(result.turns, 'turn')}"
-                why = ", ".join(f"{kind} {formats.count(count)}" for kind, count in result.failures.items())
-                warnings.append(f"{result.condition}: {counts} never reached, so wrong{f' ({why})' if why else ''}")
+                counts = (
+                    f"{formats.count(result.unreached)} of {formats.plural(result.turns, 'turn')}"
+                )
+                why = ", ".join(
+                    f"{kind} {formats.count(count)}" for kind, count in result.failures.items()
+                )
+                warnings.append(
+                    f"{result.condition}: {counts} never reached, so "
+                    f"wrong{f' ({why})' if why else ''}"
+                )
         if len(self.rules) > 1:
-            warnings.append(f"scores by several versions of the rules ({', '.join(self.rules)}): score the run again")
+            warnings.append(
+                f"scores by several versions of the rules ({', '.join(self.rules)}): score "
+                f"the run again"
+            )
         return warnings
 
 
@@ -337,6 +391,23 @@ def right_in_words(rule: str) -> str:
 _FOUND = {"reply": "as given", "whole": "the whole reply", "none": "without one"}
 
 _RATES = (
-    "condition", "name", "metric", "value", "low", "high", "level", "method", "n", "conversations", "total",
-    "naive_se", "se", "design_effect", "zero", "one", "sign_flipped", "times_100", "another_turn",
-)  # fmt: skip
+    "condition",
+    "name",
+    "metric",
+    "value",
+    "low",
+    "high",
+    "level",
+    "method",
+    "n",
+    "conversations",
+    "total",
+    "naive_se",
+    "se",
+    "design_effect",
+    "zero",
+    "one",
+    "sign_flipped",
+    "times_100",
+    "another_turn",
+)

@@ -1,4 +1,6 @@
-"""Rates over turns with intervals clustered by conversation; errors and how they propagate; cost, pace, verdicts."""
+"""Rates over turns with intervals clustered by conversation; errors and how they propagate; cost,
+pace, verdicts.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,14 @@ from karat_conversations.kinds.conversation.analysis.model import (
     Stratum,
     Verdicts,
 )
-from karat_conversations.kinds.conversation.analysis.turns import WITHIN, Flags, Floats, Ints, Turns, in_order
+from karat_conversations.kinds.conversation.analysis.turns import (
+    WITHIN,
+    Flags,
+    Floats,
+    Ints,
+    Turns,
+    in_order,
+)
 
 ACCURACIES = {
     "numerical": "numerical_accuracy",
@@ -44,9 +53,17 @@ ACCURACIES = {
 """Metric → its name in `statistics.json`."""
 
 _READINGS = (
-    "logic_recall", "logic_precision", "logic_f1", "order_score", "operand_recall", "operand_precision",
-    "partial_credit", "program_match", "execution_match", "self_consistent",
-)  # fmt: skip
+    "logic_recall",
+    "logic_precision",
+    "logic_f1",
+    "order_score",
+    "operand_recall",
+    "operand_precision",
+    "partial_credit",
+    "program_match",
+    "execution_match",
+    "self_consistent",
+)
 
 _RUNGS = {
     "exact": "nothing: equal to five decimals",
@@ -63,7 +80,8 @@ Nulls = Mapping[str, Mapping[str, Floats]]
 
 
 def accuracies(part: Turns, nulls: Nulls, kept: Flags | bool = True) -> tuple[Rate, ...]:
-    """The accuracy by each match, and that of trivial answerers over the same turns, with the same weights.
+    """The accuracy by each match, and that of trivial answerers over the same turns, with the same
+    weights.
 
     `kept`: the turns to include, of those that count.
     """
@@ -88,7 +106,10 @@ def rate_of(
     nulls: Shares | None = None,
     samples: Ints | None = None,
 ) -> Rate:
-    """A rate, or a mean, over what has a value. `samples`: the sample of each value; None: the values are of turns."""
+    """A rate, or a mean, over what has a value.
+
+    `samples`: the sample of each value; None: the values are of turns.
+    """
     ratio = _ratio(values, part, samples)
     there = values[~np.isnan(values)]
     return Rate(
@@ -130,7 +151,9 @@ def _wholly(right: Floats, part: Turns, kept: Flags | bool, unscored: Flags) -> 
 
 
 def reasoning(part: Turns) -> tuple[Rate, ...]:
-    """The quality of the programs, over the turns where it is known; the `step` metrics after the `chain` ones."""
+    """The quality of the programs, over the turns where it is known; the `step` metrics after the
+    `chain` ones.
+    """
     rates = []
     for prefix in ("", "step_"):
         for reading in _READINGS:
@@ -174,7 +197,10 @@ def strata(part: Turns, keys: Floats) -> tuple[Stratum, ...]:
 
 def _stratum(part: Turns, values: Floats, key: str) -> Stratum:
     there = ~np.isnan(values)
-    golden, attempted = np.tile(part.base.operations, part.repetitions), part.value("agent_operations")
+    golden, attempted = (
+        np.tile(part.base.operations, part.repetitions),
+        part.value("agent_operations"),
+    )
 
     def mean(operations: Floats) -> float | None:
         return known(_sums(np.where(there, operations, np.nan), part).ratio)
@@ -190,7 +216,9 @@ def _stratum(part: Turns, values: Floats, key: str) -> Stratum:
 
 
 def features(part: Turns) -> tuple[Feature, ...]:
-    """By every feature of the dataset that has few values: yes or no, whole numbers, short texts."""
+    """By every feature of the dataset that has few values: yes or no, whole numbers, short
+    texts.
+    """
     listed = {name: None for metadata in part.base.metadata for name in metadata}
     return tuple(feature for name in listed if (feature := _feature(part, name)) is not None)
 
@@ -206,9 +234,9 @@ def _feature(part: Turns, name: str) -> Feature | None:
         return None
     ordered: list[Any] = sorted(values)
     place = {value: number for number, value in enumerate(ordered)}
-    codes = np.array([place.get(value, -1) if isinstance(value, (bool, int, str)) else -1 for value in given])[
-        part.sample
-    ]
+    codes = np.array(
+        [place.get(value, -1) if isinstance(value, (bool, int, str)) else -1 for value in given]
+    )[part.sample]
     right = part.rate("right")
     right = np.where(codes < 0, np.nan, right)
     parts = [np.where(codes == number, right, np.nan) for number in range(len(ordered))]
@@ -232,7 +260,9 @@ def _correlation(part: Turns, first: Floats, second: Floats) -> float | None:
     weights = part.base.weights[part.sample][there]
     if not weights.sum() > 0:
         return None
-    x, y = (column[there] - np.average(column[there], weights=weights) for column in (first, second))
+    x, y = (
+        column[there] - np.average(column[there], weights=weights) for column in (first, second)
+    )
     # Sums of products, not matrix products, whose last digit differs between processors.
     scale = math.sqrt(float((weights * x**2).sum()) * float((weights * y**2).sum()))
     return known(float((weights * (x * y)).sum()) / scale) if scale > 1e-12 else None
@@ -268,7 +298,9 @@ _LONGEST = 160  # columns of an excerpt
 
 
 def diagnosed(part: Turns) -> tuple[Diagnosed, ...]:
-    """Answered turns that failed, by diagnosis, the most frequent first, with the first few of each as examples."""
+    """Answered turns that failed, by diagnosis, the most frequent first, with the first few of each
+    as examples.
+    """
     slots: dict[str, list[int]] = {}
     wrong = part.value("right") == 0
     for slot in sorted(part.failed_turns):
@@ -282,12 +314,18 @@ def diagnosed(part: Turns) -> tuple[Diagnosed, ...]:
             label=label,
             turns=len(there),
             share=len(there) / failed,
-            examples=tuple(_example(part, slot) for slot in _of_different_conversations(part, there)),
+            examples=tuple(
+                _example(part, slot) for slot in _of_different_conversations(part, there)
+            ),
         )
         for label, there in ordered
     ]
-    # Only a turn that is not numerical has a diagnosis; stricter matches count others as wrong, too.
-    return (*diagnoses, *([Diagnosed(label=WITHIN, turns=strict, share=strict / failed)] if strict else []))
+    # Only a turn that is not numerical has a diagnosis; stricter matches count others as wrong,
+    # too.
+    return (
+        *diagnoses,
+        *([Diagnosed(label=WITHIN, turns=strict, share=strict / failed)] if strict else []),
+    )
 
 
 def _of_different_conversations(part: Turns, slots: Sequence[int]) -> list[int]:
@@ -330,19 +368,29 @@ def propagation(part: Turns) -> Propagation:
     before = np.where(part.number > 0, earlier, np.nan)
     wrong = right == 0
     proved, carried = np.zeros((2, right.size), dtype=bool)
-    proved[[slot for slot, failed in part.failed_turns.items() if failed.diagnosis == "propagated"]] = True
+    proved[
+        [slot for slot, failed in part.failed_turns.items() if failed.diagnosis == "propagated"]
+    ] = True
     carried[[slot for slot, failed in part.failed_turns.items() if failed.carried]] = True
     first: dict[int, int] = {}
-    for conversation, number in zip(part.conversation[wrong].tolist(), part.number[wrong].tolist(), strict=True):
+    for conversation, number in zip(
+        part.conversation[wrong].tolist(), part.number[wrong].tolist(), strict=True
+    ):
         first[conversation] = min(first.get(conversation, number), number)
     unknown = (part.counted & ~part.scored) | part.unscored
     complete = np.setdiff1d(part.conversation[~np.isnan(right)], part.conversation[unknown])
     name = "accuracy_after_right", "accuracy_after_wrong", "accuracy_had_earlier_been_right"
     return Propagation(
-        first_wrong={str(number): count for number, count in sorted(Counter(first.values()).items())},
+        first_wrong={
+            str(number): count for number, count in sorted(Counter(first.values()).items())
+        },
         never_wrong=int(np.setdiff1d(complete, list(first)).size),
-        after_right=rate_of(np.where(before == 1, right, np.nan), part, name=name[0], metric="right"),
-        after_wrong=rate_of(np.where(before == 0, right, np.nan), part, name=name[1], metric="right"),
+        after_right=rate_of(
+            np.where(before == 1, right, np.nan), part, name=name[0], metric="right"
+        ),
+        after_wrong=rate_of(
+            np.where(before == 0, right, np.nan), part, name=name[1], metric="right"
+        ),
         cascades=int((wrong & (before == 0)).sum()),
         propagated=int((proved & wrong).sum()),
         had_earlier_been_right=rate_of(
@@ -406,7 +454,9 @@ def quarantine(part: Turns, nulls: Nulls) -> Quarantine | None:
         return None
     out: Flags = np.tile(np.array([bool(mark) for mark in marks], dtype=bool), part.repetitions)
     reasons = Counter(
-        reason for slot in np.flatnonzero(out & part.counted).tolist() for reason in marks[slot % part.base.size] or ()
+        reason
+        for slot in np.flatnonzero(out & part.counted).tolist()
+        for reason in marks[slot % part.base.size] or ()
     )
     return Quarantine(
         turns=int((out & part.counted).sum()),

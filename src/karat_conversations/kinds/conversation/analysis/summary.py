@@ -1,4 +1,7 @@
-"""The additional results of a run over conversations: everything known turn by turn. Pure; see `model`."""
+"""The additional results of a run over conversations: everything known turn by turn.
+
+Pure; see `model`.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,11 @@ from karat.analysis.grids import columns_of
 from karat.analysis.model import Account
 from karat.analysis.parts import AnalysisInput
 from karat.index import RunIndex
-from karat_conversations.kinds.conversation.analysis.model import ConversationResult, ConversationSummary, NullAnswerer
+from karat_conversations.kinds.conversation.analysis.model import (
+    ConversationResult,
+    ConversationSummary,
+    NullAnswerer,
+)
 from karat_conversations.kinds.conversation.analysis.rates import (
     Nulls,
     accuracies,
@@ -30,7 +37,13 @@ from karat_conversations.kinds.conversation.analysis.rates import (
     verdicts,
 )
 from karat_conversations.kinds.conversation.analysis.scoring import NumericTurns
-from karat_conversations.kinds.conversation.analysis.turns import Declarations, Floats, Turns, declarations, read_turns
+from karat_conversations.kinds.conversation.analysis.turns import (
+    Declarations,
+    Floats,
+    Turns,
+    declarations,
+    read_turns,
+)
 from karat_conversations.numeric import match_many, null_answers, right_by
 
 _MEANINGS = {
@@ -45,7 +58,10 @@ _MEANINGS = {
 def conversation(given: AnalysisInput) -> ConversationSummary | None:
     """None if the scorer `numeric` is not shown, or no golden answer is a number."""
     index, right, level = given.index, given.rule, given.level
-    info = next((scorer for scorer in given.scorers if scorer.type == "numeric" and given.shows(scorer)), None)
+    info = next(
+        (scorer for scorer in given.scorers if scorer.type == "numeric" and given.shows(scorer)),
+        None,
+    )
     if info is None:
         return None
     base = declarations(index)
@@ -58,7 +74,9 @@ def conversation(given: AnalysisInput) -> ConversationSummary | None:
         for cell, code in given.ended.codes.items()
         if not index.answered[cell]
     }
-    parts, rules = read_turns(index, base, (info.name, info.scoring), failed, right=right, level=level)
+    parts, rules = read_turns(
+        index, base, (info.name, info.scoring), failed, right=right, level=level
+    )
     answers = null_answers(base.golden, [base.ids[row] for row in base.sample.tolist()])
     nulls = {name: _null_rates(base, answer, right) for name, answer in answers.items()}
     results = [
@@ -92,7 +110,11 @@ def _null_rates(base: Declarations, answers: Sequence[Any], right: str) -> dict[
     """Metric → 1 or 0 for each declared turn, NaN if there is no golden answer."""
     matches = match_many(base.golden, answers, printed=base.printed)
     matches["right"] = (
-        right_by({name: matches[name].astype(np.float64) for name in (right, "right", "numerical")}, right) == 1
+        right_by(
+            {name: matches[name].astype(np.float64) for name in (right, "right", "numerical")},
+            right,
+        )
+        == 1
     )
     asked = np.array([golden is not None for golden in base.golden], dtype=bool)
     return {
@@ -102,7 +124,9 @@ def _null_rates(base: Declarations, answers: Sequence[Any], right: str) -> dict[
     }
 
 
-def _result(name: str, part: Turns, nulls: Nulls, account: Account, failures: dict[str, int]) -> ConversationResult:
+def _result(
+    name: str, part: Turns, nulls: Nulls, account: Account, failures: dict[str, int]
+) -> ConversationResult:
     accuracy = conversation_accuracy(part, nulls)
     return ConversationResult(
         condition=name,

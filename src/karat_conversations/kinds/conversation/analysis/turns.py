@@ -1,7 +1,9 @@
 """Every declared turn of a run over conversations, as columns: scores, replies, cost.
 
-A *slot* is a declared turn of one repetition: repetition · declared turns + the turn's place among them, so that
-columns of all conditions line up. What the index does not hold is read again from the lines that count."""
+A *slot* is a declared turn of one repetition: repetition · declared turns + the turn's place among
+them, so that columns of all conditions line up. What the index does not hold is read again from the
+lines that count.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ from karat_conversations.numeric.matches import same_text
 
 
 def in_order(values: Sequence[float]) -> float:
-    """The sum from left to right: `sum` rounds differently from Python 3.12 on, and would change digits of old runs."""
+    """The sum from left to right: `sum` rounds differently from Python 3.12 on, and would change
+    digits of old runs.
+    """
     return reduce(add, values, 0)  # 0: one bool is a number, too
 
 
@@ -67,7 +71,8 @@ def matcher_of(run: RunFolder, scorer: str, scoring: str) -> Matcher | None:
     None if they use a regular expression: one from a run folder is not run.
     """
     options: Mapping[str, object] = next(
-        (info.options for info in run.scorers() if (info.name, info.scoring) == (scorer, scoring)), {}
+        (info.options for info in run.scorers() if (info.name, info.scoring) == (scorer, scoring)),
+        {},
     )
     match options.get("extract", "final"):
         case "final" | "json" | "last_number" as how:
@@ -112,7 +117,10 @@ def declarations(index: RunIndex) -> Declarations:
     counts = np.array([len(sample.turns) for sample in listed], dtype=np.int64)
     turns = [turn for sample in listed for turn in sample.turns]
     first = np.concatenate(([0], np.cumsum(counts)))[:-1] if listed else counts
-    operations = [_number(turn.detail.get("operations")) if turn.detail.get("program") else np.nan for turn in turns]
+    operations = [
+        _number(turn.detail.get("operations")) if turn.detail.get("program") else np.nan
+        for turn in turns
+    ]
     return Declarations(
         ids=[sample.id for sample in listed],
         weights=np.array([sample.weight for sample in listed], dtype=np.float64),
@@ -145,7 +153,10 @@ def _quarantined(samples: Sequence[Sample]) -> list[tuple[str, ...] | None]:
     quarantined = [turn.detail.get("quarantined") for sample in samples for turn in sample.turns]
     if all(reasons is None for reasons in quarantined):
         return [None] * len(quarantined)
-    return [tuple(map(str, reasons)) if isinstance(reasons, (list, tuple)) else () for reasons in quarantined]
+    return [
+        tuple(map(str, reasons)) if isinstance(reasons, (list, tuple)) else ()
+        for reasons in quarantined
+    ]
 
 
 class FailedTurn(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,7 +185,8 @@ class Turns(msgspec.Struct):
     level: float  # of the intervals
     values: dict[str, Floats] = {}  # metric → NaN if there is none
     failed_turns: dict[int, FailedTurn] = {}  # by slot
-    same_texts: set[int] = msgspec.field(default_factory=set)  # slots whose answer is the golden text
+    # slots whose answer is the golden text
+    same_texts: set[int] = msgspec.field(default_factory=set)
     unreadable: dict[int, str] = {}  # slot → side
     abstentions: dict[int, str] = {}  # slot → right, over_refusal or unsupported
     extractors: dict[int, str] = {}  # slot → how the answer was found in the reply
@@ -192,27 +204,38 @@ class Turns(msgspec.Struct):
     @property
     def conversation(self) -> Ints:
         """The trial of each slot: sample and repetition as one number."""
-        return self.sample + np.repeat(np.arange(self.repetitions) * len(self.base.ids), self.base.size)
+        return self.sample + np.repeat(
+            np.arange(self.repetitions) * len(self.base.ids), self.base.size
+        )
 
     def value(self, metric: str) -> Floats:
-        """The metric of the turns that count; NaN elsewhere, and everywhere if there is no such metric."""
+        """The metric of the turns that count; NaN elsewhere, and everywhere if there is no such
+        metric.
+        """
         nothing = np.full(self.counted.size, np.nan)
         return np.where(self.counted & self.asked, self.values.get(metric, nothing), np.nan)
 
     @property
     def asked(self) -> Flags:
         """Whether the golden answer is a number, yes or no."""
-        return np.tile(np.array([golden is not None for golden in self.base.golden], dtype=bool), self.repetitions)
+        return np.tile(
+            np.array([golden is not None for golden in self.base.golden], dtype=bool),
+            self.repetitions,
+        )
 
     @property
     def unscored(self) -> Flags:
-        """Turns that count, but are neither right nor wrong: their golden answer is another text, or there is none."""
+        """Turns that count, but are neither right nor wrong: their golden answer is another text,
+        or there is none.
+        """
         unscored = self.counted & ~self.asked
         unscored[sorted(self.same_texts)] = False
         return unscored
 
     def rate(self, metric: str) -> Floats:
-        """Like `value`, but 0 for turns that were never reached; NaN if the dataset has no golden answer."""
+        """Like `value`, but 0 for turns that were never reached; NaN if the dataset has no golden
+        answer.
+        """
         wrong = self.counted & ~self.scored & self.asked
         return np.where(wrong, 0.0, self.value(metric))
 
@@ -255,11 +278,18 @@ _score = msgspec.json.Decoder(_Score).decode
 
 
 def read_turns(
-    index: RunIndex, base: Declarations, scoring: tuple[str, str], failed: Collection[int], *, right: str, level: float
+    index: RunIndex,
+    base: Declarations,
+    scoring: tuple[str, str],
+    failed: Collection[int],
+    *,
+    right: str,
+    level: float,
 ) -> tuple[list[Turns], set[str]]:
     """Each condition's turns, and the versions of the rules in their scores.
 
-    `scoring`: scorer and digest. `failed`: cells without an answer. `right`: the match that makes a turn right.
+    `scoring`: scorer and digest. `failed`: cells without an answer. `right`: the match that makes a
+    turn right.
     `level`: of the intervals.
     """
     rows = index.scores.get(scoring)
@@ -281,7 +311,9 @@ def read_turns(
     for pending in index.open_trials.values():
         if matcher is not None and pending.cell in failed:
             condition, slots = places.of(pending.cell)
-            replies = [reply_of(line) for line in index.lines(at for at, _ in pending.partial.replies)]
+            replies = [
+                reply_of(line) for line in index.lines(at for at, _ in pending.partial.replies)
+            ]
             _hear(parts[condition], slots, replies, matcher)
     for part, tally in zip(parts, index.tallies, strict=True):
         part.scoring_tokens = tally.judge_tokens
@@ -294,7 +326,11 @@ class _Places:
     """The indices of a cell's turns."""
 
     def __init__(self, index: RunIndex, base: Declarations) -> None:
-        self._index, self._repetitions, self._conditions = index, index.repetitions, len(index.conditions)
+        self._index, self._repetitions, self._conditions = (
+            index,
+            index.repetitions,
+            len(index.conditions),
+        )
         self._first, self._size = base.first, base.size
         self._counts = np.bincount(base.sample, minlength=len(base.ids))
 
@@ -424,7 +460,10 @@ def _proof(evidence: Any) -> str:
         return _written(evidence)
     swaps = evidence.get("substitutions")
     parts = [
-        f"turn {_written(swap.get('turn'))} {_written(swap.get('answer'))} for {_written(swap.get('golden'))}"
+        (
+            f"turn {_written(swap.get('turn'))} {_written(swap.get('answer'))} for "
+            f"{_written(swap.get('golden'))}"
+        )
         for swap in (swaps if isinstance(swaps, list) else [])
         if isinstance(swap, dict)
     ]

@@ -1,1 +1,3 @@
-"""journal → StudySummary and StudyComparison: agreement with people, and everything else that only studies have."""
+"""journal → StudySummary and StudyComparison: agreement with people, and everything else that only
+studies have.
+"""

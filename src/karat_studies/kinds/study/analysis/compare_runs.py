@@ -1,7 +1,9 @@
-"""Two runs over human studies, or two conditions of one: differences of PAS and ECS, and test by test.
+"""Two runs over human studies, or two conditions of one: differences of PAS and ECS, and test by
+test.
 
 Participants are paired by name: two runs of one study with one seed have the same ones, whatever
-the wording, so a relabelled study is compared with the original person by person."""
+the wording, so a relabelled study is compared with the original person by person.
+"""
 
 from __future__ import annotations
 
@@ -83,12 +85,20 @@ def changes(first: Scored, second: Scored) -> list[TestChange]:
 
 
 def _test(first: Scored, second: Scored, here: int, there: int) -> TestChange:
-    sides = [[agreement.tests[at] for agreement in side.agreements] for side, at in ((first, here), (second, there))]
+    sides = [
+        [agreement.tests[at] for agreement in side.agreements]
+        for side, at in ((first, here), (second, there))
+    ]
     test = sides[0][0].test
     d_a, d_b = (mean(score.agent.d for score in side) for side in sides)
     pas_a, pas_b = (mean(score.pas for score in side) for side in sides)
     change = _moved(d_a, d_b, _se(first, second, here, there), level=first.level)
-    turned = d_a is not None and d_b is not None and min(abs(d_a), abs(d_b)) > MOVED and (d_a > 0) != (d_b > 0)
+    turned = (
+        d_a is not None
+        and d_b is not None
+        and min(abs(d_a), abs(d_b)) > MOVED
+        and (d_a > 0) != (d_b > 0)
+    )
     return from_fields(
         TestChange,
         test,
@@ -99,7 +109,10 @@ def _test(first: Scored, second: Scored, here: int, there: int) -> TestChange:
         pas_a=pas_a,
         pas_b=pas_b,
         sign_changed=turned,
-        flipped=turned and change.low is not None and change.high is not None and not change.low <= 0 <= change.high,
+        flipped=turned
+        and change.low is not None
+        and change.high is not None
+        and not change.low <= 0 <= change.high,
     )
 
 
@@ -108,12 +121,20 @@ def _moved(d_a: float | None, d_b: float | None, se: float | None, *, level: flo
     method = f"± {round(z, 2)} bootstrap SE"
     if d_a is None or d_b is None:
         reason = "no effect on one side"
-        return Estimate(value=None, low=None, high=None, se=None, n=1, level=level, method=method, reason=reason)
+        return Estimate(
+            value=None, low=None, high=None, se=None, n=1, level=level, method=method, reason=reason
+        )
     value, reach = d_b - d_a, None if se is None else z * se
     return Estimate(
-        value=value, low=None if reach is None else value - reach, high=None if reach is None else value + reach,
-        se=se, n=1, level=level, method=method, reason="no replicate has an effect" if se is None else None,
-    )  # fmt: skip
+        value=value,
+        low=None if reach is None else value - reach,
+        high=None if reach is None else value + reach,
+        se=se,
+        n=1,
+        level=level,
+        method=method,
+        reason="no replicate has an effect" if se is None else None,
+    )
 
 
 def _se(first: Scored, second: Scored, here: int, there: int) -> float | None:
@@ -139,7 +160,9 @@ class _Study(msgspec.Struct, frozen=True, kw_only=True):
 
     def measured(self, condition: int, repetitions: int) -> Measured:
         experiments = [self.responses[condition, repetition] for repetition in range(repetitions)]
-        return measured(self.file, experiments, arms=self.arms, reducer=self.reducer, refused=self.refused)
+        return measured(
+            self.file, experiments, arms=self.arms, reducer=self.reducer, refused=self.refused
+        )
 
 
 class _Drawn(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,23 +183,37 @@ def compare_studies(
     """Over the studies that both have, by name. Raises BadRun for a damaged run."""
     first, second = (_part(summary) for summary in summaries)
     studies_a = _studies(runs[0], first, allow_code=allow_code)
-    studies_b = studies_a if runs[0].path == runs[1].path else _studies(runs[1], second, allow_code=allow_code)
+    studies_b = (
+        studies_a
+        if runs[0].path == runs[1].path
+        else _studies(runs[1], second, allow_code=allow_code)
+    )
     shared = [name for name in studies_a if name in studies_b]
     comparison = StudyComparison(
         level=first.level,
         convention=CONVENTION,
         pairings=tuple(
-            _pairing(summaries, names, [(studies_a[name], studies_b[name]) for name in shared]) for names in pairs
+            _pairing(summaries, names, [(studies_a[name], studies_b[name]) for name in shared])
+            for names in pairs
         ),
         only_a=tuple(name for name in studies_a if name not in studies_b),
         only_b=tuple(name for name in studies_b if name not in studies_a),
     )
     return Comparison(
-        format=formats.OUTPUT_FORMAT, unit="participant", a=sides[0], b=sides[1], level=comparison.level,
-        headline=comparison.headline(), metrics=(), pairings=(), only_a=0, only_b=0, changed=0,
+        format=formats.OUTPUT_FORMAT,
+        unit="participant",
+        a=sides[0],
+        b=sides[1],
+        level=comparison.level,
+        headline=comparison.headline(),
+        metrics=(),
+        pairings=(),
+        only_a=0,
+        only_b=0,
+        changed=0,
         warnings=(*_warnings(*summaries, comparison), *_selective(summaries, pairs, comparison)),
         parts={"study": comparison},
-    )  # fmt: skip
+    )
 
 
 def _warnings(first: Summary, second: Summary, comparison: StudyComparison) -> Iterator[str]:
@@ -186,26 +223,38 @@ def _warnings(first: Summary, second: Summary, comparison: StudyComparison) -> I
         if status != "done":
             yield f"run {run} is not complete (status: {status})"
     yield from dict.fromkeys(
-        warning for summary in (first, second) for info in _part(summary).studies for warning in other_code(info)
+        warning
+        for summary in (first, second)
+        for info in _part(summary).studies
+        for warning in other_code(info)
     )
-    yield from dict.fromkeys(warning for summary in (first, second) for warning in narrow_warnings(_part(summary)))
+    yield from dict.fromkeys(
+        warning for summary in (first, second) for warning in narrow_warnings(_part(summary))
+    )
     if _part(first).scoring != _part(second).scoring:
         yield "answers were read by other rules in the two runs: read both alike with `karat score`"
     if any(not pairing.paired for pairing in comparison.pairings):
-        yield "the two have other participants, or other tests: the difference is that of independent runs"
+        yield (
+            "the two have other participants, or other tests: the difference is that of "
+            "independent runs"
+        )
     if first.repetitions != second.repetitions:
         fewer = formats.plural(min(first.repetitions, second.repetitions), "repetition")
         yield f"one run has more repetitions: the differences are over the first {fewer} of each"
 
 
 def _selective(
-    summaries: tuple[Summary, Summary], pairs: Sequence[tuple[str, str]], comparison: StudyComparison
+    summaries: tuple[Summary, Summary],
+    pairs: Sequence[tuple[str, str]],
+    comparison: StudyComparison,
 ) -> Iterator[str]:
     """Where the two sides differ by what could be read."""
     first, second = (_part(summary) for summary in summaries)
     for (name, other), pairing in zip(pairs, comparison.pairings, strict=True):
         sides = ((pairing.a.label, first.of(name)), (pairing.b.label, second.of(other)))
-        yield from selective_between([(label, condition) for label, condition in sides if condition is not None])
+        yield from selective_between(
+            [(label, condition) for label, condition in sides if condition is not None]
+        )
 
 
 def _part(summary: Summary) -> StudySummary:
@@ -217,12 +266,16 @@ def _part(summary: Summary) -> StudySummary:
 def _studies(run: RunFolder, part: StudySummary, *, allow_code: AllowCode) -> dict[str, _Study]:
     with trusted(run):
         index, files = read_index(run), kept_studies(run)
-        answers = read_answers_of(index, [file.study for file in files], (part.scorer, part.scoring))
+        answers = read_answers_of(
+            index, [file.study for file in files], (part.scorer, part.scoring)
+        )
         studies = {}
         for number, (file, copy) in enumerate(zip(files, run.kept(), strict=True)):
             people = people_of(run, index, answers, study=file, number=number)
             code = reducer_of(file, inside=run.path, allowed=allow_code)
-            responses = {unit: _plainly(file.study, rows) for unit, rows in people.responses.items()}
+            responses = {
+                unit: _plainly(file.study, rows) for unit, rows in people.responses.items()
+            }
             studies[file.study] = _Study(
                 file=file,
                 responses=responses,
@@ -235,7 +288,9 @@ def _studies(run: RunFolder, part: StudySummary, *, allow_code: AllowCode) -> di
 
 
 def _plainly(study: str, rows: Iterable[Response]) -> list[Response]:
-    """Responses with the participants' names in the study: a run over several puts the study's name before them."""
+    """Responses with the participants' names in the study: a run over several puts the study's name
+    before them.
+    """
     prefix = f"{study}/"
     return [
         replace(
@@ -253,25 +308,42 @@ def _pairing(
     studies: Sequence[tuple[_Study, _Study]],
 ) -> StudyPairing:
     parts = [_part(summary) for summary in summaries]
-    places = [summary.conditions.index(name) for summary, name in zip(summaries, names, strict=True)]
+    places = [
+        summary.conditions.index(name) for summary, name in zip(summaries, names, strict=True)
+    ]
     repetitions = min(part.repetitions for part in parts)
     drawn = [_drawn(pair, places, repetitions=repetitions) for pair in studies]
     level = parts[0].level
-    sides = [_joined([study.sides[at] for study in drawn], repetitions, level=level) for at in (0, 1)]
+    sides = [
+        _joined([study.sides[at] for study in drawn], repetitions, level=level) for at in (0, 1)
+    ]
     paired = all(study.paired for study in drawn)
-    apart: dict[str, Sequence[Draws]] = {"first_draws": sides[0].draws, "second_draws": sides[1].draws}
+    apart: dict[str, Sequence[Draws]] = {
+        "first_draws": sides[0].draws,
+        "second_draws": sides[1].draws,
+    }
     shared = [first.file.study for first, _ in studies]
     narrow = list(dict.fromkeys(name for part in parts for name in narrow_studies(part)))
-    pas, ecs = repeated_differences(sides[0].agreements, sides[1].agreements, paired=paired, without=narrow, **apart)
+    pas, ecs = repeated_differences(
+        sides[0].agreements, sides[1].agreements, paired=paired, without=narrow, **apart
+    )
     conditions = [part.of(name) for part, name in zip(parts, names, strict=True)]
-    labels = names if names[0] != names[1] else tuple(f"{names[at]} ({summaries[at].run})" for at in (0, 1))
+    labels = (
+        names
+        if names[0] != names[1]
+        else tuple(f"{names[at]} ({summaries[at].run})" for at in (0, 1))
+    )
     pair = [
         _side(label, condition, part)
         for label, condition, part in zip(labels, conditions, parts, strict=True)
         if condition is not None
     ]
     return StudyPairing(
-        a=pair[0], b=pair[1], pas=changed(pas, level=level), ecs=changed(ecs, level=level), paired=paired,
+        a=pair[0],
+        b=pair[1],
+        pas=changed(pas, level=level),
+        ecs=changed(ecs, level=level),
+        paired=paired,
         repetitions=repetitions,
         studies=tuple(_of_study(first.file.study, conditions) for first, _ in studies),
         tests=tuple(changes(sides[0], sides[1])),
@@ -279,7 +351,7 @@ def _pairing(
             "PAS": floor_scores(parts[0], "pas", [name for name in shared if name not in narrow]),
             "ECS": floor_scores(parts[0], "ecs", shared),
         },
-    )  # fmt: skip
+    )
 
 
 def _side(label: str, condition: StudyCondition, part: StudySummary) -> StudySide:
@@ -305,7 +377,9 @@ def _form(info: StudyInfo) -> str:
 
 
 def _of_study(name: str, conditions: Sequence[StudyCondition | None]) -> StudyChange:
-    first, second = (None if condition is None else condition.study(name) for condition in conditions)
+    first, second = (
+        None if condition is None else condition.study(name) for condition in conditions
+    )
     assert first is not None
     assert second is not None
     return StudyChange(
@@ -321,26 +395,38 @@ def _of_study(name: str, conditions: Sequence[StudyCondition | None]) -> StudyCh
 
 def _drawn(pair: tuple[_Study, _Study], places: Sequence[int], *, repetitions: int) -> _Drawn:
     """Both sides of one study, drawn together if the same people did the same tests."""
-    first, second = (study.measured(place, repetitions) for study, place in zip(pair, places, strict=True))
+    first, second = (
+        study.measured(place, repetitions) for study, place in zip(pair, places, strict=True)
+    )
     files = [study.file for study in pair]
     rng = np.random.default_rng(pair[0].seed)
     same = (
-        (files[0].findings, files[0].derive, files[0].reducer) == (files[1].findings, files[1].derive, files[1].reducer)
+        (files[0].findings, files[0].derive, files[0].reducer)
+        == (files[1].findings, files[1].derive, files[1].reducer)
     ) and _people(first) == _people(second)
     reducers = [study.reducer for study in pair]
     if same and (reducers[0] is None) == (reducers[1] is None):
         together = study_draws(
-            files[0], [*first.runs, *second.runs], rng=rng, replicates=REPLICATES,
+            files[0],
+            [*first.runs, *second.runs],
+            rng=rng,
+            replicates=REPLICATES,
             reducer=reducers[0],
-        )  # fmt: skip
+        )
         draws = [resampled.draws for resampled in together]
-        return _Drawn(sides=((first, draws[:repetitions]), (second, draws[repetitions:])), paired=True)
+        return _Drawn(
+            sides=((first, draws[:repetitions]), (second, draws[repetitions:])), paired=True
+        )
     own = [
         [
             resampled.draws
-            for resampled in study_draws(file, side.runs, rng=stream, replicates=REPLICATES, reducer=reducer)
+            for resampled in study_draws(
+                file, side.runs, rng=stream, replicates=REPLICATES, reducer=reducer
+            )
         ]
-        for file, side, stream, reducer in zip(files, (first, second), rng.spawn(2), reducers, strict=True)
+        for file, side, stream, reducer in zip(
+            files, (first, second), rng.spawn(2), reducers, strict=True
+        )
     ]
     return _Drawn(sides=((first, own[0]), (second, own[1])), paired=False)
 
@@ -351,11 +437,15 @@ def _people(side: Measured) -> set[tuple[str, str, str]]:
     return {(row.participant, row.arm, repr(sorted(row.profile.items()))) for row in rows}
 
 
-def _joined(parts: Sequence[tuple[Measured, Sequence[Draws]]], repetitions: int, *, level: float) -> Scored:
+def _joined(
+    parts: Sequence[tuple[Measured, Sequence[Draws]]], repetitions: int, *, level: float
+) -> Scored:
     """The tests of all studies, repetition by repetition."""
     agreements, draws = [], []
     for at in range(repetitions):
-        tests: list[StudyTest] = [score.test for side, _ in parts for score in side.agreements[at].tests]
+        tests: list[StudyTest] = [
+            score.test for side, _ in parts for score in side.agreements[at].tests
+        ]
         agreements.append(agreement_of(tests, level=level))
         draws.append(join_draws([own[at] for _, own in parts]))
     return Scored(agreements=agreements, draws=draws, level=level)

@@ -75,8 +75,10 @@ class StudyPairing(msgspec.Struct, frozen=True, kw_only=True):
     paired: bool  # the same participants, drawn together
     repetitions: int  # of each side that were compared
     studies: tuple[StudyChange, ...]
-    tests: tuple[TestChange, ...]  # those whose direction flipped first, then by how far the effect moved
-    floor: dict[str, tuple[float | None, ...]] = {}  # PAS, ECS → those of single agents with one answer an arm
+    # those whose direction flipped first, then by how far the effect moved
+    tests: tuple[TestChange, ...]
+    # PAS, ECS → those of single agents with one answer an arm
+    floor: dict[str, tuple[float | None, ...]] = {}
 
     def judged(self, name: str) -> Pair:
         """The difference in PAS or ECS, for `closer_to_people`."""
@@ -101,7 +103,11 @@ class StudyComparison(Part, frozen=True, kw_only=True):
 
     def headline(self) -> str:
         """The clearest shown difference, of PAS or else of ECS, or that there is none."""
-        known = [pairing for pairing in self.pairings if pairing.pas.value is not None or pairing.ecs.value is not None]
+        known = [
+            pairing
+            for pairing in self.pairings
+            if pairing.pas.value is not None or pairing.ecs.value is not None
+        ]
         if not known:
             return "No test has a score on both sides: nothing can be compared"
         looked_at = [(pair, name) for name in ("PAS", "ECS") for pair in known]
@@ -109,7 +115,11 @@ class StudyComparison(Part, frozen=True, kw_only=True):
         for wanted in ("closer", "different"):
             for name in ("PAS", "ECS"):
                 compared = zip(looked_at, verdicts, strict=True)
-                alike = [pair for (pair, score), verdict in compared if (verdict, score) == (wanted, name)]
+                alike = [
+                    pair
+                    for (pair, score), verdict in compared
+                    if (verdict, score) == (wanted, name)
+                ]
                 if alike:
                     first = max(alike, key=lambda pair: abs(_of(pair, name).value or 0.0))
                     return f"{_shown(first, name, wanted)}{_turned(first)}"
@@ -125,7 +135,11 @@ def _shown(pairing: StudyPairing, name: str, verdict: str) -> str:
     nothing = "; no difference shown in PAS" if name == "ECS" else ""
     if verdict == "different":
         return f"{b} and {a} differ: {by}, {but(pairing.judged(name), (a, b))}{nothing}"
-    nearer = "closer to people than" if (_of(pairing, name).value or 0.0) > 0 else "further from people than"
+    nearer = (
+        "closer to people than"
+        if (_of(pairing, name).value or 0.0) > 0
+        else "further from people than"
+    )
     return f"{b} is {nearer} {a}: {by}{nothing}"
 
 
@@ -134,7 +148,10 @@ def _of(pairing: StudyPairing, name: str) -> Estimate:
 
 
 def _by(pairing: StudyPairing, name: str) -> str:
-    return f"{signed(_of(pairing, name), digits=DIGITS)} {name} over {formats.plural(_of(pairing, name).n, 'test')}"
+    return (
+        f"{signed(_of(pairing, name), digits=DIGITS)} {name} over "
+        f"{formats.plural(_of(pairing, name).n, 'test')}"
+    )
 
 
 def _turned(pairing: StudyPairing) -> str:
@@ -148,17 +165,29 @@ def _pairing(pairing: StudyPairing, comparison: StudyComparison) -> Iterator[str
         directional = formats.number(side.pas_directional, digits=DIGITS)
         pas, ecs = plain(side.pas, digits=DIGITS), plain(side.ecs, digits=DIGITS)
         yield f"  PAS {pas} (with direction {directional}), ECS {ecs}"
-    how = "paired: the same participants, drawn together" if pairing.paired else "other participants: drawn apart"
+    how = (
+        "paired: the same participants, drawn together"
+        if pairing.paired
+        else "other participants: drawn apart"
+    )
     how = how if pairing.studies else "no study in common"
     if pairing.studies and (comparison.only_a or comparison.only_b):
-        how += f"; over the {formats.plural(len(pairing.studies), 'study', 'studies')} that both have"
+        how += (
+            f"; over the {formats.plural(len(pairing.studies), 'study', 'studies')} that both have"
+        )
     yield f"second − first ({how})"
     for name, difference in (("PAS", pairing.pas), ("ECS", pairing.ecs)):
         reason = f": {difference.reason}" if difference.value is None and difference.reason else ""
-        yield f"  {name} {signed(difference, digits=DIGITS)} over {formats.plural(difference.n, 'test')}{reason}"
+        yield (
+            f"  {name} {signed(difference, digits=DIGITS)} over "
+            f"{formats.plural(difference.n, 'test')}{reason}"
+        )
     yield from ["", "  by study"]
     for study in pairing.studies:
-        yield f"    {study.study}: PAS {_from_to(study.pas_a, study.pas_b)}, ECS {_from_to(study.ecs_a, study.ecs_b)}"
+        yield (
+            f"    {study.study}: PAS {_from_to(study.pas_a, study.pas_b)}, ECS "
+            f"{_from_to(study.ecs_a, study.ecs_b)}"
+        )
         people = (study.participants_a, study.participants_b)
         yield f"      {' | '.join(side.took_part for side in people)}"
     yield from _tests(pairing, comparison)
@@ -166,8 +195,17 @@ def _pairing(pairing: StudyPairing, comparison: StudyComparison) -> Iterator[str
 
 def _tests(pairing: StudyPairing, compared: StudyComparison) -> Iterator[str]:
     flips = sum(test.flipped for test in pairing.tests)
-    counted = f"{formats.count(flips)} of {formats.plural(len(pairing.tests), 'test')} in the other direction"
-    yield from ["", f"  by test: {counted}; effects as Cohen's d ({compared.convention}), of the agent first → second"]
+    counted = (
+        f"{formats.count(flips)} of {formats.plural(len(pairing.tests), 'test')} in the other "
+        f"direction"
+    )
+    yield from [
+        "",
+        (
+            f"  by test: {counted}; effects as Cohen's d ({compared.convention}), of the agent "
+            f"first → second"
+        ),
+    ]
     for test in pairing.tests[:LISTED]:
         mark = "FLIPPED " if test.flipped else "(sign changed) " if test.sign_changed else ""
         moved = f"{formats.signed(test.d_a)} → {formats.signed(test.d_b)}"
@@ -175,7 +213,10 @@ def _tests(pairing: StudyPairing, compared: StudyComparison) -> Iterator[str]:
         yield f"    {mark}{test.name}: {moved} ({change}), people {formats.signed(test.d_human)}"
         yield f"      PAS {_from_to(test.pas_a, test.pas_b)}"
     if len(pairing.tests) > LISTED:
-        yield f"    {formats.count(len(pairing.tests) - LISTED)} more, which moved less; --json has them"
+        yield (
+            f"    {formats.count(len(pairing.tests) - LISTED)} more, which moved less; --json has "
+            f"them"
+        )
     level = f"{formats.level(compared.level)} interval"
     if flips:
         yield f"    FLIPPED: the sign is the other one, and the {level} of the change leaves out 0"

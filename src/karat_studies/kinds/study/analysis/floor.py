@@ -1,8 +1,10 @@
-"""The floors of a run over human studies: what simulated participants who read nothing score in the same tests.
+"""The floors of a run over human studies: what simulated participants who read nothing score in the
+same tests.
 
-No calls are made. In one floor each participant of the run answers at random; in the other everyone in an arm gives
-the same random answer, like a model without knowledge at temperature 0. Each repetition is a separate experiment,
-so the spread between them gives the error of their mean, and participants need no resampling.
+No calls are made. In one floor each participant of the run answers at random; in the other everyone
+in an arm gives the same random answer, like a model without knowledge at temperature 0. Each
+repetition is a separate experiment, so the spread between them gives the error of their mean, and
+participants need no resampling.
 """
 
 from __future__ import annotations
@@ -20,7 +22,12 @@ from karat import formats, stats
 from karat.analysis.numbers import Estimate, from_fields, known, mean
 from karat.records import Sample
 from karat.stats import special
-from karat_studies.kinds.study.analysis.model import FloorDifference, FloorScore, FloorTest, StudyFloor
+from karat_studies.kinds.study.analysis.model import (
+    FloorDifference,
+    FloorScore,
+    FloorTest,
+    StudyFloor,
+)
 from karat_studies.kinds.study.analysis.runs import agreement_of
 from karat_studies.kinds.study.analysis.scores import changed, sd, unscored
 from karat_studies.kinds.study.samples import random_answers
@@ -38,7 +45,9 @@ Guesser = Callable[[Sample, int], Values]
 
 REPETITIONS = 5
 ONE_ANSWER = 9
-"""Repetitions of one answer per arm: they vary widely, and agents are judged against that spread."""
+"""Repetitions of one answer per arm: they vary widely, and agents are judged against that
+spread.
+"""
 SAME = 0.8
 """Share of an arm that gives its answer where one answer an arm leaves no test with a score."""
 ABOVE_MEAN = 0.025
@@ -60,7 +69,9 @@ class Guesses(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def scored(self) -> bool:
         """Whether any test has a score: without a spread a t test has none."""
-        return any(known(test.pas) is not None for tests in self.tests for test in score_tests(tests).tests)
+        return any(
+            known(test.pas) is not None for tests in self.tests for test in score_tests(tests).tests
+        )
 
 
 def floor_repetitions(questions: int, wanted: int = REPETITIONS) -> int:
@@ -73,9 +84,15 @@ def floor_repetitions(questions: int, wanted: int = REPETITIONS) -> int:
 
 
 def guessers_of(seed: int, *, repetitions: int, one_answer: int) -> list[Guesser]:
-    """Random answers for each participant, repeatedly; then one answer per arm. `seed`: of the study."""
+    """Random answers for each participant, repeatedly; then one answer per arm.
+
+    `seed`: of the study.
+    """
     guessers = [_each_alone(Random(f"{seed}/floor/{number}")) for number in range(repetitions)]
-    return [*guessers, *(_one_an_arm(f"{seed}/one answer/{number}") for number in range(one_answer))]
+    return [
+        *guessers,
+        *(_one_an_arm(f"{seed}/one answer/{number}") for number in range(one_answer)),
+    ]
 
 
 def _each_alone(dice: Random) -> Guesser:
@@ -87,18 +104,26 @@ def _one_an_arm(seed: str) -> Guesser:
 
     def guess(sample: Sample, turn: int) -> Values:
         fields = msgspec.json.encode(sample.detail["fields"][turn], order="deterministic").decode()
-        return random_answers(sample, turn, Random(f"{seed}/{sample.turns[turn].detail['arm']}/{fields}"))
+        return random_answers(
+            sample, turn, Random(f"{seed}/{sample.turns[turn].detail['arm']}/{fields}")
+        )
 
     return guess
 
 
 def mostly_one_an_arm(seed: int, *, repetitions: int) -> list[Guesser]:
-    """An arbitrary distribution per arm: four of five give the arm's answer, the others answer at random."""
+    """An arbitrary distribution per arm: four of five give the arm's answer, the others answer at
+    random.
+    """
     return [_mostly_one(f"{seed}/mostly one answer/{number}") for number in range(repetitions)]
 
 
 def _mostly_one(seed: str) -> Guesser:
-    same, alone, dice = _one_an_arm(seed), _each_alone(Random(f"{seed}/others")), Random(f"{seed}/who")
+    same, alone, dice = (
+        _one_an_arm(seed),
+        _each_alone(Random(f"{seed}/others")),
+        Random(f"{seed}/who"),
+    )
 
     def guess(sample: Sample, turn: int) -> Values:
         chosen = same if dice.random() < SAME else alone
@@ -117,14 +142,16 @@ def floor_of(
     designs: int = 1,
     copy: Scored | None = None,
 ) -> StudyFloor:
-    """All studies together, and each condition minus the floor. `wanted`: repetitions, if the run is not too large.
+    """All studies together, and each condition minus the floor. `wanted`: repetitions, if the run
+    is not too large.
 
-    `designs`: how many conditions are judged, so that the best of them is judged as the best of several. `copy`: of
-    people, judged as another condition.
+    `designs`: how many conditions are judged, so that the best of them is judged as the best of
+    several. `copy`: of people, judged as another condition.
     """
     repetitions = min((len(part.tests) for part in parts), default=0)
     agreements = [
-        agreement_of([test for part in parts for test in part.tests[at]], level=level) for at in range(repetitions)
+        agreement_of([test for part in parts for test in part.tests[at]], level=level)
+        for at in range(repetitions)
     ]
     first = agreements[0]
     return StudyFloor(
@@ -133,22 +160,32 @@ def floor_of(
         questions=questions,
         benchmark=_level("benchmark", [agreement.benchmark for agreement in agreements], first),
         domains=tuple(
-            _level("domain", [scored.domains[at] for scored in agreements], first) for at in range(len(first.domains))
+            _level("domain", [scored.domains[at] for scored in agreements], first)
+            for at in range(len(first.domains))
         ),
         studies=tuple(
-            _level("study", [scored.studies[at] for scored in agreements], first) for at in range(len(first.studies))
+            _level("study", [scored.studies[at] for scored in agreements], first)
+            for at in range(len(first.studies))
         ),
         tests=tuple(_test(at, agreements) for at in range(len(first.tests))),
-        differences=tuple(_above(name, *of, agreements, designs=designs) for name, of in conditions.items()),
-        without={part.study: why for part in parts if (why := _reason(part.study, first)) is not None},
+        differences=tuple(
+            _above(name, *of, agreements, designs=designs) for name, of in conditions.items()
+        ),
+        without={
+            part.study: why for part in parts if (why := _reason(part.study, first)) is not None
+        },
         copy=None if copy is None else _above("people", *copy, agreements, designs=designs),
     )
 
 
 def perfect_copy(parts: Sequence[Guesses], *, level: float = 0.95) -> Scored:
-    """People's own numbers as an agent's, in the tests that can be guessed, with replicates of the statistics."""
+    """People's own numbers as an agent's, in the tests that can be guessed, with replicates of the
+    statistics.
+    """
     tests = [test for part in parts for test in part.tests[0]]
-    copied = [replace(test, agent=test.human) if test.agent.missing is None else test for test in tests]
+    copied = [
+        replace(test, agent=test.human) if test.agent.missing is None else test for test in tests
+    ]
     copy = agreement_of(copied, level=level)
     rng = np.random.default_rng([len(copied), COPY_REPLICATES])
     return [copy], [draw_scores(copy, rng=rng, replicates=COPY_REPLICATES)]
@@ -156,12 +193,23 @@ def perfect_copy(parts: Sequence[Guesses], *, level: float = 0.95) -> Scored:
 
 def _level(level: str, scores: Sequence[StudyScore], first: Agreement) -> FloorScore:
     name = scores[0].name if level != "benchmark" else ""
-    own = {"benchmark": first.tests, "domain": [test for test in first.tests if test.test.domain == name],
-           "study": [test for test in first.tests if test.test.study == name]}  # fmt: skip
-    reason = unscored(why for test in own[level] for why in (*test.human.reasons, *test.agent.reasons))
-    tests, effects = max(score.tests_used for score in scores), max(score.tests_with_effects for score in scores)
+    own = {
+        "benchmark": first.tests,
+        "domain": [test for test in first.tests if test.test.domain == name],
+        "study": [test for test in first.tests if test.test.study == name],
+    }
+    reason = unscored(
+        why for test in own[level] for why in (*test.human.reasons, *test.agent.reasons)
+    )
+    tests, effects = (
+        max(score.tests_used for score in scores),
+        max(score.tests_with_effects for score in scores),
+    )
     ecs_reason = next((score.ecs.reason for score in scores if math.isnan(score.ecs.value)), None)
-    pas_each, ecs_each = [known(score.pas) for score in scores], [known(score.ecs.value) for score in scores]
+    pas_each, ecs_each = (
+        [known(score.pas) for score in scores],
+        [known(score.ecs.value) for score in scores],
+    )
     return FloorScore(
         level=level,
         name=name,
@@ -178,7 +226,12 @@ def _level(level: str, scores: Sequence[StudyScore], first: Agreement) -> FloorS
 
 
 def _estimate(
-    values: Sequence[float | None], *, n: int, ends: tuple[float, float], reason: str | None, level: float
+    values: Sequence[float | None],
+    *,
+    n: int,
+    ends: tuple[float, float],
+    reason: str | None,
+    level: float,
 ) -> Estimate:
     """The mean over repetitions, with the t interval of that mean."""
     kept = [value for value in values if value is not None]
@@ -186,13 +239,25 @@ def _estimate(
     if len(kept) < 2:
         why = "one repetition has no spread" if kept else reason or "no score"
         return Estimate(
-            value=mean(kept), low=None, high=None, se=None, n=n, level=level, method=method, reason=why
-        )  # fmt: skip
+            value=mean(kept),
+            low=None,
+            high=None,
+            se=None,
+            n=n,
+            level=level,
+            method=method,
+            reason=why,
+        )
     span = stats.mean_interval(kept, range(len(kept)), level=level)
     return Estimate(
-        value=span.value, low=max(ends[0], span.low), high=min(ends[1], span.high), se=span.se, n=n, level=level,
+        value=span.value,
+        low=max(ends[0], span.low),
+        high=min(ends[1], span.high),
+        se=span.se,
+        n=n,
+        level=level,
         method=f"{method}, t interval",
-    )  # fmt: skip
+    )
 
 
 def _test(at: int, agreements: Sequence[Agreement]) -> FloorTest:
@@ -205,7 +270,9 @@ def _test(at: int, agreements: Sequence[Agreement]) -> FloorTest:
         pas_directional=mean(score.pas_directional for score in scores),
         pi=mean(score.pi_agent for score in scores),
         d=mean(score.agent.d for score in scores),
-        reason=None if pas is not None else unscored(why for score in scores for why in score.agent.reasons),
+        reason=None
+        if pas is not None
+        else unscored(why for score in scores for why in score.agent.reasons),
     )
 
 
@@ -214,11 +281,19 @@ def _reason(study: str, first: Agreement) -> str | None:
     own = [test for test in first.tests if test.test.study == study]
     if any(known(test.pas) is not None for test in own):
         return None
-    return unscored(why for test in own for why in (*test.human.reasons, *test.agent.reasons)) or "it has no test"
+    return (
+        unscored(why for test in own for why in (*test.human.reasons, *test.agent.reasons))
+        or "it has no test"
+    )
 
 
 def _above(
-    name: str, own: Sequence[Agreement], draws: Sequence[Draws], reference: Sequence[Agreement], *, designs: int
+    name: str,
+    own: Sequence[Agreement],
+    draws: Sequence[Draws],
+    reference: Sequence[Agreement],
+    *,
+    designs: int,
 ) -> FloorDifference:
     pas, ecs = reference_differences(own, draws, reference)
     level = own[0].level
@@ -242,11 +317,13 @@ def _p_of_mean(gap: Difference) -> float:
 
 
 def p_of_one(value: float | None, draws: Sequence[float | None]) -> float:
-    """How often one more of these draws reaches the value (a prediction bound, Student's t); 1 if that is not known.
+    """How often one more of these draws reaches the value (a prediction bound, Student's t); 1 if
+    that is not known.
 
-    Their mean is not a criterion: half of the agents without knowledge are above it. On the arcsine scale of shares,
-    where nine draws err less: 1.9–6.2 % above the bound of 5 % in the shipped studies (plain: 2.9–7.3 %), 0.2–1.9 %
-    above that of 1.25 % (plain: 0.2–2.9 %), and people's copy more often.
+    Their mean is not a criterion: half of the agents without knowledge are above it. On the arcsine
+    scale of shares,
+    where nine draws err less: 1.9–6.2 % above the bound of 5 % in the shipped studies (plain:
+    2.9–7.3 %), 0.2–1.9 % above that of 1.25 % (plain: 0.2–2.9 %), and people's copy more often.
     """
     kept = [_arcsine(draw) for draw in draws if draw is not None]
     spread = sd(kept)

@@ -110,7 +110,8 @@ class TestRow(msgspec.Struct, frozen=True, kw_only=True):
     method: str  # of the Bayes factor, the same on both sides
     human: SideNumbers
     agent: SideNumbers
-    pas: Estimate  # interval: that of the signed statistic; `reason`: why there is no score, or no interval
+    # interval: that of the signed statistic; `reason`: why there is no score, or no interval
+    pas: Estimate
     ceiling: float | None  # PAS of a perfect copy
     pas_directional: float | None
     ceiling_directional: float | None
@@ -120,7 +121,8 @@ class TestRow(msgspec.Struct, frozen=True, kw_only=True):
     same_direction: bool | None  # None: a side has no direction
     opposed: bool  # effects on both sides, in opposite directions: PAS alone would hide it
     decisive: bool  # evidence for an effect above 1,000 to 1 on both sides
-    coverage: float | None  # lowest share, over the arms, of planned participants with all needed fields
+    # lowest share, over the arms, of planned participants with all needed fields
+    coverage: float | None
 
 
 class TestResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,7 +174,8 @@ class FindingResult(msgspec.Struct, frozen=True, kw_only=True):
     ecs_strict: float | None  # auxiliary
     ecs_strict_chi2: float | None  # auxiliary, the valid form
     coverage: float | None  # the lowest of its tests and repetitions
-    flagged: bool  # coverage below 0.8 in some repetition: the number may reflect only those who answered
+    # coverage below 0.8 in some repetition: the number may reflect only those who answered
+    flagged: bool
     opposed: bool
     tests_used: int  # with a PAS, in any repetition
     tests_planned: int
@@ -203,12 +206,14 @@ class LevelScore(msgspec.Struct, frozen=True, kw_only=True):
 
     level: str  # study, domain, benchmark
     name: str
-    pas: Estimate  # interval: for domain and benchmark ± z bootstrap SE; a study, also alone in them, has its own
+    # interval: for domain and benchmark ± z bootstrap SE; a study, also alone in them, has its own
+    pas: Estimate
     ceiling: float | None  # PAS of a perfect copy, over the scored tests
     pas_directional: float | None
     normalized: float | None  # auxiliary
     ecs: Estimate  # interval: for these studies, participants resampled
-    ecs_ceiling: float | None = None  # the ECS of a perfect copy, given both sides' errors; not for domains
+    # the ECS of a perfect copy, given both sides' errors; not for domains
+    ecs_ceiling: float | None = None
     ecs_new: Estimate | None  # interval for new studies (jackknife); benchmark only
     concordance: Concordance
     ecs_strict: float | None  # auxiliary
@@ -230,7 +235,10 @@ class LevelScore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StudyUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """The cost of the answers that count; failed attempts are in the condition's account. None: not reported."""
+    """The cost of the answers that count; failed attempts are in the condition's account.
+
+    None: not reported.
+    """
 
     calls: int  # answered turns
     input_tokens: int | None
@@ -246,7 +254,8 @@ class StudyResult(msgspec.Struct, frozen=True, kw_only=True):
     study: str
     participants: Participants  # each person once, even in several arms
     arms: tuple[ArmCount, ...]
-    failures: dict[str, int]  # "class: kind" → samples (participants, in games groups) that ended without a score
+    # "class: kind" → samples (participants, in games groups) that ended without a score
+    failures: dict[str, int]
     not_run: int  # samples not started, or not scored yet
     usage: StudyUsage
     score: LevelScore
@@ -262,7 +271,8 @@ class Caricature(msgspec.Struct, frozen=True, kw_only=True):
     high: float | None
     n: int
     reason: str | None
-    centre: float | None = None  # of people's effects, and below of the agent's: the pivot of the line
+    # of people's effects, and below of the agent's: the pivot of the line
+    centre: float | None = None
     centre_agent: float | None = None
 
 
@@ -305,7 +315,10 @@ class StudyDifference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FloorScore(msgspec.Struct, frozen=True, kw_only=True):
-    """Scores of random answers at one level: means over their repetitions. `Estimate.n` counts tests."""
+    """Scores of random answers at one level: means over their repetitions.
+
+    `Estimate.n` counts tests.
+    """
 
     level: str  # study, domain, benchmark
     name: str
@@ -340,12 +353,17 @@ class FloorDifference(msgspec.Struct, frozen=True, kw_only=True):
     condition: str
     pas: Estimate  # benchmark; n: tests
     ecs: Estimate  # overall
-    directed: float | None = None  # the condition's PAS from each test's directional PAS, if it has one
-    beyond: bool = False  # … is above that of 95 in 100 experiments answered like this floor, adjusted for the designs
+    # the condition's PAS from each test's directional PAS, if it has one
+    directed: float | None = None
+    # … is above that of 95 in 100 experiments answered like this floor, adjusted for the designs
+    beyond: bool = False
 
 
 class StudyFloor(msgspec.Struct, frozen=True, kw_only=True):
-    """The floor: random answers of the same participants to the same questions. A reference without calls."""
+    """The floor: random answers of the same participants to the same questions.
+
+    A reference without calls.
+    """
 
     repetitions: int
     repetitions_wanted: int  # more than `repetitions` if the run is too large for it
@@ -357,11 +375,15 @@ class StudyFloor(msgspec.Struct, frozen=True, kw_only=True):
     differences: tuple[FloorDifference, ...]  # in the order of the conditions
     without: dict[str, str]  # study → why it has no floor
     copy: FloorDifference | None = None  # the same for a perfect copy of people
-    mostly: StudyFloor | None = None  # of one answer an arm, if some study has no score: there four of five give it
+    # of one answer an arm, if some study has no score: there four of five give it
+    mostly: StudyFloor | None = None
 
     def of(self, condition: str) -> FloorDifference | None:
         """How far a condition is above it; None if there is no such condition."""
-        return next((difference for difference in self.differences if difference.condition == condition), None)
+        return next(
+            (difference for difference in self.differences if difference.condition == condition),
+            None,
+        )
 
     def study(self, name: str) -> FloorScore | None:
         """One study; None if there is none."""
@@ -407,7 +429,8 @@ class StudySummary(Part, frozen=True, kw_only=True):
     baseline: str | None = None  # that all others are compared with; None: every pair
     left_out: int = 0  # number of comparisons not shown
     floor: StudyFloor | None = None  # None: for a table of tests, without known participants
-    floor_one_answer: StudyFloor | None = None  # the second floor: one random answer per arm, given by everyone in it
+    # the second floor: one random answer per arm, given by everyone in it
+    floor_one_answer: StudyFloor | None = None
     warnings: tuple[str, ...]  # also in `Summary.warnings`
 
     @property
@@ -421,17 +444,33 @@ class StudySummary(Part, frozen=True, kw_only=True):
             details = {
                 "tests": f"{level.tests_used} of {level.tests_planned}",
                 "findings": f"{level.findings_used} of {level.findings_planned}",
-                "participants": f"{entry.participants.parsed} read, of {entry.participants.planned}",
+                "participants": (
+                    f"{entry.participants.parsed} read, of {entry.participants.planned}"
+                ),
                 **({} if level.ceiling is None else {"pas_of_a_perfect_copy": str(level.ceiling)}),
             }
             for name, meaning, estimate, low in (
-                ("pas", "PAS: how far the agents' tests say what people's tests say", level.pas, 0.0),
+                (
+                    "pas",
+                    "PAS: how far the agents' tests say what people's tests say",
+                    level.pas,
+                    0.0,
+                ),
                 ("ecs", "ECS: concordance of the agents' effects with people's", level.ecs, -1.0),
             ):
                 yield ConditionScore(
-                    condition=entry.condition, key=f"{self.scorer}.{name}", meaning=meaning, estimate=estimate, low=low,
-                    high=1.0, unit="tests", scorer=self.scorer, scoring=self.scoring, kind="number", details=details,
-                )  # fmt: skip
+                    condition=entry.condition,
+                    key=f"{self.scorer}.{name}",
+                    meaning=meaning,
+                    estimate=estimate,
+                    low=low,
+                    high=1.0,
+                    unit="tests",
+                    scorer=self.scorer,
+                    scoring=self.scoring,
+                    kind="number",
+                    details=details,
+                )
 
     @property
     def leads(self) -> bool:
@@ -439,19 +478,31 @@ class StudySummary(Part, frozen=True, kw_only=True):
 
     def show(self, tree: dict[str, Any]) -> None:
         floor = tree["floor"] or {}
-        levels = [*filter(None, [floor.get("benchmark")]), *floor.get("domains", ()), *floor.get("studies", ())]
+        levels = [
+            *filter(None, [floor.get("benchmark")]),
+            *floor.get("domains", ()),
+            *floor.get("studies", ()),
+        ]
         for condition in tree["conditions"]:
-            levels += [condition["benchmark"], *condition["domains"], *(item["score"] for item in condition["studies"])]
+            levels += [
+                condition["benchmark"],
+                *condition["domains"],
+                *(item["score"] for item in condition["studies"]),
+            ]
         for level in levels:
             level["shown"] = {
-                key: formats.estimate(level[key]["value"], level[key]["low"], level[key]["high"], digits=3)
+                key: formats.estimate(
+                    level[key]["value"], level[key]["low"], level[key]["high"], digits=3
+                )
                 for key in ("pas", "ecs")
             }
         for between in (*tree["differences"], *floor.get("differences", ())):
             between["shown"] = {}
             for key in ("pas", "ecs"):
                 span = formats.signed_interval(between[key]["low"], between[key]["high"], digits=3)
-                between["shown"][key] = f"{formats.signed(between[key]['value'], digits=3)} {span}".rstrip()
+                between["shown"][key] = (
+                    f"{formats.signed(between[key]['value'], digits=3)} {span}".rstrip()
+                )
 
     def tables(self) -> dict[str, tuple[tuple[str, ...], Iterable[Mapping[str, Any]]]]:
         return {"tests": (TEST_COLUMNS, test_rows(self))}
@@ -488,20 +539,55 @@ class StudySummary(Part, frozen=True, kw_only=True):
 
 _SIDE = ("statistic", "table", "n_eff", "log_bf", "pi", "effect", "effect_se", "d", "d_se")
 TEST_COLUMNS = (
-    "condition", "floor", "study", "domain", "sub_study", "finding", "test", "kind", "expect", "reported",
-    *(f"human_{name}" for name in _SIDE), *(f"agent_{name}" for name in _SIDE),
-    "pas", "pas_low", "pas_high", "pas_ceiling", "pas_directional", "z_diff", "same_direction", "opposed", "decisive",
-    "coverage", "flagged", "repetitions", "reason", "finding_pas", "finding_pas_se", "study_pas", "study_ecs",
-    "planned", "asked", "answered", "parsed",
-    "floor_pas", "floor_d", "study_floor_pas", "study_floor_ecs",
-    "study_pas_low", "study_pas_high", "study_ecs_low", "study_ecs_high",
-)  # fmt: skip
+    "condition",
+    "floor",
+    "study",
+    "domain",
+    "sub_study",
+    "finding",
+    "test",
+    "kind",
+    "expect",
+    "reported",
+    *(f"human_{name}" for name in _SIDE),
+    *(f"agent_{name}" for name in _SIDE),
+    "pas",
+    "pas_low",
+    "pas_high",
+    "pas_ceiling",
+    "pas_directional",
+    "z_diff",
+    "same_direction",
+    "opposed",
+    "decisive",
+    "coverage",
+    "flagged",
+    "repetitions",
+    "reason",
+    "finding_pas",
+    "finding_pas_se",
+    "study_pas",
+    "study_ecs",
+    "planned",
+    "asked",
+    "answered",
+    "parsed",
+    "floor_pas",
+    "floor_d",
+    "study_floor_pas",
+    "study_floor_ecs",
+    "study_pas_low",
+    "study_pas_high",
+    "study_ecs_low",
+    "study_ecs_high",
+)
 
 
 def test_rows(part: StudySummary) -> Iterator[dict[str, Any]]:
     """By the names of `TEST_COLUMNS`.
 
-    With several repetitions scores and effects are means, and a side that differs between them is left out.
+    With several repetitions scores and effects are means, and a side that differs between them is
+    left out.
     """
     floors = {
         (floor.study, floor.sub_study, floor.finding, floor.test): floor
@@ -531,7 +617,9 @@ def test_rows(part: StudySummary) -> Iterator[dict[str, Any]]:
                         "flagged": finding.flagged,
                         **_of_test(test),
                         **_of_floor(
-                            part, study.study, floors.get((study.study, finding.sub_study, finding.id, test.id))
+                            part,
+                            study.study,
+                            floors.get((study.study, finding.sub_study, finding.id, test.id)),
                         ),
                     }
 
@@ -567,7 +655,16 @@ def _of_test(test: TestResult) -> dict[str, Any]:
         "pas_high": test.pas.high,
         "pas_ceiling": test.ceiling,
         "repetitions": len(test.repetitions),
-        **picked(test, "kind", "expect", "reported", "pas_directional", "z_diff", "same_direction", "opposed"),
+        **picked(
+            test,
+            "kind",
+            "expect",
+            "reported",
+            "pas_directional",
+            "z_diff",
+            "same_direction",
+            "opposed",
+        ),
         **picked(test, "decisive", "coverage", "reason"),
     }
 

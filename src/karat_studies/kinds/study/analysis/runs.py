@@ -1,4 +1,6 @@
-"""One study of a run: all answers, from the score rows of `replication`, and the tests computed from them."""
+"""One study of a run: all answers, from the score rows of `replication`, and the tests computed
+from them.
+"""
 
 from __future__ import annotations
 
@@ -52,11 +54,14 @@ class Code(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def seed_of(copy: KeptFile, samples: Iterable[str]) -> int:
-    """The seed of draws in one study: from its questions and participants, so that another run with the same answers
-    has the same numbers, whatever its id, the order of its journal, its conditions and its other studies.
+    """The seed of draws in one study: from its questions and participants, so that another run with
+    the same answers has the same numbers, whatever its id, the order of its journal, its conditions
+    and its other studies.
     """
     parts = [copy.digest, *sorted(sample.removeprefix(f"{copy.name}/") for sample in samples)]
-    return int.from_bytes(blake2b("\n".join(parts).encode("utf-8", "surrogatepass"), digest_size=8).digest())
+    return int.from_bytes(
+        blake2b("\n".join(parts).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    )
 
 
 def measured(
@@ -72,9 +77,14 @@ def measured(
 
     Raises nothing: what cannot be computed gets a reason instead of a value.
     """
-    every = study_experiments(file, [*experiments, *floor], reducer=reducer, refused=refused, arms=arms)
+    every = study_experiments(
+        file, [*experiments, *floor], reducer=reducer, refused=refused, arms=arms
+    )
     given, guessed = every[: len(experiments)], every[len(experiments) :]
-    agreements = [score_tests(result.tests, convention=CONVENTION, min_coverage=file.min_coverage) for result in given]
+    agreements = [
+        score_tests(result.tests, convention=CONVENTION, min_coverage=file.min_coverage)
+        for result in given
+    ]
     runs = [
         StudyRun(responses=responses, data=result.data or {}, scores=agreement.tests)
         for responses, result, agreement in zip(experiments, given, agreements, strict=True)
@@ -87,7 +97,9 @@ def covered(tests: Sequence[StudyTest], least: float) -> Sequence[StudyTest]:
     """The tests as scored: without the agent if an arm had no participants."""
     if all(not test.coverage < least for test in tests):
         return tests
-    return [test.test for test in score_tests(tests, convention=CONVENTION, min_coverage=least).tests]
+    return [
+        test.test for test in score_tests(tests, convention=CONVENTION, min_coverage=least).tests
+    ]
 
 
 def agreement_of(tests: Sequence[StudyTest], *, level: float) -> Agreement:
@@ -108,7 +120,9 @@ def reducer_of(file: StudyFile, *, inside: Path, allowed: AllowCode) -> Code:
 
 Values = dict[str, float | str | list[str]]
 _LARGEST = 1e150
-"""Largest possible answer: at most thirty digits and a two-digit exponent are read, so anything larger was forged."""
+"""Largest possible answer: at most thirty digits and a two-digit exponent are read, so anything
+larger was forged.
+"""
 
 
 class TurnAnswer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -153,7 +167,10 @@ class Spent(msgspec.Struct):
 
 
 class Answers(msgspec.Struct):
-    """The answers of all conditions and repetitions. A sample is one participant, in games one group."""
+    """The answers of all conditions and repetitions.
+
+    A sample is one participant, in games one group.
+    """
 
     studies: list[str]
     study: array[int]  # per sample: its study; −1: none in the run folder
@@ -163,13 +180,20 @@ class Answers(msgspec.Struct):
     repetitions: int
     slots: list[TurnAnswer | None]  # by condition, then by repetition
     spent: list[list[Spent]]  # condition → study
-    unread: list[list[str]]  # condition → the beginnings of up to three replies that could not be read
+    # condition → the beginnings of up to three replies that could not be read
+    unread: list[list[str]]
 
     @property
     def asked(self) -> int:
-        """Turns of the participants of all studies in the run folder, in one repetition of one condition."""
+        """Turns of the participants of all studies in the run folder, in one repetition of one
+        condition.
+        """
         after = [*self.first[1:], self.turns] if self.first else []
-        return sum(end - start for start, end, at in zip(self.first, after, self.study, strict=True) if at >= 0)
+        return sum(
+            end - start
+            for start, end, at in zip(self.first, after, self.study, strict=True)
+            if at >= 0
+        )
 
     def samples_of(self, number: int, rows: Mapping[str, int]) -> list[str]:
         """The ids of a study's samples. `rows`: id → row, of the whole run."""
@@ -217,7 +241,10 @@ _labels = msgspec.json.Decoder(dict[str, str]).decode
 
 
 def read_answers_of(index: RunIndex, studies: Sequence[str], scoring: tuple[str, str]) -> Answers:
-    """The answers, by the score rows of `scoring` (scorer and digest). The last row of a turn counts."""
+    """The answers, by the score rows of `scoring` (scorer and digest).
+
+    The last row of a turn counts.
+    """
     answers = _planned(index, studies)
     known: dict[tuple[bytes, bytes, bool], TurnAnswer] = {}
     for cell, row in index.score_lines(scoring, _score):
@@ -229,11 +256,16 @@ def read_answers_of(index: RunIndex, studies: Sequence[str], scoring: tuple[str,
                 labels = _labels(row.labels)
                 why = labels.pop("turn", None) if row.values.get("parsed") is None else None
                 values = _values(row.detail.answers)
-                if any(isinstance(value, float) and not abs(value) <= _LARGEST for value in values.values()):
+                if any(
+                    isinstance(value, float) and not abs(value) <= _LARGEST
+                    for value in values.values()
+                ):
                     raise msgspec.ValidationError(
                         f"an answer of trial {row.trial} is a number that nobody can have given"
                     )
-                turn = known[key] = TurnAnswer(values=values, kinds=labels, parsed=key[2] and why is None, why=why)
+                turn = known[key] = TurnAnswer(
+                    values=values, kinds=labels, parsed=key[2] and why is None, why=why
+                )
             answers.slots[places[row.turn]] = turn
     for cell, answer in index.answer_lines(_answer):
         number, condition, _ = index.place(cell)
@@ -248,7 +280,9 @@ def read_answers_of(index: RunIndex, studies: Sequence[str], scoring: tuple[str,
     return answers
 
 
-def _quote(quotes: list[str], replies: Sequence[_Reply], turns: Sequence[TurnAnswer | None]) -> None:
+def _quote(
+    quotes: list[str], replies: Sequence[_Reply], turns: Sequence[TurnAnswer | None]
+) -> None:
     """Keeps the beginnings of the first different replies that could not be read."""
     for reply, turn in zip(replies, turns, strict=False):
         if len(quotes) == QUOTES or turn is None or not turn.replied or turn.parsed:
@@ -269,7 +303,10 @@ def _planned(index: RunIndex, studies: Sequence[str]) -> Answers:
     lines: list[set[int]] = [set() for _ in studies]
     for line, sample in enumerate(index.run.samples()):
         row = index.samples[sample.id]
-        counts[row], study[row] = len(sample.turns), numbers.get(str(sample.detail.get("study")), -1)
+        counts[row], study[row] = (
+            len(sample.turns),
+            numbers.get(str(sample.detail.get("study")), -1),
+        )
         if (number := study[row]) >= 0:
             lines[number].add(line)
     first, total = array("q"), 0
@@ -306,7 +343,9 @@ class Counted(msgspec.Struct):
     read: dict[str, int] = {}
     same: dict[str, object] = {}  # field → the common answer of all; _SEVERAL: they differ
 
-    def add(self, turns: Sequence[TurnAnswer | None], fields: Sequence[Mapping[str, Mapping[str, Any]]]) -> None:
+    def add(
+        self, turns: Sequence[TurnAnswer | None], fields: Sequence[Mapping[str, Mapping[str, Any]]]
+    ) -> None:
         """Adds one participant: the reply in each of their turns, and its expected fields."""
         replies = [answer for answer in turns if answer is not None and answer.replied]
         self.planned += 1
@@ -374,7 +413,11 @@ def people_of(
     """
     conditions, repetitions = len(index.conditions), index.repetitions
     people = People(
-        responses={(condition, repetition): [] for condition in range(conditions) for repetition in range(repetitions)},
+        responses={
+            (condition, repetition): []
+            for condition in range(conditions)
+            for repetition in range(repetitions)
+        },
         whole=[Counted() for _ in range(conditions)],
         arms=[{} for _ in range(conditions)],
         samples=[],
@@ -384,15 +427,22 @@ def people_of(
         try:
             for (condition, repetition), responses in people.responses.items():
                 answered = answers.of(row, condition, repetition)
-                values = [answer.values if answer is not None and answer.values else None for answer in answered]
+                values = [
+                    answer.values if answer is not None and answer.values else None
+                    for answer in answered
+                ]
                 responses.extend(responses_of(sample, values))
                 _count(people.arms[condition], people.whole[condition], sample, answered)
         except _DAMAGED as error:
             raise _no_participant(run, sample) from error
     foreign = {arm for counted in people.arms for arm in counted} - set(study.arms)
     if foreign:
-        raise BadRun(str(run.path), f"samples.jsonl is damaged: '{study.study}' has no arm '{min(foreign)}'")
-    people.arms = [{name: counted[name] for name in study.arms if name in counted} for counted in people.arms]
+        raise BadRun(
+            str(run.path), f"samples.jsonl is damaged: '{study.study}' has no arm '{min(foreign)}'"
+        )
+    people.arms = [
+        {name: counted[name] for name in study.arms if name in counted} for counted in people.arms
+    ]
     return people
 
 
@@ -418,15 +468,21 @@ def _no_participant(run: RunFolder, sample: Sample) -> BadRun:
     return BadRun(str(run.path), f"samples.jsonl is damaged: '{sample.id}' is not a participant")
 
 
-def _samples_of(run: RunFolder, index: RunIndex, answers: Answers, number: int) -> Iterator[tuple[int, Sample]]:
+def _samples_of(
+    run: RunFolder, index: RunIndex, answers: Answers, number: int
+) -> Iterator[tuple[int, Sample]]:
     for sample in run.samples(lines=answers.lines[number]):
         row = index.samples[sample.id]
         if answers.study[row] == number:
             yield row, sample
 
 
-def _count(arms: dict[str, Counted], total: Counted, sample: Sample, answered: Sequence[TurnAnswer | None]) -> None:
-    """A participant counts once in each arm they are in, and once in the whole, whatever its number of turns."""
+def _count(
+    arms: dict[str, Counted], total: Counted, sample: Sample, answered: Sequence[TurnAnswer | None]
+) -> None:
+    """A participant counts once in each arm they are in, and once in the whole, whatever its number
+    of turns.
+    """
     turns: dict[tuple[int | None, str], list[int]] = {}
     persons: dict[int | None, list[int]] = {}
     for at, turn in enumerate(sample.turns):

@@ -1,4 +1,6 @@
-"""Tests, findings, studies, domains and the benchmark under one condition: means over repetitions, and each of them."""
+"""Tests, findings, studies, domains and the benchmark under one condition: means over repetitions,
+and each of them.
+"""
 
 from __future__ import annotations
 
@@ -66,11 +68,22 @@ def lowest(values: Iterable[float | None]) -> float | None:
     return min((value for raw in values if (value := known(raw)) is not None), default=None)
 
 
-def estimated(spread: Spread | None, *, value: float | None, n: int, reason: str | None, level: float) -> Estimate:
+def estimated(
+    spread: Spread | None, *, value: float | None, n: int, reason: str | None, level: float
+) -> Estimate:
     """A score with its claimed interval. `reason`: why there is none; `level`: of the interval."""
     value = known(value)
     if value is None or spread is None:
-        return Estimate(value=value, low=None, high=None, se=None, n=n, level=level, method="none", reason=reason)
+        return Estimate(
+            value=value,
+            low=None,
+            high=None,
+            se=None,
+            n=n,
+            level=level,
+            method="none",
+            reason=reason,
+        )
     return from_fields(Estimate, spread, value=value, n=n, level=level)
 
 
@@ -87,7 +100,9 @@ def unscored(reasons: Iterable[str | None]) -> str | None:
         for reason in joined.split("; ") if joined else ():
             counts[reason] = counts.get(reason, 0) + 1
     # reasons about ECS do not apply to PAS
-    counts = {reason: count for reason, count in counts.items() if not reason.endswith("not in ECS")} or counts
+    counts = {
+        reason: count for reason, count in counts.items() if not reason.endswith("not in ECS")
+    } or counts
     ordered = sorted(counts, key=lambda why: -counts[why])
     more = f"; and {formats.plural(len(ordered) - 3, 'more reason')}" if len(ordered) > 3 else ""
     return "; ".join(ordered[:3]) + more if ordered else None
@@ -103,13 +118,21 @@ def finding_result(
 ) -> FindingResult:
     """`sure`: for the mean over repetitions; `each`: for every repetition separately."""
     key = (study, declared.sub_study, declared.id)
-    scores = [next(finding for finding in agreement.findings if finding.id == key) for agreement in agreements]
+    scores = [
+        next(finding for finding in agreement.findings if finding.id == key)
+        for agreement in agreements
+    ]
     level = agreements[0].level
     tests = tuple(
-        _test_result(test, [_with_other(agreement, (key, test.id)) for agreement in agreements], level=level)
+        _test_result(
+            test, [_with_other(agreement, (key, test.id)) for agreement in agreements], level=level
+        )
         for test in declared.tests
     )
-    pas, used = mean(score.pas for score in scores), [test for test in tests if test.pas.value is not None]
+    pas, used = (
+        mean(score.pas for score in scores),
+        [test for test in tests if test.pas.value is not None],
+    )
     reason = None if pas is not None else unscored(test.reason for test in tests)
     return FindingResult(
         study=study,
@@ -117,13 +140,17 @@ def finding_result(
         id=declared.id,
         claim=declared.claim,
         pas=estimated(sure, value=pas, n=len(used), reason=reason, level=level),
-        ceiling=mean(_ceiling(agreement, score) for agreement, score in zip(agreements, scores, strict=True)),
+        ceiling=mean(
+            _ceiling(agreement, score) for agreement, score in zip(agreements, scores, strict=True)
+        ),
         tests_used=len(used),
         tests_planned=len(tests),
         tests_directed=sum(test.same_direction is not None for test in used),
         tests_agreeing=sum(test.same_direction is True for test in used),
         reason=reason,
-        repetitions=tuple(_repeated(at, *pair) for at, pair in enumerate(zip(scores, each, strict=True))),
+        repetitions=tuple(
+            _repeated(at, *pair) for at, pair in enumerate(zip(scores, each, strict=True))
+        ),
         tests=tests,
         **means(scores, "pas_directional", "normalized", "ecs_strict", "ecs_strict_chi2"),
         coverage=lowest(score.coverage for score in scores),
@@ -146,29 +173,45 @@ def _repeated(number: int, score: FindingScore, uncertainty: Uncertainty) -> Rep
 
 def _ceiling(agreement: Agreement, score: FindingScore) -> float:
     """The PAS of a perfect copy, pooled over the tests for which the agent has a PAS."""
-    tests = [test for test in agreement.tests if test.test.finding_id == score.id and not math.isnan(test.pas)]
+    tests = [
+        test
+        for test in agreement.tests
+        if test.test.finding_id == score.id and not math.isnan(test.pas)
+    ]
     return pool_pas([test.ceiling for test in tests], [test.human.n_eff for test in tests])
 
 
-def _with_other(agreement: Agreement, key: tuple[tuple[str, str, str], str]) -> tuple[TestScore, tuple[float, float]]:
+def _with_other(
+    agreement: Agreement, key: tuple[tuple[str, str, str], str]
+) -> tuple[TestScore, tuple[float, float]]:
     """A test, and both effects by the other convention."""
     pairs = zip(agreement.tests, agreement.other.effects, strict=True)
-    return next((score, pair) for score, pair in pairs if (score.test.finding_id, score.test.test) == key)
+    return next(
+        (score, pair) for score, pair in pairs if (score.test.finding_id, score.test.test) == key
+    )
 
 
 def _test_result(
     declared: Test, scores: Sequence[tuple[TestScore, tuple[float, float]]], *, level: float
 ) -> TestResult:
-    rows = tuple(_row(number, score, other, level=level) for number, (score, other) in enumerate(scores))
+    rows = tuple(
+        _row(number, score, other, level=level) for number, (score, other) in enumerate(scores)
+    )
     scored = [row for row in rows if row.pas.value is not None]
     directions = {row.same_direction for row in scored}
     alone = rows[0].pas if len(rows) == 1 else None
     value = mean(row.pas.value for row in rows)
     reason = None if value is not None else unscored(row.pas.reason for row in rows)
     several = Estimate(
-        value=value, low=None, high=None, se=None, n=len(scored), level=level,
-        method=f"mean of {len(scored)} repetitions", reason=reason or "none is computed over repetitions",
-    )  # fmt: skip
+        value=value,
+        low=None,
+        high=None,
+        se=None,
+        n=len(scored),
+        level=level,
+        method=f"mean of {len(scored)} repetitions",
+        reason=reason or "none is computed over repetitions",
+    )
     return TestResult(
         id=declared.id,
         kind=declared.kind,
@@ -218,7 +261,9 @@ def _side(side: Side, measured: Measured, pi: float, other: float) -> SideNumber
 
 
 class Condition(msgspec.Struct, frozen=True, kw_only=True):
-    """One condition: an agreement for each repetition, the uncertainty of their means, and its findings."""
+    """One condition: an agreement for each repetition, the uncertainty of their means, and its
+    findings.
+    """
 
     agreements: Sequence[Agreement]
     sure: Repetitions
@@ -229,7 +274,10 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
         """A level in every repetition."""
         if level == "benchmark":
             return [agreement.benchmark for agreement in self.agreements]
-        listed = [agreement.studies if level == "study" else agreement.domains for agreement in self.agreements]
+        listed = [
+            agreement.studies if level == "study" else agreement.domains
+            for agreement in self.agreements
+        ]
         return [next(score for score in own if score.name == name) for own in listed]
 
     def below(self, level: str, name: str) -> list[FindingResult]:
@@ -260,15 +308,26 @@ def level_score(condition: Condition, level: str, name: str) -> LevelScore:
         level=level,
         name=name,
         pas=estimated(
-            condition.sure.pas.get(key), value=pas, n=tests, reason=reason, level=condition.agreements[0].level
+            condition.sure.pas.get(key),
+            value=pas,
+            n=tests,
+            reason=reason,
+            level=condition.agreements[0].level,
         ),
-        ceiling=mean(mean(finding.ceiling for finding in part if finding.pas.value is not None) for part in used),
+        ceiling=mean(
+            mean(finding.ceiling for finding in part if finding.pas.value is not None)
+            for part in used
+        ),
         **means(scores, "pas_directional", "normalized", "ecs_strict", "ecs_strict_chi2"),
         ecs=_ecs(condition, key, scores, effects),
         ecs_ceiling=known(ceilings.get(key)),
         # its known error is of atanh
-        ecs_new=from_fields(Estimate, condition.sure.ecs_new, se=None) if level == "benchmark" else None,
-        concordance=Concordance(**means((score.ecs for score in scores), *Concordance.__struct_fields__)),
+        ecs_new=from_fields(Estimate, condition.sure.ecs_new, se=None)
+        if level == "benchmark"
+        else None,
+        concordance=Concordance(
+            **means((score.ecs for score in scores), *Concordance.__struct_fields__)
+        ),
         used=len(used),
         planned=len(parts),
         findings_used=sum(finding.pas.value is not None for finding in below),
@@ -286,7 +345,9 @@ def level_score(condition: Condition, level: str, name: str) -> LevelScore:
     )
 
 
-def _ecs(condition: Condition, key: tuple[str, str], scores: Sequence[StudyScore], n: int) -> Estimate:
+def _ecs(
+    condition: Condition, key: tuple[str, str], scores: Sequence[StudyScore], n: int
+) -> Estimate:
     spread = condition.sure.ecs_fixed.get(key)
     value = mean(score.ecs.value for score in scores)
     reason = next((score.ecs.reason for score in scores if math.isnan(score.ecs.value)), None)
@@ -294,7 +355,10 @@ def _ecs(condition: Condition, key: tuple[str, str], scores: Sequence[StudyScore
 
 
 def _level_repetitions(
-    condition: Condition, key: tuple[str, str], scores: Sequence[StudyScore], below: Sequence[FindingResult]
+    condition: Condition,
+    key: tuple[str, str],
+    scores: Sequence[StudyScore],
+    below: Sequence[FindingResult],
 ) -> tuple[Repeated, ...]:
     repetitions = []
     for number, (score, uncertainty) in enumerate(zip(scores, condition.sure.each, strict=True)):
@@ -321,8 +385,13 @@ def quantity(value: float | None, reason: str) -> Quantity:
 
 NOBODY = Participants(planned=0, asked=0, answered=0, parsed=0, stopped=0)
 NOTHING = StudyUsage(
-    calls=0, input_tokens=None, output_tokens=None, tokens_unknown=0, dollars=None, dollars_unknown=0
-)  # fmt: skip
+    calls=0,
+    input_tokens=None,
+    output_tokens=None,
+    tokens_unknown=0,
+    dollars=None,
+    dollars_unknown=0,
+)
 
 
 class _Human(msgspec.Struct, frozen=True):
@@ -346,22 +415,52 @@ class _Finding(msgspec.Struct, frozen=True):
 
 
 def summary_of_tests(scored: Mapping[str, tuple[Agreement, Uncertainty]]) -> StudySummary:
-    """Every condition of a table, in one repetition. Raises ValueError for a table without conditions."""
+    """Every condition of a table, in one repetition.
+
+    Raises ValueError for a table without conditions.
+    """
     if not scored:
         raise ValueError("a table of tests needs a condition")
     scored = {name: (_distinct(agreement), sure) for name, (agreement, sure) in scored.items()}
     first, sure = next(iter(scored.values()))
-    studies = {test.test.study: test.test.domain for agreement, _ in scored.values() for test in agreement.tests}
+    studies = {
+        test.test.study: test.test.domain
+        for agreement, _ in scored.values()
+        for test in agreement.tests
+    }
     return StudySummary(
-        scorer="", scoring="", level=first.level, convention=first.convention, convention_other=first.other.convention,
-        repetitions=1, replicates=sure.replicates, drawn="statistics",
-        studies=tuple(StudyInfo(
-        study=name, title=name, source="", domain=domain, license=None, caveat=None, sha256="", wording=None,
-        reorder=False, arms=(), arms_in_file=0, design="", min_coverage=first.min_coverage, reducer=None, reduced=False,
-    ) for name, domain in studies.items()),
+        scorer="",
+        scoring="",
+        level=first.level,
+        convention=first.convention,
+        convention_other=first.other.convention,
+        repetitions=1,
+        replicates=sure.replicates,
+        drawn="statistics",
+        studies=tuple(
+            StudyInfo(
+                study=name,
+                title=name,
+                source="",
+                domain=domain,
+                license=None,
+                caveat=None,
+                sha256="",
+                wording=None,
+                reorder=False,
+                arms=(),
+                arms_in_file=0,
+                design="",
+                min_coverage=first.min_coverage,
+                reducer=None,
+                reduced=False,
+            )
+            for name, domain in studies.items()
+        ),
         conditions=tuple(_condition(name, *both) for name, both in scored.items()),
-        differences=(), warnings=(),
-    )  # fmt: skip
+        differences=(),
+        warnings=(),
+    )
 
 
 def _distinct(agreement: Agreement) -> Agreement:
@@ -380,17 +479,27 @@ def _condition(name: str, agreement: Agreement, sure: Uncertainty) -> StudyCondi
     findings = [_finding(finding.id, agreement, sure) for finding in agreement.findings]
     domains = {test.test.study: test.test.domain for test in agreement.tests}
     condition = Condition(
-        agreements=[agreement], sure=one_repetition(agreement, sure), findings=findings, domains=domains
+        agreements=[agreement],
+        sure=one_repetition(agreement, sure),
+        findings=findings,
+        domains=domains,
     )
     return StudyCondition(
         condition=name,
         floor=False,
         participants=NOBODY,
         benchmark=level_score(condition, "benchmark", ""),
-        domains=tuple(level_score(condition, "domain", domain.name) for domain in agreement.domains),
+        domains=tuple(
+            level_score(condition, "domain", domain.name) for domain in agreement.domains
+        ),
         studies=tuple(
             StudyResult(
-                study=study.name, participants=NOBODY, arms=(), failures={}, not_run=0, usage=NOTHING,
+                study=study.name,
+                participants=NOBODY,
+                arms=(),
+                failures={},
+                not_run=0,
+                usage=NOTHING,
                 score=level_score(condition, "study", study.name),
                 findings=tuple(finding for finding in findings if finding.study == study.name),
             )
@@ -399,11 +508,17 @@ def _condition(name: str, agreement: Agreement, sure: Uncertainty) -> StudyCondi
         noise_ceiling=quantity(sure.noise_ceiling, "too few tests have both standard errors"),
         caricature=from_fields(Caricature, agreement.caricature),
         ecs_other=quantity(agreement.other.ecs.value, "too few tests have an effect"),
-    )  # fmt: skip
+    )
 
 
 def _finding(key: tuple[str, str, str], agreement: Agreement, sure: Uncertainty) -> FindingResult:
     study, sub_study, name = key
-    tests = [_Test(test.test.test, test.test.kind) for test in agreement.tests if test.test.finding_id == key]
+    tests = [
+        _Test(test.test.test, test.test.kind)
+        for test in agreement.tests
+        if test.test.finding_id == key
+    ]
     declared: Any = _Finding(sub_study, name, tests)
-    return finding_result(declared, study, agreements=[agreement], sure=sure.pas.get(("finding", key)), each=[sure])
+    return finding_result(
+        declared, study, agreements=[agreement], sure=sure.pas.get(("finding", key)), each=[sure]
+    )

@@ -1,8 +1,9 @@
-"""The additional results of a run over human studies: agreement with people, PAS and ECS. See `model`.
+"""The additional results of a run over human studies: agreement with people, PAS and ECS. See
+`model`.
 
 Each repetition of a condition is one experiment: its participants' answers become `responses`,
-`derive` makes `data` of them, the tests of the study are computed, and compared with people's.
-Pure except for `derive`, which runs in a separate process, and a study's own `reducer` if it is allowed.
+`derive` makes `data` of them, the tests of the study are computed, and compared with people's. Pure
+except for `derive`, which runs in a separate process, and a study's own `reducer` if it is allowed.
 """
 
 from __future__ import annotations
@@ -55,12 +56,23 @@ from karat_studies.kinds.study.analysis.runs import (
     reducer_of,
     seed_of,
 )
-from karat_studies.kinds.study.analysis.scores import Condition, changed, finding_result, level_score, quantity
+from karat_studies.kinds.study.analysis.scores import (
+    Condition,
+    changed,
+    finding_result,
+    level_score,
+    quantity,
+)
 from karat_studies.kinds.study.analysis.verdicts import narrow_studies, shown_pairs, warnings_of
 from karat_studies.kinds.study.bootstrap import study_draws
 from karat_studies.kinds.study.experiments import study_experiments
 from karat_studies.kinds.study.kept import kept_studies
-from karat_studies.replication import caricature, join_draws, repeated_differences, repeated_uncertainty
+from karat_studies.replication import (
+    caricature,
+    join_draws,
+    repeated_differences,
+    repeated_uncertainty,
+)
 from karat_studies.replication.scores import test_weights
 
 if TYPE_CHECKING:
@@ -73,15 +85,28 @@ Unit = tuple[int, int]
 
 
 def study(given: AnalysisInput) -> StudySummary | None:
-    """None if the scorer `replication` is not shown. Raises BadRun for studies that have changed since the run."""
+    """None if the scorer `replication` is not shown.
+
+    Raises BadRun for studies that have changed since the run.
+    """
     run, index, level = given.run, given.index, given.level
-    info = next((scorer for scorer in given.scorers if scorer.type == "replication" and given.shows(scorer)), None)
+    info = next(
+        (
+            scorer
+            for scorer in given.scorers
+            if scorer.type == "replication" and given.shows(scorer)
+        ),
+        None,
+    )
     if info is None or not (copies := run.kept()):
         return None
     studies = kept_studies(run)
     answers = read_answers_of(index, [file.study for file in studies], (info.name, info.scoring))
     work = _Work(run, index, answers, given.ended, level=level, allow_code=given.allow_code)
-    parts = [work.part(number, file, copy) for number, (file, copy) in enumerate(zip(studies, copies, strict=True))]
+    parts = [
+        work.part(number, file, copy)
+        for number, (file, copy) in enumerate(zip(studies, copies, strict=True))
+    ]
     conditions = [_Scored.of(work, parts, number) for number in range(len(index.conditions))]
     named = dict(zip(index.conditions, conditions, strict=True))
     summary = StudySummary(
@@ -102,22 +127,33 @@ def study(given: AnalysisInput) -> StudySummary | None:
     differences = tuple(_differences(conditions, list(named), without=narrow_studies(summary)))
     summary = structs.replace(summary, differences=differences)
     lost = sum(number < 0 for number in answers.study)
-    return shown_pairs(structs.replace(summary, warnings=tuple(warnings_of(summary, lost=lost))), given.baseline)
+    return shown_pairs(
+        structs.replace(summary, warnings=tuple(warnings_of(summary, lost=lost))), given.baseline
+    )
 
 
 def _with_floors(
     summary: StudySummary, parts: Sequence[_Part], named: Mapping[str, _Scored], questions: int
 ) -> StudySummary:
-    conditions = {name: (condition.agreements, condition.draws) for name, condition in named.items()}
+    conditions = {
+        name: (condition.agreements, condition.draws) for name, condition in named.items()
+    }
     random, level = [part.floor for part in parts], summary.level
     one_answer = [part.one_answer for part in parts]
     arbitrary = [part.mostly_one or part.one_answer for part in parts]
     copy = perfect_copy(random, level=level)
-    more: dict[str, Any] = {"questions": questions, "level": level, "designs": len(conditions), "copy": copy}
+    more: dict[str, Any] = {
+        "questions": questions,
+        "level": level,
+        "designs": len(conditions),
+        "copy": copy,
+    }
     floor = floor_of(random, conditions, **more)
     second = floor_of(one_answer, conditions, wanted=ONE_ANSWER, **more)
     if arbitrary != one_answer:
-        second = structs.replace(second, mostly=floor_of(arbitrary, conditions, wanted=ONE_ANSWER, **more))
+        second = structs.replace(
+            second, mostly=floor_of(arbitrary, conditions, wanted=ONE_ANSWER, **more)
+        )
     return structs.replace(summary, floor=floor, floor_one_answer=second)
 
 
@@ -131,7 +167,8 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True):
     draws: dict[Unit, Draws]
     floor: Guesses
     one_answer: Guesses  # the second floor
-    mostly_one: Guesses | None  # where that leaves no test with a score, as without a spread no t test has one
+    # where that leaves no test with a score, as without a spread no t test has one
+    mostly_one: Guesses | None
     seed: int  # for all draws
 
 
@@ -187,23 +224,34 @@ class _Work:
                 code_differs=code.differs,
             ),
             people=people,
-            tests={unit: [test.test for test in of.tests] for unit, of in zip(units, result.agreements, strict=True)},
+            tests={
+                unit: [test.test for test in of.tests]
+                for unit, of in zip(units, result.agreements, strict=True)
+            },
             draws={unit: resampled.draws for unit, resampled in zip(units, drawn, strict=True)},
             floor=Guesses(study=file.study, tests=result.floor[: self._floors]),
             one_answer=one_answer,
-            mostly_one=None if one_answer.scored else self._mostly_one(file, number, arms=arms, code=code, seed=seed),
+            mostly_one=None
+            if one_answer.scored
+            else self._mostly_one(file, number, arms=arms, code=code, seed=seed),
             seed=seed,
         )
 
-    def _mostly_one(self, file: StudyFile, number: int, *, arms: Sequence[str], code: Code, seed: int) -> Guesses:
+    def _mostly_one(
+        self, file: StudyFile, number: int, *, arms: Sequence[str], code: Code, seed: int
+    ) -> Guesses:
         guessers = mostly_one_an_arm(seed, repetitions=self._one_answer)
         guessed = guessed_by(guessers, self.run, self.index, self.answers, number=number)
-        experiments = study_experiments(file, guessed, reducer=code.reducer, refused=code.refused, arms=arms)
+        experiments = study_experiments(
+            file, guessed, reducer=code.reducer, refused=code.refused, arms=arms
+        )
         tests = [covered(experiment.tests, file.min_coverage) for experiment in experiments]
         return Guesses(study=file.study, tests=tests)
 
     def failures(self, part: _Part, condition: int) -> tuple[dict[str, int], int]:
-        """How often samples of the study ended without a score, by kind; and how many are pending."""
+        """How often samples of the study ended without a score, by kind; and how many are
+        pending.
+        """
         index, counts, not_run = self.index, dict[str, int](), 0
         kinds = {count.code: f"{kind.cls}: {kind.kind}" for kind, count in index.groups.items()}
         for row in part.people.samples:
@@ -221,9 +269,18 @@ class _Work:
 
 def _drawn(parts: Sequence[_Part]) -> str:
     """What was resampled."""
-    tests = [set(kinds) for part in parts for kinds in zip(*(draw.drawn for draw in part.draws.values()), strict=True)]
-    who = [name for name in ("participants", "groups") if any(name in kind for kinds in tests for kind in kinds)]
-    apart = sum("statistic" in kinds for kinds in tests)  # tests whose rows could not be traced to participants
+    tests = [
+        set(kinds)
+        for part in parts
+        for kinds in zip(*(draw.drawn for draw in part.draws.values()), strict=True)
+    ]
+    who = [
+        name
+        for name in ("participants", "groups")
+        if any(name in kind for kinds in tests for kind in kinds)
+    ]
+    # tests whose rows could not be traced to participants
+    apart = sum("statistic" in kinds for kinds in tests)
     if not who:
         return "statistics"
     if apart:
@@ -248,7 +305,10 @@ class _Scored(msgspec.Struct, frozen=True, kw_only=True):
             parts=parts,
             number=number,
             agreements=[
-                agreement_of([test for part in parts for test in part.tests[unit]], level=work.level) for unit in units
+                agreement_of(
+                    [test for part in parts for test in part.tests[unit]], level=work.level
+                )
+                for unit in units
             ],
             draws=[join_draws([part.draws[unit] for part in parts]) for unit in units],
         )
@@ -286,7 +346,9 @@ class _Scored(msgspec.Struct, frozen=True, kw_only=True):
             studies=studies,
             noise_ceiling=quantity(sure.noise_ceiling, "too few tests have both standard errors"),
             caricature=_caricature(self.agreements),
-            ecs_other=quantity(mean(one.other.ecs.value for one in self.agreements), "too few tests have an effect"),
+            ecs_other=quantity(
+                mean(one.other.ecs.value for one in self.agreements), "too few tests have an effect"
+            ),
             unread=tuple(self.work.answers.unread[self.number]),
         )
 
@@ -297,7 +359,9 @@ class _Scored(msgspec.Struct, frozen=True, kw_only=True):
         return StudyResult(
             study=name,
             participants=part.people.whole[self.number].participants,
-            arms=tuple(count.arm_count(arm, part.file.arms[arm].n) for arm, count in counted.items()),
+            arms=tuple(
+                count.arm_count(arm, part.file.arms[arm].n) for arm, count in counted.items()
+            ),
             failures=failures,
             not_run=not_run,
             usage=from_fields(StudyUsage, self.work.answers.spent[self.number][order]),
@@ -307,14 +371,21 @@ class _Scored(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _together(parts: Sequence[Participants]) -> Participants:
-    return Participants(**{name: sum(getattr(part, name) for part in parts) for name in Participants.__struct_fields__})
+    return Participants(
+        **{
+            name: sum(getattr(part, name) for part in parts)
+            for name in Participants.__struct_fields__
+        }
+    )
 
 
 def _caricature(agreements: Sequence[Agreement]) -> Caricature:
     """Of the agent's mean effects over the repetitions."""
     tests = agreements[0].tests
     human = np.array([test.human.d for test in tests])
-    agent = np.array([mean(one.tests[at].agent.d for one in agreements) for at in range(len(tests))], dtype=float)
+    agent = np.array(
+        [mean(one.tests[at].agent.d for one in agreements) for at in range(len(tests))], dtype=float
+    )
     weights = test_weights(tests, np.isfinite(human) & np.isfinite(agent))
     return from_fields(Caricature, caricature(human, agent, weights, level=agreements[0].level))
 
@@ -322,16 +393,25 @@ def _caricature(agreements: Sequence[Agreement]) -> Caricature:
 def _differences(
     conditions: Sequence[_Scored], names: Sequence[str], *, without: Sequence[str]
 ) -> list[StudyDifference]:
-    """Every pair of conditions. They have the same participants, drawn together. `without`: not in PAS."""
+    """Every pair of conditions.
+
+    They have the same participants, drawn together. `without`: not in PAS.
+    """
     differences = []
     for a, b in combinations(range(len(conditions)), 2):
         first, second = conditions[a], conditions[b]
         drawn: dict[str, Any] = {"first_draws": first.draws, "second_draws": second.draws}
-        pas, ecs = repeated_differences(first.agreements, second.agreements, without=without, **drawn)
+        pas, ecs = repeated_differences(
+            first.agreements, second.agreements, without=without, **drawn
+        )
         level = first.work.level
         differences.append(
             StudyDifference(
-                a=names[a], b=names[b], pas=changed(pas, level=level), ecs=changed(ecs, level=level), paired=True
+                a=names[a],
+                b=names[b],
+                pas=changed(pas, level=level),
+                ecs=changed(ecs, level=level),
+                paired=True,
             )
         )
     return differences

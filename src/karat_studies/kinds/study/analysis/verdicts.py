@@ -1,4 +1,6 @@
-"""The conclusions from a run over human studies: which differences are shown, headline and warnings."""
+"""The conclusions from a run over human studies: which differences are shown, headline and
+warnings.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +28,18 @@ from karat_studies.kinds.study.analysis.model import (
 )
 
 NARROW = 0.1  # of PAS between the floor and a perfect copy: trust has .05, the next study .2
-NARROW_STUDY = "random answers and a perfect copy of people hardly differ in PAS; left out of comparisons of PAS"
+NARROW_STUDY = (
+    "random answers and a perfect copy of people hardly differ in PAS; left out of comparisons of "
+    "PAS"
+)
 
 
 def above_chance(agent: StudyCondition, part: StudySummary) -> bool:
     """Whether an agent shows knowledge of people: above both floors, and nowhere opposed to people.
 
-    Of agents that give random answers, one arbitrary answer per arm, or an arbitrary distribution of them, at most
-    one in 20 passes in any shipped study, and the best of several no more often; `benchmarks/knowledge_free.py`
-    counts them.
+    Of agents that give random answers, one arbitrary answer per arm, or an arbitrary distribution
+    of them, at most one in 20 passes in any shipped study, and the best of several no more often;
+    `benchmarks/knowledge_free.py` counts them.
     """
     floors = _floors(part)
     above_all = all(beyond_floor(floor.of(agent.condition)) for floor in floors)
@@ -48,15 +53,17 @@ def can_show(part: StudySummary) -> bool:
 
 
 def _floors(part: StudySummary) -> list[StudyFloor]:
-    """Those that have a score: random answers, and one answer an arm (where that has no score, mostly one)."""
+    """Those that have a score: random answers, and one answer an arm (where that has no score,
+    mostly one).
+    """
     second = part.floor_one_answer
     both = (part.floor, second if second is None or second.mostly is None else second.mostly)
     return [floor for floor in both if floor is not None and floor.benchmark.pas.value is not None]
 
 
 def narrow_studies(part: StudySummary) -> list[str]:
-    """Studies in which random answers and a perfect copy of people hardly differ in PAS: an agent's score there
-    tells little.
+    """Studies in which random answers and a perfect copy of people hardly differ in PAS: an agent's
+    score there tells little.
     """
     if part.floor is None:
         return []
@@ -66,39 +73,58 @@ def narrow_studies(part: StudySummary) -> list[str]:
             if study.score.ceiling is not None:
                 ceilings.setdefault(study.study, study.score.ceiling)
     floors = {score.name: score.pas.value for score in part.floor.studies}
-    return [name for name, top in ceilings.items() if (floor := floors.get(name)) is not None and top - floor < NARROW]
+    return [
+        name
+        for name, top in ceilings.items()
+        if (floor := floors.get(name)) is not None and top - floor < NARROW
+    ]
 
 
 def beyond_floor(more: FloorDifference | None) -> bool:
-    """Whether PAS is above the floor's mean beyond the error of both, and directional PAS above what single draws of
-    the floor reach in 95 of 100 cases; of several designs, in 95 of 100 runs of as many.
+    """Whether PAS is above the floor's mean beyond the error of both, and directional PAS above
+    what single draws of the floor reach in 95 of 100 cases; of several designs, in 95 of 100 runs
+    of as many.
     """
     return more is not None and more.pas.low is not None and more.pas.low > 0 and more.beyond
 
 
 def opposed_in(condition: StudyCondition) -> list[str]:
-    """The findings, as study/finding, with an effect opposite to people's that PAS counts as agreement."""
-    return [f"{entry.study}/{entry.name}" for entry in condition.findings if any(test.opposed for test in entry.tests)]
+    """The findings, as study/finding, with an effect opposite to people's that PAS counts as
+    agreement.
+    """
+    return [
+        f"{entry.study}/{entry.name}"
+        for entry in condition.findings
+        if any(test.opposed for test in entry.tests)
+    ]
 
 
 def leaves_out_0(estimate: Estimate) -> bool:
     """Whether the interval excludes zero, for a single comparison."""
-    return estimate.low is not None and estimate.high is not None and (estimate.low > 0 or estimate.high < 0)
+    return (
+        estimate.low is not None
+        and estimate.high is not None
+        and (estimate.low > 0 or estimate.high < 0)
+    )
 
 
 def beyond_chance(differences: Sequence[Estimate]) -> list[bool]:
-    """Whether each difference is shown, allowing for all comparisons: with equal conditions one in 20 runs has any
-    (at 95 %).
+    """Whether each difference is shown, allowing for all comparisons: with equal conditions one in
+    20 runs has any (at 95 %).
 
-    The interval must exclude 0, and p, from the standard error, adjusted over all (Holm), must be small enough.
+    The interval must exclude 0, and p, from the standard error, adjusted over all (Holm), must be
+    small enough.
 
-    >>> one = Estimate(value=0.2, low=0.01, high=0.39, se=0.097, n=6, level=0.95, method="", reason=None)
+    >>> one = Estimate(
+    ...     value=0.2, low=0.01, high=0.39, se=0.097, n=6, level=0.95, method="", reason=None
+    ... )
     >>> beyond_chance([one]), beyond_chance([one, one])
     ([True], [False, False])
     """
     adjusted = stats.adjust([_p(difference) for difference in differences])
     return [
-        leaves_out_0(gap) and bool(p < round(1 - gap.level, 15)) for gap, p in zip(differences, adjusted, strict=True)
+        leaves_out_0(gap) and bool(p < round(1 - gap.level, 15))
+        for gap, p in zip(differences, adjusted, strict=True)
     ]
 
 
@@ -119,9 +145,11 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def beyond_floor(self) -> bool:
-        """Whether two agents that know nothing are so far apart in at most one of 20 pairs (Student's t).
+        """Whether two agents that know nothing are so far apart in at most one of 20 pairs
+        (Student's t).
 
-        What such an agent answers in an arm is one draw: asking more participants does not make it more certain.
+        What such an agent answers in an arm is one draw: asking more participants does not make it
+        more certain.
         """
         scores = [score for score in self.floor if score is not None]
         if len(scores) < 2:
@@ -133,10 +161,12 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
 def closer_to_people(pairs: Sequence[Pair]) -> list[Verdict]:
     """What each difference between two agents shows, allowing for all comparisons.
 
-    `closer`: other participants would confirm it, agents that know nothing do not differ so much, and the one ahead is
-    above chance. `different`: only other participants would confirm it.
+    `closer`: other participants would confirm it, agents that know nothing do not differ so much,
+    and the one ahead is above chance. `different`: only other participants would confirm it.
 
-    >>> gap = Estimate(value=0.3, low=0.2, high=0.4, se=0.05, n=6, level=0.95, method="", reason=None)
+    >>> gap = Estimate(
+    ...     value=0.3, low=0.2, high=0.4, se=0.05, n=6, level=0.95, method="", reason=None
+    ... )
     >>> floor = (0.5, 0.52, 0.55, 0.58, 0.6)
     >>> closer_to_people([Pair(difference=gap, above=(False, True), floor=floor)])
     ['closer']
@@ -163,8 +193,12 @@ def but(pair: Pair, names: tuple[str, str]) -> str:
     return "but two agents that know nothing can differ as much"
 
 
-def floor_scores(part: StudySummary, name: str, studies: Collection[str]) -> tuple[float | None, ...]:
-    """PAS or ECS (`name`: pas, ecs) of each agent with one answer an arm: the mean over these studies."""
+def floor_scores(
+    part: StudySummary, name: str, studies: Collection[str]
+) -> tuple[float | None, ...]:
+    """PAS or ECS (`name`: pas, ecs) of each agent with one answer an arm: the mean over these
+    studies.
+    """
     floor = next(reversed(_floors(part)), None)
     if floor is None:
         return ()
@@ -178,9 +212,14 @@ def floor_scores(part: StudySummary, name: str, studies: Collection[str]) -> tup
 def pairs_of(part: StudySummary) -> list[Pair]:
     """The comparisons of PAS that a run shows."""
     narrow = narrow_studies(part)
-    floor = floor_scores(part, "pas", [info.study for info in part.studies if info.study not in narrow])
+    floor = floor_scores(
+        part, "pas", [info.study for info in part.studies if info.study not in narrow]
+    )
     above = {condition.condition: above_chance(condition, part) for condition in part.conditions}
-    return [Pair(difference=gap.pas, above=(above[gap.a], above[gap.b]), floor=floor) for gap in part.differences]
+    return [
+        Pair(difference=gap.pas, above=(above[gap.a], above[gap.b]), floor=floor)
+        for gap in part.differences
+    ]
 
 
 def _p(estimate: Estimate) -> float:
@@ -195,16 +234,24 @@ def _p(estimate: Estimate) -> float:
 _MOST_NAMED = 3
 NOT_EVEN_PEOPLE = "people's own answers would not be"
 PAS_CEILING = "Copy: the PAS that a perfect copy of people would get."
-ECS_CEILING = "Ceiling: the mean ECS of new samples of the same people, given the standard errors of both sides."
+ECS_CEILING = (
+    "Ceiling: the mean ECS of new samples of the same people, given the standard errors of both "
+    "sides."
+)
 
 
 def study_headline(part: StudySummary) -> str:
     """The answer in one sentence, with its uncertainty."""
     if len(part.conditions) == 1:
         return _alone(part.conditions[0], part)
-    scored = [condition for condition in part.conditions if condition.benchmark.pas.value is not None]
+    scored = [
+        condition for condition in part.conditions if condition.benchmark.pas.value is not None
+    ]
     if not scored:
-        return f"No score under any of {formats.plural(len(part.conditions), 'condition')}: {_why(part.conditions[0])}"
+        return (
+            f"No score under any of {formats.plural(len(part.conditions), 'condition')}: "
+            f"{_why(part.conditions[0])}"
+        )
     if not part.differences or all(difference.pas.value is None for difference in part.differences):
         return _alone(scored[0], part)
     pairs = pairs_of(part)
@@ -222,19 +269,43 @@ def study_headline(part: StudySummary) -> str:
     by = signed(gap.pas)
     over = formats.plural(gap.pas.n, "test")
     if wanted == "different":
-        return f"{gap.b} and {gap.a} differ by {by} PAS over {over}, {but(pair, (gap.a, gap.b))}; {shown_best}"
-    looked_at = f" in any of {len(part.differences)} comparisons (Holm)" if len(part.differences) > 1 else ""
-    return f"No difference shown in PAS{looked_at}: {gap.b} against {gap.a} {by} over {over}; {shown_best}"
+        return (
+            f"{gap.b} and {gap.a} differ by {by} PAS over {over}, {but(pair, (gap.a, gap.b))}; "
+            f"{shown_best}"
+        )
+    looked_at = (
+        f" in any of {len(part.differences)} comparisons (Holm)"
+        if len(part.differences) > 1
+        else ""
+    )
+    return (
+        f"No difference shown in PAS{looked_at}: {gap.b} against {gap.a} {by} over {over}; "
+        f"{shown_best}"
+    )
 
 
 def shown_pairs(part: StudySummary, baseline: str | None) -> StudySummary:
-    """With the comparisons of `baseline`, and of the condition with the highest PAS only; None: with all of them."""
+    """With the comparisons of `baseline`, and of the condition with the highest PAS only; None:
+    with all of them.
+    """
     if baseline is None:
         return part
-    scored = [condition for condition in part.conditions if condition.benchmark.pas.value is not None]
-    kept = {baseline, *(one.condition for one in sorted(scored, key=lambda one: -(one.benchmark.pas.value or 0.0))[:1])}
-    shown = tuple(difference for difference in part.differences if kept & {difference.a, difference.b})
-    return structs.replace(part, differences=shown, baseline=baseline, left_out=len(part.differences) - len(shown))
+    scored = [
+        condition for condition in part.conditions if condition.benchmark.pas.value is not None
+    ]
+    kept = {
+        baseline,
+        *(
+            one.condition
+            for one in sorted(scored, key=lambda one: -(one.benchmark.pas.value or 0.0))[:1]
+        ),
+    }
+    shown = tuple(
+        difference for difference in part.differences if kept & {difference.a, difference.b}
+    )
+    return structs.replace(
+        part, differences=shown, baseline=baseline, left_out=len(part.differences) - len(shown)
+    )
 
 
 def pairs_sentence(part: StudySummary) -> str:
@@ -242,7 +313,10 @@ def pairs_sentence(part: StudySummary) -> str:
     if not part.left_out or part.baseline is None:
         return ""
     left = formats.plural(part.left_out, "comparison")
-    compared = f"Each condition is compared with {formats.clean(part.baseline)}, and with the one with the highest PAS"
+    compared = (
+        f"Each condition is compared with {formats.clean(part.baseline)}, and with the one with "
+        f"the highest PAS"
+    )
     return f"{compared}; --pairs all shows {left} more."
 
 
@@ -253,17 +327,28 @@ def _beats(gap: StudyDifference, part: StudySummary) -> str:
         low, high = -high, -low
     by = formats.estimate(abs(value), low, high)
     condition = part.of(better)
-    scores = f"; {_scores(condition)}{_beside_floor(condition, part)}" if condition is not None else ""
-    return f"{better} is closer to people than {other} by {by} PAS over {formats.plural(gap.pas.n, 'test')}{scores}"
+    scores = (
+        f"; {_scores(condition)}{_beside_floor(condition, part)}" if condition is not None else ""
+    )
+    return (
+        f"{better} is closer to people than {other} by {by} PAS over "
+        f"{formats.plural(gap.pas.n, 'test')}{scores}"
+    )
 
 
 def _alone(one: StudyCondition, part: StudySummary) -> str:
     benchmark = one.benchmark
     if benchmark.pas.value is None:
         return f"{one.condition}: no score: {_why(one)}"
-    tests = f"{formats.count(benchmark.tests_used)} of {formats.plural(benchmark.tests_planned, 'test')}"
+    tests = (
+        f"{formats.count(benchmark.tests_used)} of "
+        f"{formats.plural(benchmark.tests_planned, 'test')}"
+    )
     studies = formats.plural(len(part.studies), "study", "studies")
-    people = f"{formats.count(one.participants.parsed)} of {formats.count(one.participants.planned)} participants read"
+    people = (
+        f"{formats.count(one.participants.parsed)} of {formats.count(one.participants.planned)} "
+        f"participants read"
+    )
     return f"{_scores(one)} over {tests} in {studies}, {people}{_beside_floor(one, part)}"
 
 
@@ -281,7 +366,9 @@ def _scores(condition: StudyCondition) -> str:
 
 
 def _beside_floor(condition: StudyCondition, part: StudySummary) -> str:
-    """Whether it is above answers without knowledge; empty if there is no score, or if it is such an agent."""
+    """Whether it is above answers without knowledge; empty if there is no score, or if it is such
+    an agent.
+    """
     more = None if part.floor is None or condition.floor else part.floor.of(condition.condition)
     if part.floor is None or more is None or more.pas.low is None or more.pas.high is None:
         return ""
@@ -292,7 +379,10 @@ def _beside_floor(condition: StudyCondition, part: StudySummary) -> str:
     if more.pas.high < 0:
         verdict = f"; below random answers (PAS {formats.number(part.floor.benchmark.pas.value)})"
     elif opposed := opposed_in(condition):
-        verdict = f"; not called above chance: {formats.plural(len(opposed), 'finding')} opposite to people's"
+        verdict = (
+            f"; not called above chance: {formats.plural(len(opposed), 'finding')} opposite to "
+            f"people's"
+        )
     elif above_chance(condition, part):
         verdict = f"; above {floors}"
     elif not can_show(part):
@@ -300,7 +390,9 @@ def _beside_floor(condition: StudyCondition, part: StudySummary) -> str:
     else:
         verdict = f"; not shown to be above {floors}"
     alike, arms = _unvaried(condition)
-    return verdict + (f"; answers do not vary in {alike} of {formats.plural(arms, 'arm')}" if alike else "")
+    return verdict + (
+        f"; answers do not vary in {alike} of {formats.plural(arms, 'arm')}" if alike else ""
+    )
 
 
 def _these(part: StudySummary) -> str:
@@ -320,10 +412,16 @@ def _why(condition: StudyCondition) -> str:
 def warnings_of(part: StudySummary, *, lost: int = 0) -> Iterator[str]:
     """Caveats about the numbers. `lost`: samples of no study in the run folder."""
     if lost:
-        yield f"{formats.plural(lost, 'sample')} of studies that the run folder does not keep: left out"
+        yield (
+            f"{formats.plural(lost, 'sample')} of studies that the run folder does not keep: left "
+            f"out"
+        )
     for info in part.studies:
         if info.reducer is not None and not info.reduced:
-            yield f"{info.study}: its own code ({formats.clean(info.reducer)}) did not run, and made no scores"
+            yield (
+                f"{info.study}: its own code ({formats.clean(info.reducer)}) did not run, and "
+                f"made no scores"
+            )
         yield from other_code(info)
         if len(info.arms) < info.arms_in_file:
             arms = f"{formats.count(len(info.arms))} of {formats.plural(info.arms_in_file, 'arm')}"
@@ -342,7 +440,10 @@ def narrow_warnings(part: StudySummary) -> Iterator[str]:
 
 def studies_counted(part: StudySummary) -> str:
     """Over which studies PAS is a mean: all of the run, or those that have a score."""
-    counts = {sum(study.score.pas.value is not None for study in condition.studies) for condition in part.conditions}
+    counts = {
+        sum(study.score.pas.value is not None for study in condition.studies)
+        for condition in part.conditions
+    }
     if counts == {len(part.studies)}:
         return formats.plural(len(part.studies), "study", "studies")
     shown = " or ".join(formats.count(count) for count in sorted(counts))
@@ -362,13 +463,22 @@ def _of_floor(part: StudySummary) -> Iterator[str]:
     if floor is None:
         return
     if floor.benchmark.pas.value is None:
-        yield f"no floor beside these numbers: {formats.clean(floor.benchmark.pas.reason or 'not known')}"
+        yield (
+            f"no floor beside these numbers: "
+            f"{formats.clean(floor.benchmark.pas.reason or 'not known')}"
+        )
         return
     for study, why in floor.without.items():
         yield f"{study}: no floor: {formats.clean(why)}"
     if floor.repetitions < floor.repetitions_wanted:
-        drawn = f"{formats.plural(floor.repetitions, 'repetition')} instead of {floor.repetitions_wanted}"
-        yield f"floor: random answers in {drawn}, for each has {formats.plural(floor.questions, 'question')}"
+        drawn = (
+            f"{formats.plural(floor.repetitions, 'repetition')} instead of "
+            f"{floor.repetitions_wanted}"
+        )
+        yield (
+            f"floor: random answers in {drawn}, for each has "
+            f"{formats.plural(floor.questions, 'question')}"
+        )
     showable = can_show(part)
     if not showable:
         yield f"{_these(part)} cannot show whether an agent is above chance: {NOT_EVEN_PEOPLE}"
@@ -379,10 +489,14 @@ def _of_floor(part: StudySummary) -> Iterator[str]:
             if second is not None:
                 yield from _not_above(condition, second, "one answer an arm", showable=showable)
             if second is not None and second.mostly is not None:
-                yield from _not_above(condition, second.mostly, "mostly one answer an arm", showable=showable)
+                yield from _not_above(
+                    condition, second.mostly, "mostly one answer an arm", showable=showable
+                )
 
 
-def _not_above(agent: StudyCondition, floor: StudyFloor, name: str, *, showable: bool) -> Iterator[str]:
+def _not_above(
+    agent: StudyCondition, floor: StudyFloor, name: str, *, showable: bool
+) -> Iterator[str]:
     more = floor.of(agent.condition)
     if more is None or more.pas.low is None or beyond_floor(more):
         return
@@ -391,11 +505,15 @@ def _not_above(agent: StudyCondition, floor: StudyFloor, name: str, *, showable:
     by = signed(more.pas)
     if more.pas.low <= 0:
         below = more.pas.high is not None and more.pas.high < 0
-        yield f"{agent.condition}: {'below' if below else 'not shown to be above'} {name} in PAS ({by})"
+        yield (
+            f"{agent.condition}: {'below' if below else 'not shown to be above'} {name} in PAS "
+            f"({by})"
+        )
     else:
         yield (
-            f"{agent.condition}: above the mean of {name} in PAS ({by}), but not beyond what single agents that answer "
-            f"so reach: counted by direction, PAS is {formats.number(more.directed)}"
+            f"{agent.condition}: above the mean of {name} in PAS ({by}), but not beyond what "
+            f"single agents that answer so reach: counted by direction, PAS is "
+            f"{formats.number(more.directed)}"
         )
 
 
@@ -406,28 +524,31 @@ def _of_condition(agent: StudyCondition) -> Iterator[str]:
         yield f"{agent.condition}: no score: {_why(agent)}"
     elif without:
         count = f"{formats.count(len(without))} of {formats.plural(len(agent.findings), 'finding')}"
-        reasons = "; ".join(dict.fromkeys(formats.clean(finding.reason or "not known") for finding in without[:2]))
+        reasons = "; ".join(
+            dict.fromkeys(formats.clean(finding.reason or "not known") for finding in without[:2])
+        )
         yield f"{agent.condition}: {count} without a score ({_named(without)}): {reasons}"
     alike, arms = _unvaried(agent)
     if alike:
         yield (
-            f"{agent.condition}: answers do not vary in {alike} of {formats.plural(arms, 'arm')}: everybody there gave "
-            "the same, so these are few answers, not many participants"
+            f"{agent.condition}: answers do not vary in {alike} of {formats.plural(arms, 'arm')}: "
+            f"everybody there gave the same, so these are few answers, not many participants"
         )
     flagged = [finding for finding in scored if finding.flagged]
     if flagged:
         least = min(finding.coverage for finding in flagged if finding.coverage is not None)
         count = formats.plural(len(flagged), "finding rests", "findings rest")
         yield (
-            f"{agent.condition}: {count} on fewer than 80 % of the participants, at worst {formats.share(least)} "
-            f"({_named(flagged)}): the number may only reflect those who answered"
+            f"{agent.condition}: {count} on fewer than 80 % of the participants, at worst "
+            f"{formats.share(least)} ({_named(flagged)}): the number may only reflect those who "
+            f"answered"
         )
     opposed = [finding for finding in scored if any(test.decisive for test in finding.tests)]
     if opposed:
         count = formats.plural(len(opposed), "finding has", "findings have")
         yield (
-            f"{agent.condition}: {count} a decisive effect opposite to people's ({_named(opposed)}): "
-            "PAS counts it as agreement, directional PAS does not"
+            f"{agent.condition}: {count} a decisive effect opposite to people's "
+            f"({_named(opposed)}): PAS counts it as agreement, directional PAS does not"
         )
 
 

@@ -130,7 +130,10 @@ async def carry_out(
         )
     if not isinstance(experiment, Experiment):
         experiment = load(os.fspath(experiment))
-    before = open(resume, results=results) if resume is not None else None
+    if resume is not None:
+        before = open(resume, results=results)
+    else:
+        before = None
     return await execution.run_experiment(
         experiment,
         results=Path(results),
@@ -221,7 +224,10 @@ def _find_runs(run: str | os.PathLike[str], results: Path) -> list[Path]:
             ),
         )
     near = did_you_mean(text, [folder.name for folder in below])
-    hint = near if "mean" in near else f"; the newest is {below[-1]}"
+    if "mean" in near:
+        hint = near
+    else:
+        hint = f"; the newest is {below[-1]}"
     raise BadRun(
         text, f"there is no such file or folder, and no run in {results} has that name{hint}"
     )
@@ -334,7 +340,10 @@ def gate(
     against, missing = None, None
     if drops and (asked := baseline or (named if isinstance(named, str) else None)) is not None:
         against, missing = _baseline(asked, folder, Path(results))
-    compared = None if against is None else summarize(against)
+    if against is None:
+        compared = None
+    else:
+        compared = summarize(against)
     summary = summarize(folder)
     for read in filter(None, (folder, against)):
         read.refuse_gaps()
@@ -342,7 +351,10 @@ def gate(
         from karat.analysis.calibration import with_corrected
 
         summary = with_corrected(folder, summary)
-    same = frozenset[str]() if against is None else unchanged_conditions(folder, against)
+    if against is None:
+        same = frozenset[str]()
+    else:
+        same = unchanged_conditions(folder, against)
     return _kept(
         folder, decided(summary, thresholds, baseline=compared, no_baseline=missing, unchanged=same)
     )
@@ -428,7 +440,10 @@ def _baseline(asked: RunLike, run: RunFolder, results: Path) -> tuple[RunFolder 
     """The run to compare with; if there is none, why."""
     from karat.journal.outcomes import read_outcomes
 
-    newest, colon, name = asked.partition(":") if isinstance(asked, str) else ("", "", "")
+    if isinstance(asked, str):
+        newest, colon, name = asked.partition(":")
+    else:
+        newest, colon, name = ("", "", "")
     if newest != "latest" or Path(str(asked)).exists():
         other = open(asked, results=results)
         if other.info.run == run.info.run:
@@ -455,9 +470,16 @@ def _baseline(asked: RunLike, run: RunFolder, results: Path) -> tuple[RunFolder 
                 held_back += 1
             else:
                 return other, None
-    left_out = [f"{held_back} whose gate did not pass"] if held_back else []
-    left_out += [f"{others} over another dataset, of a shard, or not finished"] if others else []
-    why = f" (left out: {'; '.join(left_out)})" if left_out else ""
+    if held_back:
+        left_out = [f"{held_back} whose gate did not pass"]
+    else:
+        left_out = []
+    if others:
+        left_out += [f"{others} over another dataset, of a shard, or not finished"]
+    if left_out:
+        why = f" (left out: {'; '.join(left_out)})"
+    else:
+        why = ""
     return None, f"no earlier run of '{name}' in {results} to compare with{why}"
 
 

@@ -154,9 +154,9 @@ class _Found(Protocol):
 
 def estimate(found: _Found | None, **shown: Any) -> Estimate:
     """The cell of a result. `shown`: the other fields of `Estimate`."""
-    return (
-        Estimate(None) if found is None else Estimate(found.value, found.low, found.high, **shown)
-    )
+    if found is None:
+        return Estimate(None)
+    return Estimate(found.value, found.low, found.high, **shown)
 
 
 def written(cell: Cell) -> tuple[str, str]:
@@ -204,15 +204,17 @@ def _estimate(cell: Estimate) -> tuple[str, str]:
             point = formats.POINT if cell.low == cell.high else ""
             interval = f"[{formats.share(cell.low)}, {formats.share(cell.high)}]{point}{cell.mark}"
         return formats.share(cell.value), interval
-    digits, scale = (1, 100) if cell.percent else (cell.digits, 1)
+    if cell.percent:
+        digits, scale = (1, 100)
+    else:
+        digits, scale = (cell.digits, 1)
     value, low, high = (
         None if end is None else scale * end for end in (cell.value, cell.low, cell.high)
     )
-    write, span = (
-        (formats.signed, formats.signed_interval)
-        if cell.signed
-        else (formats.number, formats.interval)
-    )
+    if cell.signed:
+        write, span = (formats.signed, formats.signed_interval)
+    else:
+        write, span = (formats.number, formats.interval)
     interval = span(low, high, digits=digits)
     return write(value, digits=digits), f"{interval}{cell.mark}" if interval else cell.below
 
@@ -600,11 +602,9 @@ def forest(table: Table) -> Chart:
 
 def _short(name: str) -> str:
     """The name of a row for an axis; for a pair both names, each cut so that both are visible."""
-    return (
-        " − ".join(formats.middle(half, LABEL // 2 - 4) for half in name.split(" − "))
-        if " − " in name
-        else name
-    )
+    if " − " in name:
+        return " − ".join(formats.middle(half, LABEL // 2 - 4) for half in name.split(" − "))
+    return name
 
 
 def marks_of(cell: Estimate, series: int | None = None) -> tuple[Mark, ...]:

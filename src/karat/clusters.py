@@ -16,7 +16,9 @@ def cluster_name(value: object) -> str | None:
     """
     if isinstance(value, str):
         return value.strip() or None
-    return str(value) if isinstance(value, int) else None
+    if isinstance(value, int):
+        return str(value)
+    return None
 
 
 class SharedValues:

@@ -73,12 +73,13 @@ class Fault:
     column: int | None = None  # 1-based, of that line
 
     def __str__(self) -> str:
-        column = f", column {self.column}" if self.column is not None else ""
-        return (
-            f"{self.place} (line {self.line}{column}): {self.message}"
-            if self.line
-            else f"{self.place}: {self.message}"
-        )
+        if self.column is not None:
+            column = f", column {self.column}"
+        else:
+            column = ""
+        if self.line:
+            return f"{self.place} (line {self.line}{column}): {self.message}"
+        return f"{self.place}: {self.message}"
 
 
 def did_you_mean(
@@ -177,7 +178,10 @@ class _FaultList(OperatorError):
         """`remedy`: what helps against all of them, in a sentence."""
         self.path = str(path)
         self.faults = tuple(faults)
-        count = "1 fault" if len(self.faults) == 1 else f"{len(self.faults)} faults"
+        if len(self.faults) == 1:
+            count = "1 fault"
+        else:
+            count = f"{len(self.faults)} faults"
         lines = [f"  {fault}" for fault in self.faults[:_SHOWN]]
         if len(self.faults) > _SHOWN:
             lines.append(f"  … and {len(self.faults) - _SHOWN} more")
@@ -231,7 +235,10 @@ class UnknownPlugin(OperatorError):
 
     def __init__(self, family: str, name: str, known: Iterable[str]) -> None:
         self.family, self.name, self.known = family, name, tuple(sorted(known))
-        noun = "kind of dataset" if family == "kinds" else family.rstrip("s")
+        if family == "kinds":
+            noun = "kind of dataset"
+        else:
+            noun = family.rstrip("s")
         super().__init__(f"no {noun} is called '{name}'{did_you_mean(name, self.known)}")
 
 
@@ -292,7 +299,10 @@ class RunBusy(OperatorError):
 
     def __init__(self, path: str | PathLike[str], *, pid: int | None, host: str | None) -> None:
         self.path, self.pid, self.host = str(path), pid, host
-        who = f"process {pid} on {host}" if pid is not None else "another process"
+        if pid is not None:
+            who = f"process {pid} on {host}"
+        else:
+            who = "another process"
         super().__init__(f"{path}: {who} is writing to this run; wait for it, or stop it")
 
 

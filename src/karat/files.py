@@ -40,11 +40,10 @@ def open_regular(
     itself may be one. Raises FileNotFoundError, IsADirectoryError, or OSError with a `strerror`
     that follows the file's name: "is a FIFO, not a regular file".
     """
-    fd = (
-        os.open(path, _FLAGS)
-        if within is None
-        else _open_below(Path(within), Path(path).relative_to(within))
-    )
+    if within is None:
+        fd = os.open(path, _FLAGS)
+    else:
+        fd = _open_below(Path(within), Path(path).relative_to(within))
     status = os.fstat(fd)
     if stat.S_ISREG(status.st_mode) and (at_most is None or status.st_size <= at_most):
         return os.fdopen(fd, "rb")
@@ -202,7 +201,10 @@ def _open_below(root: Path, path: Path) -> int:
     """Opens component by component, so that none can become a link meanwhile."""
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     for number, part in enumerate(path.parts, start=1):
-        flags = _FLAGS if number == len(path.parts) else _FLAGS | os.O_DIRECTORY
+        if number == len(path.parts):
+            flags = _FLAGS
+        else:
+            flags = _FLAGS | os.O_DIRECTORY
         try:
             fd = os.open(part, flags | os.O_NOFOLLOW, dir_fd=folder)
         except OSError as error:
@@ -270,7 +272,9 @@ def file_safe(name: str) -> str:
     ('Support-KB-v2', 'x', 'x-con', 'x')
     """
     plain = re.sub(r"[^A-Za-z0-9._+-]+", "-", name).strip("-. ")[:80].strip("-. ")
-    return f"x-{plain}" if plain.split(".", 1)[0].lower() in _RESERVED else plain or "x"
+    if plain.split(".", 1)[0].lower() in _RESERVED:
+        return f"x-{plain}"
+    return plain or "x"
 
 
 def write_durably(path: Path, parts: Iterable[bytes]) -> None:

@@ -56,7 +56,9 @@ def number(value: float | None, *, digits: int = 2) -> str:
         text = f"{size:#.2g}"
     else:
         text = f"{size:.1e}"
-    return f"{_MINUS}{text}" if value < 0 else text
+    if value < 0:
+        return f"{_MINUS}{text}"
+    return text
 
 
 def signed(value: float | None, *, digits: int = 2) -> str:
@@ -66,7 +68,9 @@ def signed(value: float | None, *, digits: int = 2) -> str:
     ('+1.20', '−0.35', '0.00', '–')
     """
     text = number(value, digits=digits)
-    return f"+{text}" if value is not None and value > 0 else text
+    if value is not None and value > 0:
+        return f"+{text}"
+    return text
 
 
 def interval(low: float | None, high: float | None, *, digits: int = 2) -> str:
@@ -117,13 +121,11 @@ def chance(value: float | None) -> str:
     if value is None or math.isnan(value):
         return UNKNOWN
     text = f"{100 * value:.0f}"
-    return (
-        ">99 %"
-        if text == "100" and value < 1
-        else "<1 %"
-        if text == "0" and value > 0
-        else f"{text} %"
-    )
+    if text == "100" and value < 1:
+        return ">99 %"
+    if text == "0" and value > 0:
+        return "<1 %"
+    return f"{text} %"
 
 
 def share(value: float | None) -> str:
@@ -163,7 +165,9 @@ def p_value(value: float | None) -> str:
         return "<0.001"
     text = f"{value:.3f}"
     if text == "0.050" and value < 0.05:
-        return f"{value:.4f}" if value < 0.04995 else "<0.05"
+        if value < 0.04995:
+            return f"{value:.4f}"
+        return "<0.05"
     return ">0.999" if text == "1.000" and value < 1 else text
 
 
@@ -188,7 +192,9 @@ def dollars(known: float | None, *, unknown: int = 0) -> str:
         text = f"${whole}.{cents.rstrip('0'):0<2}"
     else:
         text = "<$0.0001"
-    return f"≥ {text}" if unknown and not text.startswith("<") else text
+    if unknown and not text.startswith("<"):
+        return f"≥ {text}"
+    return text
 
 
 def duration(seconds: float | None) -> str:
@@ -227,7 +233,10 @@ def some_of(names: Sequence[str], *, most: int = 4) -> str:
     >>> some_of(["a", "b"]), some_of(["a", "b", "c", "d"], most=2)
     ('a, b', 'a, b and 2 more')
     """
-    more = f" and {len(names) - most} more" if len(names) > most else ""
+    if len(names) > most:
+        more = f" and {len(names) - most} more"
+    else:
+        more = ""
     return f"{', '.join(names[:most])}{more}"
 
 
@@ -237,7 +246,9 @@ def count(value: int | None) -> str:
     >>> count(10000), count(0), count(None)
     ('10,000', '0', '–')
     """
-    return UNKNOWN if value is None else f"{value:,}"
+    if value is None:
+        return UNKNOWN
+    return f"{value:,}"
 
 
 def plural(value: int, one: str, many: str | None = None) -> str:
@@ -257,7 +268,9 @@ def raw(value: float | int | str | None) -> str:
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
-    return str(value) if not isinstance(value, bool) else str(int(value))
+    if not isinstance(value, bool):
+        return str(value)
+    return str(int(value))
 
 
 def csv_cell(value: float | int | str | None) -> str:
@@ -273,7 +286,9 @@ def csv_cell(value: float | int | str | None) -> str:
         return raw(value)
     text = clean(value)
     start = text.strip()
-    return f"'{text}" if start.startswith(_FORMULA) and not _NUMBER.fullmatch(start) else text
+    if start.startswith(_FORMULA) and not _NUMBER.fullmatch(start):
+        return f"'{text}"
+    return text
 
 
 _FORMULA = ("=", "+", "-", "@", "|")
@@ -383,7 +398,9 @@ def width(line: str) -> int:
     >>> width("abc"), width("漢字")
     (3, 4)
     """
-    return len(line) if line.isascii() else sum(map(_columns, line))
+    if line.isascii():
+        return len(line)
+    return sum(map(_columns, line))
 
 
 def _columns(char: str) -> int:
@@ -394,7 +411,9 @@ def _columns(char: str) -> int:
 
 def text_of(value: object) -> str:
     """A text as it is, anything else as JSON."""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    if isinstance(value, str):
+        return value
+    return msgspec.json.encode(value).decode()
 
 
 def json_file(value: object) -> str:

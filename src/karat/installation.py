@@ -71,12 +71,20 @@ def _requirement(extra: str, direct_url: str | None) -> list[str]:
     from urllib.parse import urlsplit
     from urllib.request import url2pathname
 
-    origin = json.loads(direct_url) if direct_url else {}
+    if direct_url:
+        origin = json.loads(direct_url)
+    else:
+        origin = {}
     url = str(origin.get("url", ""))
     if "dir_info" in origin:
         folder = shown_path(Path(url2pathname(urlsplit(url).path)))
-        named = f"{folder}[{extra}]" if folder.startswith((".", "/")) else f"./{folder}[{extra}]"
-        return ["-e", named] if origin["dir_info"].get("editable") else [named]
+        if folder.startswith((".", "/")):
+            named = f"{folder}[{extra}]"
+        else:
+            named = f"./{folder}[{extra}]"
+        if origin["dir_info"].get("editable"):
+            return ["-e", named]
+        return [named]
     if "vcs_info" in origin:
         commit = origin["vcs_info"].get("commit_id", "")
         return [f"{DISTRIBUTION}[{extra}] @ {origin['vcs_info'].get('vcs', 'git')}+{url}@{commit}"]

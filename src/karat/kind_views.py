@@ -99,9 +99,9 @@ class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
 
     def name_of(self, trial: TrialRecord) -> str:
         """The condition of a trial."""
-        return (
-            self.conditions[trial.condition] if 0 <= trial.condition < len(self.conditions) else "?"
-        )
+        if 0 <= trial.condition < len(self.conditions):
+            return self.conditions[trial.condition]
+        return "?"
 
 
 class SampleList(msgspec.Struct, kw_only=True):
@@ -201,7 +201,12 @@ class Views:
         assert label.turn is not None
         right, diagnosis = self.own_judgement(scores, label.turn, rule)
         if label.verdict is not None:
-            karat = None if right is None else "right" if right else "wrong"
+            if right is None:
+                karat = None
+            elif right:
+                karat = "right"
+            else:
+                karat = "wrong"
             person = None if label.verdict == "cannot_tell" else label.verdict
             differs = karat is not None and karat != person
             yield Judgement(
@@ -284,4 +289,6 @@ def address(*parts: str | int, **query: object) -> str:
         for name, value in pairs
         if value is not None and value is not False and value != ""
     ]
-    return f"{path}?{urlencode(given)}" if given else path
+    if given:
+        return f"{path}?{urlencode(given)}"
+    return path

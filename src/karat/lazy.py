@@ -22,7 +22,9 @@ def lazy(
         # only for names that are not here: it lists folders
         from karat.installation import plugin_modules
 
-        return plugin_modules(family) if family else {}
+        if family:
+            return plugin_modules(family)
+        return {}
 
     def get(name: str) -> object:
         if name not in homes:
@@ -31,6 +33,8 @@ def lazy(
                 return getattr(import_module(module), name)
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         home = import_module(f"{package}.{homes[name]}")
-        return getattr(home, name) if held[homes[name]] else home
+        if held[homes[name]]:
+            return getattr(home, name)
+        return home
 
     return get, lambda: sorted({*vars(sys.modules[package]), *homes, *modules()})

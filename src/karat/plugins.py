@@ -151,11 +151,10 @@ def build(plugin: type[Any], options: Mapping[str, Any], **setting: Any) -> Any:
         offered["options"] = model.model_validate(dict(options))
     parameters = inspect.signature(plugin).parameters
     takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-    taken = (
-        offered
-        if takes_all
-        else {key: value for key, value in offered.items() if key in parameters}
-    )
+    if takes_all:
+        taken = offered
+    else:
+        taken = {key: value for key, value in offered.items() if key in parameters}
     missing = [
         parameter.name
         for parameter in parameters.values()
@@ -221,7 +220,10 @@ def describe(family: str) -> list[Description]:
 def _description(family: str, name: str, plugin: type[Any], source: str) -> Description:
     model = options_model(plugin)
     summary = (inspect.getdoc(plugin) or "").partition("\n")[0]
-    schema = model.model_json_schema() if model is not None else {}
+    if model is not None:
+        schema = model.model_json_schema()
+    else:
+        schema = {}
     name = getattr(plugin, "listed_as", name)
     return Description(family=family, name=name, summary=summary, options=schema, source=source)
 
@@ -243,11 +245,10 @@ def load(name: str, *, folder: Path | None = None) -> Any:
     if isinstance(caught.error, KeyboardInterrupt):
         raise caught.error
     if caught.error is not None:
-        why = (
-            str(caught.error)
-            if type(caught.error) in (ImportError, ModuleNotFoundError)
-            else described(caught.error)
-        )
+        if type(caught.error) in (ImportError, ModuleNotFoundError):
+            why = str(caught.error)
+        else:
+            why = described(caught.error)
         raise BadPlugin(name, f"module '{module_name}' cannot be imported: {why}") from caught.error
     try:
         return getattr(module, attribute)

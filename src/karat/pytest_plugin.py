@@ -80,14 +80,20 @@ class GatedRun:
         from karat.errors import OperatorError
 
         marker = self._item.get_closest_marker("karat")
-        defaults = marker.kwargs if marker is not None else {}
+        if marker is not None:
+            defaults = marker.kwargs
+        else:
+            defaults = {}
         own = ("min", "max", "max_drop", "baseline", "undecided")
         keys = {**{key: value for key, value in defaults.items() if key not in own}, **keys}
         least, most, drop = (
             defaults.get(key) if given is None else given
             for key, given in zip(own, (min, max, max_drop), strict=False)
         )
-        against = defaults.get("baseline") if baseline is None else baseline
+        if baseline is None:
+            against = defaults.get("baseline")
+        else:
+            against = baseline
         wanted = (
             undecided or defaults.get("undecided") or self._item.config.getini("karat_undecided")
         )

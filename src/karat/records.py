@@ -342,7 +342,9 @@ def recorded_seconds(milliseconds: Iterable[float | None]) -> float | None:
     one.
     """
     times = list(milliseconds)
-    return exact_sum(filter(None, times)) / 1000 if times and None not in times else None
+    if times and None not in times:
+        return exact_sum(filter(None, times)) / 1000
+    return None
 
 
 class Score(
@@ -424,7 +426,10 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def bounds(self) -> tuple[float | None, float | None]:
         """The ends of the scale, None where it has none; a share's are 0 and 1 unless given."""
-        low, high = (0.0, 1.0) if self.kind == "share" else (None, None)
+        if self.kind == "share":
+            low, high = (0.0, 1.0)
+        else:
+            low, high = (None, None)
         return low if self.low is None else self.low, high if self.high is None else self.high
 
 
@@ -457,7 +462,10 @@ def absurd_dollars(value: object) -> str | None:
 
 def absurd_usage(usage: Usage | None) -> str | None:
     """What is wrong with the tokens of one call; None: nothing."""
-    counts = {} if usage is None else msgspec.structs.asdict(usage)
+    if usage is None:
+        counts = {}
+    else:
+        counts = msgspec.structs.asdict(usage)
     return next(
         (wrong for name, count in counts.items() if (wrong := _outside(name, count, MOST_TOKENS))),
         None,

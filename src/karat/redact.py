@@ -130,7 +130,9 @@ class Redactor:
             return value
         fields = msgspec.to_builtins(value)
         masked = self.values(fields)
-        return value if masked == fields else msgspec.convert(masked, type(value))
+        if masked == fields:
+            return value
+        return msgspec.convert(masked, type(value))
 
     def _secrets(self, text: str) -> Iterator[tuple[int, int, str]]:
         lowered = _lower(text)
@@ -202,7 +204,8 @@ def _grams(value: str) -> dict[str, int]:
     least = _PIECE if len(value) <= _LONG else _LONG_PIECE
     forms = [(form, _LONG_PIECE, _odd(form)) for form in _spellings(value)]
     forms += [(form, _LONG_PIECE, "x" * len(form)) for form in _encodings(value)]
-    forms += [(value, least, _odd(value))] if len(value) >= SHORTEST_SECRET else []
+    if len(value) >= SHORTEST_SECRET:
+        forms += [(value, least, _odd(value))]
     # the last one of a key
     forms += [(line, _PIECE, _odd(line)) for line in value.split() if len(line) < least]
     grams: dict[str, int] = {}
@@ -257,7 +260,9 @@ def _ends_with_words(text: str, start: int, stop: int) -> bool:
 
 def _lower(text: str) -> str:
     """In lower case, of the same length."""
-    return text.lower() if text.isascii() else "".join(letter.lower()[0] for letter in text)
+    if text.isascii():
+        return text.lower()
+    return "".join(letter.lower()[0] for letter in text)
 
 
 def _spellings(value: str) -> set[str]:

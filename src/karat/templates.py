@@ -139,7 +139,10 @@ def _hint(name: str, values: Mapping[str, object], depth: int) -> str:
     prefix = name.split(".")[:depth]
     here: Any = values
     for part in prefix:
-        here = here[part] if isinstance(here, Mapping) else None
+        if isinstance(here, Mapping):
+            here = here[part]
+        else:
+            here = None
     if not isinstance(here, Mapping) or len(name) > _LONGEST_NAMED:
         return ""
     near = (".".join([*prefix, str(key)]) for key in islice(here, _MOST_NAMED))
@@ -147,4 +150,6 @@ def _hint(name: str, values: Mapping[str, object], depth: int) -> str:
 
 
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)

@@ -42,7 +42,10 @@ class Threads:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         context = contextvars.copy_context()
-        inbox = self._idle.pop() if self._idle else self._started()
+        if self._idle:
+            inbox = self._idle.pop()
+        else:
+            inbox = self._started()
         inbox.put((lambda: context.run(function, *arguments, **named), future, loop))
         return await future
 

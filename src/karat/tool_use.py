@@ -39,12 +39,16 @@ class CalledTool(msgspec.Struct, frozen=True):
     @property
     def name(self) -> str:
         """`search`, or `docs.search` of the MCP server `docs`."""
-        return self.tool if self.server is None else f"{self.server}.{self.tool}"
+        if self.server is None:
+            return self.tool
+        return f"{self.server}.{self.tool}"
 
     @property
     def spellings(self) -> tuple[str, ...]:
         """The names for it in expectations, the most specific first."""
-        return (self.tool,) if self.server is None else (self.name, self.tool, f"{self.server}.*")
+        if self.server is None:
+            return (self.tool,)
+        return (self.name, self.tool, f"{self.server}.*")
 
     def uses(self, offered: Offered) -> bool:
         """Whether a call of the tool uses the offer.
@@ -87,7 +91,10 @@ def called_tool(
         return CalledTool(tool, server)
     loaded = _Skill()
     with suppress(msgspec.DecodeError, msgspec.ValidationError):
-        loaded = _skill(given) if isinstance(given, msgspec.Raw) else msgspec.convert(given, _Skill)
+        if isinstance(given, msgspec.Raw):
+            loaded = _skill(given)
+        else:
+            loaded = msgspec.convert(given, _Skill)
     return CalledTool(tool, None, loaded.skill or loaded.command)
 
 
@@ -101,12 +108,11 @@ def names_in_cell(value: object) -> object:
     if value == "":
         return None
     with suppress(ValueError):
-        value = json.loads(value) if isinstance(value, str) else value
-    return (
-        [name.strip() for name in value.split(",") if name.strip()]
-        if isinstance(value, str)
-        else value
-    )
+        if isinstance(value, str):
+            value = json.loads(value)
+    if isinstance(value, str):
+        return [name.strip() for name in value.split(",") if name.strip()]
+    return value
 
 
 def expected_actions(sample: Sample) -> list[Mapping[str, object]]:
@@ -141,7 +147,8 @@ def expected_tools(options: Mapping[str, object], sample: Sample) -> frozenset[s
             value = names_in_cell(sample.metadata.get(column))
             if value is None and column == "actions":
                 value = [action["name"] for action in expected_actions(sample)] or None
-        given += [value] if isinstance(value, (list, tuple)) else []
+        if isinstance(value, (list, tuple)):
+            given += [value]
     if not given:
         return None
     names = (

@@ -64,7 +64,10 @@ class ImportedResults(msgspec.Struct, frozen=True, kw_only=True):
             lines += [f"  conditions: {formats.excerpt(', '.join(run.conditions), _WIDEST)}"]
             lines += [f"  {note}" for note in run.notes]
             for entry in run.findings:
-                times = f"{formats.count(entry.count)} × " if entry.count > 1 else ""
+                if entry.count > 1:
+                    times = f"{formats.count(entry.count)} × "
+                else:
+                    times = ""
                 lines.append(
                     f"  {entry.kind}: {times}{entry.what} "
                     f"({formats.excerpt('; '.join(entry.places), 80)})"

@@ -37,6 +37,6 @@ def relation(
 
 
 def _runs_meant(run: RunLike) -> list[RunFolder]:
-    return (
-        [run] if isinstance(run, RunFolder) else [api.open(folder) for folder in api.folders(run)]
-    )
+    if isinstance(run, RunFolder):
+        return [run]
+    return [api.open(folder) for folder in api.folders(run)]

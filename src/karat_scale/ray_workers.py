@@ -67,11 +67,10 @@ async def ray_workers(
                 ]
                 rooms += min(counts, default=int(there.get("CPU", 1.0)))
         concurrency = _concurrency(settings, rooms, max_concurrent)
-        where = (
-            f"the cluster at {settings.address}"
-            if settings.address
-            else "a cluster of this machine alone"
-        )
+        if settings.address:
+            where = f"the cluster at {settings.address}"
+        else:
+            where = "a cluster of this machine alone"
         workers = RayWorkers(ray, settings, setup, ray.put(dict(archives)), concurrency)
         notice(
             f"trials run on {plural(len(concurrency), 'worker')} of {where}, "
@@ -156,7 +155,10 @@ class RayWorkers:
         self.batch_size = settings.batch_size
         self.patience = settings.start_timeout_seconds
         resources = "".join(f", {name} {amount:g}" for name, amount in settings.resources.items())
-        gpus = f", num_gpus {settings.num_gpus:g}" if settings.num_gpus else ""
+        if settings.num_gpus:
+            gpus = f", num_gpus {settings.num_gpus:g}"
+        else:
+            gpus = ""
         self.needs = f"num_cpus {settings.num_cpus:g}{gpus}{resources}"
         self._ray = ray
         self._setup = setup

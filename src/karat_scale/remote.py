@@ -246,7 +246,10 @@ class RemoteTrials:
             asked()
 
         several = len(trial.sample.turns) > 1 and trial.condition.context.workspace is None
-        kept = self._work.saved_replies(trial.id) if several and job.attempt == 1 else job.kept
+        if several and job.attempt == 1:
+            kept = self._work.saved_replies(trial.id)
+        else:
+            kept = job.kept
         handed = _Handed(job, kept, agent_done)
         self._queue.append(handed)
         self._push_soon()
@@ -433,11 +436,10 @@ class RemoteTrials:
                 link.handed[trial].asked()
         for ended in finished.ended:
             link.deaths = 0
-            self._seconds = (
-                ended.seconds
-                if self._seconds is None
-                else 0.95 * self._seconds + 0.05 * ended.seconds
-            )
+            if self._seconds is None:
+                self._seconds = ended.seconds
+            else:
+                self._seconds = 0.95 * self._seconds + 0.05 * ended.seconds
             if (handed := link.handed.pop(ended.trial, None)) is not None:
                 handed.end(ended)
         for trial in finished.returned:
@@ -579,4 +581,6 @@ def _forget(link: _Link, number: int, _: asyncio.Task[None]) -> None:
 
 
 def _named(link: _Link) -> str:
-    return link.worker.name if link.worker is not None else f"worker {link.number + 1}"
+    if link.worker is not None:
+        return link.worker.name
+    return f"worker {link.number + 1}"

@@ -39,7 +39,10 @@ def pack(experiment: Experiment, *, results: Path) -> dict[str, bytes]:
         for condition in experiment.conditions
         for part in condition.context.parts
     ]
-    cassettes = [experiment.cassettes.folder] if experiment.cassettes is not None else []
+    if experiment.cassettes is not None:
+        cassettes = [experiment.cassettes.folder]
+    else:
+        cassettes = []
     roots = dict.fromkeys(path.absolute() for path in (experiment.folder, *parts, *cassettes))
     skipped = {results.resolve(), experiment.dataset.path.resolve()}
     left = MOST_BYTES

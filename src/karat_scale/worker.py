@@ -113,7 +113,10 @@ class Outbox:
         await self._ready.wait()
         await asyncio.sleep(0)  # results of the same turn of the event loop travel together
         self._ready.clear()
-        return Finished() if self.closing else self.take_now()  # `WorkerSide.last` takes it then
+        # `WorkerSide.last` takes it then
+        if self.closing:
+            return Finished()
+        return self.take_now()
 
     def take_now(self) -> Finished:
         """The same without waiting."""
@@ -410,9 +413,10 @@ class WorkerSide:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._outbox.content.problem = (
-                str(error) if isinstance(error, KaratError) else described(error)
-            )
+            if isinstance(error, KaratError):
+                self._outbox.content.problem = str(error)
+            else:
+                self._outbox.content.problem = described(error)
             self._outbox.wake()
 
     def _notice(self, text: str) -> None:

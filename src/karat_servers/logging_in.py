@@ -117,7 +117,9 @@ async def _logged_in(
             offer = (await toolbox.preflight())[server.name]
     finally:
         way_back.close()
-    return offer if isinstance(offer, ServerFault) else len(offer.tools)
+    if isinstance(offer, ServerFault):
+        return offer
+    return len(offer.tools)
 
 
 class _WayBack:
@@ -158,7 +160,10 @@ class _WayBack:
             request = (await reader.readuntil(b"\r\n\r\n")).split(b" ", 2)
             parts = urlsplit(request[1].decode("ascii", "replace"))
             known = request[0] == b"GET" and parts.path == _PATH
-            text = self._take(dict(parse_qsl(parts.query))) if known else "Nothing here."
+            if known:
+                text = self._take(dict(parse_qsl(parts.query)))
+            else:
+                text = "Nothing here."
             page = (
                 f"<!doctype html><meta charset=utf-8><title>karat</title><p>{html.escape(text)}"
             ).encode()

@@ -61,11 +61,10 @@ def check_servers(
         folder = file.resolve().parent
         chosen = [server for server in experiment.servers if name in (None, server.name)]
         if not chosen:
-            hint = (
-                did_you_mean(name, [server.name for server in experiment.servers])
-                if name
-                else " (it has none)"
-            )
+            if name:
+                hint = did_you_mean(name, [server.name for server in experiment.servers])
+            else:
+                hint = " (it has none)"
             raise BadOption(
                 "SERVER", f"the experiment has no MCP server{f' {name!r}' if name else ''}{hint}"
             )
@@ -128,8 +127,14 @@ def _shown(report: ServerReport) -> str:
         for verdict, count in report.counts.items()
         if count
     )
-    about = f", {report.about}" if report.about else ""
-    protocol = f"; protocol {report.protocol}" if report.protocol else ""
+    if report.about:
+        about = f", {report.about}"
+    else:
+        about = ""
+    if report.protocol:
+        protocol = f"; protocol {report.protocol}"
+    else:
+        protocol = ""
     has = ", ".join(
         formats.plural(count, noun)
         for count, noun in (

@@ -302,22 +302,26 @@ def _reported(kind: str, reported: Reported, known: Mapping[str, Any]) -> dict[s
     elif kind in {"ttest_ind", "welch"}:
         values |= {"df1": reported.df1, "n1": reported.n, "n2": reported.n2}
     elif kind in {"ttest_paired", "ttest_one"}:
-        values["n1"] = reported.df1 + 1 if reported.df1 is not None else reported.n
+        if reported.df1 is not None:
+            values["n1"] = reported.df1 + 1
+        else:
+            values["n1"] = reported.n
     elif kind in {"correlation", "spearman"}:
-        values["n1"] = (
-            reported.n
-            if reported.n is not None
-            else reported.df1 + 2
-            if reported.df1 is not None
-            else None
-        )
+        if reported.n is not None:
+            values["n1"] = reported.n
+        elif reported.df1 is not None:
+            values["n1"] = reported.df1 + 2
+        else:
+            values["n1"] = None
     else:
         values |= {"n1": reported.n, "n2": reported.n2}
     return {key: value for key, value in values.items() if value is not None and key not in known}
 
 
 def _number(name: str, given: Mapping[str, str], otherwise: float) -> float:
-    return _float(name, given[name]) if name in given else otherwise
+    if name in given:
+        return _float(name, given[name])
+    return otherwise
 
 
 def _float(name: str, text: str) -> float:

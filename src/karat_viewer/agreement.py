@@ -78,9 +78,18 @@ def _agreement(group: Sequence[Pair]) -> Agreement:
     steps = [float(value) for value, _ in steps_of(column)]
     # A mean over repeats is rounded to the nearest step, as between the judges of a panel.
     gaps = [abs(pair.person - (_rounded(pair.judge) if steps else pair.judge)) for pair in group]
-    exact = formats.share(sum(gap == 0 for gap in gaps) / n) if steps else formats.UNKNOWN
-    within = formats.share(sum(gap <= 1 for gap in gaps) / n) if len(steps) > 2 else formats.UNKNOWN
-    kappa = _kappa(group, steps) if steps else None
+    if steps:
+        exact = formats.share(sum(gap == 0 for gap in gaps) / n)
+    else:
+        exact = formats.UNKNOWN
+    if len(steps) > 2:
+        within = formats.share(sum(gap <= 1 for gap in gaps) / n)
+    else:
+        within = formats.UNKNOWN
+    if steps:
+        kappa = _kappa(group, steps)
+    else:
+        kappa = None
     return Agreement(
         metric=column.key,
         who=group[0].who,
@@ -155,4 +164,6 @@ def _within(value: float) -> float:
     """Clips to kappa's range, −1 to 1, which the large-sample interval can exceed; unknown values
     stay unknown.
     """
-    return value if math.isnan(value) else min(1.0, max(-1.0, value))
+    if math.isnan(value):
+        return value
+    return min(1.0, max(-1.0, value))

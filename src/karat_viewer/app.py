@@ -121,11 +121,10 @@ def _static(request: Request) -> Response:
 def _missing(site: Site) -> Callable[[Request, Exception], Response]:
     def answer(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 404
-        message = (
-            "There is no such page."
-            if status == 404
-            else formats.clean(str(getattr(error, "detail", "")))
-        )
+        if status == 404:
+            message = "There is no such page."
+        else:
+            message = formats.clean(str(getattr(error, "detail", "")))
         return site.problem(
             request, status, "No such page" if status == 404 else "Bad request", message
         )

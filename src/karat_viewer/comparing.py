@@ -112,7 +112,10 @@ def _result(comparison: Comparison) -> Table:
             or f"{pairing.better} better, {pairing.worse} worse, {pairing.equal} equal",
             tone="good" if difference.winner is not None else "",
         )
-        sides = difference.a if difference.a == difference.b else f"{difference.a} → {difference.b}"
+        if difference.a == difference.b:
+            sides = difference.a
+        else:
+            sides = f"{difference.a} → {difference.b}"
         offline = " · offline" if difference.offline else ""
         rows.append(
             Row(
@@ -216,9 +219,10 @@ def _section(
     if flipped > len(pairing.flips):
         query = {"run": _named(*sides), "a": names[0], "b": names[1], "metric": difference.metric}
         path = address("compare", "flips", **query)
-    sides_text = (
-        difference.a if difference.a == difference.b else f"{difference.a} → {difference.b}"
-    )
+    if difference.a == difference.b:
+        sides_text = difference.a
+    else:
+        sides_text = f"{difference.a} → {difference.b}"
     counts = f"{formats.count(pairing.better)} better, {formats.count(pairing.worse)} worse"
     section = Section(
         id=f"pairing-{at}",
@@ -263,12 +267,14 @@ def flips_page(site: Site, request: Request) -> Response:
         flips = Flips(sides, (a, b), metric=metric)
         rows = [_row(*row, column, runs) for row in flips.page(number, order=order, lower=lower)]
         total = flips.up + flips.down
-        gained, lost = (flips.down, flips.up) if lower else (flips.up, flips.down)
-        counted = (
-            f"{formats.count(gained)} gained, {formats.count(lost)} lost"
-            if total
-            else f"No {unit} differs."
-        )
+        if lower:
+            gained, lost = (flips.down, flips.up)
+        else:
+            gained, lost = (flips.up, flips.down)
+        if total:
+            counted = f"{formats.count(gained)} gained, {formats.count(lost)} lost"
+        else:
+            counted = f"No {unit} differs."
     names = (first.run.info.name, second.run.info.name)
     return site.page(
         request,
@@ -306,7 +312,9 @@ def _runs(site: Site, request: Request) -> tuple[OpenRun, OpenRun] | None:
     names = list(
         dict.fromkeys(name for name in request.query_params.getlist("run")[:2] if len(name) <= 300)
     )
-    return (site.library.open(names[0]), site.library.open(names[-1])) if names else None
+    if names:
+        return (site.library.open(names[0]), site.library.open(names[-1]))
+    return None
 
 
 def _named(first: OpenRun, second: OpenRun) -> tuple[str, ...]:

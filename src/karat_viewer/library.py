@@ -113,7 +113,10 @@ class Library:
         Large runs are included if their summary is in the cache. Raises BadRun if there is no such
         run.
         """
-        info = self._info(name) if name in self._names() else "there is no such run in this folder"
+        if name in self._names():
+            info = self._info(name)
+        else:
+            info = "there is no such run in this folder"
         if not isinstance(info, RunInfo):
             raise BadRun(name, info)
         alike = [
@@ -131,7 +134,10 @@ class Library:
         jobs: dict[str, Future[tuple[str, Summary | None]]] = {}
         for name in names:
             info, path = self._info(name), self.root / name
-            stamp = _stamp(RunFolder(path, info).journal) if isinstance(info, RunInfo) else ""
+            if isinstance(info, RunInfo):
+                stamp = _stamp(RunFolder(path, info).journal)
+            else:
+                stamp = ""
             if isinstance(info, RunInfo) and stamp:
                 known = self._results.get(name)
                 if known is None or (known[0] != stamp and known[1].done()):
@@ -147,7 +153,10 @@ class Library:
             return "", None
         try:
             large = run.journal_size > _MOST_SUMMARIZED
-            summary = cached_summary(run) if large else summarize(run)
+            if large:
+                summary = cached_summary(run)
+            else:
+                summary = summarize(run)
         except (KaratError, OSError, RecursionError):
             return "cannot be computed: open the run to see why", None
         if summary is None:
@@ -291,8 +300,6 @@ def _stamp(file: Path) -> str:
         status = file.lstat()
     except OSError:
         return ""
-    return (
-        f"{status.st_ino}.{status.st_size}.{status.st_mtime_ns}"
-        if stat.S_ISREG(status.st_mode)
-        else ""
-    )
+    if stat.S_ISREG(status.st_mode):
+        return f"{status.st_ino}.{status.st_size}.{status.st_mtime_ns}"
+    return ""

@@ -160,7 +160,10 @@ class _Sum:
         self.stamp = stamp
         self.before: Summary | None = None  # what to show meanwhile
         if before is not None:
-            self.before = before.job.result() if before.job.exception() is None else before.before
+            if before.job.exception() is None:
+                self.before = before.job.result()
+            else:
+                self.before = before.before
         self._large, self._took, self._ended = is_large(run), 0.0, 0.0
         self.job: Future[Summary] = pool.submit(self._make, run)
 

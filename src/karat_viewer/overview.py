@@ -166,19 +166,16 @@ def _doors(opened: OpenRun, summary: Summary) -> list[tuple[str, str, str]]:
 
     failed = summary.total.ledger.failed
     doors = [(f"All {unit}s", listed(), formats.count(summary.samples))]
-    doors += [("Worst first", listed(sort="worst"), "")] if summary.metrics else []
-    doors += (
-        [("Largest gaps", listed(sort="gap"), "")]
-        if summary.metrics and len(summary.conditions) > 1
-        else []
-    )
-    doors += (
-        [("Failures", listed(failure="any"), formats.plural(failed, "trial"))] if failed else []
-    )
+    if summary.metrics:
+        doors += [("Worst first", listed(sort="worst"), "")]
+    if summary.metrics and len(summary.conditions) > 1:
+        doors += [("Largest gaps", listed(sort="gap"), "")]
+    if failed:
+        doors += [("Failures", listed(failure="any"), formats.plural(failed, "trial"))]
     several = len(summary.conditions) > 1 and summary.metrics
-    doors += [("Compare conditions", address("compare", run=opened.name), "")] if several else []
-    doors += (
-        [("History", address("history", run=opened.name), "over runs")] if summary.metrics else []
-    )
+    if several:
+        doors += [("Compare conditions", address("compare", run=opened.name), "")]
+    if summary.metrics:
+        doors += [("History", address("history", run=opened.name), "over runs")]
     doors += [("Reviews", address("runs", opened.name, "reviews"), "")]
     return doors

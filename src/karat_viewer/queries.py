@@ -213,7 +213,10 @@ class Questions:
     def listed(self, wanted: Filter, *, page: int = 0) -> list[Listed]:
         """One page of questions. Raises TooSlow."""
         column = self.column(wanted.metric)
-        means = None if column is None else self.means(column)
+        if column is None:
+            means = None
+        else:
+            means = self.means(column)
         rows = self.rows(wanted)[page * PAGE : (page + 1) * PAGE].tolist()
         return [self.question(row, means) for row in rows]
 
@@ -238,12 +241,14 @@ class Questions:
             failures = sum(cell in self.failures for cell in range(first, first + repetitions))
             if answers or failures:
                 at = row, condition
-                mean, sd = (
-                    (math.nan, math.nan)
-                    if means is None
-                    else (float(means.mean[at]), float(means.sd[at]))
-                )
-                n = 0 if means is None else int(means.n[at])
+                if means is None:
+                    mean, sd = (math.nan, math.nan)
+                else:
+                    mean, sd = (float(means.mean[at]), float(means.sd[at]))
+                if means is None:
+                    n = 0
+                else:
+                    n = int(means.n[at])
                 yield Cell(
                     condition=condition, mean=mean, sd=sd, n=n, answers=answers, failures=failures
                 )
@@ -302,16 +307,20 @@ class Questions:
         for cell in suspects:
             at, code = last[cell]
             failed, rows_at = self._groups[code].scorer, later.get(cell, {})
-            newest = (
-                max(rows_at.values(), default=-1) if failed is None else rows_at.get(failed, -1)
-            )
+            if failed is None:
+                newest = max(rows_at.values(), default=-1)
+            else:
+                newest = rows_at.get(failed, -1)
             if newest < at:
                 failures[cell] = last[cell]
         return failures
 
     def _masks(self, wanted: Filter, column: MetricInfo | None) -> Iterator[Flags]:
         """For each part of a filter, flags of the questions that match."""
-        condition = self.index.conditions.get(wanted.condition, -1) if wanted.condition else None
+        if wanted.condition:
+            condition = self.index.conditions.get(wanted.condition, -1)
+        else:
+            condition = None
         if column is not None and (wanted.low is not None or wanted.high is not None):
             low = -np.inf if wanted.low is None else wanted.low
             high = np.inf if wanted.high is None else wanted.high
@@ -358,7 +367,10 @@ class Questions:
         """
         words = tuple(re.findall(r"[^\W_]+", text[:200].lower())[:10])
         if (words, condition) not in self._found:
-            place = self.index.conditions.get(condition, -1) if condition else None
+            if condition:
+                place = self.index.conditions.get(condition, -1)
+            else:
+                place = None
             if len(self._found) >= 8:
                 del self._found[next(iter(self._found))]
             flags = self._none()

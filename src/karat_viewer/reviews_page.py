@@ -169,7 +169,8 @@ def _listed(
         *compared.texts[at],
         *((f"{key} {formats.brief(value)}", False) for key, value in label.scores.items()),
     ]
-    texts += [(formats.plural(len(label.claims), "claim"), False)] if label.claims else []
+    if label.claims:
+        texts += [(formats.plural(len(label.claims), "claim"), False)]
     if place is not None:
         turn, views = label.turn, page.questions.views
         query, fragment = (
@@ -238,9 +239,10 @@ def _label(review: Review, trial: TrialRecord, page: Page) -> Label:
         raise ValueError("enter your name, in at most 60 characters")
     if len(review.note) > LONGEST_NOTE:
         raise ValueError(f"a note has at most {formats.count(LONGEST_NOTE)} characters")
-    label = (
-        _of_turn(review, trial, page) if review.turn is not None else _of_whole(review, trial, page)
-    )
+    if review.turn is not None:
+        label = _of_turn(review, trial, page)
+    else:
+        label = _of_whole(review, trial, page)
     at, note = datetime.now(UTC).isoformat(timespec="seconds"), formats.clean(review.note).strip()
     return msgspec.structs.replace(label, at=at, who=who, note=note)
 
@@ -253,7 +255,10 @@ def _of_whole(review: Review, trial: TrialRecord, page: Page) -> Label:
         _check_score(key, value, columns)
     claims, chosen = claims_of(trial.scores), {}
     for place, verdict in review.claims.items():
-        at = int(place) if place.isascii() and place.isdigit() and len(place) < 6 else -1
+        if place.isascii() and place.isdigit() and len(place) < 6:
+            at = int(place)
+        else:
+            at = -1
         if not 0 <= at < len(claims) or verdict not in ("confirmed", "rejected"):
             raise ValueError("a claim must be one of the trial's, and confirmed or rejected")
         chosen[claims[at]] = verdict

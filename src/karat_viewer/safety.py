@@ -153,7 +153,9 @@ class Door:
         self._token = None
         parameters = urlencode([(name, value) for name, value in query if name != "token"])
         path = "/" + quote(scope["path"].lstrip("/\\"))  # `//host` would redirect to another site
-        return f"{path}?{parameters}" if parameters else path
+        if parameters:
+            return f"{path}?{parameters}"
+        return path
 
     def _set_cookie(self) -> bytes:
         return f"{self.cookie}={self._session}; HttpOnly; SameSite=Strict; Path=/".encode()

@@ -251,13 +251,11 @@ def _sorts(opened: OpenRun, page: Page) -> list[tuple[str, str]]:
     sorts = [("position", "as in the dataset")]
     if page.questions.columns:
         sorts += [("worst", "worst first")]
-        sorts += (
-            [("gap", "largest gap between conditions")]
-            if len(page.questions.conditions) > 1
-            else []
-        )
+        if len(page.questions.conditions) > 1:
+            sorts += [("gap", "largest gap between conditions")]
         several = opened.run.info.plan.repetitions > 1
-        sorts += [("variance", "most varied repetitions")] if several else []
+        if several:
+            sorts += [("variance", "most varied repetitions")]
         sorts += [("best", "best first")]
     return sorts
 
@@ -280,19 +278,25 @@ def _cell(cell: Cell | None, column: MetricInfo | None) -> dict[str, Any]:
     if cell is None:
         return {"text": formats.UNKNOWN, "below": "", "failed": False}
     has_spread = not math.isnan(cell.sd) and column is not None and not column.percent
-    failed = f"{formats.count(cell.failures)} failed" if cell.failures else ""
+    if cell.failures:
+        failed = f"{formats.count(cell.failures)} failed"
+    else:
+        failed = ""
     below = (
         f"± {formats.number(cell.sd)}" if has_spread else "",
         f"n {cell.n}" if cell.n > 1 else "",
         failed,
     )
-    text = (
-        _number(column, cell.mean) if column is not None else formats.plural(cell.answers, "answer")
-    )
+    if column is not None:
+        text = _number(column, cell.mean)
+    else:
+        text = formats.plural(cell.answers, "answer")
     return {"text": text, "below": ", ".join(filter(None, below)), "failed": bool(failed)}
 
 
 def _number(column: MetricInfo, value: float) -> str:
     if math.isnan(value):
         return formats.UNKNOWN
-    return formats.share(value) if column.percent else formats.number(value)
+    if column.percent:
+        return formats.share(value)
+    return formats.number(value)

@@ -112,7 +112,10 @@ def _server(library: Library, host: str, port: int, reviewer: str) -> tuple[uvic
         timeout_graceful_shutdown=_GRACE_SECONDS,
         timeout_keep_alive=15,
     )
-    name = socket.gethostname() if host in _EVERYWHERE else host
+    if host in _EVERYWHERE:
+        name = socket.gethostname()
+    else:
+        name = host
     return uvicorn.Server(
         config
     ), f"http://{f'[{name}]' if ':' in name else name}:{port}/?token={door.token}"
@@ -128,15 +131,17 @@ def _listener(host: str, port: int) -> socket.socket:
         )[0]
         return socket.create_server(address[:2], family=family)
     except OSError as error:
-        place = f"{host} port {port}" if port else host
+        if port:
+            place = f"{host} port {port}"
+        else:
+            place = host
         option = "--port" if port else "--host"
         # `create_server` adds the address to the text, as a Python tuple; an unknown name has no
         # errno.
-        why = (
-            os.strerror(error.errno)
-            if error.errno and error.errno > 0
-            else error.strerror or str(error)
-        )
+        if error.errno and error.errno > 0:
+            why = os.strerror(error.errno)
+        else:
+            why = error.strerror or str(error)
         raise BadOption(option, f"cannot listen at {place}: {why}") from error
 
 

@@ -28,7 +28,9 @@ _Result = TypeVar("_Result", Summary, Comparison)
 
 def summed(run: RunFolder) -> Summary:
     """Every number of a run. Raises KaratError."""
-    return cached_summary(run) or _apart(Summary, run.path) if is_large(run) else summarize(run)
+    if is_large(run):
+        return cached_summary(run) or _apart(Summary, run.path)
+    return summarize(run)
 
 
 def compared(

@@ -78,7 +78,9 @@ class Texts:
     def trial(self, name: str) -> TrialRecord | None:
         """One trial by its id, if it has an answer. Raises Moved."""
         cell = self._index.cell_of(name)
-        return None if cell is None else self._trial(cell)
+        if cell is None:
+            return None
+        return self._trial(cell)
 
     def scores_of(self, trial: int, turn: int | None = None) -> tuple[Score, ...]:
         """The scores of a trial, by its cell, or of one turn. Raises Moved."""
@@ -95,14 +97,23 @@ class Texts:
         row, condition, repetition = index.place(cell)
         place = (row, condition, repetition)
         answered = bool(index.answered[cell])
-        answer = self._line(index.answers[cell], Answer) if answered else None
+        if answered:
+            answer = self._line(index.answers[cell], Answer)
+        else:
+            answer = None
         failed = questions.failures.get(cell)
-        failure = None if failed is None else self._line(failed[0], Failure)
+        if failed is None:
+            failure = None
+        else:
+            failure = self._line(failed[0], Failure)
         heard = next((trial for trial in index.open_trials.values() if trial.cell == cell), None)
         replies = () if heard is None or answered else (at for at, _ in heard.partial.replies[:200])
         events = [self._line(at, _ReplyEvent) for at in replies]
         attempts = [self._line(at, Attempt) for at in index.attempts_of(cell)[:20]]
-        dollars, tokens = (None, None) if answer is None else _spent(answer.replies)
+        if answer is None:
+            dollars, tokens = (None, None)
+        else:
+            dollars, tokens = _spent(answer.replies)
         trial = (
             answer or failure or (self._line(index.answers[cell], AnswerLine) if answered else None)
         )

@@ -43,7 +43,10 @@ class TrialContext(msgspec.Struct, frozen=True, kw_only=True):
 def trial_view(trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
     """The template's data for one trial."""
     labels = page.reviews.labels.of(trial.id)
-    name = page.conditions[trial.condition] if 0 <= trial.condition < len(page.conditions) else "?"
+    if 0 <= trial.condition < len(page.conditions):
+        name = page.conditions[trial.condition]
+    else:
+        name = "?"
     own = next(
         (label for label in labels if label.who == page.reviews.reviewer and label.turn is None),
         None,
@@ -112,7 +115,9 @@ def written(column: MetricInfo, value: float | None) -> str:
         return formats.UNKNOWN
     if column.percent and value in (0.0, 1.0):
         return "yes" if value else "no"
-    return formats.share(value) if column.percent else formats.number(value)
+    if column.percent:
+        return formats.share(value)
+    return formats.number(value)
 
 
 def steps_of(column: MetricInfo) -> list[tuple[str, str]]:
@@ -127,7 +132,10 @@ def steps_of(column: MetricInfo) -> list[tuple[str, str]]:
 
 
 def _question(column: MetricInfo, own: Label | None) -> dict[str, Any]:
-    value = own.scores.get(column.key) if own is not None else None
+    if own is not None:
+        value = own.scores.get(column.key)
+    else:
+        value = None
     steps = steps_of(column)
     return {
         "key": column.key,
@@ -142,16 +150,18 @@ def _failure(trial: TrialRecord) -> dict[str, str] | None:
     failure = trial.failure
     if failure is None:
         return None
-    where = (
-        f"{failure.scorer or 'a scorer'} failed"
-        if failure.stage == "score"
-        else f"{failure.cls} fault"
-    )
+    if failure.stage == "score":
+        where = f"{failure.scorer or 'a scorer'} failed"
+    else:
+        where = f"{failure.cls} fault"
     return {"what": failure.kind.replace("_", " "), "where": where, "message": failure.message}
 
 
 def _reply(reply: Reply, turn: int, trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
-    golden = page.golden_answers[turn] if turn < len(page.golden_answers) else None
+    if turn < len(page.golden_answers):
+        golden = page.golden_answers[turn]
+    else:
+        golden = None
     diff, uncompared = None, ""
     if page.view == "diff" and golden is not None and not page.by_turn:
         diff, uncompared = difference(golden, reply.text)
@@ -188,7 +198,10 @@ def _calls(calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
 
 
 def _elicited(question: Elicited) -> str:
-    content = f" {json.dumps(question.content, ensure_ascii=False)}" if question.content else ""
+    if question.content:
+        content = f" {json.dumps(question.content, ensure_ascii=False)}"
+    else:
+        content = ""
     return f"{question.message}\n→ {question.action}{content}"
 
 
@@ -199,10 +212,18 @@ def _reasons(scores: Sequence[Score]) -> list[tuple[str, str]]:
     )
     reasons = []
     for score in scores:
-        by = [score.judge or "judge"] if several[0] else []
-        by += [f"repeat {score.repeat + 1}"] if several[1] else []
-        by += [f"turn {score.turn + 1}"] if score.turn is not None else []
-        mark = f" ({', '.join(by)})" if by else ""
+        if several[0]:
+            by = [score.judge or "judge"]
+        else:
+            by = []
+        if several[1]:
+            by += [f"repeat {score.repeat + 1}"]
+        if score.turn is not None:
+            by += [f"turn {score.turn + 1}"]
+        if by:
+            mark = f" ({', '.join(by)})"
+        else:
+            mark = ""
         reasons += [(f"{metric}{mark}", reason) for metric, reason in score.reasons.items()]
     return reasons[:100]
 
@@ -231,9 +252,10 @@ def _workspace(trial: TrialRecord, run: Path) -> dict[str, str] | None:
         f"{formats.plural(changes.changed, 'file')} changed",
         f"{formats.count(changes.removed)} removed",
     ]
-    parts += (
-        [] if changes.complete else [f"not everything was saved: {'; '.join(changes.left_out)}"]
-    )
+    if changes.complete:
+        parts += []
+    else:
+        parts += [f"not everything was saved: {'; '.join(changes.left_out)}"]
     try:
         diff = read_stored(run, changes.file)[1]
     except (OSError, ValueError) as error:
@@ -254,5 +276,6 @@ def _spent(trial: TrialRecord) -> str:
         if trial.answer.attempts > 1:
             parts.append(formats.plural(trial.answer.attempts, "attempt"))
         models = dict.fromkeys(reply.model for reply in trial.answer.replies if reply.model)
-        parts += [formats.excerpt(", ".join(models), 80)] if models else []
+        if models:
+            parts += [formats.excerpt(", ".join(models), 80)]
     return " · ".join(parts)

@@ -67,7 +67,10 @@ def _what(run: str | None, results: Path) -> tuple[Path, tuple[str, ...]]:
     """The folder, and the run in it if there is only one to view."""
     from karat import api
 
-    path = results if run is None else Path(run)
+    if run is None:
+        path = results
+    else:
+        path = Path(run)
     if path.is_dir() and not (path / "run.json").exists():
         return path, ()
     if run is None:

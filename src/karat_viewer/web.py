@@ -51,7 +51,10 @@ class Site:
         `content`: data for its template. `folder`: a kind's own templates, named `kind/…`.
         """
         if folder not in self._environments:
-            more = {} if folder is None else {"kind": folder}
+            if folder is None:
+                more = {}
+            else:
+                more = {"kind": folder}
             templates = self._environments[folder] = environment(view=_HERE / "templates", **more)
             templates.globals.update(address=address, assets=assets(), version=__version__)
         common = {
@@ -62,7 +65,10 @@ class Site:
             "going": False,
             "up": None,
         }
-        name = template if folder is not None else f"view/{template}"
+        if folder is not None:
+            name = template
+        else:
+            name = f"view/{template}"
         text = self._environments[folder].get_template(name).render({**common, **content})
         return HTMLResponse(text.encode("utf-8", "replace"), status_code=status)
 
@@ -98,7 +104,9 @@ def asked(
 def whole_asked(request: Request, name: str, *, most: int) -> int:
     """A parameter as a whole number from 0 to `most`; 0 if it is invalid."""
     value = request.query_params.get(name, "")
-    return min(int(value), most) if value.isascii() and value.isdigit() and len(value) < 10 else 0
+    if value.isascii() and value.isdigit() and len(value) < 10:
+        return min(int(value), most)
+    return 0
 
 
 def number_asked(request: Request, name: str) -> float | None:

@@ -179,7 +179,10 @@ class _Adapter:
         self._agent = agent
 
     async def aclose(self) -> None:
-        closed = self._agent.aclose() if hasattr(self._agent, "aclose") else None
+        if hasattr(self._agent, "aclose"):
+            closed = self._agent.aclose()
+        else:
+            closed = None
         if inspect.isawaitable(closed):
             await closed
 
@@ -262,7 +265,10 @@ class _History:
         }
         extra = {name: known[name] for name in self._extra}
         result = self._ask(trial.condition, trial.sample, turn, tuple(self._so_far), **extra)
-        reply: Reply = await result if inspect.isawaitable(result) else result
+        if inspect.isawaitable(result):
+            reply: Reply = await result
+        else:
+            reply = result
         self._so_far.append((turn, reply))
         return reply
 

@@ -57,7 +57,8 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
         fields["text"] = value[key]
     for name in _TEXTS & fields.keys():
         written = _written(fields[name])
-        fields[name] = fields[name] if written is None else written
+        if written is not None:
+            fields[name] = written
     cost_key = next((key for key in _COST_KEYS if value.get(key) is not None), "dollars")
     fields["dollars"] = _dollars(value.get(cost_key))
     counted = fields.pop("usage", None)
@@ -172,9 +173,9 @@ def _reply(result: object) -> Reply | None:
         return _from_openai(result)
     if callable(_get(result, "new_messages")) and hasattr(result, "output"):
         return _from_pydantic_ai(result)
-    return (
-        _from_messages([result]) if _role(result) == _MODEL and hasattr(result, "content") else None
-    )
+    if _role(result) == _MODEL and hasattr(result, "content"):
+        return _from_messages([result])
+    return None
 
 
 def _from_pydantic_ai(result: Any) -> Reply:
@@ -198,8 +199,14 @@ def _from_pydantic_ai(result: Any) -> Reply:
             failed = kind == "retry-prompt" or _get(part, "outcome") not in (None, "success")
             calls.returned(call_id, _text(_get(part, "content")), failed=failed)
     # a method in version 1
-    usage = result.usage if hasattr(result.usage, "input_tokens") else result.usage()
-    tokens = None if _get(usage, "unmeasured_requests") else usage_of(usage)
+    if hasattr(result.usage, "input_tokens"):
+        usage = result.usage
+    else:
+        usage = result.usage()
+    if _get(usage, "unmeasured_requests"):
+        tokens = None
+    else:
+        tokens = usage_of(usage)
     return Reply(text=_answer(result.output), tool_calls=calls.joined(), usage=tokens)
 
 
@@ -288,7 +295,10 @@ class _Calls:
         calls = []
         for call_id, call in self._calls:
             text, failed = self._results.get(call_id, (None, False))
-            result, error = (None, text) if failed else (text, None)
+            if failed:
+                result, error = (None, text)
+            else:
+                result, error = (text, None)
             calls.append(msgspec.structs.replace(call, result=result, error=error))
         return tuple(calls)
 
@@ -315,17 +325,17 @@ def _answer(output: object) -> str:
         raise AgentFault(
             "bad_reply", "the run has no output: it was interrupted, or did not finish"
         )
-    return output if isinstance(output, str) else _JSON.dump_json(output).decode()
+    if isinstance(output, str):
+        return output
+    return _JSON.dump_json(output).decode()
 
 
 def _text(content: object) -> str:
     if content is None:
         return ""
-    return (
-        content
-        if isinstance(content, str)
-        else _JSON.dump_json(content, fallback=_unknown).decode()
-    )
+    if isinstance(content, str):
+        return content
+    return _JSON.dump_json(content, fallback=_unknown).decode()
 
 
 def _unknown(value: object) -> str:
@@ -355,7 +365,9 @@ def _arguments(arguments: object) -> JsonObject:
         value = json.loads(_text(arguments))
     except ValueError:
         value = arguments  # the model did not write JSON
-    return value if isinstance(value, dict) else {"arguments": value}
+    if isinstance(value, dict):
+        return value
+    return {"arguments": value}
 
 
 def _are_messages(value: object) -> TypeGuard[Sequence[object]]:
@@ -383,4 +395,6 @@ def _items(values: object) -> Sequence[Any]:
 
 
 def _get(value: object, name: str) -> Any:
-    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+    if isinstance(value, Mapping):
+        return value.get(name)
+    return getattr(value, name, None)

@@ -12,11 +12,9 @@ from karat.records import Condition, History, JsonObject, Sample, Trial, Turn
 
 def prompt(sample: Sample, turn: Turn, *, first: bool) -> str:
     """The question, preceded by the sample's materials if it is the first of its session."""
-    return (
-        turn.question
-        if sample.materials is None or not first
-        else f"{sample.materials}\n\n{turn.question}"
-    )
+    if sample.materials is None or not first:
+        return turn.question
+    return f"{sample.materials}\n\n{turn.question}"
 
 
 def prompt_and_history(

@@ -134,7 +134,10 @@ class _Keys:
         for number, (line, at, row) in enumerate(rows()):
             try:
                 key = self.of(row, number, line)
-                earlier = None if key is None else put(key, at)
+                if key is None:
+                    earlier = None
+                else:
+                    earlier = put(key, at)
                 if earlier is not None and not self.copies.is_same(line, row, earlier):
                     assert key is not None
                     sample, condition, repetition = key
@@ -184,9 +187,9 @@ class OffsetRows:
 
     def open(self) -> BufferedReader | BytesIO:
         """The file; for a run, the lines of its journal."""
-        return (
-            open_regular(self.path) if self._run is None else self._run.open_journal() or BytesIO()
-        )
+        if self._run is None:
+            return open_regular(self.path)
+        return self._run.open_journal() or BytesIO()
 
     def get(self, key: Key) -> AnswerRow | None:
         """The row, read from the file; None if there is none."""
@@ -223,7 +226,10 @@ class OffsetRows:
             if not line.strip() or not line.startswith(only):
                 continue
             try:
-                row = json_object(line) if self._run is None else self._decode(line)
+                if self._run is None:
+                    row = json_object(line)
+                else:
+                    row = self._decode(line)
             except (ValueError, RecursionError) as error:
                 yield number, start, {}, str(error)
             else:
@@ -235,7 +241,9 @@ class OffsetRows:
         while self._offsets[at]:
             if self._hashes[at] == code:
                 # in a journal, the first answer counts
-                return self.get(key) if self._run is None else None
+                if self._run is None:
+                    return self.get(key)
+                return None
             at = (at + 1) & self._mask
         self._offsets[at] = start + 1
         self._hashes[at] = code
@@ -262,7 +270,9 @@ class OffsetRows:
             block = self._file.read(size)
             end = block.find(b"\n")
             if end >= 0 or len(block) < size:
-                return block if end < 0 else block[:end]
+                if end < 0:
+                    return block
+                return block[:end]
             size *= 8
 
 

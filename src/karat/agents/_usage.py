@@ -182,7 +182,9 @@ def whole(value: object) -> int | None:
         number = float(value)
     except (ValueError, OverflowError):
         return None
-    return int(number) if number.is_integer() and 0 <= number <= MOST_TOKENS else None
+    if number.is_integer() and 0 <= number <= MOST_TOKENS:
+        return int(number)
+    return None
 
 
 def _items(reported: object) -> Iterator[tuple[str, Any]]:

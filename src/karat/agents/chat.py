@@ -222,7 +222,10 @@ class _ChatSession:
 
         first = not self._messages
         system = self._system_prompt
-        before = [SystemPromptPart(content=system)] if system and first else []
+        if system and first:
+            before = [SystemPromptPart(content=system)]
+        else:
+            before = []
         return ModelRequest(
             parts=[*before, UserPromptPart(content=prompt(self._sample, turn, first=first))]
         )
@@ -311,7 +314,10 @@ class _Progress:
     def reply(self, meter: Meter, *, whole: bool = False) -> Reply:
         """The last response, with all calls and costs; `whole`: with the text of every response."""
         last = self.responses[-1]
-        texts = [response.text for response in self.responses] if whole else [last.text]
+        if whole:
+            texts = [response.text for response in self.responses]
+        else:
+            texts = [last.text]
         thoughts = [response.thinking for response in self.responses]
         said = "\n\n".join(text for text in texts if text)
         answer = spoken(said)
@@ -373,7 +379,9 @@ def named_tools(tools: Sequence[Tool]) -> dict[str, Tool]:
 
 def _allowed(name: str) -> str:
     plain = _NOT_ALLOWED.sub("_", name)
-    return plain if 0 < len(plain) <= _LONGEST else _hashed(plain, name)
+    if 0 < len(plain) <= _LONGEST:
+        return plain
+    return _hashed(plain, name)
 
 
 def _hashed(plain: str, original: str) -> str:

@@ -172,7 +172,10 @@ class Command:
                 name = signal.Signals(-code).name
             how = f"was ended by signal {name}"
         stderr = self._redact(output.err.decode("utf-8", "replace"))[-_STDERR_SHOWN:].strip()
-        stderr_text = f": {stderr}" if stderr else " and wrote nothing to standard error"
+        if stderr:
+            stderr_text = f": {stderr}"
+        else:
+            stderr_text = " and wrote nothing to standard error"
         raise AgentFault("exit_code", f"the program {how}{stderr_text}", retriable=True)
 
 

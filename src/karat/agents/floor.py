@@ -93,7 +93,10 @@ class Floor:
             if of_sample(sample).has_random_replies:
                 yield _RandomAnswers(sample, first, seed=trial.seed if trial is not None else 0)
                 return
-            prompt = condition.system_prompt or "" if self._options.obey_length else ""
+            if self._options.obey_length:
+                prompt = condition.system_prompt or ""
+            else:
+                prompt = ""
             short = "paragraph" if _SHORT.search(prompt) else "full"
             yield _Session(tools, sample, "sentence" if _ONE_SENTENCE.search(prompt) else short)
 
@@ -148,7 +151,9 @@ class _Session:
             tool.server, tool.name, {**arguments, _query_name(tool): question}
         )
         result = _first_result(call.result or "")
-        return _cut(result, self._length) if result else NOTHING_FOUND
+        if result:
+            return _cut(result, self._length)
+        return NOTHING_FOUND
 
 
 def _search_tool(tools: tuple[Tool, ...]) -> tuple[Tool, JsonObject] | None:
@@ -180,7 +185,10 @@ def unsuitable(tools: Sequence[Tool]) -> str | None:
     shown = []
     for tool in (searching or tools)[:_TOOLS_SHOWN]:
         required = ", ".join(map(str, tool.input_schema.get("required") or []))
-        obstacle = f"needs {required}" if required else "takes no query"
+        if required:
+            obstacle = f"needs {required}"
+        else:
+            obstacle = "takes no query"
         shown.append(f"{tool.name} {'does more than search' if _acts(tool) else obstacle}")
     more = len(searching or tools) - len(shown)
     listed = "; ".join(shown) + (f"; {more} more" if more else "")
@@ -238,12 +246,17 @@ def _first_result(text: str) -> str:
     if isinstance(value, dict) and len(value) == 1 and isinstance(next(iter(value.values())), list):
         value = next(iter(value.values()))
     if isinstance(value, list):
-        value = value[0] if value else ""
+        if value:
+            value = value[0]
+        else:
+            value = ""
     if isinstance(value, dict):
         value = next(
             (value[key] for key in _TEXT_KEYS if isinstance(value.get(key), str)), json.dumps(value)
         )
-    return value.strip() if isinstance(value, str) else str(value)
+    if isinstance(value, str):
+        return value.strip()
+    return str(value)
 
 
 def _cut(text: str, length: str) -> str:

@@ -167,9 +167,18 @@ class Http:
         options = self._options
         if self._client is None:
             self._client = httpx2.AsyncClient(limits=httpx2.Limits(max_connections=None))
-        body = fill_body(self._body, values, place="agent.body") if self._body is not None else None
-        content = json.dumps(body).encode() if body is not None else None
-        kind = {"content-type": "application/json"} if content is not None else {}
+        if self._body is not None:
+            body = fill_body(self._body, values, place="agent.body")
+        else:
+            body = None
+        if body is not None:
+            content = json.dumps(body).encode()
+        else:
+            content = None
+        if content is not None:
+            kind = {"content-type": "application/json"}
+        else:
+            kind = {}
         query = {
             key: fill(text, values, place=f"agent.query.{key}")
             for key, text in options.query.items()
@@ -298,13 +307,12 @@ def _tool_calls(reported: object) -> tuple[ToolCall, ...] | None:
             given = call.get("input", call.get("arguments"))
             server = call.get("server")
             took = call.get("milliseconds")
-            arguments = (
-                dict(given)
-                if isinstance(given, Mapping)
-                else {}
-                if given is None
-                else {"value": given}
-            )
+            if isinstance(given, Mapping):
+                arguments = dict(given)
+            elif given is None:
+                arguments = {}
+            else:
+                arguments = {"value": given}
             calls.append(
                 ToolCall(
                     tool=str(call.get("tool", call.get("name", ""))),
@@ -319,6 +327,6 @@ def _tool_calls(reported: object) -> tuple[ToolCall, ...] | None:
 
 
 def _text(value: object) -> str | None:
-    return (
-        value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    )
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)

@@ -110,7 +110,10 @@ class _Function:
         self.unread: set[str] = set()
         self._threads = Threads()
         self._binding = _bind(function)
-        chat = {"system_prompt"} if "messages" in self._binding.takes else set()
+        if "messages" in self._binding.takes:
+            chat = {"system_prompt"}
+        else:
+            chat = set()
         self.shown = _written(function)
         self.takes = self._binding.takes | chat
         call = getattr(function, "__call__", None)  # noqa: B004 -- only an object's __call__ may be async
@@ -154,7 +157,8 @@ class _Function:
                 ]
             opening = condition.system_prompt if "system_prompt" not in takes else None
             messages = [*([_message("system", opening)] if opening else []), *chat]
-            messages += [_message("user", question)] if "question" not in takes else []
+            if "question" not in takes:
+                messages += [_message("user", question)]
             known = trial_values(
                 condition, sample, trial, number, folder=self._folder, toolbox=self._toolbox
             )
@@ -177,7 +181,9 @@ class _Function:
         if type(result) is str:
             return Reply(text=result)
         reply = framework_reply(result)
-        return reply_from(result, self.unread) if reply is None else reply
+        if reply is None:
+            return reply_from(result, self.unread)
+        return reply
 
 
 _PLAIN = frozenset(("question", "system_prompt"))
@@ -221,11 +227,10 @@ class _SharedClients:
             return
         cause: BaseException = error
         for _ in range(_LONGEST_CHAIN):  # clients wrap it in their own error
-            message = (
-                described(cause)
-                if type(cause).__name__ in ("RuntimeError", "ProgrammingError")
-                else ""
-            )
+            if type(cause).__name__ in ("RuntimeError", "ProgrammingError"):
+                message = described(cause)
+            else:
+                message = ""
             if any(words in message.lower() for words in _SHARED):
                 raise AgentFault("crash", f"{message} ({self._advice})", retriable=True) from error
             cause = cause.__cause__ or cause.__context__ or error
@@ -312,7 +317,10 @@ class _Binding:
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                 continue
             name = self._values.get(parameter.name)
-            value = known[name] if name is not None else None
+            if name is not None:
+                value = known[name]
+            else:
+                value = None
             given = value is not None and not (name == "mcp_servers" and not value)
             if not given and parameter.default is not parameter.empty:
                 value = parameter.default
@@ -322,7 +330,8 @@ class _Binding:
                 positional.append(value)
             elif name is not None:
                 keywords[parameter.name] = value
-        positional += [known["question"]] if self._question_last else []
+        if self._question_last:
+            positional += [known["question"]]
         keywords.update((name, known[name]) for name in self._keywords if known[name] is not None)
         return positional, keywords
 
@@ -452,7 +461,9 @@ def _first_free(
     required = [parameter for parameter in free if parameter.default is parameter.empty]
     if required:
         return required[0]
-    return free[0] if free and free[0] is positional[0] else None
+    if free and free[0] is positional[0]:
+        return free[0]
+    return None
 
 
 def _unknown(name: str) -> str:

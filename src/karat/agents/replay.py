@@ -109,9 +109,10 @@ class Replay:
             beside = setting.folder / path
             path = beside if beside.exists() else path
         for kind in installed().values():
-            columns = (
-                getattr(options, kind.answer_file.option) if kind.answer_file is not None else None
-            )
+            if kind.answer_file is not None:
+                columns = getattr(options, kind.answer_file.option)
+            else:
+                columns = None
             if columns is not None:
                 self._recorded = kind.recorded(path, columns)
                 return
@@ -166,7 +167,9 @@ class Replay:
             sentences = [
                 text for text in (self._rows.left_out, self._rows.keys.copies.sentence()) if text
             ]
-            return {"faults": f"the file of answers: {'; '.join(sentences)}"} if sentences else {}
+            if sentences:
+                return {"faults": f"the file of answers: {'; '.join(sentences)}"}
+            return {}
         asked = 1 if self._options.reuse else repetitions
         return self._recorded.notes(samples, conditions=conditions, repetitions=asked)
 
@@ -207,7 +210,9 @@ class Replay:
 
     def _row(self, trial: Trial, repetition: int) -> AnswerRow | None:
         own = self._rows.get((trial.sample.id, trial.condition.name, repetition))
-        return own if own is not None else self._rows.get((trial.sample.id, None, repetition))
+        if own is not None:
+            return own
+        return self._rows.get((trial.sample.id, None, repetition))
 
     def _reply(self, row: AnswerRow, turn: int, condition: str) -> Reply:
         if "replies" in row:
@@ -219,7 +224,10 @@ class Replay:
                 )
             return msgspec.convert(replies[turn], Reply)
         columns = _names(self._options.answer_key)
-        column = condition if len(columns) > 1 else columns[0]
+        if len(columns) > 1:
+            column = condition
+        else:
+            column = columns[0]
         text = row.get(column)
         if not isinstance(text, str):
             raise AgentFault("bad_record", f"'{column}' is a {type(text).__name__}, want a text")
@@ -253,7 +261,9 @@ def _recorded(row: AnswerRow, columns: Mapping[str, float]) -> float | None:
 def _names(columns: str | Sequence[str] | None) -> tuple[str, ...]:
     if columns is None:
         return ()
-    return (columns,) if isinstance(columns, str) else tuple(columns)
+    if isinstance(columns, str):
+        return (columns,)
+    return tuple(columns)
 
 
 def _columns(options: _Options) -> Columns:

@@ -187,9 +187,16 @@ def _baseline(run: RunFolder, name: str | None) -> str:
             "baseline",
             f"run {run.info.run} has no condition '{name}'{did_you_mean(name, conditions)}",
         )
-    wanted = name if name is not None else choice.value if choice is not None else None
+    if name is not None:
+        wanted = name
+    elif choice is not None:
+        wanted = choice.value
+    else:
+        wanted = None
     # a partial run may lack the one in the file
-    return wanted if wanted in conditions else conditions[0]
+    if wanted in conditions:
+        return wanted
+    return conditions[0]
 
 
 def _summary(
@@ -221,7 +228,10 @@ def _summary(
     if shown:
         figures = _figures(given, asked, stopping)
     kind, (parts, head, own) = kind_of(info.kind), _part(given, asked)
-    compared = figures.compared if kind.compared else ()
+    if kind.compared:
+        compared = figures.compared
+    else:
+        compared = ()
     contexts, tools, confusions = _use(run, index, scorers, shown, compared, level)
     return Summary(
         format=formats.OUTPUT_FORMAT,
@@ -352,9 +362,9 @@ class _Figures(NamedTuple):
         keys = {info.key for info in self.metrics if info.compared is not False}
         results = [result for result in self.results if result.metric in keys]
         warnings = loss_warnings(results, self.differences, bounds=kind.loss_bounds)
-        return (
-            [*unnumbered(results, total.ledger.scored), *warnings] if kind.loss_bounds else warnings
-        )
+        if kind.loss_bounds:
+            return [*unnumbered(results, total.ledger.scored), *warnings]
+        return warnings
 
     def headline(self, total: Account, kind: KindAnalysis) -> str:
         shown = self.results, self.differences, self.metrics
@@ -492,7 +502,10 @@ def _made_up(run: RunFolder) -> list[str]:
     """How results differ from those of the real agent or judge."""
     from karat.formats import clean
 
-    caveats = [REHEARSED] if run.info.rehearsed else []
+    if run.info.rehearsed:
+        caveats = [REHEARSED]
+    else:
+        caveats = []
     if (replay := run.info.experiment.get("mcp.replay")) is not None:
         where = clean(str(replay.value))
         caveats.append(
@@ -508,7 +521,9 @@ def _made_up(run: RunFolder) -> list[str]:
 def _incomplete(run: RunFolder) -> list[str]:
     """What imported files state and do not hold."""
     missing = run.info.source.get("incomplete")
-    return [f"Not the whole run: {missing}"] if missing else []
+    if missing:
+        return [f"Not the whole run: {missing}"]
+    return []
 
 
 def _warnings(
@@ -539,14 +554,15 @@ def _warnings(
                 f"not in this run, which is shard {run.info.shard} (`karat runs merge` puts "
                 f"shards together)"
             )
-        parts = [f"{plural(unasked, 'trial')} {why}"] if unasked else []
-        parts += (
-            [f"{plural(unscored, 'answer')} not scored, because the scoring was stopped"]
-            if unscored
-            else []
-        )
+        if unasked:
+            parts = [f"{plural(unasked, 'trial')} {why}"]
+        else:
+            parts = []
+        if unscored:
+            parts += [f"{plural(unscored, 'answer')} not scored, because the scoring was stopped"]
         other = "because the answer to compare with is missing"
-        parts += [f"{plural(waiting, 'answer')} not compared, {other}"] if waiting else []
+        if waiting:
+            parts += [f"{plural(waiting, 'answer')} not compared, {other}"]
         warnings.append(f"{'; '.join(parts)}: the numbers will change")
     elif status != "done" and "incomplete" not in run.info.source:
         warnings.append(

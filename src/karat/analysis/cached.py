@@ -58,6 +58,8 @@ def summarize_cached(
 def _decoded(file: CacheFile) -> Summary | None:
     data = file.read()
     try:
-        return None if data is None else from_json(data, Summary)
+        if data is None:
+            return None
+        return from_json(data, Summary)
     except msgspec.DecodeError:
         return None

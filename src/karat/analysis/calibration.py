@@ -214,18 +214,20 @@ def with_corrected(run: RunFolder, summary: Summary) -> Summary:
         for before, pair in zip(summary.differences, differences, strict=True)
         if pair is not before
     ]
-    headline = _headline(changed[0]) if changed else summary.headline
+    if changed:
+        headline = _headline(changed[0])
+    else:
+        headline = summary.headline
     return msgspec.structs.replace(
         summary, calibrated=people, differences=tuple(differences), headline=headline
     )
 
 
 def _headline(pair: Difference) -> str:
-    found = (
-        f"{pair.verdict} between {pair.b} and {pair.a}"
-        if pair.verdict == NO_DIFFERENCE
-        else pair.verdict
-    )
+    if pair.verdict == NO_DIFFERENCE:
+        found = f"{pair.verdict} between {pair.b} and {pair.a}"
+    else:
+        found = pair.verdict
     return f"{found} on {pair.metric}, as people would score"
 
 
@@ -357,7 +359,10 @@ def _corrected(
             (interval.high - interval.low) / 2 for interval in (estimate, found(people, "answers"))
         )
         if drawing > 0:
-            floor = math.sqrt(max(now**2 - drawing**2, 0.0)) if target == "questions" else 0.0
+            if target == "questions":
+                floor = math.sqrt(max(now**2 - drawing**2, 0.0))
+            else:
+                floor = 0.0
             needed = labels_needed(
                 half_width, labelled=labelled, answers=len(mine), drawing=drawing, floor=floor
             )
@@ -367,7 +372,10 @@ def _corrected(
         estimate = replace(
             estimate, reason="a stratum has fewer than two labels: label more rows of the sheet"
         )
-    ends = (info.low, info.high) if a is None else (None, None)
+    if a is None:
+        ends = (info.low, info.high)
+    else:
+        ends = (None, None)
     return Corrected(
         metric=info.key,
         condition=b,
@@ -404,7 +412,10 @@ def _agreement(rows: _Rows, info: MetricInfo, level: float) -> MetricAgreement:
     if steps:
         kappa = cohen_kappa(scores, labels, samples, categories=steps, level=level)
         ac2 = gwet_ac(scores, labels, clusters=samples, categories=steps, level=level)
-    table = calibrate(scores, labels, categories=steps) if steps else None
+    if steps:
+        table = calibrate(scores, labels, categories=steps)
+    else:
+        table = None
     return MetricAgreement(
         metric=info.key,
         labelled=len(both),

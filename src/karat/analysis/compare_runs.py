@@ -64,7 +64,10 @@ def compare(  # noqa: PLR0913 -- two runs, a condition of each, and the options 
     first = summarize(a, **asked)
     if (rule := _rule(first)) is not None and b.info.kind == a.info.kind:
         asked["right"] = rule  # one rule for both
-    second = first if b.path == a.path else summarize(b, **asked)
+    if b.path == a.path:
+        second = first
+    else:
+        second = summarize(b, **asked)
     labels = _labels(first, second, condition_a, condition_b)
     sides = (_side(first, labels[0], condition_a), _side(second, labels[1], condition_b))
     comparison = None
@@ -382,7 +385,9 @@ def _files(a: Summary, b: Summary) -> tuple[str, str] | None:
     if not all("format" in source for source in sources):
         return None
     first, second = (source.get("file") for source in sources)
-    return None if first is None or second is None or first == second else (first, second)
+    if first is None or second is None or first == second:
+        return None
+    return (first, second)
 
 
 def _side(summary: Summary, label: str, condition: str | None) -> Side:
@@ -404,7 +409,10 @@ def _warnings(
 ) -> list[str]:
     changed, drawn_otherwise = unlike
     unit = _unit(a)
-    caveats = [REHEARSED] if REHEARSED in (*a.warnings, *b.warnings) else []
+    if REHEARSED in (*a.warnings, *b.warnings):
+        caveats = [REHEARSED]
+    else:
+        caveats = []
     if changed:
         text = formats.plural(changed, f"{unit} has", f"{unit}s have")
         caveats.append(f"{text} the same id but another content in the two runs: left out")
@@ -441,7 +449,10 @@ def _warnings(
             alike.setdefault((pair.a, pair.b, pair.lost_a + pair.lost_b), []).append(pair.metric)
     for (left, right, count), lost_on in alike.items():
         lost = formats.plural(count, unit)
-        on = lost_on[0] if len(lost_on) == 1 else f"{len(lost_on)} metrics"
+        if len(lost_on) == 1:
+            on = lost_on[0]
+        else:
+            on = f"{len(lost_on)} metrics"
         caveats.append(
             f"{right} against {left} on {on}: {lost} scored on one side only; the compared "
             f"parts may differ"

@@ -152,7 +152,10 @@ def _text(result: Comparison) -> str:
             name if name == other else f"{name} with {other}" for name, other in result.conditions
         )
         lines.append(f"conditions compared: {', '.join(named)}")
-    lines += [] if result.right is None else [f"right: {result.right}, or the same yes or no"]
+    if result.right is None:
+        lines += []
+    else:
+        lines += [f"right: {result.right}, or the same yes or no"]
     for pairing in result.pairings:
         lines += ["", *_pairing_lines(pairing, result)]
     lines += [line for part in result.parts.values() for line in part.lines()]
@@ -164,14 +167,18 @@ def _text(result: Comparison) -> str:
         lines += ["", "; ".join(text for text in counts if text)]
     if any(is_point(pairing.difference.estimate) for pairing in result.pairings):
         lines += ["", POINT_LEGEND]
-    lines += ["", result.one_of_pairs] if result.one_of_pairs else []
+    if result.one_of_pairs:
+        lines += ["", result.one_of_pairs]
     lines += [f"warning: {text}" for text in result.warnings]
     return "\n".join(formats.clean(line) for line in lines) + "\n"
 
 
 def _chances(again: Repeat, unit: str) -> str:
     same = again.same_questions
-    more = "" if same is None else f", {formats.chance(same)} with the same {unit}s"
+    if same is None:
+        more = ""
+    else:
+        more = f", {formats.chance(same)} with the same {unit}s"
     null = "; where nothing differs at all, 2 %" if again.shown else ""
     return (
         f"{formats.chance(again.new_questions)} of runs with new {unit}s{more}, if effects of "

@@ -99,20 +99,30 @@ class _Texts:
                 failure=None,
             )
         answered = bool(self._index.answered[cell])
-        answer = _answer(self._line(self._index.answers[cell])) if answered else None
+        if answered:
+            answer = _answer(self._line(self._index.answers[cell]))
+        else:
+            answer = None
         # older versions recorded the time it took to read the file
         if answer is not None and self._index.recorded:
             seconds = recorded_seconds(reply.milliseconds for reply in answer.replies)
             answer = msgspec.structs.replace(answer, seconds=seconds)
-        scores = (
-            tuple(_score(self._line(at)) for rows in self._rows for at in rows.places_of(cell))
-            if answered
-            else ()
-        )
-        failure = _failure(self._line(self._failed[cell])) if cell in self._failed else None
+        if answered:
+            scores = tuple(
+                _score(self._line(at)) for rows in self._rows for at in rows.places_of(cell)
+            )
+        else:
+            scores = ()
+        if cell in self._failed:
+            failure = _failure(self._line(self._failed[cell]))
+        else:
+            failure = None
         if answered and failure is not None and (failure.stage != "score" or scores):
             failure = None
-        partial = None if answered else self._open.get(cell)
+        if answered:
+            partial = None
+        else:
+            partial = self._open.get(cell)
         return TrialRecord(
             sample=sample,
             condition=condition,

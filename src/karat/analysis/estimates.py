@@ -49,7 +49,9 @@ Flags = NDArray[np.bool_]
 
 def known(value: float) -> float | None:
     """NaN and infinities as None: valid in JSON, and "not known" in a summary."""
-    return float(value) if math.isfinite(value) else None
+    if math.isfinite(value):
+        return float(value)
+    return None
 
 
 def results(
@@ -73,9 +75,10 @@ def _result(
     there = ~np.isnan(values)
     flat, questions = values[there], np.nonzero(there)[0]
     asked = units.planned > 0  # the others were never asked because the comparison was decided
-    worst, best = (
-        _bounds(units) if grid.turns is None else _turn_bounds(info, grid.turns, index, there)
-    )
+    if grid.turns is None:
+        worst, best = _bounds(units)
+    else:
+        worst, best = _turn_bounds(info, grid.turns, index, there)
     found = mean(units, level=level)
     return Result(
         condition=condition,
@@ -232,9 +235,10 @@ def _reliability(info: MetricInfo, values: Floats, there: Flags, *, level: float
             reason=reason,
         )
     slack = 1e-9  # a mean over judges may miss the threshold only by rounding
-    reached = (
-        values <= threshold + slack if info.direction == "lower" else values >= threshold - slack
-    )
+    if info.direction == "lower":
+        reached = values <= threshold + slack
+    else:
+        reached = values >= threshold - slack
     alone = int(complete.sum()) == 1
     wins = int(reached[complete].all(axis=1).sum())
     interval = proportion_interval(wins, int(complete.sum()), level=level)
@@ -270,7 +274,9 @@ def _bounds(units: Units) -> tuple[Quantity, Quantity]:
 
 
 def _worst_and_best(info: MetricInfo) -> tuple[float | None, float | None]:
-    return (info.high, info.low) if info.direction == "lower" else (info.low, info.high)
+    if info.direction == "lower":
+        return (info.high, info.low)
+    return (info.low, info.high)
 
 
 def _group(flat: Floats) -> Group:
@@ -312,7 +318,10 @@ def differences(
         math.nan if not grid.is_tested else tested_p(found) if look is None else look.p
         for (grid, _, _, found), look in zip(raw, looks, strict=True)
     ]
-    adjusted = adjust(tested).tolist() if raw else []
+    if raw:
+        adjusted = adjust(tested).tolist()
+    else:
+        adjusted = []
     shown = []
     for at, ((grid, a, b, found), p, look) in enumerate(zip(raw, adjusted, looks, strict=True)):
         effect = difference((a, b), found, p, holds=holds(found, tested, at))
@@ -338,11 +347,9 @@ def _best(sides: Mapping[str, Units]) -> str | None:
     direction = next(iter(sides.values())).metric.direction
     if direction == "none" or not means:
         return None
-    return (
-        max(means, key=means.__getitem__)
-        if direction == "higher"
-        else min(means, key=means.__getitem__)
-    )
+    if direction == "higher":
+        return max(means, key=means.__getitem__)
+    return min(means, key=means.__getitem__)
 
 
 def tested_p(found: Compared) -> float:
@@ -371,7 +378,10 @@ def difference(names: tuple[str, str], found: Compared, p: float, *, holds: bool
     """
     info, test, gone = found.a.metric, found.test, found.lost
     value, p_adjusted = known(test.value), known(p)
-    span = info.high - info.low if info.low is not None and info.high is not None else None
+    if info.low is not None and info.high is not None:
+        span = info.high - info.low
+    else:
+        span = None
     words = verdict(info, *names, value, p_adjusted)
     best = winner(info, *names, value, p_adjusted)
     if not holds and words not in (NO_DIFFERENCE, UNLIKE):

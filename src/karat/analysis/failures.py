@@ -41,7 +41,10 @@ def failure_kinds(index: RunIndex, outcome: Outcome) -> tuple[FailureKind, ...]:
         groups.append(
             FailureKind(cls=cls, stage=stage, kind=kind, trials=gap, attempts=0, example=message)
         )
-    failed_calls = [] if index.run.info.measures_calls else call_failures(index)
+    if index.run.info.measures_calls:
+        failed_calls = []
+    else:
+        failed_calls = call_failures(index)
     groups.sort(key=lambda kind: (kind.cls, kind.kind, kind.error or "", kind.scorer or ""))
     groups.sort(key=lambda kind: (kind.trials, kind.attempts), reverse=True)
     return (*groups, *failed_calls)

@@ -21,7 +21,9 @@ def measured(value: float | None, *, percent: bool = False) -> str:
     >>> measured(0.9975, percent=True), measured(4.5), measured(None, percent=True)
     ('99.8 %', '4.50', '–')
     """
-    return formats.share(value) if percent else formats.number(value)
+    if percent:
+        return formats.share(value)
+    return formats.number(value)
 
 
 def estimated(estimate: Estimate, *, percent: bool = False) -> str:
@@ -74,11 +76,15 @@ def between(
     ... )
     (('+5.0', '[−1.0, +11.0]'), ('−0.50', ''), ('0.50', '[0.40, 0.60]'))
     """
-    digits, scale = (1, 100) if percent else (2, 1)
+    if percent:
+        digits, scale = (1, 100)
+    else:
+        digits, scale = (2, 1)
     ends = [None if end is None else scale * end for end in (value, low, high)]
-    number, span = (
-        (formats.number, formats.interval) if plain else (formats.signed, formats.signed_interval)
-    )
+    if plain:
+        number, span = (formats.number, formats.interval)
+    else:
+        number, span = (formats.signed, formats.signed_interval)
     return number(ends[0], digits=digits), span(ends[1], ends[2], digits=digits)
 
 

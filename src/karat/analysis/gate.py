@@ -124,9 +124,12 @@ def gate(
             msgspec.structs.replace(check, verdict=verdict, p_failed=p_failed, reason=reason)
         )
     verdicts = {check.verdict for check in decided}
-    worst: Verdict = (
-        "failed" if "failed" in verdicts else "undecided" if "undecided" in verdicts else "passed"
-    )
+    if "failed" in verdicts:
+        worst: Verdict = "failed"
+    elif "undecided" in verdicts:
+        worst = "undecided"
+    else:
+        worst = "passed"
     return Gate(
         run=summary.run,
         name=summary.name,
@@ -173,15 +176,15 @@ def _off_the_scale(summary: Summary, thresholds: Sequence[Threshold]) -> Iterato
         info = infos.get(resolve(threshold.name, summary.conditions, infos)[1])
         if info is None or info.low is None or info.high is None:
             continue
-        low, high = (
-            (0.0, info.high - info.low) if threshold.bound == "max_drop" else (info.low, info.high)
-        )
+        if threshold.bound == "max_drop":
+            low, high = (0.0, info.high - info.low)
+        else:
+            low, high = (info.low, info.high)
         if not low <= threshold.value <= high:
-            share = (
-                f" ({threshold.value / 100:g}, or {threshold.value:g}%, is a share)"
-                if info.percent
-                else ""
-            )
+            if info.percent:
+                share = f" ({threshold.value / 100:g}, or {threshold.value:g}%, is a share)"
+            else:
+                share = ""
             yield f"{threshold}: outside of what it can be, {low:g} to {high:g}{share}"
 
 
@@ -209,7 +212,10 @@ def _checks(
     info = infos.get(metric)
     if info is None:
         return [_total(summary, threshold, condition, metric)]
-    chosen = summary.conditions if condition is None else (condition,)
+    if condition is None:
+        chosen = summary.conditions
+    else:
+        chosen = (condition,)
     if threshold.bound == "max_drop" and summary.calibrated is not msgspec.UNSET:
         raise BadOption(
             "--corrected", "applies to --min and --max: the baseline has its own labels"
@@ -237,13 +243,19 @@ def _total(summary: Summary, threshold: Threshold, condition: str | None, metric
     """A value known without error: no interval."""
     if threshold.bound == "max_drop":
         raise BadOption("--max-drop", f"{metric} has no drop: set a --max")
-    account = summary.total if condition is None else summary.accounts[condition]
+    if condition is None:
+        account = summary.total
+    else:
+        account = summary.accounts[condition]
     ledger, cost = account.ledger, account.cost
     unknown, value, reason = 0, None, "nothing was planned"
     if metric == "failed":
         # a run that stopped because it was decided misses no trials
         wanted = ledger.planned - ledger.decided
-        value = (wanted - ledger.scored) / wanted if wanted else None
+        if wanted:
+            value = (wanted - ledger.scored) / wanted
+        else:
+            value = None
     else:
         value, unknown = (
             cost.agent.known + cost.judge.known,
@@ -252,10 +264,18 @@ def _total(summary: Summary, threshold: Threshold, condition: str | None, metric
         reason = f"{unknown} calls have no known price"
     verdict: Verdict = "undecided"
     if value is not None:
-        above = value > threshold.value if threshold.bound == "max" else value >= threshold.value
+        if threshold.bound == "max":
+            above = value > threshold.value
+        else:
+            above = value >= threshold.value
         kept = above == (threshold.bound == "min")
         # Unknown prices can only raise the sum.
-        verdict = "undecided" if unknown and not above else "passed" if kept else "failed"
+        if unknown and not above:
+            verdict = "undecided"
+        elif kept:
+            verdict = "passed"
+        else:
+            verdict = "failed"
     return Check(
         threshold=threshold,
         metric=metric,
@@ -394,16 +414,23 @@ def _drop(
             for a, b in ((1, 2), (2, 1))
         ),
     ]
-    first, *ends = sides if info.direction == "higher" else [-sides[0], -sides[2], -sides[1]]
+    if info.direction == "higher":
+        first, *ends = sides
+    else:
+        first, *ends = [-sides[0], -sides[2], -sides[1]]
     rows = _Rows(first, ends, new.units.only(here).clusters)
-    width = None if info.low is None or info.high is None else info.high - info.low
+    if info.low is None or info.high is None:
+        width = None
+    else:
+        width = info.high - info.low
     missing = int(new.units.missing[here].sum() + old.units.missing[there].sum())
     scale = (None, None) if width is None else (-width, width)
     check = _decided(summary, threshold, info, condition, rows, missing, scale)
     other = len(ours) + len(keys) - 2 * len(pairs)
-    reason = (
-        f"questions that one of the two runs does not have are left out: {other}" if other else None
-    )
+    if other:
+        reason = f"questions that one of the two runs does not have are left out: {other}"
+    else:
+        reason = None
     if theirs.scoring != info.scoring:
         reason = (
             f"the baseline was scored differently: score both alike with `karat score` "
@@ -434,21 +461,38 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
     sides = rows.sides
     known = [bool(np.isfinite(side).all()) for side in sides]
     reason = None if all(known) else "the metric has no range that would bound the missing trials"
-    scale = None if ends[0] is None or ends[1] is None else (ends[0], ends[1])
+    if ends[0] is None or ends[1] is None:
+        scale = None
+    else:
+        scale = (ends[0], ends[1])
     skewed = scale is None and info.low == 0 and threshold.bound != "max_drop"
     bounds = _Bounds(sides=sides, scale=scale, skewed=skewed, people=people, clusters=rows.clusters)
     intervals = bounds.at(LEVEL)
     # A pseudo-value, or a conversation with a larger weight, may exceed the scale.
-    low = intervals[0].low if ends[0] is None else max(intervals[0].low, ends[0])
-    high = intervals[1].high if ends[1] is None else min(intervals[1].high, ends[1])
+    if ends[0] is None:
+        low = intervals[0].low
+    else:
+        low = max(intervals[0].low, ends[0])
+    if ends[1] is None:
+        high = intervals[1].high
+    else:
+        high = min(intervals[1].high, ends[1])
     above = threshold.bound == "max"
-    kept, missed = (high <= limit, low > limit) if above else (low >= limit, high < limit)
+    if above:
+        kept, missed = (high <= limit, low > limit)
+    else:
+        kept, missed = (low >= limit, high < limit)
     broken = [problem for problem in summary.server_problems if problem.condition == condition]
     if broken:  # such scores can fail a threshold, but never pass it
         kept, reason = False, server_warnings(broken)[0]
     if (few := bounds.too_few) is not None:
         kept, missed, reason = False, False, few
-    verdict: Verdict = "passed" if kept else "failed" if missed else "undecided"
+    if kept:
+        verdict: Verdict = "passed"
+    elif missed:
+        verdict = "failed"
+    else:
+        verdict = "undecided"
     if verdict == "undecided" and missing and reason is None:
         reason = "trials are missing: `karat run FILE --resume RUN --retry-failed` asks them again"
         if summary.accounts[condition].ledger.decided:
@@ -457,7 +501,10 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
                 "needs every question"
             )
     seen = rows.seen
-    value = float(seen.mean()) if seen.size else math.nan
+    if seen.size:
+        value = float(seen.mean())
+    else:
+        value = math.nan
     needed = None
     if verdict == "undecided" and seen.size > 1 and not missing:
         needed = _needed(value - limit, float(seen.std(ddof=1)))
@@ -533,11 +580,9 @@ class _Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
         def decides(n: int) -> bool:
             low, high = (self._one(np.resize(side, n), LEVEL) for side in self.sides)
-            return (
-                high.high <= limit or low.low > limit
-                if above
-                else low.low >= limit or high.high < limit
-            )
+            if above:
+                return high.high <= limit or low.low > limit
+            return low.low >= limit or high.high < limit
 
         least = most = max(side.size for side in self.sides)
         while not decides(most):
@@ -546,7 +591,10 @@ class _Bounds(msgspec.Struct, frozen=True, kw_only=True):
                 return None
         while most - least > max(1, least // 50):
             middle = (least + most) // 2
-            least, most = (least, middle) if decides(middle) else (middle, most)
+            if decides(middle):
+                most = middle
+            else:
+                least = middle
         return most
 
     def p_missed(self, limit: float, *, above: bool) -> float:
@@ -554,14 +602,19 @@ class _Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
         def missed(alpha: float) -> bool:
             bounds = self._one(self.sides[0 if above else 1], 1 - alpha)
-            return bounds.low > limit if above else bounds.high < limit
+            if above:
+                return bounds.low > limit
+            return bounds.high < limit
 
         least, most = 1e-12, 0.5
         if not missed(most):
             return 1.0
         for _ in range(20):  # to 3 parts in 100,000
             middle = math.sqrt(least * most)
-            least, most = (least, middle) if missed(middle) else (middle, most)
+            if missed(middle):
+                most = middle
+            else:
+                least = middle
         return most
 
 

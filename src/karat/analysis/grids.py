@@ -126,23 +126,36 @@ def grids(
     metrics: list[tuple[str, str, Metric, ScoreRows | None, bool]] = []
     for name, scoring in shown.items():
         info, rows = described.get((name, scoring)), index.scores.get((name, scoring))
-        offline = rows.offline if rows is not None else info is not None and info.offline
+        if rows is not None:
+            offline = rows.offline
+        else:
+            offline = info is not None and info.offline
         metrics += [(name, scoring, metric, rows, offline) for metric in _metrics(info, rows)]
     names = [metric.name for _, _, metric, _, _ in metrics]
     layouts: dict[int, Layout] = {}
     all_grids: list[Grid] = []
     decided = index.not_needed()
     shape = (len(index.samples), len(index.conditions), index.repetitions)
-    not_needed = (
-        None if decided is None else np.frombuffer(decided, dtype=np.uint8).reshape(shape) > 0
-    )
+    if decided is None:
+        not_needed = None
+    else:
+        not_needed = np.frombuffer(decided, dtype=np.uint8).reshape(shape) > 0
     for scorer, scoring, metric, rows, offline in metrics:
-        key = metric.name if names.count(metric.name) == 1 else f"{scorer}.{metric.name}"
+        if names.count(metric.name) == 1:
+            key = metric.name
+        else:
+            key = f"{scorer}.{metric.name}"
         info = described.get((scorer, scoring))
-        counting = by_turn.scorings.get((scorer, scoring)) if by_turn is not None else None
+        if by_turn is not None:
+            counting = by_turn.scorings.get((scorer, scoring))
+        else:
+            counting = None
         if rows is not None and id(rows) not in layouts:
             layouts[id(rows)] = Layout(rows, counting.rules if counting is not None else None)
-        layout = layouts[id(rows)] if rows is not None else None
+        if rows is not None:
+            layout = layouts[id(rows)]
+        else:
+            layout = None
         grid = replace(
             _grid(index, _described(metric, key, scorer, scoring, offline), layout),
             not_needed=not_needed,
@@ -175,7 +188,10 @@ def grids(
 
 def _metrics(info: ScorerInfo | None, rows: ScoreRows | None) -> Iterable[Metric]:
     """Announced metrics that are measured, then unannounced ones."""
-    announced = {metric.name: metric for metric in info.metrics} if info is not None else {}
+    if info is not None:
+        announced = {metric.name: metric for metric in info.metrics}
+    else:
+        announced = {}
     if rows is None:
         return announced.values()
     measured = {name: metric for name, metric in announced.items() if name in rows.values}
@@ -224,8 +240,12 @@ def _threshold(metric: Metric, low: float | None, high: float | None) -> float |
         return None
     step = 1.0 if metric.kind == "ordinal" else 0.0
     if metric.direction == "higher":
-        return None if high is None else high - step
-    return None if low is None else low + step
+        if high is None:
+            return None
+        return high - step
+    if low is None:
+        return None
+    return low + step
 
 
 class Layout:
@@ -291,7 +311,10 @@ def _turn_sums(
     )
     per_answer = bool(turns.size) and bool((turns < 0).all())  # a number for the whole answer
     sizes = by_turn.turns if counting is None else counting.sizes
-    per_sample = np.ones(shape[0]) if per_answer else sizes.astype(np.float64)
+    if per_answer:
+        per_sample = np.ones(shape[0])
+    else:
+        per_sample = sizes.astype(np.float64)
     planned = np.repeat(per_sample, size // shape[0])
     if counting is not None and metric in counting.rules.rates:
         counts = np.where(by_turn.failed, planned, counts)

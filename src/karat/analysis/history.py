@@ -62,7 +62,10 @@ def history(
     named = [summary for summary in every if name is None or summary.name == name]
     if not named:
         known = sorted({summary.name for summary in every})
-        hint = did_you_mean(name, known) if name is not None else ""
+        if name is not None:
+            hint = did_you_mean(name, known)
+        else:
+            hint = ""
         raise BadOption(
             "compare --history",
             f"no run of '{name}'{hint}" if name is not None else "there are no runs",
@@ -75,10 +78,16 @@ def history(
     ]
     if not newest.metrics:
         raise BadOption("compare --history", f"run {newest.run} has no scores")
-    info = newest.metrics[0] if metric is None else metric_of(newest, metric)
+    if metric is None:
+        info = newest.metrics[0]
+    else:
+        info = metric_of(newest, metric)
     if condition is not None:
         check_condition(newest, condition, option="--condition")
-    chosen = newest.conditions if condition is None else (condition,)
+    if condition is None:
+        chosen = newest.conditions
+    else:
+        chosen = (condition,)
     return History(
         name=newest.name,
         dataset=newest.provenance.dataset,

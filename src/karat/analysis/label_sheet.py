@@ -37,16 +37,12 @@ def scale_of(info: MetricInfo) -> str:
     """A description of the valid values of a metric's cell."""
     steps = steps_of(info)
     if not steps:
-        return (
-            "a number"
-            if info.low is None or info.high is None
-            else f"a number from {info.low:g} to {info.high:g}"
-        )
-    return (
-        "0 (no) or 1 (yes)"
-        if info.percent
-        else f"a whole number from {steps[0]:g} to {steps[-1]:g}"
-    )
+        if info.low is None or info.high is None:
+            return "a number"
+        return f"a number from {info.low:g} to {info.high:g}"
+    if info.percent:
+        return "0 (no) or 1 (yes)"
+    return f"a whole number from {steps[0]:g} to {steps[-1]:g}"
 
 
 def write_sheet(run: RunFolder, summary: Summary, draw: Draw, metrics: Sequence[MetricInfo]) -> str:
@@ -75,9 +71,9 @@ def write_sheet(run: RunFolder, summary: Summary, draw: Draw, metrics: Sequence[
 
 
 def _cut(text: str) -> str:
-    return (
-        text if len(text) <= _LONGEST else f"{text[:_LONGEST]} [… cut here; `karat view` shows all]"
-    )
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[:_LONGEST]} [… cut here; `karat view` shows all]"
 
 
 def read_sheet(

@@ -287,7 +287,10 @@ def _tokens(tallies: Sequence[Tally]) -> Tokens:
     sums: dict[str, int | None] = {}
     for place, name in enumerate(names):
         known = [tokens for tally in tallies if (tokens := tally.tokens[place]) is not None]
-        sums[name] = sum(known) if known else None
+        if known:
+            sums[name] = sum(known)
+        else:
+            sums[name] = None
     return Tokens(**sums, unknown=sum(tally.tokens_unknown for tally in tallies))
 
 

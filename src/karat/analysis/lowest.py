@@ -52,7 +52,10 @@ def _chosen(grid: Grid, overall: NDArray[np.float64]) -> list[int]:
     perfect = {"higher": info.high, "lower": info.low}.get(info.direction)
     order = np.lexsort((np.arange(len(overall)), -badness))
     ordered = overall[order]
-    imperfect = ~np.isnan(ordered) if perfect is None else ~np.isnan(ordered) & (ordered != perfect)
+    if perfect is None:
+        imperfect = ~np.isnan(ordered)
+    else:
+        imperfect = ~np.isnan(ordered) & (ordered != perfect)
     rows: list[int] = order[imperfect][:HOW_MANY].tolist()
     return rows
 

@@ -16,13 +16,17 @@ Result = TypeVar("Result", bound=msgspec.Struct)
 
 def known(value: float | None) -> float | None:
     """The number, or None if it is unknown or not finite."""
-    return None if value is None or not math.isfinite(value) else float(value)
+    if value is None or not math.isfinite(value):
+        return None
+    return float(value)
 
 
 def mean(values: Iterable[float | None]) -> float | None:
     """Of the known values; None without any."""
     kept = [value for raw in values if (value := known(raw)) is not None]
-    return math.fsum(kept) / len(kept) if kept else None
+    if kept:
+        return math.fsum(kept) / len(kept)
+    return None
 
 
 def from_fields(kind: type[Result], /, *sources: object, **own: Any) -> Result:
@@ -39,7 +43,10 @@ def from_fields(kind: type[Result], /, *sources: object, **own: Any) -> Result:
         source = next((source for source in sources if hasattr(source, name)), None)
         if name not in own and source is not None:
             value = getattr(source, name)
-            own[name] = known(value) if isinstance(value, float) else value
+            if isinstance(value, float):
+                own[name] = known(value)
+            else:
+                own[name] = value
     return kind(**own)
 
 

@@ -31,7 +31,10 @@ def nearest_steps(values: np.ndarray, steps: Sequence[float]) -> list[float]:
     """Each value rounded to the nearest step (halfway: to the upper one); unchanged without
     steps.
     """
-    rounded = np.clip(np.floor(values + 0.5), steps[0], steps[-1]) + 0.0 if steps else values
+    if steps:
+        rounded = np.clip(np.floor(values + 0.5), steps[0], steps[-1]) + 0.0
+    else:
+        rounded = values
     return [float(value) for value in rounded]
 
 

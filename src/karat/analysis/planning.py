@@ -124,7 +124,10 @@ def _pilot(pair: tuple[Units, Units], sides: Sides) -> Pilot:
     counts, spreads = np.maximum(counts[:, both], 1), deviations[:, both] ** 2
     spare = np.where(np.isfinite(spreads), counts - 1, 0.0)
     questions = int(both.sum())
-    total = float(np.var(means[1, both] - means[0, both], ddof=1)) if questions > 1 else math.nan
+    if questions > 1:
+        total = float(np.var(means[1, both] - means[0, both], ddof=1))
+    else:
+        total = math.nan
     reason = None if questions > 1 else "fewer than two questions were answered under both"
     within = (0.0, 0.0)
     if questions > 1 and spare.sum(axis=1).all():
@@ -199,8 +202,14 @@ def comparison_of(
         (difference for difference in of_pair if difference.estimate.value is not None), None
     )
     if of_pair and comparison is None:
-        where = f" of {' and '.join(pair)}" if pair else ""
-        on = f" on {metric}" if metric else ""
+        if pair:
+            where = f" of {' and '.join(pair)}"
+        else:
+            where = ""
+        if metric:
+            on = f" on {metric}"
+        else:
+            on = ""
         raise BadOption(
             "run", f"no comparison{where}{on} in run {summary.run} has a question scored under both"
         )
@@ -215,7 +224,9 @@ def comparison_of(
 def _price(spent: Sequence[Money], units: int) -> float | None:
     """Dollars for one; None if a part has no known price."""
     unknown = sum(money.unknown for money in spent)
-    return None if unknown or not units else exact_sum(money.known for money in spent) / units
+    if unknown or not units:
+        return None
+    return exact_sum(money.known for money in spent) / units
 
 
 def would_repeat(difference: Difference, pair: tuple[Units, Units], sides: Sides) -> Repeat | None:
@@ -230,11 +241,10 @@ def would_repeat(difference: Difference, pair: tuple[Units, Units], sides: Sides
         return None
     pilot = _pilot(pair, sides)
     df = estimate.n - 1 if difference.df is None else difference.df
-    agent = (
-        math.nan
-        if pilot.reason
-        else exact_sum(pilot.within) / (pilot.repetitions * pilot.questions)
-    )
+    if pilot.reason:
+        agent = math.nan
+    else:
+        agent = exact_sum(pilot.within) / (pilot.repetitions * pilot.questions)
     level = estimate.level
     # the level at which this test by itself agrees with Holm's rule
     if difference.p and difference.p_adjusted:
@@ -262,7 +272,9 @@ def probable_flips(differences: Sequence[Difference]) -> tuple[float, int] | Non
         for pair in differences
         if pair.again and pair.again.new_questions is not None
     ]
-    return (exact_sum(1 - chance for chance in chances), len(chances)) if chances else None
+    if chances:
+        return (exact_sum(1 - chance for chance in chances), len(chances))
+    return None
 
 
 def _settle(pilot: Pilot, delta: float, alpha: float) -> tuple[Step, ...]:
@@ -294,11 +306,10 @@ def _settle(pilot: Pilot, delta: float, alpha: float) -> tuple[Step, ...]:
     ):
         less = pilot.judge * (1 / pilot.scores - 1 / scores)
         if exact_sum(max(0.0, part - less) for part in pilot.within) / k <= room:
-            price = (
-                None
-                if pilot.cost_score is None
-                else 2 * n * k * (scores - pilot.scores) * pilot.cost_score
-            )
+            if pilot.cost_score is None:
+                price = None
+            else:
+                price = 2 * n * k * (scores - pilot.scores) * pilot.cost_score
             steps.append(Step(what="judge repeat", more=scores - pilot.scores, cost=price))
             break
     return tuple(sorted(steps, key=lambda step: math.inf if step.cost is None else step.cost))
@@ -331,7 +342,10 @@ def plan(
             needed.append(_design(pilot, n, k, delta, power, alpha))
     prices = [design.cost for design in needed if design.cost is not None]
     answers = [design.questions * design.repetitions for design in needed]
-    least = min(prices, default=None) if len(prices) == len(needed) else None
+    if len(prices) == len(needed):
+        least = min(prices, default=None)
+    else:
+        least = None
     chosen = [
         msgspec.structs.replace(
             design, cheapest=design.cost == least if least else count == min(answers)

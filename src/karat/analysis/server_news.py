@@ -18,9 +18,10 @@ def server_news(servers: Iterable[ServerInfo], events: Sequence[ServerEvent]) ->
     """
     for server in servers:
         if server.left_out:
-            reason = (
-                f": {next(iter(server.left_out.values()))}" if len(server.left_out) == 1 else ""
-            )
+            if len(server.left_out) == 1:
+                reason = f": {next(iter(server.left_out.values()))}"
+            else:
+                reason = ""
             yield (
                 f"MCP server '{server.name}' lists tools that no client can call: "
                 f"{_names(server.left_out)}{reason}"
@@ -58,8 +59,12 @@ def _change(name: str, events: Sequence[ServerEvent]) -> str:
         if tools := dict.fromkeys(tool for event in events for tool in getattr(event, field)):
             parts.append(f"{word}: {_names(tools)}")
     spoken = dict.fromkeys(event.protocol for event in events if event.protocol is not None)
-    parts += [f"it spoke protocol {', '.join(spoken)}"] if spoken else []
-    how = f" ({'; '.join(parts)})" if parts else ""
+    if spoken:
+        parts += [f"it spoke protocol {', '.join(spoken)}"]
+    if parts:
+        how = f" ({'; '.join(parts)})"
+    else:
+        how = ""
     return (
         f"MCP server '{name}' changed its tools during the run{how}: answers before and after are "
         f"not alike"
@@ -68,5 +73,8 @@ def _change(name: str, events: Sequence[ServerEvent]) -> str:
 
 def _names(names: Iterable[str]) -> str:
     found = list(names)
-    more = f" and {formats.count(len(found) - _NAMED)} more" if len(found) > _NAMED else ""
+    if len(found) > _NAMED:
+        more = f" and {formats.count(len(found) - _NAMED)} more"
+    else:
+        more = ""
     return f"{', '.join(found[:_NAMED])}{more}"

@@ -77,11 +77,9 @@ def frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> Any
         except ImportError:
             continue
         # by default, polars guesses a column's type from its first rows only
-        return (
-            module.DataFrame(values)
-            if library == "pandas"
-            else module.DataFrame(values, infer_schema_length=None)
-        )
+        if library == "pandas":
+            return module.DataFrame(values)
+        return module.DataFrame(values, infer_schema_length=None)
     remedy = (
         f"needs pandas or polars: {install_command('pandas')} (table() returns the same rows "
         f"without them)"
@@ -100,7 +98,8 @@ def text(summary: Summary) -> str:
         f"{formats.plural(ledger.planned, 'trial')}: {ended}, {formats.count(ledger.not_run)} not "
         f"run"
     )
-    trials += f", {formats.count(ledger.decided)} not run: decided" if ledger.decided else ""
+    if ledger.decided:
+        trials += f", {formats.count(ledger.decided)} not run: decided"
     lines = [summary.headline, f"{summary.name} {summary.run} ({summary.status}), {trials}"]
     longest = max((formats.width(formats.clean(name)) for name in summary.conditions), default=0)
     for metric in summary.metrics:
@@ -115,5 +114,8 @@ def _text_line(result: Result, metric: MetricInfo, longest: int) -> str:
     name = formats.clean(result.condition)
     blank = " " * (longest - formats.width(name))
     value = estimated(result.mean, percent=metric.percent)
-    missing = f", {formats.count(result.n_missing)} missing" if result.n_missing else ""
+    if result.n_missing:
+        missing = f", {formats.count(result.n_missing)} missing"
+    else:
+        missing = ""
     return f"{name}{blank}  {value}  {formats.plural(result.n_answers, 'answer')}{missing}"

@@ -62,7 +62,10 @@ def questions_in_order(index: RunIndex, horizon: Horizon) -> list[list[str]]:
     """The questions of a run in the order of its horizon, by what its looks count: clusters, or
     each by itself.
     """
-    clusters = index.clusters if horizon.clusters is not None else [None] * len(index.samples)
+    if horizon.clusters is not None:
+        clusters = index.clusters
+    else:
+        clusters = [None] * len(index.samples)
     return in_order({name: clusters[row] for name, row in index.samples.items()}, horizon.seed)
 
 
@@ -119,7 +122,9 @@ class StoppingRule:
     @property
     def next_look(self) -> float:
         """How many questions must end before the next look; infinite after the last one."""
-        return self._sizes[self._looks] if self._looks < len(self._sizes) else math.inf
+        if self._looks < len(self._sizes):
+            return self._sizes[self._looks]
+        return math.inf
 
     @property
     def out(self) -> frozenset[str]:
@@ -195,7 +200,9 @@ class StoppingRule:
         if worst is means or np.array_equal(worst[:, column], means[:, column], equal_nan=True):
             return look.p
         other = self._at_worst(means, worst, pair, questions, column)
-        return max(look.p, other.p) if other.value * look.value > 0 else 1.0
+        if other.value * look.value > 0:
+            return max(look.p, other.p)
+        return 1.0
 
     def _at_worst(
         self, means: Floats, worst: Floats, pair: Pair, questions: int, column: int
@@ -256,9 +263,9 @@ class StoppingRule:
 
     def clusters_in(self, questions: int) -> int | None:
         """How many clusters the first `questions` are of; None: none is declared."""
-        return (
-            None if self.horizon.clusters is None else len({*self._clusters[:questions].tolist()})
-        )
+        if self.horizon.clusters is None:
+            return None
+        return len({*self._clusters[:questions].tolist()})
 
 
 class RunLooks:
@@ -271,11 +278,12 @@ class RunLooks:
         questions are others.
         """
         scorer = index.scorers.get(horizon.scoring)
-        metric = (
-            next((metric for metric in scorer.metrics if metric.name == horizon.metric), None)
-            if scorer
-            else None
-        )
+        if scorer:
+            metric = next(
+                (metric for metric in scorer.metrics if metric.name == horizon.metric), None
+            )
+        else:
+            metric = None
         if metric is None:
             raise ValueError(f"metric: no scorer of the run has '{horizon.metric}'")
         self._index, self._horizon = index, horizon
@@ -303,7 +311,10 @@ class RunLooks:
             for cell in rows.cells[self._read :]:
                 self._scored[cell] = 1
             self._read = len(rows.cells)
-        partial = rows.partial if rows is not None else {}
+        if rows is not None:
+            partial = rows.partial
+        else:
+            partial = {}
         out, width = self.rule.out, self._index.repetitions
         columns = [column for name, column in self._index.conditions.items() if name not in out]
         for unit in self._units[self._complete :]:
@@ -380,7 +391,10 @@ def stopping_of(index: RunIndex, *, level: float) -> Stopping | None:
     adjusted, stop_looks = rule.adjusted(), []
     for pair in rule.pairs:
         decided = index.decisions.get(pair)
-        questions = ended if decided is None else min(decided.questions, horizon.questions)
+        if decided is None:
+            questions = ended
+        else:
+            questions = min(decided.questions, horizon.questions)
         look = rule.at(means, pair, questions, alpha=1 - level)
         stop_looks.append(
             StopLook(

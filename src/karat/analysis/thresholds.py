@@ -100,9 +100,14 @@ def resolve(
         if name.startswith(f"{label}.")
     ]
     if metrics is None:
-        return split[0] if len(split) == 1 else (None, name)
+        if len(split) == 1:
+            return split[0]
+        return (None, name)
     known = [*metrics, *TOTALS]
-    meant: list[tuple[str | None, str]] = [(None, name)] if name in known else []
+    if name in known:
+        meant: list[tuple[str | None, str]] = [(None, name)]
+    else:
+        meant = []
     meant += [(label, metric) for label, metric in split if metric in known]
     if len(meant) == 1:
         return meant[0]

@@ -93,9 +93,9 @@ class Units(Struct, frozen=True, kw_only=True):
     def loss(self) -> float:
         """The share of planned repetitions that were lost by a failure; NaN if none was planned."""
         planned = int(self.planned.sum())
-        return (
-            sum(int(part.sum()) for part in self.lost.values()) / planned if planned else math.nan
-        )
+        if planned:
+            return sum(int(part.sum()) for part in self.lost.values()) / planned
+        return math.nan
 
     @property
     def counted_losses(self) -> Ints:
@@ -112,13 +112,18 @@ class Units(Struct, frozen=True, kw_only=True):
             )
             for own in (True, False)
         )
-        counted: Ints = own + others if others.sum() > TOLERATED * self.planned.sum() else own
+        if others.sum() > TOLERATED * self.planned.sum():
+            counted: Ints = own + others
+        else:
+            counted = own
         return counted
 
     @property
     def weights(self) -> Floats:
         """How many units of the population each represents."""
-        return np.ones(self.means.size) if self.sums is None else self.sums.weights
+        if self.sums is None:
+            return np.ones(self.means.size)
+        return self.sums.weights
 
     @property
     def lengths(self) -> Floats:
@@ -141,12 +146,17 @@ class Units(Struct, frozen=True, kw_only=True):
         """The mean over units, or the rate over turns; NaN without any."""
         if self.sums is not None:
             return self.sums.ratio
-        return float(self.means[self.there].mean()) if self.there.any() else math.nan
+        if self.there.any():
+            return float(self.means[self.there].mean())
+        return math.nan
 
     def only(self, rows: Sequence[int] | Ints | Flags) -> Units:
         """Some of the units, in that order."""
         index = np.asarray(rows)
-        places = np.flatnonzero(index) if index.dtype == bool else index.astype(np.int64)
+        if index.dtype == bool:
+            places = np.flatnonzero(index)
+        else:
+            places = index.astype(np.int64)
         return structs.replace(
             self,
             keys=[self.keys[place] for place in places.tolist()] if self.keys else (),
@@ -161,11 +171,9 @@ class Units(Struct, frozen=True, kw_only=True):
 
     def with_weights(self, weights: Floats) -> Units:
         """The same units, of other weights."""
-        return (
-            self
-            if self.sums is None
-            else structs.replace(self, sums=replace(self.sums, weights=weights))
-        )
+        if self.sums is None:
+            return self
+        return structs.replace(self, sums=replace(self.sums, weights=weights))
 
 
 class Compared(NamedTuple):
@@ -186,11 +194,9 @@ class Compared(NamedTuple):
         """Why there can be no verdict: the questions are of too few clusters; None: they are
         not.
         """
-        return (
-            None
-            if self.test.clusters is None
-            else too_few_clusters(self.test.clusters, self.test.df)
-        )
+        if self.test.clusters is None:
+            return None
+        return too_few_clusters(self.test.clusters, self.test.df)
 
 
 def mean(units: Units, *, level: float) -> Interval:
@@ -261,7 +267,9 @@ def _at_worst(a: Units, b: Units, value: float, *, level: float) -> PairedDiffer
     ends = [side.ends for side in (a, b) if side.ends is not None]
     seen = min(end[0] for end in ends), max(end[1] for end in ends)
     filled = with_losses_worst(leader, seen=seen)
-    return _tested(a, filled, level=level) if b_leads else _tested(filled, b, level=level)
+    if b_leads:
+        return _tested(a, filled, level=level)
+    return _tested(filled, b, level=level)
 
 
 def with_losses_worst(units: Units, *, seen: tuple[float, float]) -> Units:
@@ -314,7 +322,10 @@ def _paired(a: Floats, b: Floats, clusters: Ints | None, *, level: float) -> Pai
     d, noise = _subtracted(a, b)
     if not d.size:
         return paired_difference(d, d, level=level)
-    kept = None if clusters is None else clusters[~np.isnan(a) & ~np.isnan(b)]
+    if clusters is None:
+        kept = None
+    else:
+        kept = clusters[~np.isnan(a) & ~np.isnan(b)]
     test = paired_difference(np.zeros(d.size), d, sources=kept, level=level)
     if test.value and abs(test.value) <= noise:
         test = replace(test, value=0.0, d_z=0.0)
@@ -428,8 +439,13 @@ def units_of_grid(
 
 def clusters_of(names: Sequence[str | None] | None) -> Ints | None:
     """The cluster of each unit as a number; None if no two units share one."""
-    codes = None if names is None else codes_of(names)
-    return None if codes is None else np.array(codes, dtype=np.int64)
+    if names is None:
+        codes = None
+    else:
+        codes = codes_of(names)
+    if codes is None:
+        return None
+    return np.array(codes, dtype=np.int64)
 
 
 def losses_of(index: RunIndex, ended: Outcome) -> dict[str, Flags]:

@@ -30,11 +30,12 @@ def unreadable_counts(index: RunIndex, shown: Mapping[str, str]) -> dict[str, tu
     unreadable, scored = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
     for scoring in shown.items():
         rows = index.scores.get(scoring)
-        positions = (
-            [rows.labels[_LABEL, side] for side in _SIDES if (_LABEL, side) in rows.labels]
-            if rows
-            else []
-        )
+        if rows:
+            positions = [
+                rows.labels[_LABEL, side] for side in _SIDES if (_LABEL, side) in rows.labels
+            ]
+        else:
+            positions = []
         if rows is None or not positions:
             continue
         counting = rows.counting()

@@ -72,8 +72,10 @@ def attempts_sentence(account: Account) -> str:
     if not without:
         return ""
     parts = [f"{formats.count(attempts.answered)} answered"]
-    parts += [f"{formats.count(attempts.failed)} failed"] if attempts.failed else []
-    parts += [f"{formats.count(attempts.unfinished)} unfinished"] if attempts.unfinished else []
+    if attempts.failed:
+        parts += [f"{formats.count(attempts.failed)} failed"]
+    if attempts.unfinished:
+        parts += [f"{formats.count(attempts.unfinished)} unfinished"]
     lost = attempts.lost
     cost = (
         f"cost {formats.dollars(lost.known, unknown=lost.unknown)}, which the cost above includes"
@@ -172,11 +174,9 @@ def headline(
             f"{formats.count(ledger.scored)} of {formats.plural(ledger.planned, 'trial')} answered"
         )
         return f"{answered}, none scored: {unscored}"
-    return (
-        main_finding(differences, metrics, unit=unit)
-        if differences
-        else _alone(results, metrics[0], unit)
-    )
+    if differences:
+        return main_finding(differences, metrics, unit=unit)
+    return _alone(results, metrics[0], unit)
 
 
 def main_finding(
@@ -216,8 +216,14 @@ def ahead_sentence(pair: Difference) -> str:
     a's".
     """
     b_leads = pair.verdict == f"{pair.b} is ahead {ONLY_AHEAD}"
-    leader, other = (pair.b, pair.a) if b_leads else (pair.a, pair.b)
-    mine, theirs = (pair.loss_b, pair.loss_a) if b_leads else (pair.loss_a, pair.loss_b)
+    if b_leads:
+        leader, other = (pair.b, pair.a)
+    else:
+        leader, other = (pair.a, pair.b)
+    if b_leads:
+        mine, theirs = (pair.loss_b, pair.loss_a)
+    else:
+        mine, theirs = (pair.loss_a, pair.loss_b)
     lost = f"{formats.chance(mine)} of its trials were lost, {formats.chance(theirs)} of {other}'s"
     return f"{leader} is ahead of {other} on {pair.metric} {ONLY_AHEAD}: {lost}"
 
@@ -235,14 +241,18 @@ def _also(first: Difference, shown: Sequence[Difference]) -> str:
             named += f" and {formats.plural(len(names) - _MOST_ALSO, 'further metric')}"
         if names:
             parts.append(f"also on {named}" if pair == _pair(first) else f"{pair} on {named}")
-    further = (
-        [formats.plural(len(parts) - _MOST_ALSO, "further pair")] if len(parts) > _MOST_ALSO else []
-    )
+    if len(parts) > _MOST_ALSO:
+        further = [formats.plural(len(parts) - _MOST_ALSO, "further pair")]
+    else:
+        further = []
     return "".join(f"; {part}" for part in [*parts[:_MOST_ALSO], *further])
 
 
 def _pair(pair: Difference) -> str:
-    upper, lower = (pair.b, pair.a) if (pair.estimate.value or 0.0) > 0 else (pair.a, pair.b)
+    if (pair.estimate.value or 0.0) > 0:
+        upper, lower = (pair.b, pair.a)
+    else:
+        upper, lower = (pair.a, pair.b)
     if pair.winner is None:
         return f"{upper} is higher than {lower}"
     return f"{pair.winner} beats {pair.a if pair.winner == pair.b else pair.b}"
@@ -264,9 +274,9 @@ def over_units(pair: Difference, unit: str) -> str:
     "60 questions in 6 clusters".
     """
     count = formats.plural(pair.n_pairs, unit)
-    return (
-        count if pair.clusters is None else f"{count} in {formats.plural(pair.clusters, 'cluster')}"
-    )
+    if pair.clusters is None:
+        return count
+    return f"{count} in {formats.plural(pair.clusters, 'cluster')}"
 
 
 def _by(
@@ -287,7 +297,10 @@ def _nothing_shown(differences: Sequence[Difference], shares: Container[str], un
     )
     if first is None:
         pair = differences[0]
-        why = pair.reason if pair.n_pairs and pair.reason else f"no {unit} has a score under both"
+        if pair.n_pairs and pair.reason:
+            why = pair.reason
+        else:
+            why = f"no {unit} has a score under both"
         return f"{pair.a} and {pair.b} cannot be compared on {pair.metric}: {why}"
     estimate = first.estimate
     by = _by(estimate.value, estimate.low, estimate.high, percent=first.metric in shares)
@@ -309,11 +322,10 @@ def _nothing_shown(differences: Sequence[Difference], shares: Container[str], un
             f"{first.reason}{offline}"
         )
     if len(differences) == 1:
-        tested = (
-            f"{over}, p {_p(first.p_adjusted)}"
-            if first.p_adjusted is not None
-            else f"{over}, not testable"
-        )
+        if first.p_adjusted is not None:
+            tested = f"{over}, p {_p(first.p_adjusted)}"
+        else:
+            tested = f"{over}, not testable"
         return (
             f"No difference shown between {first.a} and {first.b} on {first.metric}: {by} over "
             f"{tested}{offline}"
@@ -352,7 +364,9 @@ def _out_of_reach(
 
 def _span(info: MetricInfo) -> float:
     """The width of a metric's scale; 1 if it has none."""
-    return 1.0 if info.low is None or info.high is None else (info.high - info.low) or 1.0
+    if info.low is None or info.high is None:
+        return 1.0
+    return (info.high - info.low) or 1.0
 
 
 def _alone(results: Sequence[Result], metric: MetricInfo, unit: str) -> str:
@@ -369,7 +383,9 @@ def _alone(results: Sequence[Result], metric: MetricInfo, unit: str) -> str:
 
 def _p(value: float | None) -> str:
     text = formats.p_value(value)
-    return text.replace("<", "< ") if text.startswith("<") else f"= {text}"
+    if text.startswith("<"):
+        return text.replace("<", "< ")
+    return f"= {text}"
 
 
 def family_words(family: Family | None) -> str:
@@ -488,9 +504,8 @@ def loss_warnings(
             f"{b} against {a} on {_few(metrics)}: {lost} lost ({sides}); the compared parts "
             f"may differ"
         )
-    warnings += (
-        _uneven([result for result in results if result.condition not in empty]) if bounds else []
-    )
+    if bounds:
+        warnings += _uneven([result for result in results if result.condition not in empty])
     if any(pair.verdict.endswith(ONLY_AHEAD) for pair in compared):
         warnings.append(
             "a lead that lost trials may explain is not called a win: `karat run FILE --resume "
@@ -550,4 +565,6 @@ def _uneven(results: Sequence[Result]) -> list[str]:
 
 
 def _few(metrics: Sequence[str]) -> str:
-    return metrics[0] if len(metrics) == 1 else f"{len(metrics)} metrics"
+    if len(metrics) == 1:
+        return metrics[0]
+    return f"{len(metrics)} metrics"

@@ -72,7 +72,9 @@ class Subcommands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         module = _subcommands(self.name or "").get(cmd_name)
-        return None if module is None else _command(module)
+        if module is None:
+            return None
+        return _command(module)
 
 
 def _command(module: str) -> click.Command:
@@ -129,7 +131,10 @@ class _Commands(click.Group):
             from karat.errors import did_you_mean
 
             now = _RENAMED.get(args[0])
-            hint = f"; it is now `karat {now}`" if now else did_you_mean(args[0], _commands())
+            if now:
+                hint = f"; it is now `karat {now}`"
+            else:
+                hint = did_you_mean(args[0], _commands())
             ctx.fail(f"no such command '{args[0]}'{hint}")
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None and isinstance(command, WithFlags):
@@ -146,13 +151,19 @@ def _with_flag(
     not looked at.
     """
     flags = {f"--{other}": module for other, module in _subcommands(name).items()}
-    end = words.index("--") if "--" in words else len(words)
+    if "--" in words:
+        end = words.index("--")
+    else:
+        end = len(words)
     for place, word in enumerate(words[:end]):
         flag = word.partition("=")[0]
         if flag in flags:
             other = _command(flags[flag])
             own = any(flag in parameter.opts for parameter in other.params)
-            rest = words if own else [*words[:place], *words[place + 1 :]]
+            if own:
+                rest = words
+            else:
+                rest = [*words[:place], *words[place + 1 :]]
             return f"{name} {flag}", other, rest
     return name, command, words
 

@@ -71,7 +71,10 @@ def score_answers(
         with aside():
             experiment = experiment_of_answers(file, answers, wanted, kind=kind)
     except (BadDataset, BadOption) as error:
-        other = _kind_with_rows(answers.dataset) if kind is None else None
+        if kind is None:
+            other = _kind_with_rows(answers.dataset)
+        else:
+            other = None
         if other is not None:
             message = f"{answers.dataset} holds {kinds.of(other).content}: say --kind {other}"
             raise BadOption("--kind", message) from error
@@ -85,7 +88,10 @@ def score_answers(
     if hint is not None:
         output.say(hint)
     faults = report_faults(agent, experiment, strict=answers.strict, output=output)
-    left_out = _left_out(file, experiment) if kind is None else []
+    if kind is None:
+        left_out = _left_out(file, experiment)
+    else:
+        left_out = []
     if answers.strict:
         names = [condition.name for condition in experiment.conditions]
         report = agent.source_notes(
@@ -113,7 +119,10 @@ def _groups(file: Path, experiment: Experiment, agent: _RecordedAgent) -> str:
     )
     text = f"one question: the same {' and '.join(ids)}"
     if len(agent.conditions) > 1:
-        column = "each answer column" if len(said) > 1 else " and ".join(conditions)
+        if len(said) > 1:
+            column = "each answer column"
+        else:
+            column = " and ".join(conditions)
         text += f"; conditions: {column} ({some_of(agent.conditions)})"
     if agent.repetitions > 1:
         text += f"; up to {agent.repetitions} repetitions"
@@ -121,18 +130,24 @@ def _groups(file: Path, experiment: Experiment, agent: _RecordedAgent) -> str:
         hint = like_conditions(
             rows, lambda row: key_of(row, [*ids, *conditions]), used={*said, *conditions}
         )
-        text += f"\n{hint}" if hint is not None else ""
+        if hint is not None:
+            text += f"\n{hint}"
     return text
 
 
 def _listed(columns: str | Sequence[str] | None) -> list[str]:
-    return [columns] if isinstance(columns, str) else [*(columns or ())]
+    if isinstance(columns, str):
+        return [columns]
+    return [*(columns or ())]
 
 
 def _kind_with_rows(dataset: Path | None) -> str | None:
     """The dataset's kind, if its answer files have a row format of their own."""
     try:
-        name = kinds.kind_of(dataset) if dataset is not None else None
+        if dataset is not None:
+            name = kinds.kind_of(dataset)
+        else:
+            name = None
     except BadDataset:
         return None
     return name if name is not None and kinds.of(name).answer_file is not None else None
@@ -171,7 +186,10 @@ def experiment_of_answers(
         keys["execution"]["num_repetitions"] = max(1, agent.repetitions)
     if kind is not None and not wanted and "judge" not in keys:
         judge = kinds.of(kind).judge(first.load_dataset())
-        keys |= {"judge": judge} if judge is not None else {}
+        if judge is not None:
+            keys |= {"judge": judge}
+        else:
+            keys |= {}
     id_key = first.agent.options["id_key"]
     if kind is None and "id_key" not in keys["dataset"] and isinstance(id_key, str):
         samples = first.load_dataset().samples
@@ -190,11 +208,24 @@ def _keys_of_answers(file: Path, answers: Answers, wanted: Scorers, kind: str | 
         agent |= of_agent
     if answers.skip_unreadable:
         dataset["skip"] = "unreadable"
-        agent |= {"skip": "unreadable"} if form is None else {}
-    dataset |= {"cluster": answers.cluster} if answers.cluster is not None else {}
-    dataset |= {"choices": "left_out"} if kind is None else {}  # nothing is asked
+        if form is None:
+            agent |= {"skip": "unreadable"}
+        else:
+            agent |= {}
+    if answers.cluster is not None:
+        dataset |= {"cluster": answers.cluster}
+    else:
+        dataset |= {}
+    # nothing is asked
+    if kind is None:
+        dataset |= {"choices": "left_out"}
+    else:
+        dataset |= {}
     # else the dataset's own scorer
-    judge: JsonObject = {"judge": {"type": "overlap"}} if kind is None else {}
+    if kind is None:
+        judge: JsonObject = {"judge": {"type": "overlap"}}
+    else:
+        judge = {}
     return {
         "name": file.stem,
         "dataset": {
@@ -256,13 +287,19 @@ def _left_out(file: Path, experiment: Experiment) -> list[str]:
     known = {sample.id for sample in experiment.load_dataset()}
     unknown: dict[str, int] = {}
     for number, (_, row) in enumerate(kinds.read_rows(file).rows):
-        name = str(number) if id_key is None else str(row.get(id_key))
+        if id_key is None:
+            name = str(number)
+        else:
+            name = str(row.get(id_key))
         if name not in known:
             unknown[name] = unknown.get(name, 0) + 1
     if not unknown:
         return []
     named = ", ".join(f"'{excerpt(name, 40)}'" for name in list(unknown)[:_IDS_NAMED])
-    more = f" and {len(unknown) - _IDS_NAMED} more" if len(unknown) > _IDS_NAMED else ""
+    if len(unknown) > _IDS_NAMED:
+        more = f" and {len(unknown) - _IDS_NAMED} more"
+    else:
+        more = ""
     count = plural(sum(unknown.values()), "answer")
     return [f"{count} left out: the dataset has no sample called {named}{more}"]
 
@@ -275,7 +312,10 @@ def in_one_file(file: Path, answers: Answers, output: Output) -> Answers:
     Raises BadOption if one is missing, or named twice.
     """
     first = next(iter(kinds.read_rows(file).rows), None)
-    columns = [] if first is None else list(first[1])
+    if first is None:
+        columns = []
+    else:
+        columns = list(first[1])
     named = {answers.question, answers.golden, *answers.answer}
     find = partial(_column, file=file, columns=columns, named=named)
     question = find("question", answers.question)
@@ -381,7 +421,10 @@ def _grouping_columns(
         )
         raise BadOption("--answer", message)
     if conditions:
-        agent["condition_key"] = conditions[0] if len(conditions) == 1 else [*conditions]
+        if len(conditions) == 1:
+            agent["condition_key"] = conditions[0]
+        else:
+            agent["condition_key"] = [*conditions]
     return dataset, agent
 
 
@@ -403,7 +446,10 @@ def mapped_columns(pairs: Sequence[str], *, option: str | None) -> dict[str, str
     Raises BadOption for unknown targets.
     """
     targets = plugins.find("agents", "replay").columns
-    known = tuple(_OF_SAMPLES) if option is None else targets[option]
+    if option is None:
+        known = tuple(_OF_SAMPLES)
+    else:
+        known = targets[option]
     mapped: dict[str, str] = {}
     for pair in pairs:
         target, equals, column = (part.strip() for part in pair.partition("="))
@@ -418,7 +464,10 @@ def mapped_columns(pairs: Sequence[str], *, option: str | None) -> dict[str, str
                 for name, form in forms.items()
                 if form is not None and target in targets[form.option]
             ]
-            hint = f" (it is for --kind {' or '.join(others)})" if others else ""
+            if others:
+                hint = f" (it is for --kind {' or '.join(others)})"
+            else:
+                hint = ""
             hint = hint or did_you_mean(target, known, listing=False)
             raise BadOption(
                 "--map", f"unknown target '{target}'{hint}; choose from {', '.join(known)}"
@@ -428,11 +477,9 @@ def mapped_columns(pairs: Sequence[str], *, option: str | None) -> dict[str, str
                 "--map", f"'{target}' is given twice: '{mapped[target]}' and '{column}'"
             )
         mapped[target] = column
-    return (
-        mapped
-        if option is not None
-        else {_OF_SAMPLES[target]: column for target, column in mapped.items()}
-    )
+    if option is not None:
+        return mapped
+    return {_OF_SAMPLES[target]: column for target, column in mapped.items()}
 
 
 def report_faults(
@@ -459,11 +506,17 @@ def report_faults(
             if fault.kind == fault_kind
         ]
         more = len(faults) - _MOST_NAMED
-        further = [Fault(place="and", message=f"{more} more like these")] if more > 0 else []
+        if more > 0:
+            further = [Fault(place="and", message=f"{more} more like these")]
+        else:
+            further = []
         listed.append((line, faults[:_MOST_NAMED] + further))
     file = shown_path(Path(agent.source["file"]))
     if strict or not census.used:
-        hint = [Fault(place="file", message=census.hint)] if census.hint else []
+        if census.hint:
+            hint = [Fault(place="file", message=census.hint)]
+        else:
+            hint = []
         nothing = Fault(
             place="file", message="no row answers a turn of the dataset, so nothing is scored"
         )

@@ -41,7 +41,10 @@ class AskedJudge(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         if self.fault is not None:
             return f"{self.judge}: failed"
-        cost = formats.dollars(self.dollars) if self.dollars is not None else "unknown cost"
+        if self.dollars is not None:
+            cost = formats.dollars(self.dollars)
+        else:
+            cost = "unknown cost"
         return (
             f"{self.judge}: right answer {_scores(self.right)}; wrong answer "
             f"{_scores(self.wrong)} ({cost})"
@@ -103,11 +106,17 @@ async def _asked(used: ScorerInUse, sample: Sample, wrong: str) -> AsyncIterator
             trial="0" * 24, sample=sample.id, condition="check", repetition=0, replies=replies
         )
         async for verdict in used.scorer.score(sample, answer):
-            judge = f"{used.info.name} ({verdict.judge})" if verdict.judge else used.info.name
+            if verdict.judge:
+                judge = f"{used.info.name} ({verdict.judge})"
+            else:
+                judge = used.info.name
             scores[judge] = verdict.values  # of the last turn and repeat
             known = dollars.get(judge, 0.0)
             more = verdict.dollars
-            dollars[judge] = None if known is None or more is None else known + more
+            if known is None or more is None:
+                dollars[judge] = None
+            else:
+                dollars[judge] = known + more
     for judge, values in right.items():
         yield AskedJudge(
             judge=judge,

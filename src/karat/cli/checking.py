@@ -51,9 +51,18 @@ class CheckedCondition(msgspec.Struct, frozen=True, kw_only=True):
     context: tuple[str, ...] = ()  # skills, tools and so on, with their names
 
     def __str__(self) -> str:
-        servers = f" with {', '.join(self.servers)}" if self.servers else ""
-        gates = f" ({', '.join(self.gates)})" if self.gates else ""
-        preset = f" (preset {self.preset})" if self.preset else ""
+        if self.servers:
+            servers = f" with {', '.join(self.servers)}"
+        else:
+            servers = ""
+        if self.gates:
+            gates = f" ({', '.join(self.gates)})"
+        else:
+            gates = ""
+        if self.preset:
+            preset = f" (preset {self.preset})"
+        else:
+            preset = ""
         return "; ".join((f"{self.name}{servers}{gates}{preset}", *self.context))
 
 
@@ -67,12 +76,19 @@ class CheckedScorer(msgspec.Struct, frozen=True, kw_only=True):
     models: tuple[str, ...] = ()  # that it asks, each with its service
 
     def __str__(self) -> str:
-        name = self.type if self.type == self.name else f"{self.name}: {self.type}"
+        if self.type == self.name:
+            name = self.type
+        else:
+            name = f"{self.name}: {self.type}"
         offline = " (offline)" if self.offline else ""
-        metrics = (
-            f": {', '.join(self.metrics)}" if self.metrics and self.metrics != (self.name,) else ""
-        )
-        models = f"; asks {' and '.join(self.models)}" if self.models else ""
+        if self.metrics and self.metrics != (self.name,):
+            metrics = f": {', '.join(self.metrics)}"
+        else:
+            metrics = ""
+        if self.models:
+            models = f"; asks {' and '.join(self.models)}"
+        else:
+            models = ""
         return f"{name}{offline}{metrics}{models}"
 
 
@@ -99,7 +115,10 @@ class CheckedServer(msgspec.Struct, frozen=True, kw_only=True):
             )
         else:
             state = "no tools"
-        protocol = f", protocol {self.protocol}" if self.protocol else ""
+        if self.protocol:
+            protocol = f", protocol {self.protocol}"
+        else:
+            protocol = ""
         return f"{self.name} ({self.type}, scope {self.scope}{protocol}): {state}"
 
 
@@ -143,21 +162,18 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
         repetitions = formats.plural(self.repetitions, "repetition")
         times = f"{formats.plural(len(self.conditions), 'condition')} × {repetitions}"
         calls = formats.plural(self.agent_calls, "agent call")
-        calls += f", {formats.plural(self.judge_calls, 'judge call')}" if self.judge_calls else ""
+        if self.judge_calls:
+            calls += f", {formats.plural(self.judge_calls, 'judge call')}"
         limits = [
             f"{self.max_concurrent} at a time",
             f"{formats.duration(self.timeout_seconds)} for an answer",
             f"up to {formats.plural(self.max_attempts, 'attempt')}",
             f"stops after {formats.plural(self.stops_after_failures, 'failed trial')}",
         ]
-        limits += (
-            [f"at most {formats.dollars(self.budget_usd)}"] if self.budget_usd is not None else []
-        )
-        limits += (
-            [f"at most {formats.plural(self.budget_tokens, 'token')}"]
-            if self.budget_tokens is not None
-            else []
-        )
+        if self.budget_usd is not None:
+            limits += [f"at most {formats.dollars(self.budget_usd)}"]
+        if self.budget_tokens is not None:
+            limits += [f"at most {formats.plural(self.budget_tokens, 'token')}"]
         size = formats.plural(self.samples, "sample")
         studies = []
         if self.studies:
@@ -229,9 +245,10 @@ def check(
     scorers = experiment_scorers(experiment)
     refuse_unknown_gates(experiment, scorers)
     problems = [fault for scorer in scorers if (fault := _scorer_fault(scorer, dataset.samples[0]))]
-    started, notes = (
-        run_in_own_loop(_started(experiment, selected, scorers, start)) if start else ({}, [])
-    )
+    if start:
+        started, notes = run_in_own_loop(_started(experiment, selected, scorers, start))
+    else:
+        started, notes = ({}, [])
     asked: tuple[AskedJudge, ...] = ()
     if ask:
         asked = run_in_own_loop(asked_judges(scorers, samples, redact=Redactor(experiment.secrets)))
@@ -360,7 +377,10 @@ def can_show(
 
     clusters = [sample.cluster for sample in samples]
     codes = codes_of(clusters)
-    questions = len(clusters) if codes is None else len(set(codes))
+    if codes is None:
+        questions = len(clusters)
+    else:
+        questions = len(set(codes))
     tests = (2 * conditions - 3) * max(1, sum(metric.compared for metric in metrics))
     alpha = ALPHA / tests
     least = (
@@ -380,7 +400,10 @@ def can_show(
     if math.isnan(least):
         few = f"{formats.plural(questions, unit)} {'is' if questions == 1 else 'are'} too few"
         return f"no difference between conditions: {few}"
-    among = f" among {formats.plural(tests, 'comparison')} (Holm)" if tests > 1 else ""
+    if tests > 1:
+        among = f" among {formats.plural(tests, 'comparison')} (Holm)"
+    else:
+        among = ""
     return (
         f"differences of {formats.number(least)} standard deviations over {unit}s or more{among}, "
         f"in 80 % of runs; in points: karat plan RUN"
@@ -404,16 +427,20 @@ def _rates(
             planned.update({_model(model): _calls(scorer.info, selected) // len(models)})
     for name, rate in experiment.limits.items():
         per_minute = rate.requests_per_minute
-        limits = (
-            [f"{formats.number(per_minute, digits=0)} requests"] if per_minute is not None else []
-        )
-        limits += (
-            [f"{formats.number(rate.tokens_per_minute, digits=0)} tokens"]
-            if rate.tokens_per_minute
-            else []
-        )
-        least = 60 * planned[_model(name)] / per_minute if per_minute is not None else 0.0
-        time = f": {formats.duration(least)} or more" if least else ""
+        if per_minute is not None:
+            limits = [f"{formats.number(per_minute, digits=0)} requests"]
+        else:
+            limits = []
+        if rate.tokens_per_minute:
+            limits += [f"{formats.number(rate.tokens_per_minute, digits=0)} tokens"]
+        if per_minute is not None:
+            least = 60 * planned[_model(name)] / per_minute
+        else:
+            least = 0.0
+        if least:
+            time = f": {formats.duration(least)} or more"
+        else:
+            time = ""
         yield (
             f"{name}: at most {' and '.join(limits)} a minute{time}"
             if limits
@@ -435,9 +462,15 @@ def _calls(scorer: ScorerInfo, selected: Plan) -> int:
     judges = max(1, len(options.get("judges") or ()))
     if scorer.compared_with is not None:  # a pair is judged in both orders
         names = [condition.name for condition in selected.conditions]
-        pairs = len(names) - 1 if scorer.compared_with in names else 0
+        if scorer.compared_with in names:
+            pairs = len(names) - 1
+        else:
+            pairs = 0
         return 2 * judges * pairs * len(selected.samples) * selected.repetitions
-    calls = len(scorer.metrics) if options.get("call_per_metric") else 1
+    if options.get("call_per_metric"):
+        calls = len(scorer.metrics)
+    else:
+        calls = 1
     return len(selected) * judges * int(options.get("repeats", 1)) * calls
 
 
@@ -452,11 +485,9 @@ def _scorer_fault(used: ScorerInUse, sample: Sample) -> str | None:
     fault = probe(
         used.scorer, sample, name=used.info.name, metrics=used.metrics, seconds=_SCORER_SECONDS
     )
-    return (
-        None
-        if fault is None
-        else f"{fault}\nFix {used.info.type} (tried on the golden answer of '{sample.id}')."
-    )
+    if fault is None:
+        return None
+    return f"{fault}\nFix {used.info.type} (tried on the golden answer of '{sample.id}')."
 
 
 async def _started(
@@ -506,12 +537,12 @@ def _tool_advice(experiment: Experiment, selected: Plan, started: Started) -> li
             for server in condition.mcp_servers
             for tool in getattr(started.get(server.name), "tools", ())
         ]
-        text = plugin.tool_advice(tools) if hasattr(plugin, "tool_advice") else None
-        advice += (
-            [f"conditions.{condition.name}.mcp_servers: every answer will be: {text}"]
-            if text
-            else []
-        )
+        if hasattr(plugin, "tool_advice"):
+            text = plugin.tool_advice(tools)
+        else:
+            text = None
+        if text:
+            advice += [f"conditions.{condition.name}.mcp_servers: every answer will be: {text}"]
     return advice
 
 

@@ -116,7 +116,10 @@ class Ending:
 def keep_hidden(secrets: Mapping[str, str]) -> None:
     """From now on, the current command's error messages show these values as `${NAME}`."""
     context = click.get_current_context(silent=True)
-    ending = context.find_object(Ending) if context is not None else None
+    if context is not None:
+        ending = context.find_object(Ending)
+    else:
+        ending = None
     if ending is not None:
         ending.secrets.update(secrets)
 
@@ -151,11 +154,10 @@ def _print_error(error: BaseException, code: int, *, debug: bool, redact: Redact
         hint = "" if debug else "; --debug shows where"
         click.echo(f"karat: a bug in karat: {shown}{hint}", err=True)
     elif isinstance(error, OSError):
-        where = (
-            clean(redact(str(error.filename)))
-            if error.filename is not None
-            else "the output could not be written"
-        )
+        if error.filename is not None:
+            where = clean(redact(str(error.filename)))
+        else:
+            where = "the output could not be written"
         click.echo(f"karat: {where}: {error.strerror}", err=True)
     else:
         click.echo(clean(redact(str(error))), err=True)

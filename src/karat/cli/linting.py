@@ -47,7 +47,8 @@ class Lint(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         kind = datasets.of(self.kind)
         size = formats.plural(self.samples, kind.unit if kind.by_turn else "sample")
-        size += f", {formats.plural(self.turns, 'turn')}" if kind.by_turn else ""
+        if kind.by_turn:
+            size += f", {formats.plural(self.turns, 'turn')}"
         lines = [f"{formats.clean(self.file)}: {size}; nothing contradicts itself"]
         if self.doubted:
             doubted = formats.plural(len(self.doubted), kind.doubted)
@@ -68,11 +69,10 @@ class Lint(msgspec.Struct, frozen=True, kw_only=True):
             ]
             lines += [*aligned(reasons, right={2}), "", *aligned(rows)]
             more = len(self.doubted) - _SHOWN
-            lines += (
-                [f"  … and {formats.count(more)} more; --json or --quarantine FILE has all"]
-                if more > 0
-                else []
-            )
+            if more > 0:
+                lines += [
+                    f"  … and {formats.count(more)} more; --json or --quarantine FILE has all"
+                ]
         elif self.faults:
             lines = [
                 f"{formats.clean(self.file)}: {size} could be checked; a run would refuse the file"
@@ -127,7 +127,9 @@ def dataset_options(plugin: type[Any], settings: tuple[str, ...]) -> JsonObject:
 
 
 def _place(doubt: Doubted) -> str:
-    return doubt.id if doubt.turn is None else f"{doubt.id} turn {doubt.turn}"
+    if doubt.turn is None:
+        return doubt.id
+    return f"{doubt.id} turn {doubt.turn}"
 
 
 def _evidence(evidence: object) -> str:

@@ -50,7 +50,8 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
             lines.append(
                 f"  {option.name}: {option.type} ({'required' if option.required else default})"
             )
-            lines += [f"      {option.description}"] if option.description else []
+            if option.description:
+                lines += [f"      {option.description}"]
         return _lines(lines)
 
 
@@ -111,7 +112,10 @@ def _rubrics() -> list[Listed]:
         if file.name.endswith(".yaml"):
             text = file.read_text(encoding="utf-8")
             first = text.partition("\n")[0]
-            summary = first.lstrip("# ").strip() if first.startswith("#") else ""
+            if first.startswith("#"):
+                summary = first.lstrip("# ").strip()
+            else:
+                summary = ""
             name = file.name.removesuffix(".yaml")
             rubrics.append(
                 Listed(family="rubrics", name=name, summary=summary, source="built in", about=text)
@@ -199,7 +203,10 @@ class ListedRuns(msgspec.Struct, frozen=True, kw_only=True):
         rows = []
         for run in self.runs:
             what = formats.plural(len(run.conditions), "condition")
-            status = f"{run.status}, rehearsed" if run.rehearsed else run.status
+            if run.rehearsed:
+                status = f"{run.status}, rehearsed"
+            else:
+                status = run.status
             rows.append(
                 (
                     run.folder,

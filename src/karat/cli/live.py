@@ -195,7 +195,10 @@ class Painter:
 
     def above(self, text: str, *, notice: bool = False) -> None:
         """Prints text, already cleaned, above the lines, where it stays."""
-        styled = f"{_NOTICE}{text}{_PLAIN}" if notice and self._color else text
+        if notice and self._color:
+            styled = f"{_NOTICE}{text}{_PLAIN}"
+        else:
+            styled = text
         with self._lock:
             self._write(f"{self._back()}{_BELOW}{styled}\n{self._drawn(self._shown)}")
 
@@ -246,5 +249,8 @@ def size_of(stream: TextIO) -> tuple[int, int]:
 
 def _least(real: int, name: str, otherwise: int) -> int:
     text = os.environ.get(name, "")
-    number = int(text) if text.isascii() and text.isdigit() else 0
+    if text.isascii() and text.isdigit():
+        number = int(text)
+    else:
+        number = 0
     return min([size for size in (real, number) if size > 0], default=otherwise)

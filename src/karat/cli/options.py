@@ -206,7 +206,10 @@ class Chosen(Options):
 
     def words(self) -> list[str]:
         """The options as typed on a command line, for commands that karat suggests."""
-        limit = [f"--limit={self.limit}"] if self.limit is not None else []
+        if self.limit is not None:
+            limit = [f"--limit={self.limit}"]
+        else:
+            limit = []
         samples = [f"--only-sample={name}" for name in self.only_samples]
         return [*limit, *samples, *(f"--only-condition={name}" for name in self.only_conditions)]
 
@@ -226,7 +229,10 @@ class ChosenOfShard(Chosen):
 
         from karat.execution import Shard
 
-        shard = Shard.parse(self.shard) if self.shard is not None else None
+        if self.shard is not None:
+            shard = Shard.parse(self.shard)
+        else:
+            shard = None
         return msgspec.structs.replace(super().as_selection(), shard=shard)
 
 
@@ -401,7 +407,10 @@ class Compared(Shown):
     def chosen(self) -> dict[str, Any]:
         """As in `karat.summarize`; pairs and baseline only if given."""
         usual = self.pairs == "baseline" and self.baseline is None
-        compared = {} if usual else {"pairs": self.pairs, "baseline": self.baseline}
+        if usual:
+            compared = {}
+        else:
+            compared = {"pairs": self.pairs, "baseline": self.baseline}
         return {"scorings": self.scorings, "allow_code": self.code, "right": self.right, **compared}
 
 

@@ -98,11 +98,10 @@ def _read(reading: int, lines: _Lines, end: bytes, drained: threading.Event) -> 
         if not marker:
             # perhaps only part of the marker has arrived
             marker_start = pending.rfind(end[:1], -len(end))
-            text, pending = (
-                (pending, b"")
-                if marker_start < 0
-                else (pending[:marker_start], pending[marker_start:])
-            )
+            if marker_start < 0:
+                text, pending = (pending, b"")
+            else:
+                text, pending = (pending[:marker_start], pending[marker_start:])
         lines.write(text)
         if marker:
             drained.set()

@@ -129,11 +129,9 @@ class Pace:
                 since = at
                 before = count
                 enough = True
-        return (
-            (settled - before) / (now - since)
-            if settled - before >= _ENOUGH and now > since
-            else None
-        )
+        if settled - before >= _ENOUGH and now > since:
+            return (settled - before) / (now - since)
+        return None
 
 
 def projected(spent: float, *, over: float, left: float) -> float | None:
@@ -148,7 +146,9 @@ def projected(spent: float, *, over: float, left: float) -> float | None:
     """
     if left <= 0:
         return spent
-    return spent * (over + left) / over if over >= _ENOUGH else None
+    if over >= _ENOUGH:
+        return spent * (over + left) / over
+    return None
 
 
 class ProgressReader:
@@ -189,7 +189,10 @@ class ProgressReader:
         ended = min(planned, status.before + settled)
         failed = min(status.failed, ended)
         rate = self._pace.per_second(now, settled, in_flight=status.in_flight)
-        left = None if status.draining or not rate else (planned - ended) / rate
+        if status.draining or not rate:
+            left = None
+        else:
+            left = (planned - ended) / rate
         spent = status.past, status.agent, status.judge
         unpriced = any(part.dollars_unknown for part in spent)
         uncounted = any(part.tokens_unknown for part in spent)
@@ -248,7 +251,10 @@ class ProgressReader:
         if status.draining:
             return None
         asked = status.answered + status.unasked
-        to_ask = max(0, status.planned - status.before - asked) if status.most else 0
+        if status.most:
+            to_ask = max(0, status.planned - status.before - asked)
+        else:
+            to_ask = 0
         waiting = status.scoring / 2
         past, agent, judge = spent
         of_agent = projected(agent, over=asked, left=to_ask)
@@ -269,14 +275,18 @@ class ProgressReader:
         self._means_of = settled
         ended = self._clock()
         self._readings += 1
-        cost = (ended - started) / _SHARE_OF_TIME if self._readings > _FIRST_READINGS else 0.0
+        if self._readings > _FIRST_READINGS:
+            cost = (ended - started) / _SHARE_OF_TIME
+        else:
+            cost = 0.0
         self._next_means = ended + max(1.0, cost)
 
     def _condition(self, name: str) -> ConditionCounts:
         counts = self._status.conditions[name]
         estimate = self._means.get(name)
         ended = counts.before + counts.settled
-        ended = ended if counts.planned is None else min(ended, counts.planned)
+        if counts.planned is not None:
+            ended = min(ended, counts.planned)
         failed = min(counts.failed, ended)
         mean = None
         if estimate is not None and estimate.value is not None:

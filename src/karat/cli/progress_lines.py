@@ -33,10 +33,14 @@ def block(now: Progress, *, columns: int, rows: int) -> list[str]:
         _folded([f"{drawn} {_ended(now)}", *_time(now)], columns)[0],
         *_folded(_counts(now), columns),
     ]
-    failure = [_failure(now, columns)] if now.last_failure is not None else []
+    if now.last_failure is not None:
+        failure = [_failure(now, columns)]
+    else:
+        failure = []
     room = rows - len(head) - len(failure)
     money = _folded(_spent(now), columns)
-    money = money if room >= len(money) else []
+    if not (room >= len(money)):
+        money = []
     slowed = [
         formats.cut(f"{name} at most {limit} at a time: it refused more", columns)
         for name, limit in list(now.slowed.items())[:_MOST_SLOWED]
@@ -63,7 +67,10 @@ def log_line(now: Progress) -> str:
         named = [
             f"{_name(name)} {_mean(now, mean)}" for name, mean in list(known.items())[:_MOST_NAMED]
         ]
-        more = [f"{len(known) - _MOST_NAMED} more"] if len(known) > _MOST_NAMED else []
+        if len(known) > _MOST_NAMED:
+            more = [f"{len(known) - _MOST_NAMED} more"]
+        else:
+            more = []
         parts.append(f"{_metric(now)}: {', '.join([*named, *more])}")
     if now.last_failure is not None:
         parts.append(_failure(now, _FAILURE_COLUMNS))
@@ -95,7 +102,9 @@ def _counts(now: Progress) -> list[str]:
     of = f"in flight {formats.count(now.in_flight)} of {formats.count(now.most_in_flight)}"
     counts = {"being scored": now.scoring, "failed": now.failed, "retries": now.retries}
     parts = [f"{name} {formats.count(count)}" for name, count in counts.items() if count]
-    return [of, *parts] if now.most_in_flight else parts
+    if now.most_in_flight:
+        return [of, *parts]
+    return parts
 
 
 def _time(now: Progress) -> list[str]:
@@ -104,11 +113,10 @@ def _time(now: Progress) -> list[str]:
     if now.per_second is None or now.seconds_left is None:
         return []
     rate = now.per_second
-    pace = (
-        f"{formats.number(rate, digits=1)}/s"
-        if rate >= 1
-        else f"{formats.number(60 * rate, digits=1)}/min"
-    )
+    if rate >= 1:
+        pace = f"{formats.number(rate, digits=1)}/s"
+    else:
+        pace = f"{formats.number(60 * rate, digits=1)}/min"
     # Until it has ended, something is left.
     return [f"{formats.duration(float(max(1, round(now.seconds_left))))} left", pace]
 
@@ -121,7 +129,8 @@ def _spent(now: Progress) -> list[str]:
     parts = []
     if now.dollars or now.ended:
         spent = formats.dollars(now.dollars, unknown=int(now.dollars_unknown))
-        spent = f"cost {spent}" if spent == formats.UNKNOWN else spent
+        if spent == formats.UNKNOWN:
+            spent = f"cost {spent}"
         more = now.dollars_in_all is not None and now.dollars_in_all > now.dollars > 0
         parts.append(
             f"{spent} of about {formats.dollars(_rounded(now.dollars_in_all))}" if more else spent
@@ -129,24 +138,28 @@ def _spent(now: Progress) -> list[str]:
     if now.tokens:
         spent = f"{'≥ ' if now.tokens_unknown else ''}{formats.count(now.tokens)}"
         more = now.tokens_in_all is not None and now.tokens_in_all > now.tokens
-        total = f" of about {formats.count(int(_rounded(now.tokens_in_all)))}" if more else ""
+        if more:
+            total = f" of about {formats.count(int(_rounded(now.tokens_in_all)))}"
+        else:
+            total = ""
         parts.append(f"{spent}{total} tokens")
     return parts
 
 
 def _rounded(value: float | None) -> float:
     """The value to two digits: a projection is not a measurement."""
-    return round(value, 1 - floor(log10(abs(value)))) if value else 0.0
+    if value:
+        return round(value, 1 - floor(log10(abs(value))))
+    return 0.0
 
 
 def _failure(now: Progress, columns: int) -> str:
     failure = now.last_failure
     assert failure is not None
-    ago = (
-        formats.duration(float(int(failure.seconds_ago)))
-        if failure.seconds_ago >= 1
-        else "a moment"
-    )
+    if failure.seconds_ago >= 1:
+        ago = formats.duration(float(int(failure.seconds_ago)))
+    else:
+        ago = "a moment"
     return formats.excerpt(f"last failure {ago} ago: {failure.kind}: {failure.message}", columns)
 
 
@@ -174,23 +187,31 @@ def _conditions(now: Progress, columns: int, room: int) -> list[str]:
         return []
     names = list(now.conditions)
     wide = columns >= _WIDE
-    shown = names if len(names) < room else names[: max(0, room - 2)]
+    if len(names) < room:
+        shown = names
+    else:
+        shown = names[: max(0, room - 2)]
     asked = wide and now.most_in_flight > 0
     scored = now.metric is not None
     table = [["", "done"] + ["failed"] * wide + ["in flight"] * asked + [_metric(now)] * scored]
     noun = "conversation" if now.unit == "turn" else "question"
     for name in shown:
         counts = now.conditions[name]
-        planned = f"/{formats.count(counts.planned)}" if counts.planned is not None else ""
+        if counts.planned is not None:
+            planned = f"/{formats.count(counts.planned)}"
+        else:
+            planned = ""
         row = [_name(name, 24 if wide else 16), f"{formats.count(counts.done)}{planned}"]
         row += [formats.count(counts.failed)] * wide + [formats.count(counts.in_flight)] * asked
-        over = (
-            f" over {formats.plural(counts.mean.n, noun)}"
-            if wide and counts.mean is not None
-            else ""
-        )
+        if wide and counts.mean is not None:
+            over = f" over {formats.plural(counts.mean.n, noun)}"
+        else:
+            over = ""
         table.append([*row, *[f"{_mean(now, counts.mean)}{over}"] * scored])
-    lines = aligned(table, right=range(1, len(table[0]) - scored)) if shown else []
+    if shown:
+        lines = aligned(table, right=range(1, len(table[0]) - scored))
+    else:
+        lines = []
     if len(shown) < len(names):
         others = [now.conditions[name] for name in names[len(shown) :]]
         failed = sum(counts.failed for counts in others)
@@ -198,8 +219,10 @@ def _conditions(now: Progress, columns: int, room: int) -> list[str]:
         done = sum(counts.done for counts in others)
         more = " more" if shown else ""
         parts = [f"{formats.count(len(others))}{more} conditions: done {formats.count(done)}"]
-        parts += [f"failed {formats.count(failed)}"] if failed else []
-        parts += [f"in flight {formats.count(in_flight)}"] if now.most_in_flight else []
+        if failed:
+            parts += [f"failed {formats.count(failed)}"]
+        if now.most_in_flight:
+            parts += [f"in flight {formats.count(in_flight)}"]
         lines.append(" · ".join(parts))
     return [formats.cut(line, columns) for line in lines]
 

@@ -82,7 +82,9 @@ def screen(name: str, out: Path | None = None) -> dict[str, Any]:
     """
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") in ("", "dumb")
     colored = out is None and name == "terminal" and sys.stdout.isatty() and not plain
-    return {"color": True} if colored else {}
+    if colored:
+        return {"color": True}
+    return {}
 
 
 def next_steps(
@@ -102,11 +104,12 @@ def next_steps(
     look = (typed("view", shown), "every answer, in the browser")
     if file is not None:
         look = (typed("import", run.info.source["format"], shown), "a run to view, score and label")
-    closer = (
-        []
-        if full
-        else [(typed("report", shown, "--full"), "differences, variation, lowest questions, cost")]
-    )
+    if full:
+        closer = []
+    else:
+        closer = [
+            (typed("report", shown, "--full"), "differences, variation, lowest questions, cost")
+        ]
     listed = [*commands, look, *closer]
     width = max(len(command) for command, _ in listed)
     return ["", "Next:", *(f"  {command:{width}}  # {why}" for command, why in listed)]

@@ -95,12 +95,21 @@ def _next(outcome: Outcome, summary: Summary, again: tuple[File, Chosen] | None)
     if again is not None and (missing or failed):
         source, chosen = again
         # Without --retry-failed, a resume skips what the agent failed at.
-        retry = ["--retry-failed"] if failed else []
+        if failed:
+            retry = ["--retry-failed"]
+        else:
+            retry = []
         # What a completed selection did not run lies outside it.
-        part = chosen.words() if outcome.reason != "done" or not ledger.not_run else []
+        if outcome.reason != "done" or not ledger.not_run:
+            part = chosen.words()
+        else:
+            part = []
         why = ["ask again where the agent failed"] * failed + ["ask what is missing"] * missing
         settings = [f"--set={setting}" for setting in source.settings]
-        env_file = [f"--env-file={source.env_file}"] if source.env_file else []
+        if source.env_file:
+            env_file = [f"--env-file={source.env_file}"]
+        else:
+            env_file = []
         command = typed("run", str(source.file), settings, env_file, part, "--resume", run, retry)
         larger = ", with a larger execution.budget" if outcome.reason == "budget" else ""
         commands.append((command, ", and ".join(why) + larger))

@@ -53,7 +53,10 @@ class RunningMeans:
         self._scorer = scorer if kinds.of(kind).compared else None
         self._by_turn = kinds.of(kind).by_turn
         scoring = kinds.of(kind).turn_scoring(scorer, "")
-        self._rates = scoring.rates if scoring is not None else ()
+        if scoring is not None:
+            self._rates = scoring.rates
+        else:
+            self._rates = ()
 
     @property
     def unit(self) -> Literal["question", "turn"]:
@@ -83,8 +86,14 @@ class RunningMeans:
         # the first announced metric with a value, else the first by name
         if self.metric is None and rows:
             measured = {name for row in rows for name in row.values}
-            announced = self._scorer.metrics if self._scorer is not None else ()
-            by_name = Metric(name=min(measured)) if measured else None
+            if self._scorer is not None:
+                announced = self._scorer.metrics
+            else:
+                announced = ()
+            if measured:
+                by_name = Metric(name=min(measured))
+            else:
+                by_name = None
             self.metric = next((metric for metric in announced if metric.name in measured), by_name)
         values = self._values(rows or ())
         with self._lock:
@@ -173,7 +182,8 @@ class RunningMeans:
         totals, counts, squares, lost, weights = map(np.frombuffer, columns)
         sums = None
         if self._by_turn:
-            counts = counts + lost if info.name in self._rates else counts
+            if info.name in self._rates:
+                counts = counts + lost
             sums = Sums.of(totals, counts, squares=squares, weights=weights)
         means = np.divide(totals, counts, out=np.full(counts.size, np.nan), where=counts > 0)
         spread = np.maximum(squares - counts * means**2, 0.0)

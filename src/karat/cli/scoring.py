@@ -162,7 +162,10 @@ def scorer_keys(wanted: Scorers) -> JsonObject:
     keys: JsonObject = {}
     if wanted.judge is not None:
         judge = parsed("--judge", wanted.judge)
-        keys["judge"] = _judge(judge) if isinstance(judge, str) else judge
+        if isinstance(judge, str):
+            keys["judge"] = _judge(judge)
+        else:
+            keys["judge"] = judge
     if wanted.scorers:
         keys["scorers"] = [parsed("--scorer", text) for text in wanted.scorers]
     if wanted.extract is not None:
@@ -187,7 +190,9 @@ def _judge(name: str) -> JsonObject:
         and attribute.isidentifier()
         and (attribute[0].isupper() or Path(*module.split(".")).with_suffix(".py").exists())
     )
-    return {"model": name} if separator and not is_code else {"type": name}
+    if separator and not is_code:
+        return {"model": name}
+    return {"type": name}
 
 
 def missing_scores(run: RunFolder, summary: Summary) -> list[str]:
@@ -257,7 +262,10 @@ def execution_of(run: RunFolder) -> Execution:
         section, *parts = key.split(".")
         here: Any = nested
         for part in parts[:-1] if section == "execution" else ():
-            here = here.setdefault(part, {}) if isinstance(here, dict) else None
+            if isinstance(here, dict):
+                here = here.setdefault(part, {})
+            else:
+                here = None
         if section == "execution" and parts and isinstance(here, dict):
             here[parts[-1]] = choice.value
     try:
@@ -305,9 +313,10 @@ def secrets_of(run: RunFolder) -> dict[str, str]:
         for text in _texts([settings, [scorer.options for scorer in run.info.scorers]])
         for name in _VARIABLE.findall(text)
     }
-    names |= (
-        {name for name in listed if isinstance(name, str)} if isinstance(listed, list) else set()
-    )
+    if isinstance(listed, list):
+        names |= {name for name in listed if isinstance(name, str)}
+    else:
+        names |= set()
     return {name: os.environ[name] for name in sorted(names) if name in os.environ}
 
 

@@ -28,7 +28,10 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
                 f"{run.folder}: ok, {count}" if run.ok else f"{run.folder}: {faults} in {count}"
             )
             for damage in run.damages:
-                place = damage.file if damage.line is None else f"{damage.file}, line {damage.line}"
+                if damage.line is None:
+                    place = damage.file
+                else:
+                    place = f"{damage.file}, line {damage.line}"
                 lines += [f"  {place}: {damage.reason}", f"    {damage.remedy}"]
             if run.deletion is not None:
                 lines.append(f"  to delete the damaged lines and keep a copy: {run.deletion}")

@@ -67,9 +67,15 @@ def command(
     files = reporting.render(name, summary, folder, {**reporting.screen(name, out), **asked})
     reporting.deliver(name, files, out, output)
     if name != "terminal":  # a spreadsheet has no place for them
-        rehearsed = [REHEARSED] if folder.info.rehearsed else []
+        if folder.info.rehearsed:
+            rehearsed = [REHEARSED]
+        else:
+            rehearsed = []
         output.say(*(f"warning: {text}" for text in (*rehearsed, *summary.notices)))
     if name == "terminal" and out is None:
-        file = Path(run) if folder.info.imported and Path(run).is_file() else None
+        if folder.info.imported and Path(run).is_file():
+            file = Path(run)
+        else:
+            file = None
         output.say(*reporting.next_steps(folder, full=shown.full, file=file))
     return Exit.DONE

@@ -105,14 +105,16 @@ def _advise_on_proxies(
         return
     for name, server in sorted(used.items()):
         if server.scope == "run" or server.protocol != "auto" or server.auth is not None:
-            key = (
-                "scope"
-                if server.scope == "run"
-                else "auth"
-                if server.auth is not None
-                else "protocol"
-            )
-            value = f"`{key}`" if key == "auth" else f"`{key}: {getattr(server, key)}`"
+            if server.scope == "run":
+                key = "scope"
+            elif server.auth is not None:
+                key = "auth"
+            else:
+                key = "protocol"
+            if key == "auth":
+                value = f"`{key}`"
+            else:
+                value = f"`{key}: {getattr(server, key)}`"
             message = (
                 f"{itself}, and reaches a server with {value} through a proxy that passes on "
                 f"tools, resources and prompts, over protocol 2025-11-25 or older: no "
@@ -154,7 +156,10 @@ def judge_advice(options: Mapping[str, Any], agents: Collection[str]) -> list[tu
     families = {family(model) for model in agents}
     for model in models_of(options):
         key = "model" if options.get("model") == model else "judges"
-        whose = "is" if key == "model" else f"'{model}' is"
+        if key == "model":
+            whose = "is"
+        else:
+            whose = f"'{model}' is"
         if _bare(model) in own:
             advice.append(
                 (key, f"{whose} the agent's own model, and models tend to prefer their own answers")
@@ -181,11 +186,16 @@ def family(model: str) -> str:
     word = _FIRST_WORD.match(
         name.removeprefix("meta-").removeprefix("us.anthropic.").removeprefix("anthropic.")
     )
-    first = word[0] if word is not None else name
+    if word is not None:
+        first = word[0]
+    else:
+        first = name
     return _FAMILIES.get(first, first)
 
 
 def _bare(model: str) -> str:
     """A model without its provider, which two files may spell differently."""
     provider = re.match(r"[\w.-]+[:/]", model)
-    return model[provider.end() :] if provider is not None else model
+    if provider is not None:
+        return model[provider.end() :]
+    return model

@@ -92,7 +92,10 @@ def is_taken(value: object, info: ValidationInfo) -> object:
             for name, plugin in plugins.installed("agents")
             if key in getattr(plugin, "context", ())
         ]
-        remedy = f"; these do: {', '.join(sorted(able))}" if able else ""
+        if able:
+            remedy = f"; these do: {', '.join(sorted(able))}"
+        else:
+            remedy = ""
         raise ValueError(f"the agent '{agent.type}' takes no {key}{remedy}")
     if (check := getattr(agent.plugin, "check_context", None)) is not None:
         problems: list[Problem] = []

@@ -77,7 +77,10 @@ def _defaults(plugin: type[Any]) -> JsonObject:
     for name, field in model.model_fields.items():
         if not field.is_required():
             value = field.get_default(call_default_factory=True, validated_data={})
-            defaults[name] = value.model_dump() if hasattr(value, "model_dump") else value
+            if hasattr(value, "model_dump"):
+                defaults[name] = value.model_dump()
+            else:
+                defaults[name] = value
     return defaults
 
 

@@ -57,7 +57,10 @@ def expand(root: Node, env: Mapping[str, str]) -> list[Fault]:
             node.source = "environment"
         node.value = fill(node.value, lambda name: env.get(name, f"${{{name}}}"))
     for name, (place, *others) in unset.items():
-        also = f" (wanted also at {', '.join(dotted(other) for other in others)})" if others else ""
+        if others:
+            also = f" (wanted also at {', '.join(dotted(other) for other in others)})"
+        else:
+            also = ""
         near = did_you_mean(name, env, listing=False)
         message = (
             f"the environment variable {name} is not set{near}{also}; set it, or name a file with "
@@ -98,9 +101,7 @@ def read_env_file(path: Path) -> tuple[dict[str, str], list[Fault]]:
 def _unquoted(value: str) -> str:
     if len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"":
         inner = value[1:-1]
-        return (
-            inner.replace("\\n", "\n").replace('\\"', '"').replace("\\\\", "\\")
-            if value[0] == '"'
-            else inner
-        )
+        if value[0] == '"':
+            return inner.replace("\\n", "\n").replace('\\"', '"').replace("\\\\", "\\")
+        return inner
     return re.split(r"\s#", value, maxsplit=1)[0].rstrip()

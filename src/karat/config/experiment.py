@@ -106,7 +106,10 @@ class Experiment:
 
         root = from_python({key: value for key, value in keys.items() if value is not None})
         text = yaml.safe_dump(printable(keys), sort_keys=False, allow_unicode=True)
-        where = Path(folder).absolute() if folder is not None else Path.cwd()
+        if folder is not None:
+            where = Path(folder).absolute()
+        else:
+            where = Path.cwd()
         _fill(
             self,
             root,
@@ -172,7 +175,10 @@ class Experiment:
         the newest.
         """
         plugin = plugins.find("kinds", self.kind, folder=self.folder)
-        path = self.dataset.path if commit is None else at_commit(self.dataset.path, commit)
+        if commit is None:
+            path = self.dataset.path
+        else:
+            path = at_commit(self.dataset.path, commit)
         kind = plugins.build(plugin, self.dataset.options, folder=self.folder)
         scorers = [plugins.find("scorers", spec.type, folder=self.folder) for spec in self.scorers]
         if scorers and not any(getattr(scorer, "golden", True) for scorer in scorers):
@@ -221,10 +227,12 @@ def load(
         variables = {**more, **variables}
         faults += wrong
     parsed = documents.parse(data)
-    faults += parsed.faults if data else []
+    if data:
+        faults += parsed.faults
     root = parsed.root
     if root is None or not isinstance(root.value, dict):
-        faults += [_shapeless(root)] if not faults else []
+        if not faults:
+            faults += [_shapeless(root)]
         raise BadExperiment(path, faults)
     faults += apply(root, settings)
     experiment = object.__new__(Experiment)
@@ -333,7 +341,10 @@ def _validated(reading: Reading, faults: list[Fault]) -> ExperimentFile | None:
             return ExperimentFile.model_validate(plain(root), context=reading)
         except ValidationError as error:
             problems = explain(error, plain(root), ExperimentFile)
-        unknown = [problem for problem in problems if problem.unknown_key] if lenient else []
+        if lenient:
+            unknown = [problem for problem in problems if problem.unknown_key]
+        else:
+            unknown = []
         for problem in unknown:
             reading.warn(problem.place, f"{problem.message}; it is ignored")
             parent = root.get(*problem.place[:-1])
@@ -380,7 +391,10 @@ class _Builder:
         name = file.name or default_name
         mcp = file.mcp.record or file.mcp.replay
         mode: Literal["record", "replay"] = "record" if file.mcp.record else "replay"
-        cassettes = Cassettes(mode=mode, folder=reading.folder / mcp) if mcp else None
+        if mcp:
+            cassettes = Cassettes(mode=mode, folder=reading.folder / mcp)
+        else:
+            cassettes = None
         advise(reading, file, conditions, scorers, cassettes)
         return {
             "name": name,
@@ -410,7 +424,10 @@ class _Builder:
         settings = model.model_dump()
         auth = getattr(model, "auth", None)
         if "auth" in settings:
-            settings["auth"] = None if auth is None else auth.model_dump(exclude_none=True)
+            if auth is None:
+                settings["auth"] = None
+            else:
+                settings["auth"] = auth.model_dump(exclude_none=True)
         shown = self._reading.shown(settings, self._root.get("mcp_servers", name))
         self._shown["mcp_servers"][name] = shown
         defaults = {
@@ -578,7 +595,10 @@ def _shown_context(context: Context, node: Node | None) -> JsonObject:
     shown: JsonObject = {}
     for key in context.keys:
         value = getattr(context, key)
-        below = node.get(key) if node is not None else None
+        if node is not None:
+            below = node.get(key)
+        else:
+            below = None
         if key == "tools":
             shown[key] = list(value)
         elif isinstance(value, ContextPart):

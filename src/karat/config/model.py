@@ -66,7 +66,9 @@ def _no_bool(value: object) -> object:
 
 
 def _words(command: object) -> object:
-    return shlex.split(command) if isinstance(command, str) else command
+    if isinstance(command, str):
+        return shlex.split(command)
+    return command
 
 
 AsWords = BeforeValidator(_words)
@@ -263,11 +265,9 @@ class Execution(Section):
         (5, 8)
         """
         most = math.ceil(self.most_failures(planned))
-        return (
-            most
-            if planned >= SHARE_FROM_TRIALS or not self.failures_by_share
-            else max(most, SHARE_FROM_FAILURES)
-        )
+        if planned >= SHARE_FROM_TRIALS or not self.failures_by_share:
+            return most
+        return max(most, SHARE_FROM_FAILURES)
 
 
 SHARE_FROM_FAILURES = 5
@@ -392,11 +392,10 @@ def _server(value: object) -> StdioServer | RemoteServer:
         "stdio" if "command" in values else "http" if "url" in values else None
     )
     if kind not in ("stdio", "http", "sse"):
-        got = (
-            f", got '{kind}'{did_you_mean(kind, SERVER_TYPES, listing=False)}"
-            if isinstance(kind, str)
-            else ""
-        )
+        if isinstance(kind, str):
+            got = f", got '{kind}'{did_you_mean(kind, SERVER_TYPES, listing=False)}"
+        else:
+            got = ""
         raise refusal([Problem(("type",), f"must be stdio, http or sse{got}")])
     if kind == "stdio":
         return validated(StdioServer, {**values, "type": kind})
@@ -466,7 +465,10 @@ class PromptFile(Section):
 def _known_server(name: str, info: ValidationInfo) -> str:
     servers = reading_of(info).names("mcp_servers")
     if name not in servers:
-        hint = did_you_mean(name, servers) if servers else "; `mcp_servers` names none"
+        if servers:
+            hint = did_you_mean(name, servers)
+        else:
+            hint = "; `mcp_servers` names none"
         raise ValueError(f"no server is called '{name}'{hint}")
     return name
 
@@ -484,7 +486,10 @@ def _each_once(names: list[str]) -> list[str]:
 def _known_preset(name: object) -> object:
     names = list(presets())
     if name is not None and name not in names:
-        *most, last = map(repr, names) if names else ["null"]
+        if names:
+            *most, last = map(repr, names)
+        else:
+            *most, last = ["null"]
         raise PydanticKnownError(
             "literal_error", {"expected": " or ".join(filter(None, [", ".join(most), last]))}
         )
@@ -578,7 +583,9 @@ class ConditionModel(Section):
                 "prompt_file" if key == "system_prompt_file" else key: value
                 for key, value in values.items()
             }
-        return {} if values is None else values
+        if values is None:
+            return {}
+        return values
 
     @field_validator("system_prompt", "prompt_file", "preset")
     @classmethod
@@ -590,7 +597,10 @@ class ConditionModel(Section):
                     f"leave out one of `{key}` and `{other}`: each is the system prompt"
                 )
         file = value.file if isinstance(value, PromptFile) else value
-        preset = str(value) if key == "preset" and value is not None else None
+        if key == "preset" and value is not None:
+            preset = str(value)
+        else:
+            preset = None
         text = (
             presets()[preset].text
             if preset
@@ -637,11 +647,10 @@ def _as_written(value: object, info: ValidationInfo) -> object:
     """A number as spelled in the file: version 1.10 is not version 1.1."""
     if isinstance(value, (str, int, float)) and not isinstance(value, bool):
         node = reading_of(info).root.get(str(info.field_name))
-        text = (
-            value
-            if isinstance(value, str)
-            else (node.written if node is not None else None) or str(value)
-        )
+        if isinstance(value, str):
+            text = value
+        else:
+            text = (node.written if node is not None else None) or str(value)
         if text.strip():
             return text
     raise ValueError(f"must be text, got {shown(value)}")
@@ -822,7 +831,10 @@ class ExperimentFile(Section):
     def _names_differ(
         cls, scorers: list[Plugged] | None, info: ValidationInfo
     ) -> list[Plugged] | None:
-        names = ["judge"] if info.data.get("judge") is not None else [""]
+        if info.data.get("judge") is not None:
+            names = ["judge"]
+        else:
+            names = [""]
         names += [scorer.name for scorer in scorers or []]
         twice = [at for at, name in enumerate(names) if name in names[:at]]
         if twice:

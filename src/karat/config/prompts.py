@@ -81,9 +81,9 @@ def prompt_problems(reading: Reading, text: str, preset: str | None) -> tuple[li
             reading.attributes = built.attributes(dataset.path)
         except (BadDataset, BadOption):
             reading.attributes = {}
-    return (
-        kind.prompt_problems(text, preset, reading.attributes) if reading.attributes else ([], [])
-    )
+    if reading.attributes:
+        return kind.prompt_problems(text, preset, reading.attributes)
+    return ([], [])
 
 
 def prompt_advice(folder: Path, prompt: str | PromptText | None) -> str:

@@ -101,7 +101,9 @@ class Reading(msgspec.Struct, eq=False):
     def names(self, section: str) -> list[str]:
         """The keys of a section of the file, valid or not."""
         node = self.root.get(section)
-        return list(node.value) if node is not None and isinstance(node.value, dict) else []
+        if node is not None and isinstance(node.value, dict):
+            return list(node.value)
+        return []
 
     def shown(self, value: Any, node: Node | None) -> Any:
         """A checked value with secret variables as `${NAME}`, if the file's text names one."""

@@ -140,7 +140,9 @@ def _spoken(model: str) -> str:
         named = parse_model(model)
     except BadOption:
         return model
-    return model if named.provider in _PROTOCOLS else f"openai:{named.provider}/{named.name}"
+    if named.provider in _PROTOCOLS:
+        return model
+    return f"openai:{named.provider}/{named.name}"
 
 
 def _choices(place: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Choice]:
@@ -150,7 +152,9 @@ def _choices(place: str, before: Mapping[str, Any], after: Mapping[str, Any]) ->
 
 def _fields(plugin: type[Any]) -> set[str]:
     model = plugins.options_model(plugin)
-    return set(model.model_fields) if model is not None else set()
+    if model is not None:
+        return set(model.model_fields)
+    return set()
 
 
 def _refuse_real_models(experiment: Experiment) -> None:

@@ -124,7 +124,10 @@ def _choice(
         for name, branch in branches.items()
     ]
     known = {key: _name(name for both in names.values() for name in both)}
-    required = {} if default is not None else {"required": [key]}
+    if default is not None:
+        required = {}
+    else:
+        required = {"required": [key]}
     return {"type": "object", "properties": known, **required, "allOf": conditions}
 
 
@@ -156,7 +159,9 @@ def _scorer(branches: dict[str, Json]) -> Json:
 
 
 def _null_if_none(branch: Json) -> list[Json]:
-    return [] if _without(branch["required"], "type") else [{"type": "null"}]
+    if _without(branch["required"], "type"):
+        return []
+    return [{"type": "null"}]
 
 
 def _server() -> Json:
@@ -200,7 +205,10 @@ def _judged() -> list[Json]:
     for name, plugin in plugins.installed("kinds"):
         if getattr(plugin, "judged", False):
             kind: Json = {"properties": {"kind": {"const": name}}}
-            kind |= {} if name == DEFAULT_KIND else {"required": ["kind"]}
+            if name == DEFAULT_KIND:
+                kind |= {}
+            else:
+                kind |= {"required": ["kind"]}
             unscored = {
                 "anyOf": [
                     {"not": {"required": ["scorers"]}},
@@ -225,11 +233,16 @@ def _or_null(schema: Json) -> Json:
     null: Json = {"type": "null"}
     nullable = dict(schema)
     if "type" in nullable:
-        types = nullable["type"] if isinstance(nullable["type"], list) else [nullable["type"]]
+        if isinstance(nullable["type"], list):
+            types = nullable["type"]
+        else:
+            types = [nullable["type"]]
         nullable["type"] = [*types, *([] if "null" in types else ["null"])]
     if "anyOf" in nullable:
         nullable["anyOf"] = [*nullable["anyOf"], *([] if null in nullable["anyOf"] else [null])]
-    return {"anyOf": [schema, null]} if "$ref" in schema else nullable
+    if "$ref" in schema:
+        return {"anyOf": [schema, null]}
+    return nullable
 
 
 class _Generator(GenerateJsonSchema):
@@ -256,11 +269,9 @@ class _Generator(GenerateJsonSchema):
 
     def str_schema(self, schema: core_schema.StringSchema) -> Json:
         generated = super().str_schema(schema)
-        return (
-            {**generated, "pattern": f"{generated['pattern']}|{_FILLED_IN}"}
-            if "pattern" in generated
-            else generated
-        )
+        if "pattern" in generated:
+            return {**generated, "pattern": f"{generated['pattern']}|{_FILLED_IN}"}
+        return generated
 
     def literal_schema(self, schema: core_schema.LiteralSchema) -> Json:
         generated = super().literal_schema(schema)
@@ -272,11 +283,9 @@ class _Generator(GenerateJsonSchema):
     def function_before_schema(self, schema: core_schema.BeforeValidatorFunctionSchema) -> Json:
         """A list with such a validator accepts a single text, in every plug-in."""
         generated = super().function_before_schema(schema)
-        return (
-            {"anyOf": [{"type": ["string", "null"]}, generated]}
-            if generated.get("type") == "array"
-            else generated
-        )
+        if generated.get("type") == "array":
+            return {"anyOf": [{"type": ["string", "null"]}, generated]}
+        return generated
 
     def model_schema(self, schema: core_schema.ModelSchema) -> Json:
         """In a section of the file, a key without a value counts as absent."""
@@ -309,12 +318,12 @@ def _tidied(value: Any, *, names: bool = False) -> Any:
             )
             for key, below in value.items()
         }
-    return value.replace(f"#/$defs/{_MODULE}", "#/$defs/") if isinstance(value, str) else value
+    if isinstance(value, str):
+        return value.replace(f"#/$defs/{_MODULE}", "#/$defs/")
+    return value
 
 
 def _as_text_too(schema: Json, pattern: str, *, strict: bool | None) -> Json:
-    return (
-        schema
-        if strict
-        else {**schema, "type": [schema["type"], "string"], "pattern": f"{pattern}|{_FILLED_IN}"}
-    )
+    if strict:
+        return schema
+    return {**schema, "type": [schema["type"], "string"], "pattern": f"{pattern}|{_FILLED_IN}"}

@@ -77,7 +77,10 @@ class Secrets:
 
     def _named(self, place: Place, node: Node) -> None:
         if not isinstance(node.value, str) or not is_variable(node.value):
-            self.literals += [] if isinstance(node.value, (list, dict)) else [str(node.value)]
+            if isinstance(node.value, (list, dict)):
+                self.literals += []
+            else:
+                self.literals += [str(node.value)]
         elif len(place) == 2:
             self.variables.add(node.value)
             if node.value not in self._env:
@@ -134,7 +137,10 @@ class Secrets:
         for name, text in [("", password), *parse_qsl(parts.query)]:
             self.variables.update(_VARIABLE.findall(text))
             if text and "${" not in text and (not name or sounds_secret(name)):
-                where = f"in the query parameter '{name}'" if name else "before the '@'"
+                if name:
+                    where = f"in the query parameter '{name}'"
+                else:
+                    where = "before the '@'"
                 message = (
                     f"a secret must not be in the file ({where}); write `${{NAME}}` and set that "
                     f"variable"

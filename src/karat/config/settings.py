@@ -28,15 +28,17 @@ def follow(root: Node, place: str) -> tuple[Node, list[str]]:
     A key may contain dots (`conditions.gpt-4.1.system_prompt`): the longest existing one is used.
     """
     here = root
-    missing = place.split(".") if place else []
+    if place:
+        missing = place.split(".")
+    else:
+        missing = []
     while missing:
         for length in range(len(missing), 0, -1):
             name = ".".join(missing[:length])
-            below = (
-                here.get(int(name))
-                if isinstance(here.value, list) and name.isdecimal()
-                else here.get(name)
-            )
+            if isinstance(here.value, list) and name.isdecimal():
+                below = here.get(int(name))
+            else:
+                below = here.get(name)
             if below is not None:
                 here = below
                 missing = missing[length:]
@@ -80,6 +82,9 @@ def _insert(parent: Node, missing: list[str], value: Node) -> str:
             parent.value = {}
         if not isinstance(parent.value, dict):
             return f"'{key}' needs a mapping here, but there is a plain value"
-        parent.value[key] = value if depth == len(missing) else Node({}, source="flag")
+        if depth == len(missing):
+            parent.value[key] = value
+        else:
+            parent.value[key] = Node({}, source="flag")
         parent = parent.value[key]
     return ""

@@ -27,13 +27,12 @@ class BadArchive(ValueError):
 def member(entry: Entry, data: bytes = b"") -> bytes:
     """An entry in the archive's format."""
     info = tarfile.TarInfo(entry.path)
-    info.type = (
-        tarfile.DIRTYPE
-        if entry.folder
-        else tarfile.REGTYPE
-        if entry.link is None
-        else tarfile.SYMTYPE
-    )
+    if entry.folder:
+        info.type = tarfile.DIRTYPE
+    elif entry.link is None:
+        info.type = tarfile.REGTYPE
+    else:
+        info.type = tarfile.SYMTYPE
     info.size = len(data)
     info.mode = 0o755 if entry.folder or entry.executable else 0o644
     info.linkname = entry.link or ""

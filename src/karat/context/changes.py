@@ -111,11 +111,10 @@ def store_base(folder: Path, base: Base) -> None:
     with tempfile.TemporaryFile(dir=folder) as spool:
         with gzip.GzipFile(fileobj=spool, mode="wb", compresslevel=6, mtime=0) as stream:
             for entry in base.tree.entries:
-                data = (
-                    b""
-                    if entry.folder or entry.link is not None
-                    else (base.path / entry.path).read_bytes()
-                )
+                if entry.folder or entry.link is not None:
+                    data = b""
+                else:
+                    data = (base.path / entry.path).read_bytes()
                 stream.write(member(entry, data))
             stream.write(END)
         write_durably(path, _blocks(spool))
@@ -221,7 +220,10 @@ class _Changes:
         self.diff = _Diff()
         self._seen: set[str] = set()
         # what is not met was removed
-        self._hidden = set[str]() if workspace.overlay is not None else {""}
+        if workspace.overlay is not None:
+            self._hidden = set[str]()
+        else:
+            self._hidden = {""}
 
     def read(self) -> None:
         """Goes through everything that changed; in a copy, through everything."""
@@ -276,7 +278,10 @@ class _Changes:
                 with os.scandir(fd) as entries:
                     names = sorted(entry.name for entry in islice(entries, _MOST_SEEN))
                 for part in names:
-                    name = f"{folder}/{part}" if folder else part
+                    if folder:
+                        name = f"{folder}/{part}"
+                    else:
+                        name = part
                     if self._is_ignored(name):
                         continue
                     self._seen.add(name)
@@ -362,9 +367,9 @@ class _Changes:
 
     def _before(self, entry: Entry) -> bytes:
         """A file of the starting folder, for the comparison of texts."""
-        return (
-            (self._base.path / entry.path).read_bytes() if entry.size <= _MOST_COMPARED else _LONG
-        )
+        if entry.size <= _MOST_COMPARED:
+            return (self._base.path / entry.path).read_bytes()
+        return _LONG
 
     def _leave_out(self, name: str, why: str) -> None:
         self.changed += 1
@@ -423,11 +428,10 @@ class _Diff:
             self.whole = self.whole and not long
             self._write([f"{'Long' if long else 'Binary'} file {name}: {_fate(old, new)}"])
             return
-        lines = (
-            None
-            if self._room <= 0 or time.monotonic() > self._deadline
-            else _difference(before, after)
-        )
+        if self._room <= 0 or time.monotonic() > self._deadline:
+            lines = None
+        else:
+            lines = _difference(before, after)
         if lines is None:
             self.whole = False
             self._write([f"File {name}: {_fate(old, new)}, not compared"])
@@ -444,12 +448,17 @@ class _Diff:
         text = "".join(f"{line}\n" for line in lines)
         if self._room > 0 and len(text) > self._room:
             text = f"{text[: self._room]}\n… the rest of the differences is left out\n"
-        self.parts += [text] if self._room > 0 else []
+        if self._room > 0:
+            self.parts += [text]
         self._room -= len(text)
 
 
 def _fate(old: bytes | None, new: bytes | None) -> str:
-    return "added" if old is None else "removed" if new is None else "changed"
+    if old is None:
+        return "added"
+    if new is None:
+        return "removed"
+    return "changed"
 
 
 def _lines(data: bytes | None) -> list[str] | None:

@@ -119,7 +119,9 @@ def _run(definition: dict[str, object]) -> int:
         pid, status = os.waitpid(-1, 0)
         if pid == child.pid:
             child.returncode = os.waitstatus_to_exitcode(status)
-            return child.returncode if child.returncode >= 0 else 128 - child.returncode
+            if child.returncode >= 0:
+                return child.returncode
+            return 128 - child.returncode
 
 
 def _end_all() -> None:

@@ -84,7 +84,10 @@ class TrialWorkspaces:
             temporary_folder("workspaces") as self._folder,
             ThreadPoolExecutor(_THREADS) as self._threads,
         ):
-            overlay = overlay_for(self._folder) if overlays else None
+            if overlays:
+                overlay = overlay_for(self._folder)
+            else:
+                overlay = None
             if overlay is not None and overlay.enter:
                 self._overlay = overlay
                 notice(f"each attempt gets its workspace as {overlay.shown}")

@@ -203,10 +203,12 @@ def _followed(path: Path, root: str) -> PurePosixPath:
         try:
             target = PurePosixPath(os.readlink("/".join([root, *place, part.strip("/")])))
         except OSError:  # no link, or nothing
-            place += [part] if part != "/" else []
+            if part != "/":
+                place += [part]
         else:
             links += 1
-            place = [] if target.is_absolute() else place
+            if target.is_absolute():
+                place = []
             waiting += reversed(target.parts)
     return PurePosixPath("/", *place if not waiting else ())
 

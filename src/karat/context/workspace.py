@@ -110,16 +110,16 @@ class Workspace:
 
         `pid`: of a process started by `command`.
         """
-        return (
-            self.path
-            if self.overlay is None or pid is None
-            else Path(f"/proc/{pid}/root{self.path}")
-        )
+        if self.overlay is None or pid is None:
+            return self.path
+        return Path(f"/proc/{pid}/root{self.path}")
 
     @property
     def changed(self) -> Path:
         """The folder with the changes; for a copy, everything."""
-        return self.path if self.overlay is None else self.path.with_name("upper")
+        if self.overlay is None:
+            return self.path
+        return self.path.with_name("upper")
 
     def close(self) -> None:
         """Ends the workspace's processes and removes it."""
@@ -213,7 +213,9 @@ def _ways() -> list[Overlay]:
         leave=(unshare, "--user", f"--map-user={os.getuid()}", f"--map-group={os.getgid()}", "--"),
         options=f"userxattr,{_OPTIONS}",
     )
-    return [root, user] if os.geteuid() == 0 else [user]
+    if os.geteuid() == 0:
+        return [root, user]
+    return [user]
 
 
 def refuse_instructions_above(folder: Path) -> None:

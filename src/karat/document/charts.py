@@ -123,7 +123,9 @@ def _steps(summary: Summary, info: MetricInfo) -> tuple[str, ...]:
     steps = sorted(
         {step for result in _scored(summary, info) for step in result.distribution or {}}, key=int
     )
-    return tuple(steps) if 0 < len(steps) <= _STEPS else ()
+    if 0 < len(steps) <= _STEPS:
+        return tuple(steps)
+    return ()
 
 
 def _by_step(summary: Summary, group: Sequence[MetricInfo], steps: tuple[str, ...]) -> Chart:
@@ -149,18 +151,20 @@ def _by_step(summary: Summary, group: Sequence[MetricInfo], steps: tuple[str, ..
             rows.append(Row(name=result.condition, cells=tuple(cells)))
         panels.append(Rows(title=info.key, axis=axis, lines=tuple(lines)))
     first, shares = group[0], []
-    name = first.key if len(group) == 1 else f"{first.key} and {len(group) - 1} more"
+    if len(group) == 1:
+        name = first.key
+    else:
+        name = f"{first.key} and {len(group) - 1} more"
     for result in _scored(summary, first)[:3]:
         scored = formats.plural(result.n_answers, "answer")
         shares.append(f"{result.condition} {formats.share(result.top_share.value)} of {scored}")
     top = first.low if first.direction == "lower" else first.high
-    end = (
-        "right"
-        if first.percent
-        else f"at the best step, {formats.brief(top)}"
-        if top is not None
-        else "at the best"
-    )
+    if first.percent:
+        end = "right"
+    elif top is not None:
+        end = f"at the best step, {formats.brief(top)}"
+    else:
+        end = "at the best"
     caption = "Answers on each step of the scale"
     return Chart(
         name=slug("scores", name),
@@ -189,7 +193,10 @@ def _histogram(summary: Summary, info: MetricInfo, unit: str) -> Iterator[Chart]
     every = [value for values in means.values() for value in values]
     if not every:
         return
-    low, high = (0.0, 1.0) if info.percent else (min(every), max(every))
+    if info.percent:
+        low, high = (0.0, 1.0)
+    else:
+        low, high = (min(every), max(every))
     bins = _BINS if high > low else 1
     wide = (high - low) / bins or 1.0
     write = formats.share if info.percent else formats.number
@@ -299,7 +306,10 @@ def gaps(summary: Summary) -> Iterator[Chart]:
         sum(width > 0 for width in widths),
         sum(not isnan(width) for width in widths),
     )
-    some = f"; the {len(top)} widest gaps" if differing > len(top) else ""
+    if differing > len(top):
+        some = f"; the {len(top)} widest gaps"
+    else:
+        some = ""
     axis = Axis(
         title="mean share of answers" if info.percent else "mean, in points of the score",
         start=info.low,

@@ -35,11 +35,10 @@ _TARGETS = {
 def corrected_lines(report: Calibrated) -> Iterator[str]:
     """Each difference as people would score it, then where the judge is biased."""
     for row in sorted(report.corrected, key=lambda row: row.against is None):
-        low, high = (
-            (row.bias.low, row.bias.high)
-            if row.against is None
-            else (row.people.low, row.people.high)
-        )
+        if row.against is None:
+            low, high = (row.bias.low, row.bias.high)
+        else:
+            low, high = (row.people.low, row.people.high)
         shown = low is not None and high is not None and (low > 0 or high < 0)
         unit = " points" if row.percent else ""
         if row.against is not None:
@@ -93,10 +92,16 @@ def corrected_blocks(report: Calibrated) -> Iterator[Block]:
 
 
 def _row(row: Corrected, report: Calibrated) -> Row:
-    judge: Cell = Share(row.judge) if row.percent else Number(row.judge)
+    if row.percent:
+        judge: Cell = Share(row.judge)
+    else:
+        judge = Number(row.judge)
     if row.against is not None:
         judge = Estimate(row.judge, percent=row.percent, signed=True)
-    needed = [] if report.half_width is None else [Count(row.labels_needed)]
+    if report.half_width is None:
+        needed = []
+    else:
+        needed = [Count(row.labels_needed)]
     return Row(
         name=_name(row),
         cells=(_people(row), judge, _bias(row), Count(row.labelled, of=row.answers), *needed),
@@ -104,7 +109,9 @@ def _row(row: Corrected, report: Calibrated) -> Row:
 
 
 def _name(row: Corrected) -> str:
-    return row.condition if row.against is None else f"{row.condition} − {row.against}"
+    if row.against is None:
+        return row.condition
+    return f"{row.condition} − {row.against}"
 
 
 def _people(row: Corrected) -> Estimate:

@@ -69,9 +69,15 @@ def lowest(
     """
     offline = {info.key for info in summary.metrics if info.offline}
     for low in summary.lowest[:most]:
-        gap = f", {formats.number(low.gap)} apart between conditions" if low.gap is not None else ""
+        if low.gap is not None:
+            gap = f", {formats.number(low.gap)} apart between conditions"
+        else:
+            gap = ""
         mark = " (offline)" if low.metric in offline else ""
-        golden = texts.golden.get(low.sample, ()) if texts is not None else ()
+        if texts is not None:
+            golden = texts.golden.get(low.sample, ())
+        else:
+            golden = ()
         yield Low(
             sample=low.sample,
             question=low.question,
@@ -83,9 +89,15 @@ def lowest(
 
 
 def _answer(summary: Summary, low: LowSample, cell: LowCell, texts: Texts | None) -> LowAnswer:
-    answers = texts.answers.get((low.sample, cell.condition)) if texts is not None else None
+    if texts is not None:
+        answers = texts.answers.get((low.sample, cell.condition))
+    else:
+        answers = None
     turns: tuple[LowTurn, ...] = ()
-    asked = texts.questions.get(low.sample, ()) if texts is not None else ()
+    if texts is not None:
+        asked = texts.questions.get(low.sample, ())
+    else:
+        asked = ()
     if texts is not None and len(asked) > 1:
         golden, heard = texts.golden.get(low.sample, ()), answers or ()
         turns = tuple(
@@ -96,7 +108,10 @@ def _answer(summary: Summary, low: LowSample, cell: LowCell, texts: Texts | None
             )
             for at, question in enumerate(asked)
         )
-    answer = answers[-1] if answers and not turns else None
+    if answers and not turns:
+        answer = answers[-1]
+    else:
+        answer = None
     return LowAnswer(
         condition=cell.condition,
         color=summary.conditions.index(cell.condition),
@@ -112,7 +127,10 @@ def _answer(summary: Summary, low: LowSample, cell: LowCell, texts: Texts | None
 def _score(cell: LowCell) -> str:
     if cell.n == 0:
         return "no score"
-    spread = f" ± {formats.number(cell.sd)}" if cell.sd is not None else ""
+    if cell.sd is not None:
+        spread = f" ± {formats.number(cell.sd)}"
+    else:
+        spread = ""
     return f"{formats.number(cell.mean)}{spread} ({formats.plural(cell.n, 'answer')})"
 
 
@@ -122,9 +140,10 @@ def every(summary: Summary) -> Iterator[Block]:
     if table is None or info is None or not of(summary.kind).compared:
         return
     own = {column.condition: column.mean for column in table.columns if column.metric == info.key}
-    ranks = (
-        [_rank(means, info.direction) for means in zip(*own.values(), strict=True)] if own else []
-    )
+    if own:
+        ranks = [_rank(means, info.direction) for means in zip(*own.values(), strict=True)]
+    else:
+        ranks = []
     places = nsmallest(_QUESTIONS, range(len(table.ids)), key=ranks.__getitem__ if own else None)
     write = Share if info.percent else Number
     means = [own.get(name) for name in summary.conditions]
@@ -136,11 +155,10 @@ def every(summary: Summary) -> Iterator[Block]:
         for at in places
     )
     unit, left = of(summary.kind).unit, len(table.ids) - len(rows)
-    caption = (
-        f"Every {unit}: {info.key}"
-        if not left
-        else f"The {formats.plural(len(rows), f'lowest {unit}')}"
-    )
+    if not left:
+        caption = f"Every {unit}: {info.key}"
+    else:
+        caption = f"The {formats.plural(len(rows), f'lowest {unit}')}"
     legend = f"Means over repetitions of {info.key}, the lowest {unit} first."
     if left:
         legend += (
@@ -155,7 +173,10 @@ def every(summary: Summary) -> Iterator[Block]:
 
 def _rank(means: Sequence[float | None], direction: str) -> tuple[bool, float]:
     known = [mean for mean in means if mean is not None]
-    badness = exact_sum(known) / len(known) if known else 0.0
+    if known:
+        badness = exact_sum(known) / len(known)
+    else:
+        badness = 0.0
     return not known, -badness if direction == "lower" else badness
 
 
@@ -179,7 +200,10 @@ def failures(kinds: Sequence[FailureKind]) -> Iterator[Block]:
         for kind in kinds[:_KINDS]
     )
     left = len(kinds) - len(rows)
-    legend = f"{formats.plural(left, 'rarer kind')} left out." if left > 0 else ""
+    if left > 0:
+        legend = f"{formats.plural(left, 'rarer kind')} left out."
+    else:
+        legend = ""
     if any(kind.calls for kind in kinds):
         legend = f"Class mcp: calls of the server that failed; the agent went on. {legend}".rstrip()
     attempts = "Failed attempts: whether a later one succeeded or not."
@@ -202,7 +226,10 @@ def failures(kinds: Sequence[FailureKind]) -> Iterator[Block]:
 
 
 def _where(failure: FailureKind) -> str:
-    scorer = f", scorer {failure.scorer}" if failure.scorer is not None else ""
+    if failure.scorer is not None:
+        scorer = f", scorer {failure.scorer}"
+    else:
+        scorer = ""
     return f"{failure.cls.replace('_', ' ')}{scorer}"
 
 

@@ -62,7 +62,10 @@ def gate_document(gate: Gate) -> Document:
     hints = tuple(
         f"{_name(check)}: {hint}" for check in checks if (hint := _hint(check)) is not None
     )
-    notes: tuple[Block, ...] = (Note(texts=hints, title="Notes", brief=True),) if hints else ()
+    if hints:
+        notes: tuple[Block, ...] = (Note(texts=hints, title="Notes", brief=True),)
+    else:
+        notes = ()
     return Document(
         name=f"{gate.name} {gate.run}",
         verdicts=(
@@ -92,7 +95,10 @@ def check_parts(check: Check) -> tuple[str, str, str]:
 
 
 def _name(check: Check) -> str:
-    where = f" under {check.condition}" if check.condition else ""
+    if check.condition:
+        where = f" under {check.condition}"
+    else:
+        where = ""
     return f"{check.metric} {check.threshold.words}{where}"
 
 

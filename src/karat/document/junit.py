@@ -33,11 +33,10 @@ def junit_xml(name: str, suites: Mapping[str, Sequence[Case]]) -> str:
             case = ElementTree.SubElement(suite, "testcase", names)
             if fault is not None:
                 element, kind, message, text = fault
-                attributes = (
-                    {"message": _xml(message)}
-                    if element == "skipped"
-                    else {"message": _xml(message), "type": kind}
-                )
+                if element == "skipped":
+                    attributes = {"message": _xml(message)}
+                else:
+                    attributes = {"message": _xml(message), "type": kind}
                 ElementTree.SubElement(case, element, attributes).text = _xml(text)
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"

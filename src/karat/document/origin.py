@@ -58,7 +58,10 @@ def _run(summary: Summary) -> Iterator[tuple[str, str]]:
     if source.judge:
         yield "Judge", source.judge
     if source.rubric:
-        digest = f" ({source.rubric_digest})" if source.rubric_digest else ""
+        if source.rubric_digest:
+            digest = f" ({source.rubric_digest})"
+        else:
+            digest = ""
         yield "Rubric", f"{source.rubric}{digest}"
     for name, value in source.source.items():
         yield f"Answers made elsewhere: {name}", value
@@ -68,7 +71,9 @@ def _run(summary: Summary) -> Iterator[tuple[str, str]]:
 def _moment(text: str) -> str:
     """A time in UTC in a readable form; other texts unchanged."""
     match = re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)[\d:.]*(?:Z|\+00:00)", text)
-    return f"{match[1]} {match[2]} UTC" if match else text
+    if match:
+        return f"{match[1]} {match[2]} UTC"
+    return text
 
 
 def _commands(summary: Summary) -> str:
@@ -112,7 +117,9 @@ def _conditions(summary: Summary) -> Iterator[Block]:
 
 
 def _digest(text: str | None) -> str:
-    return formats.UNKNOWN if not text else text[:_SHORT]
+    if not text:
+        return formats.UNKNOWN
+    return text[:_SHORT]
 
 
 def _scorers(summary: Summary) -> Iterator[Block]:

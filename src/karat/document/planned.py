@@ -35,11 +35,10 @@ def plan_document(plan: Plan, *, title: str, percent: bool = False) -> Document:
     `percent`: the metric is a share, so differences are in percentage points.
     """
     pilot = plan.pilot
-    known = (
-        f"{formats.plural(pilot.questions, 'question')} × {pilot.repetitions}"
-        if pilot.questions
-        else "assumed"
-    )
+    if pilot.questions:
+        known = f"{formats.plural(pilot.questions, 'question')} × {pilot.repetitions}"
+    else:
+        known = "assumed"
     facts = [("Variation from", known), *_spreads(plan, percent)]
     if plan.pilot.seconds is not None:
         facts.append(("Time of an answer", formats.duration(pilot.seconds)))
@@ -85,11 +84,9 @@ def _percent(share: float) -> str:
 
 
 def _points(value: float, percent: bool) -> str:
-    return (
-        f"{formats.number(100 * value, digits=1)} points"
-        if percent
-        else formats.number(value, digits=2)
-    )
+    if percent:
+        return f"{formats.number(100 * value, digits=1)} points"
+    return formats.number(value, digits=2)
 
 
 def _verdicts(plan: Plan, percent: bool) -> list[str]:
@@ -110,7 +107,10 @@ def _verdicts(plan: Plan, percent: bool) -> list[str]:
         lines.append(f"To show {_points(plan.delta, percent)}: more questions than can be counted.")
     for design in plan.needed:
         if design.cheapest and plan.delta is not None:
-            price = f", {formats.dollars(design.cost)}" if design.cost else ""
+            if design.cost:
+                price = f", {formats.dollars(design.cost)}"
+            else:
+                price = ""
             lines.append(f"To show {_points(plan.delta, percent)}: {_size(design)}{price}.")
     return lines
 
@@ -131,8 +131,14 @@ def _spreads(plan: Plan, percent: bool) -> list[tuple[str, str]]:
 
 
 def _row(design: Design, percent: bool, *, delta: bool) -> Row:
-    detectable = None if design.detectable is None else design.detectable * (100 if percent else 1)
-    power = [Share(design.power)] if delta else []
+    if design.detectable is None:
+        detectable = None
+    else:
+        detectable = design.detectable * (100 if percent else 1)
+    if delta:
+        power = [Share(design.power)]
+    else:
+        power = []
     return Row(
         name=formats.count(design.questions),
         cells=(
@@ -152,7 +158,10 @@ def _columns(plan: Plan, percent: bool, *, delta: bool) -> tuple[Column, ...]:
         f"Detectable: the smallest difference that {_percent(plan.power)} of runs show at alpha "
         f"{plan.alpha:g}."
     )
-    asked = f"power for {_points(plan.delta, percent)}" if delta and plan.delta is not None else ""
+    if delta and plan.delta is not None:
+        asked = f"power for {_points(plan.delta, percent)}"
+    else:
+        asked = ""
     return columns(
         "questions",
         "repetitions",
@@ -206,7 +215,10 @@ def plan_chart(plan: Plan, *, percent: bool = False) -> Chart:
         )
         for at, k in enumerate(times)
     )
-    zero = plan.delta * scale if plan.delta is not None else None
+    if plan.delta is not None:
+        zero = plan.delta * scale
+    else:
+        zero = None
     unit = ", percentage points" if percent else ""
     panel = Plane(
         x=Axis(title="questions", whole=True),

@@ -63,7 +63,9 @@ def _verdict(board: Leaderboard) -> str:
     several = len({entry.run for entry in board.entries}) > 1
 
     def name(entry: Entry) -> str:
-        return f"{entry.condition} ({entry.run})" if several else entry.condition
+        if several:
+            return f"{entry.condition} ({entry.run})"
+        return entry.condition
 
     if board.direction == "none":
         return f"No direction of {board.metric} is better: conditions are listed by their means"

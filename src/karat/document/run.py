@@ -36,7 +36,9 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         """The run in a line; for a document that is not about a single run, its name."""
-        return f"{self.name} {self.run} ({self.status})" if self.run else self.name
+        if self.run:
+            return f"{self.name} {self.run} ({self.status})"
+        return self.name
 
 
 def document(
@@ -120,7 +122,10 @@ def verdict_lines(summary: Summary) -> tuple[str, ...]:
         for pair in summary.differences
         if pair.winner is not None and frozenset((pair.metric, pair.b, pair.a)) not in corrected
     )
-    rest = verdicts(msgspec.structs.replace(summary, differences=others)) if others else ()
+    if others:
+        rest = verdicts(msgspec.structs.replace(summary, differences=others))
+    else:
+        rest = ()
     return (*server_warnings(summary.server_problems if not others else ()), *lines, *rest)
 
 
@@ -149,7 +154,10 @@ def facts(summary: Summary, kind: KindBlocks) -> Iterator[tuple[str, str]]:
     known, unknown = cost.agent.known + cost.judge.known, cost.agent.unknown + cost.judge.unknown
     yield "Cost", formats.dollars(known, unknown=unknown)
     yield "Median time", formats.duration(total.latency.median)
-    flips = probable_flips(summary.differences) if kind.differences is None else None
+    if kind.differences is None:
+        flips = probable_flips(summary.differences)
+    else:
+        flips = None
     if flips is not None:
         count, of_all = round(flips[0], 1), formats.plural(flips[1], "verdict")
         yield (
@@ -170,7 +178,10 @@ def _measured(summary: Summary, kind: KindBlocks) -> Iterator[Section]:
     if summary.calibrated is not msgspec.UNSET:
         results = (*results, *corrected_blocks(summary.calibrated))
     yield Section(id="scores", title="Results", blocks=results)
-    compared = tuple(scores.differences(summary)) if kind.differences is None else kind.differences
+    if kind.differences is None:
+        compared = tuple(scores.differences(summary))
+    else:
+        compared = kind.differences
     yield Section(id="differences", title="Differences", blocks=compared)
     yield Section(id="use", title="What was used", blocks=(*use.use(summary), *use.tools(summary)))
     parts = (*variation.variation(summary, metrics), *spread(summary), *variation.retried(summary))

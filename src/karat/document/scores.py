@@ -147,7 +147,10 @@ def _finding(summary: Summary, info: MetricInfo) -> str:
             f"{info.key} is the same under {formats.plural(len(ranked), 'condition')}, {mean} "
             f"over {over}"
         )
-    most, least = ("lowest", "highest") if info.direction == "lower" else ("highest", "lowest")
+    if info.direction == "lower":
+        most, least = ("lowest", "highest")
+    else:
+        most, least = ("highest", "lowest")
     lowest = estimated(worst.mean, percent=percent)
     return (
         f"{info.key} is {most} under {best.condition}, {mean} over {over}; {least} under "
@@ -191,9 +194,10 @@ def _cells(
     info: MetricInfo, result: Result, scale: Scale | None, color: int
 ) -> tuple[blocks.Cell, ...]:
     mean, percent, spread = result.mean, info.percent, result.within_sd.value
-    low, high = (
-        (result.best, result.worst) if info.direction == "lower" else (result.worst, result.best)
-    )
+    if info.direction == "lower":
+        low, high = (result.best, result.worst)
+    else:
+        low, high = (result.worst, result.best)
     bounds = blocks.Range(low.value, high.value, percent=percent) if result.n_missing else Text("")
     return (
         blocks.estimate(mean, percent=percent, scale=scale, color=color),
@@ -221,7 +225,10 @@ def _averaged(summary: Summary, metrics: Sequence[MetricInfo], unit: str) -> str
 
 
 def _legend(results: Sequence[Result]) -> str:
-    parts = [POINT_LEGEND] if any(is_point(result.mean) for result in results) else []
+    if any(is_point(result.mean) for result in results):
+        parts = [POINT_LEGEND]
+    else:
+        parts = []
     if any(result.offline for result in results):
         parts.append("Offline: scored by a rule, not by a model that understands.")
     return " ".join(parts)
@@ -232,15 +239,17 @@ def note_of(info: MetricInfo, summary: Summary, *, share: str = "share, in perce
 
     `share`: the meaning of a share's numbers.
     """
-    ends = (
-        ""
-        if info.low is None or info.high is None
-        else f"{formats.brief(info.low)} to {formats.brief(info.high)}"
-    )
+    if info.low is None or info.high is None:
+        ends = ""
+    else:
+        ends = f"{formats.brief(info.low)} to {formats.brief(info.high)}"
     parts = [share if info.percent else ends]
-    parts += ["lower is better"] if info.direction == "lower" else []
-    parts += ["offline"] if info.offline else []
-    parts += [f"by {info.scorer}"] if len({metric.scorer for metric in summary.metrics}) > 1 else []
+    if info.direction == "lower":
+        parts += ["lower is better"]
+    if info.offline:
+        parts += ["offline"]
+    if len({metric.scorer for metric in summary.metrics}) > 1:
+        parts += [f"by {info.scorer}"]
     return ", ".join(part for part in parts if part)
 
 
@@ -249,7 +258,9 @@ def _scale(info: MetricInfo, results: Sequence[Result]) -> Scale | None:
         return Scale(info.low, info.high)
     means = [result.mean for result in results if result.metric == info.key]
     ends = [end for mean in means for end in (mean.value, mean.low, mean.high) if end is not None]
-    return Scale(min(ends), max(ends)) if ends else None
+    if ends:
+        return Scale(min(ends), max(ends))
+    return None
 
 
 def _reasons(results: Sequence[Result]) -> Iterator[Block]:
@@ -370,7 +381,10 @@ def _settled(pair: Difference, unit: str) -> str:
     ways = []
     for step in pair.again.settle:
         what = unit if step.what == "question" else step.what
-        cost = f" ({formats.dollars(step.cost)})" if step.cost else ""
+        if step.cost:
+            cost = f" ({formats.dollars(step.cost)})"
+        else:
+            cost = ""
         ways.append(f"{formats.plural(step.more, f'more {what}')}{cost}")
     return f"{pair.b} − {pair.a} on {pair.metric}: {' or '.join(ways)}."
 
@@ -383,7 +397,10 @@ def _misses(pair: Difference) -> bool:
 def _difference(
     pair: Difference, info: MetricInfo, alike: Sequence[Difference], *, missing: bool
 ) -> Row:
-    bounds = between(None, pair.least, pair.most, percent=info.percent)[1] if _misses(pair) else ""
+    if _misses(pair):
+        bounds = between(None, pair.least, pair.most, percent=info.percent)[1]
+    else:
+        bounds = ""
     ends = [
         end
         for other in alike
@@ -423,7 +440,10 @@ def same_again(again: Repeat | None) -> Text:
     """The chance that a repeat gives the same verdict; below, with the same questions."""
     if again is None:
         return Text(formats.UNKNOWN)
-    same = "" if again.same_questions is None else formats.chance(again.same_questions)
+    if again.same_questions is None:
+        same = ""
+    else:
+        same = formats.chance(again.same_questions)
     return Text(formats.chance(again.new_questions), below=same)
 
 
@@ -440,12 +460,10 @@ def _differences_legend(summary: Summary, tested: Sequence[Difference]) -> str:
     parts = []
     if any(pair.verdict == NO_DIFFERENCE for pair in tested):
         parts.append("“No difference shown” does not mean that there is none.")
-    parts += (
-        [family_words(summary.family)]
-        if summary.family is not None and summary.family.left_out
-        else []
-    )
-    parts += [POINT_LEGEND] if any(is_point(pair.estimate) for pair in tested) else []
+    if summary.family is not None and summary.family.left_out:
+        parts += [family_words(summary.family)]
+    if any(is_point(pair.estimate) for pair in tested):
+        parts += [POINT_LEGEND]
     others = len(summary.differences) - len(tested)
     if others:
         parts.append(f"{formats.plural(others, 'further reading')} of the same answers not tested.")

@@ -51,11 +51,16 @@ def visible(text: str) -> str:
 
 
 def _symbol(match: re.Match[str]) -> str:
-    return "\u2421" if match[0] == "\x7f" else chr(0x2400 + ord(match[0]))
+    if match[0] == "\x7f":
+        return "\u2421"
+    return chr(0x2400 + ord(match[0]))
 
 
 def _numbered(match: re.Match[str]) -> str:
-    many = f"{formats.count(len(match[0]))} × " if len(match[0]) > 1 else ""
+    if len(match[0]) > 1:
+        many = f"{formats.count(len(match[0]))} × "
+    else:
+        many = ""
     return f"⟨{many}U+{ord(match[0][0]):04X}⟩"
 
 

@@ -104,7 +104,8 @@ def _scores(summary: Summary) -> Iterator[Block]:
                     metric_rows.append(
                         Row(name=f"{context.condition}: {_name(context)}", cells=cells)
                     )
-        rows += [Group(info.key, note_of(info, summary)), *metric_rows] if metric_rows else []
+        if metric_rows:
+            rows += [Group(info.key, note_of(info, summary)), *metric_rows]
     if rows:
         level, unit = formats.level(summary.level), of(summary.kind).unit
         yield Table(

@@ -49,7 +49,8 @@ def variation(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block
     rows: list[Row | Group] = []
     for info in metrics:
         own = [result for result in results if result.metric == info.key]
-        rows += [Group(info.key, _note(info, summary))] if own else []
+        if own:
+            rows += [Group(info.key, _note(info, summary))]
         widest = max((part.value or 0.0 for result in own for part in _parts(result)), default=0.0)
         for result in own:
             best = Share(result.top_share.value) if info.kind == "ordinal" else Text("")
@@ -146,7 +147,8 @@ def _panel(summary: Summary) -> Iterator[Block]:
     rows: list[Row | Group] = []
     for info in summary.metrics:
         own = [pair for pair in summary.panel if pair.metric == info.key]
-        rows += [Group(info.key)] if own else []
+        if own:
+            rows += [Group(info.key)]
         rows += [
             Row(
                 name=f"{pair.a} – {pair.b}",
@@ -187,12 +189,16 @@ def _by_judge(summary: Summary) -> Table:
             if result.metric == info.key
             for score in result.by_judge
         }
-        rows += [Group(info.key)] if given else []
+        if given:
+            rows += [Group(info.key)]
         for judge in dict.fromkeys(judge for judge, _ in given):
             cells = []
             for condition in summary.conditions:
                 score = given.get((judge, condition))
-                answers = "" if score is None else formats.plural(score.answers, "answer")
+                if score is None:
+                    answers = ""
+                else:
+                    answers = formats.plural(score.answers, "answer")
                 cells.append(Number(None if score is None else score.mean, below=answers))
             rows.append(Row(name=judge, cells=tuple(cells)))
     return Table(

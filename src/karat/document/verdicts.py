@@ -53,11 +53,12 @@ def _findings(summary: Summary) -> tuple[str, ...]:
             for (better, other), group in pairs.items()
         ]
     if any(pair.offline for pair in shown):
-        which = (
-            ""
-            if all(pair.offline for pair in shown)
-            else " of " + ", ".join(dict.fromkeys(_metric(pair) for pair in shown if pair.offline))
-        )
+        if all(pair.offline for pair in shown):
+            which = ""
+        else:
+            which = " of " + ", ".join(
+                dict.fromkeys(_metric(pair) for pair in shown if pair.offline)
+            )
         lines.append(f"Offline scores{which}: given by a rule, not by a model that understands")
     lines += [
         ahead_sentence(pair) for pair in summary.differences if pair.verdict.endswith(ONLY_AHEAD)
@@ -98,9 +99,10 @@ def _by(pair: Difference, info: MetricInfo, *, interval: bool) -> str:
     if _better(pair) == pair.a:
         value, low, high = (None if end is None else -end for end in (value, high, low))
     text, span = between(value, low, high, percent=info.percent)
-    plain = (
-        between(value, low, high, percent=info.percent, plain=True)[1] if (low or 0.0) > 0 else span
-    )
+    if (low or 0.0) > 0:
+        plain = between(value, low, high, percent=info.percent, plain=True)[1]
+    else:
+        plain = span
     return f"{text}{' points' if info.percent else ''}{f' {plain}' if interval and plain else ''}"
 
 
@@ -121,4 +123,6 @@ def _not_shown(summary: Summary, shown: Sequence[Difference]) -> str:
     named = [f"{b} and {a}" for a, b in pairs][:_MOST_PAIRS]
     if len(pairs) > len(named):
         named.append(formats.plural(len(pairs) - len(named), "further pair"))
-    return f"No difference shown between {'; '.join(named)}" if named else ""
+    if named:
+        return f"No difference shown between {'; '.join(named)}"
+    return ""

@@ -132,11 +132,10 @@ def hint(role: str, column: str, columns: Collection[str]) -> str:
     `role`: of `ROLES`, or new.
     """
     own = usual(ROLES.get(role, ()), columns)
-    others = (
-        {name for names in ROLES.values() for name in usual(names, columns)}
-        if role in ROLES
-        else set()
-    )
+    if role in ROLES:
+        others = {name for names in ROLES.values() for name in usual(names, columns)}
+    else:
+        others = set()
     return did_you_mean(column, columns, other_roles=others - {*own})
 
 
@@ -157,7 +156,10 @@ def choices_left_out(row: Row, question: str, columns: Iterable[str]) -> str | N
         value = row.get(column)
         if isinstance(value, dict):
             value = value.get("text", list(value.values()))
-        parts = value if isinstance(value, list) else [value]
+        if isinstance(value, list):
+            parts = value
+        else:
+            parts = [value]
         texts = [_text(part) for part in parts]
         if any(text and text not in asked for text in texts):
             return column
@@ -170,7 +172,9 @@ def key_of(row: Row, columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def _text(value: object) -> str:
-    return "" if value is None else text_of(value)
+    if value is None:
+        return ""
+    return text_of(value)
 
 
 def sample_columns(
@@ -182,7 +186,10 @@ def sample_columns(
     rows, not the questions, if questions with the same golden answer have two rows or more on
     average.
     """
-    text = [question] if golden is None else [question, golden]
+    if golden is None:
+        text = [question]
+    else:
+        text = [question, golden]
     if id_column is None:
         return text
     questions: dict[str, tuple[str, ...]] = {}
@@ -196,7 +203,9 @@ def sample_columns(
         texts.add(key_of(row, text))
         count += 1
     numbers_rows = golden is not None and len(questions) == count and 2 * len(texts) <= count
-    return text if numbers_rows else [id_column]
+    if numbers_rows:
+        return text
+    return [id_column]
 
 
 def stop_reason(row: Row) -> str | None:
@@ -314,7 +323,10 @@ class Repetitions:
         if self._numbers is None:
             self._numbers = self._numbered()
         common = self._numbers.get((condition, None))
-        numbers = self._numbers[condition, sample] if common is None else common
+        if common is None:
+            numbers = self._numbers[condition, sample]
+        else:
+            numbers = common
         return numbers[value]
 
     def _numbered(self) -> dict[tuple[str | None, Hashable], dict[int | str, int]]:
@@ -328,7 +340,10 @@ class Repetitions:
         }
         groups: dict[tuple[str | None, Hashable], list[int | str]] = {}
         for (condition, value), samples in self._of_value.items():
-            sample = None if condition in shared else next(iter(samples))
+            if condition in shared:
+                sample = None
+            else:
+                sample = next(iter(samples))
             groups.setdefault((condition, sample), []).append(value)
         numbers = {}
         for group, values in groups.items():

@@ -73,11 +73,9 @@ def hub_name(path: Path | str) -> HubName | None:
 def at_commit(path: Path, commit: str) -> Path:
     """The path with this revision; unchanged if it has one already, or is local."""
     name = hub_name(path)
-    return (
-        path
-        if name is None or name.revision
-        else Path(f"{path}{'&' if '?' in str(path) else '?'}revision={commit}")
-    )
+    if name is None or name.revision:
+        return path
+    return Path(f"{path}{'&' if '?' in str(path) else '?'}revision={commit}")
 
 
 def fetch(name: HubName, suffixes: Iterable[str]) -> Fetched:
@@ -175,13 +173,12 @@ def _chosen(name: HubName, listed: Iterable[str], suffixes: tuple[str, ...]) -> 
     groups = {group: groups[group] for group in exact} or groups
     if len(groups) != 1:
         shown = some_of([*(groups or readable)], most=_LISTED)
-        problem = (
-            "several files match"
-            if groups
-            else "no file matches"
-            if readable
-            else "it has no data file"
-        )
+        if groups:
+            problem = "several files match"
+        elif readable:
+            problem = "no file matches"
+        else:
+            problem = "it has no data file"
         how = "say which with split=, config= or file=" if groups else "name one with file="
         raise _bad(
             name, f"{problem}: {shown}; {how}" if readable else f"{problem} that karat reads"

@@ -78,7 +78,10 @@ def parse(
                 f"remove it"
             )
             at = data.index(control[0].encode())
-    line = data.count(b"\n", 0, at) + 1 if at >= 0 else None
+    if at >= 0:
+        line = data.count(b"\n", 0, at) + 1
+    else:
+        line = None
     return Document(faults=[Fault(place="file", message=message, line=line)])
 
 
@@ -170,7 +173,10 @@ class _Builder:
                     closed.node.value = {**source.value, **closed.node.value}  # type: ignore[dict-item]  # mappings both
                 self._add(closed.node, closed.anchor)
             case yaml.ScalarEvent():
-                frame = self._stack[-1] if self._stack else None
+                if self._stack:
+                    frame = self._stack[-1]
+                else:
+                    frame = None
                 if frame is not None and isinstance(frame.node.value, dict) and frame.key is None:
                     self._key(frame, event)
                 else:
@@ -229,7 +235,10 @@ class _Builder:
         tag = event.tag
         if tag in (None, "!"):
             tag = str(self._loader.resolve(yaml.ScalarNode, event.value, event.implicit))  # type: ignore[no-untyped-call]  # types-PyYAML leaves it out
-        maker = _MAKERS.get(tag.removeprefix(_PREFIX)) if tag.startswith(_PREFIX) else None
+        if tag.startswith(_PREFIX):
+            maker = _MAKERS.get(tag.removeprefix(_PREFIX))
+        else:
+            maker = None
         try:
             if maker is None:
                 self._foreign_tag(tag, node, mark)
@@ -295,7 +304,10 @@ class _Builder:
         assert frame.key is not None
         assert frame.mark is not None
         if frame.merge:
-            sources = node.value if isinstance(node.value, list) else [node]
+            if isinstance(node.value, list):
+                sources = node.value
+            else:
+                sources = [node]
             if all(isinstance(source.value, dict) for source in sources):
                 frame.merged.extend(sources)
             else:
@@ -334,7 +346,10 @@ def _misreading(node: Node) -> str:
         meant = str(value).lower()
         return f'YAML reads {written} as {meant}; write {meant}, or "{written}" for the text'
     if isinstance(value, (int, float)) and ":" in written:
-        meant = f"{value:g}" if isinstance(value, float) else str(value)
+        if isinstance(value, float):
+            meant = f"{value:g}"
+        else:
+            meant = str(value)
         return (
             f'YAML reads {written} as {meant} (base 60); write {meant}, or "{written}" for the text'
         )

@@ -43,13 +43,17 @@ class Unfit(msgspec.Struct, frozen=True):
 
 def integer(text: str) -> int | Unfit:
     """A whole number in JSON (`parse_int`)."""
-    return int(text) if len(text) <= _DIGITS else Unfit(text)
+    if len(text) <= _DIGITS:
+        return int(text)
+    return Unfit(text)
 
 
 def finite(text: str) -> float | Unfit:
     """A number with a fraction or an exponent in JSON (`parse_float`)."""
     value = float(text)
-    return value if math.isfinite(value) else Unfit(text)
+    if math.isfinite(value):
+        return value
+    return Unfit(text)
 
 
 def why_unfit(row: Any) -> str | None:
@@ -61,16 +65,25 @@ def why_unfit(row: Any) -> str | None:
     while waiting:
         value, depth = waiting.pop()
         if isinstance(value, str):
-            wrong = None if value.isascii() else _half_pair(value)
+            if value.isascii():
+                wrong = None
+            else:
+                wrong = _half_pair(value)
         elif isinstance(value, int):
-            wrong = None if _SMALLEST <= value <= _LARGEST else _impossible(str(value))
+            if _SMALLEST <= value <= _LARGEST:
+                wrong = None
+            else:
+                wrong = _impossible(str(value))
         elif isinstance(value, (dict, list)):
             wrong = "is nested too deeply" if depth > _DEEPEST else None
             waiting += [(below, depth + 1) for below in value]
             if isinstance(value, dict):
                 waiting += [(below, depth + 1) for below in value.values()]
         else:
-            wrong = _impossible(value.written) if isinstance(value, Unfit) else None
+            if isinstance(value, Unfit):
+                wrong = _impossible(value.written)
+            else:
+                wrong = None
         if wrong is not None:
             return wrong
     return None
@@ -123,7 +136,9 @@ def repeated_key(text: bytes, value: Any) -> str | None:
             )
 
         json.loads(text, object_pairs_hook=note, parse_int=integer, parse_float=finite)
-    return repeated[0] if repeated else None
+    if repeated:
+        return repeated[0]
+    return None
 
 
 def has_too_many_nan(data: bytes) -> bool:
@@ -215,7 +230,10 @@ def read_rows(
         ending = Path(path.stem).suffix.lower()
     if ending not in (_PACKED if packed else FORMATS):
         known = f"{', '.join(FORMATS)}; {', '.join(_PACKED)} also compressed (.gz)"
-        named = f"{ending}.gz" if packed else ending
+        if packed:
+            named = f"{ending}.gz"
+        else:
+            named = ending
         raise _bad(path, "file", f"cannot read files that end in '{named}', only {known}")
     if sheet is not None and ending != ".xlsx":
         raise _bad(path, "dataset.sheet", "is for workbooks (.xlsx); this file has no sheets")
@@ -236,7 +254,8 @@ def read_rows(
     except (OSError, ValueError) as error:
         raise _bad(path, "file", f"cannot be read: {unreadable(error)}") from error
     rows = Rows(sha256=sha256(data).hexdigest(), unit="line")
-    data = _unpacked(path, data) if packed else data
+    if packed:
+        data = _unpacked(path, data)
     if not data or data.isspace():
         raise _bad(path, "file", "is empty; it needs at least one sample")
     try:
@@ -440,11 +459,10 @@ def _list_in(path: Path, document: Any, within: _Within | None) -> tuple[list[An
     name = None
     if within is not None and isinstance(document, dict):
         name = within.section
-        rows = (
-            []
-            if within.entry is None
-            else [within.entry(key, value) for key, value in document.items()]
-        )
+        if within.entry is None:
+            rows = []
+        else:
+            rows = [within.entry(key, value) for key, value in document.items()]
         if rows and None not in rows:
             return rows, None
         known = [key for key, value in document.items() if isinstance(value, list)]

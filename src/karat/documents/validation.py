@@ -64,9 +64,10 @@ def explain(error: ValidationError, values: object, model: type[BaseModel]) -> l
     problems_at: dict[Place, list[Problem]] = {}
     errors = error.errors(include_url=False)
     missing = any(item["type"] == "missing" for item in errors)
-    meant = (
-        {place for item in errors for place in _meant(item, values, model)} if missing else set()
-    )
+    if missing:
+        meant = {place for item in errors for place in _meant(item, values, model)}
+    else:
+        meant = set()
     for item in errors:
         place = _place(item, values, model)
         if item["type"] == "missing" and place in meant:
@@ -99,7 +100,9 @@ def shown(value: object) -> str:
         case bool():
             return str(value).lower()
         case str():
-            return f"'{value}'" if len(value) <= 60 else f"'{value[:57]}…'"
+            if len(value) <= 60:
+                return f"'{value}'"
+            return f"'{value[:57]}…'"
         case int() | float():
             return f"{value!r:.60}"
         case Mapping():
@@ -179,31 +182,36 @@ _WISHES = {
 def _sentence(item: ErrorDetails, place: Place, model: type[BaseModel]) -> str:
     kind, got, context = item["type"], item["input"], item.get("ctx", {})
     field = _field(model, place)
-    example = (
-        f"; write e.g. `{place[-1]}: {_flow(field.examples[0])}`"
-        if field is not None and field.examples
-        else ""
-    )
+    if field is not None and field.examples:
+        example = f"; write e.g. `{place[-1]}: {_flow(field.examples[0])}`"
+    else:
+        example = ""
     if kind == "extra_forbidden":
         return _unknown_key(place, model)
     if kind == "missing":
-        about = f": {field.description}" if field and field.description and not example else ""
+        if field and field.description and not example:
+            about = f": {field.description}"
+        else:
+            about = ""
         return f"is required{about}{example}"
     if kind in {"string_too_short", "too_short"} and not got and context.get("min_length") == 1:
-        return f"is empty{example}" if example else "must not be empty"
+        if example:
+            return f"is empty{example}"
+        return "must not be empty"
     if kind == "string_type" and isinstance(got, (bool, int, float)):
         return f"must be text, got {shown(got)}; put it in quotes"
     if kind == "too_long" and isinstance(got, Mapping):
         return f"at most {context['max_length']} entries, got {len(got)}"
     if kind in _WISHES:
-        known = context.get("expected", "").split("'")[1::2] if isinstance(got, str) else ()
+        if isinstance(got, str):
+            known = context.get("expected", "").split("'")[1::2]
+        else:
+            known = ()
         near = did_you_mean(str(got), known, listing=False)
         return f"must be {_WISHES[kind].format(**context)}, got {shown(got)}{near}{example}"
-    return (
-        str(context["error"])
-        if kind == "value_error"
-        else item["msg"][:1].lower() + item["msg"][1:]
-    )
+    if kind == "value_error":
+        return str(context["error"])
+    return item["msg"][:1].lower() + item["msg"][1:]
 
 
 def _unknown_key(place: Place, model: type[BaseModel]) -> str:
@@ -254,5 +262,8 @@ def _keys(model: type[BaseModel], place: Place) -> list[str]:
 
 def _field(model: type[BaseModel], place: Place) -> FieldInfo | None:
     """The models' definition of the value at a place; None if it is not a field of a model."""
-    fields = [_by_key(parent, place[-1]) for parent in _models(model, place[:-1])] if place else []
+    if place:
+        fields = [_by_key(parent, place[-1]) for parent in _models(model, place[:-1])]
+    else:
+        fields = []
     return next((field for field in fields if field is not None), None)

@@ -16,7 +16,10 @@ class Value:
 
     def at(self, key: str) -> Value:
         """The value under a key; a value of None if the key is missing."""
-        value = self.value.get(key) if isinstance(self.value, Mapping) else None
+        if isinstance(self.value, Mapping):
+            value = self.value.get(key)
+        else:
+            value = None
         return Value(value, f"{self.path}.{key}" if self.path else key, self.wrong)
 
     def within(self, key: str) -> Value | None:

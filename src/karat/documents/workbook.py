@@ -110,11 +110,13 @@ def _sheet(
         sheets = {sheet.title: sheet for sheet in workbook.worksheets}
         listed = ", ".join(f"'{title}'" for title in sheets)
         if name is None and len(sheets) != 1:
-            message = (
-                f"must name one of the workbook's sheets: {listed}; a file of answers has only one"
-                if sheets
-                else "the workbook has no sheet"
-            )
+            if sheets:
+                message = (
+                    f"must name one of the workbook's sheets: {listed}; "
+                    "a file of answers has only one"
+                )
+            else:
+                message = "the workbook has no sheet"
             raise _bad(path, "dataset.sheet", message)
         if name is not None and name not in sheets:
             raise _bad(
@@ -179,7 +181,9 @@ def _plain(cell: object) -> object:
         return (cell.date() if cell.time() == time() else cell).isoformat()
     if isinstance(cell, (date, time)):
         return cell.isoformat()
-    return cell if cell is None or isinstance(cell, (str, bool, int, float)) else str(cell)
+    if cell is None or isinstance(cell, (str, bool, int, float)):
+        return cell
+    return str(cell)
 
 
 def _find_formulas(
@@ -199,7 +203,10 @@ def _find_formulas(
                 (name for name, value, formula in cell if value is None and formula is not None),
                 None,
             )
-            unknown |= {number: name} if name is not None else {}
+            if name is not None:
+                unknown |= {number: name}
+            else:
+                unknown |= {}
     rows.rows = [(number, row) for number, row in rows.rows if number not in unknown]
     rows.count = len(rows.rows)
     for number, name in unknown.items():

@@ -93,11 +93,9 @@ class ForeignCode:
             raise
         if task.done():
             self._running.pop(task, None)
-        return (
-            result.having_spent(meter.usage, meter.dollars)
-            if isinstance(result, AttemptError)
-            else result
-        )
+        if isinstance(result, AttemptError):
+            return result.having_spent(meter.usage, meter.dollars)
+        return result
 
     async def _run(self, call: _Call[_T]) -> None:
         outcome: _T | AttemptError
@@ -142,9 +140,10 @@ class ForeignCode:
                     )
                     call.result.set_result(timed_out(call.seconds, stage=call.stage))
                 abandon(task)
-        self._timer = (
-            loop.call_later(_CHECK_SECONDS, self._abandon_overdue) if self._running else None
-        )
+        if self._running:
+            self._timer = loop.call_later(_CHECK_SECONDS, self._abandon_overdue)
+        else:
+            self._timer = None
 
     async def close(self, callers: Iterable[asyncio.Task[None]]) -> None:
         """Cancels the callers, and with them their calls, and waits for them; abandons those that

@@ -123,7 +123,10 @@ def import_results(
     # a file that is named twice is read once
     files = list({file.resolve(): file for file in found}.values())
     asked = {key: str(value) for key, value in checked.items()}
-    asked |= {"cluster": cluster} if cluster is not None else {}
+    if cluster is not None:
+        asked |= {"cluster": cluster}
+    else:
+        asked |= {}
     beside: Callable[[Path], Sequence[Path]] = getattr(importer, "beside", lambda _: ())
     digest = _sha256([part for file in files for part in (file, *beside(file))])
     identity = _digest(
@@ -602,7 +605,8 @@ class _Writer:
         calls = tuple(
             msgspec.structs.replace(call, input=bounded(call.input)) for call in reply.tool_calls
         )
-        reply = msgspec.structs.replace(reply, tool_calls=calls) if calls else reply
+        if calls:
+            reply = msgspec.structs.replace(reply, tool_calls=calls)
         wrong = absurd_reply(reply)
         if wrong is None:
             return reply
@@ -631,7 +635,10 @@ class _Writer:
             )
             self._findings.changed(change, trial.sample)
         self._ids.add(name)
-        cluster = None if self._cluster is None else cluster_name(trial.metadata.get(self._cluster))
+        if self._cluster is None:
+            cluster = None
+        else:
+            cluster = cluster_name(trial.metadata.get(self._cluster))
         self._clustered += cluster is not None
         self._shared.add(trial.metadata)
         sample = Sample(
@@ -733,7 +740,9 @@ def _name(text: str) -> str:
 
 
 def _plain(text: str | None) -> str | None:
-    return None if text is None else text.encode("utf-8", "replace").decode()
+    if text is None:
+        return None
+    return text.encode("utf-8", "replace").decode()
 
 
 def _text(detail: Mapping[str, object]) -> str:

@@ -107,8 +107,14 @@ class Budget:
     ) -> None:
         """Counts a call that failed, at the largest cost seen if its cost is not known."""
         most_dollars, most_tokens = self._largest[who]
-        self.dollars += most_dollars if dollars is None and usage is None else dollars or 0.0
-        self.tokens += most_tokens if usage is None and dollars is None else tokens_of(usage)
+        if dollars is None and usage is None:
+            self.dollars += most_dollars
+        else:
+            self.dollars += dollars or 0.0
+        if usage is None and dollars is None:
+            self.tokens += most_tokens
+        else:
+            self.tokens += tokens_of(usage)
         self._note_largest(who, dollars or 0.0, tokens_of(usage))
 
     def _note_largest(self, who: Literal["agent", "judge"], dollars: float, tokens: int) -> None:
@@ -175,7 +181,12 @@ class SameFailures:
         # the judge has failed with several answers already
         if error.kind == "bad_output" and not error.passes:
             return not self.over
-        enough = _ALIKE if not error.passes else _ALIKE_AT_A_GUESS if error.kind in _OWN else None
+        if not error.passes:
+            enough = _ALIKE
+        elif error.kind in _OWN:
+            enough = _ALIKE_AT_A_GUESS
+        else:
+            enough = None
         return not self.over and enough is not None and self.count >= enough
 
 
@@ -248,11 +259,10 @@ class FailureLimit:
 
     def _stop_if_same(self, failures: SameFailures, error: AttemptError) -> None:
         if failures.failed(error) and not self._status.draining:
-            first = (
-                f"the first {failures.count} trials all failed in the same way: "
-                if failures.count > 1
-                else ""
-            )
+            if failures.count > 1:
+                first = f"the first {failures.count} trials all failed in the same way: "
+            else:
+                first = ""
             message = f"stopped: {first}{error.message}"
             self._status.notice(message)
             self._stop()

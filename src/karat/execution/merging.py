@@ -71,7 +71,10 @@ def merge_runs(runs: Sequence[RunFolder], results: Path) -> MergedRun:
     name = blake2b("\n".join(ids).encode(), digest_size=4).hexdigest()
     final = results / f"{slugged(first.name)}-{first.created[:10].replace('-', '')}-{name}"
     plan = reduce(widened, [run.plan() for run in runs])
-    overlaps = None if _disjoint(runs) else _Overlaps(runs)
+    if _disjoint(runs):
+        overlaps = None
+    else:
+        overlaps = _Overlaps(runs)
     plan = msgspec.structs.replace(
         plan, samples=len({sample.id for run in runs for sample in run.samples()})
     )
@@ -93,7 +96,8 @@ def merge_runs(runs: Sequence[RunFolder], results: Path) -> MergedRun:
     try:
         with in_use(building):
             digest = _write_journal(building / "journal.jsonl", runs, name, overlaps, end)
-            notes += overlaps.notes() if overlaps is not None else []
+            if overlaps is not None:
+                notes += overlaps.notes()
             there = _there(final)
             if there is not None and _digest(there) == digest:
                 return MergedRun(run=there, changed=False, notes=tuple(notes))
@@ -101,7 +105,10 @@ def merge_runs(runs: Sequence[RunFolder], results: Path) -> MergedRun:
                 _refuse_changed(there)
             info = _info(runs, name, plan, Merged(runs=tuple(ids), journal=digest))
             _copy_files(building, runs, info, overlaps)
-            gated = read_outcomes(there).newest if there is not None else ()
+            if there is not None:
+                gated = read_outcomes(there).newest
+            else:
+                gated = ()
             if gated:
                 add_outcomes(RunFolder(building, info), gated)  # a gate that failed still counts
             if there is not None:
@@ -156,13 +163,18 @@ def _each_once(runs: Sequence[RunFolder]) -> list[RunFolder]:
 
 
 def _parts(run: RunFolder) -> tuple[str, ...]:
-    return run.info.merged.runs if run.info.merged is not None else (run.info.run,)
+    if run.info.merged is not None:
+        return run.info.merged.runs
+    return (run.info.run,)
 
 
 def _digest(run: RunFolder, size: int | None = None) -> str:
     """The digest of the journal's first `size` bytes; None: of all."""
     digest = sha256()
-    left = size if size is not None else 2**63
+    if size is not None:
+        left = size
+    else:
+        left = 2**63
     with run.open_journal() or BytesIO() as file:
         while block := file.read(min(_BLOCK, left)):
             digest.update(block)
@@ -268,10 +280,12 @@ def _missing(runs: Sequence[RunFolder], plan: PlanInfo, overlaps: _Overlaps | No
         names = [
             str(shard) for number in range(1, of + 1) if (shard := Shard(number, of)) not in shards
         ]
-        more = f" and {plural(len(names) - 10, 'other')}" if len(names) > 10 else ""
-        missing += (
-            [f"not all shards are here: {', '.join(names[:10])}{more} missing"] if names else []
-        )
+        if len(names) > 10:
+            more = f" and {plural(len(names) - 10, 'other')}"
+        else:
+            more = ""
+        if names:
+            missing += [f"not all shards are here: {', '.join(names[:10])}{more} missing"]
     elif shards or any(run.info.merged is not None for run in runs):
         missing.append(
             f"{plural(plan.trials - overlaps.count(), 'trial')} of the plan are in none of the runs"
@@ -284,7 +298,9 @@ _REVIEWS = ("labels.jsonl", "calibration.jsonl")
 
 def _there(final: Path) -> RunFolder | None:
     try:
-        return RunFolder.open(final) if final.exists() else None
+        if final.exists():
+            return RunFolder.open(final)
+        return None
     except BadRun as error:
         raise BadOption(
             "--out", f"{final} is in the way, and cannot be read as a run: remove it"

@@ -77,7 +77,10 @@ class Plan:
 
     def counts(self) -> dict[str, int]:
         """The number of trials per condition."""
-        count = len(self.samples) * self.repetitions if self.shard is None else 0
+        if self.shard is None:
+            count = len(self.samples) * self.repetitions
+        else:
+            count = 0
         counts = Counter({condition.name: count for condition in self.conditions})
         if self.shard is not None:
             counts.update(trial.condition.name for trial in self)

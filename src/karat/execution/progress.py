@@ -32,7 +32,9 @@ class Follower(Protocol):
 
 def tokens_of(usage: Usage | None) -> int:
     """Input and output tokens together; cached and reasoning tokens are part of these."""
-    return 0 if usage is None else (usage.input_tokens or 0) + (usage.output_tokens or 0)
+    if usage is None:
+        return 0
+    return (usage.input_tokens or 0) + (usage.output_tokens or 0)
 
 
 class ConditionProgress(msgspec.Struct):

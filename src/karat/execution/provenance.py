@@ -131,7 +131,10 @@ def resumed(
 
     `samples`: how many all parts together have planned.
     """
-    conditions = selected.conditions if selected is not None else ()
+    if selected is not None:
+        conditions = selected.conditions
+    else:
+        conditions = ()
     return Resume(
         at=now(),
         versions=_versions(),

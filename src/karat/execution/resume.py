@@ -147,7 +147,10 @@ def read_journal(folder: RunFolder, plan: Plan) -> JournalState:
                 cell = index.cell(sample.id, name, repetition)
                 if cell is not None:
                     numbers[cell] = number
-                    offsets[number] = index.answers[cell] + 1 if index.answered[cell] else 0
+                    if index.answered[cell]:
+                        offsets[number] = index.answers[cell] + 1
+                    else:
+                        offsets[number] = 0
                     faults[number] = not index.answered[cell] and index.failed[cell] in faulty
                 number += 1
     state = JournalState(
@@ -318,7 +321,10 @@ def _changed_samples(folder: RunFolder, experiment: Experiment, plan: Plan) -> I
 
 def _some(ids: Sequence[str]) -> str:
     shown = ", ".join(f"'{name}'" for name in ids[:5])
-    more = f" and {len(ids) - 5} more" if len(ids) > 5 else ""
+    if len(ids) > 5:
+        more = f" and {len(ids) - 5} more"
+    else:
+        more = ""
     return f"sample{'s' if len(ids) > 1 else ''} {shown}{more}"
 
 
@@ -354,6 +360,9 @@ def _differences(
         for key in {**before, **now}
         if key.startswith(under) and before.get(key) != now.get(key)
     ]
-    keys = sorted(keys)[:most] if most is not None else keys
+    if most is not None:
+        keys = sorted(keys)[:most]
     shown = "; ".join(f"{key} was {before.get(key)!r:.80}, is {now.get(key)!r:.80}" for key in keys)
-    return f": {shown}" if shown else ""
+    if shown:
+        return f": {shown}"
+    return ""

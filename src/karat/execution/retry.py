@@ -71,8 +71,14 @@ class AttemptError(msgspec.Struct, frozen=True, kw_only=True):
         dollars = self.dollars
         usage = self.usage
         for reply in replies:
-            dollars = None if dollars is None else max(0.0, dollars - (reply.dollars or 0.0))
-            usage = None if usage is None else less(usage, reply.usage)
+            if dollars is None:
+                dollars = None
+            else:
+                dollars = max(0.0, dollars - (reply.dollars or 0.0))
+            if usage is None:
+                usage = None
+            else:
+                usage = less(usage, reply.usage)
         return msgspec.structs.replace(self, dollars=dollars, usage=usage)
 
 
@@ -103,16 +109,20 @@ def classify(
             for inner in error.exceptions
             if isinstance(inner, (TrialFault, BaseExceptionGroup))
         ]
-        error = faults[0] if faults else error.exceptions[0]
+        if faults:
+            error = faults[0]
+        else:
+            error = error.exceptions[0]
     error = known_fault(error) or error
     if isinstance(error, TrialFault):
         return _declared(error, stage, redact)
     frames = traceback.extract_tb(error.__traceback__)
     # The line that raised it, so its author can find it: in the plug-in, not in a library.
     own = next((frame for frame in reversed(frames) if is_foreign(frame.filename)), None)
-    where = (
-        f" ({Path(own.filename).name}, line {own.lineno}, in {own.name})" if own is not None else ""
-    )
+    if own is not None:
+        where = f" ({Path(own.filename).name}, line {own.lineno}, in {own.name})"
+    else:
+        where = ""
     message = redact(f"{described(error)}{where}")[:_LONGEST_MESSAGE]
     # The plug-in could not even be called: its parameters do not match.
     at_the_call = (
@@ -137,9 +147,9 @@ def _declared(
     error: TrialFault, stage: Literal["agent", "score"], redact: Callable[[str], str]
 ) -> AttemptError:
     """A fault's own classification. Plug-ins raise their own subclasses: nothing is trusted."""
-    cls: LedgerClass = (
-        error.ledger_class if error.ledger_class in get_args(LedgerClass) else "agent"
-    )  # type: ignore[assignment]  # a ClassVar[str]: errors.py lies below records.py
+    cls: LedgerClass = "agent"
+    if error.ledger_class in get_args(LedgerClass):
+        cls = error.ledger_class  # type: ignore[assignment]  # a ClassVar[str]: errors.py lies below
     if stage == "score" and cls in ("agent", "limit"):
         cls = "judge"
     kind = getattr(error, "kind", None)
@@ -221,4 +231,6 @@ def delay(
     wait = dice.uniform(
         0.0, min(policy.max_backoff_seconds, policy.initial_backoff_seconds * growth)
     )
-    return wait if asked is None else asked + wait
+    if asked is None:
+        return wait
+    return asked + wait

@@ -203,11 +203,10 @@ class Runner:
         if decided := self._early.look():
             await self._run.write(*decided)
             for one in decided:
-                over = (
-                    f"{one.questions} questions"
-                    if one.clusters is None
-                    else f"{one.clusters} clusters"
-                )
+                if one.clusters is None:
+                    over = f"{one.questions} questions"
+                else:
+                    over = f"{one.clusters} clusters"
                 self._status.notice(f"decided after {over}: {one.b} against {one.a}: {one.verdict}")
         if self._early.out:
             self._status.spares(self._early.out)

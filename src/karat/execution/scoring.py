@@ -153,7 +153,10 @@ class Scoring:
         answer = pending.answer
         missed = False
         for used in pending.scorers:
-            tried = unfinished.get(used.info.scoring) if unfinished else None
+            if unfinished:
+                tried = unfinished.get(used.info.scoring)
+            else:
+                tried = None
             scored = await self._score_until_done(used, pending, tried)
             if scored is None:
                 return  # the run is stopping: the next --resume asks the judge again
@@ -276,7 +279,10 @@ class Scoring:
             result = await self._threads.call(used.scorer.score, pending.sample, pending.answer)
         elif result is None:
             result = used.scorer.score(pending.sample, pending.answer)
-        verdicts = await result if inspect.isawaitable(result) else result
+        if inspect.isawaitable(result):
+            verdicts = await result
+        else:
+            verdicts = result
         verdicts = as_verdicts(verdicts, name=used.info.name, metrics=used.metrics)
         return self._scores(used, pending, verdicts, monotonic() - clock)
 
@@ -291,7 +297,8 @@ class Scoring:
     ) -> list[Score]:
         """Rows of the journal, their cost counted. `rows`: the total number; None: these."""
         info = used.info
-        rows = len(verdicts) if rows is None else rows
+        if rows is None:
+            rows = len(verdicts)
         if not info.offline:
             for verdict in verdicts:
                 self._run.budget.add("judge", verdict.dollars, verdict.usage)
@@ -341,7 +348,10 @@ class ScorerMemory:
     def answer_of(self, sample: str, condition: str, repetition: int) -> Answer | None:
         """The answer that counts, read from the journal; None if `answers` has none."""
         index = self.answers
-        cell = None if index is None else index.cell(sample, condition, repetition)
+        if index is None:
+            cell = None
+        else:
+            cell = index.cell(sample, condition, repetition)
         if index is None or cell is None or not index.answered[cell]:
             return None
         (line,) = index.lines([index.answers[cell]])

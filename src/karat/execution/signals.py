@@ -191,7 +191,10 @@ class SignalHandler:
             )
 
     def _end_now(self) -> None:
-        again = "" if self.journal is None else f"; go on with --resume {self.journal.path.parent}"
+        if self.journal is None:
+            again = ""
+        else:
+            again = f"; go on with --resume {self.journal.path.parent}"
         self._status.notice(
             f"stopped while the event loop was blocked; what was answered is in the journal{again}"
         )

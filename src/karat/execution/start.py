@@ -108,7 +108,10 @@ async def run_experiment(
     status, here = status or RunStatus(), Path.cwd()
     async with AsyncExitStack() as stack:
         stack.callback(_back_to, here, status)
-        before = RunFolder.open(here / resume) if resume is not None else None
+        if resume is not None:
+            before = RunFolder.open(here / resume)
+        else:
+            before = None
         part = _Part(experiment, selection or Selection(), before)
         experiment = part.experiment
         executor = executor_of(experiment)
@@ -123,7 +126,10 @@ async def run_experiment(
         stop = stack.enter_context(SignalHandler(status, handle=handle_signals))
         stack.callback(part.memory.close)
         await stack.enter_async_context(opened_scorers(part.scorers, status.notice))
-        past = await part.reopen(stack) if before is not None else JournalState.none(part.selected)
+        if before is not None:
+            past = await part.reopen(stack)
+        else:
+            past = JournalState.none(part.selected)
         for text in part.folder.gap_notices() if before is not None else ():
             status.notice(text)
         toolbox = await stack.enter_async_context(part.toolbox())
@@ -184,7 +190,10 @@ def _notice_changes(agents: Agents, status: RunStatus) -> None:
         status.notice(f"{words}; its answers are not alike")
     unread = sorted({name for agent in agents.values() for name in getattr(agent, "unread", ())})
     if unread:
-        more = f" and {len(unread) - _NAMED} more" if len(unread) > _NAMED else ""
+        if len(unread) > _NAMED:
+            more = f" and {len(unread) - _NAMED} more"
+        else:
+            more = ""
         status.notice(
             f"the agent's replies have keys that are not kept: {', '.join(unread[:_NAMED])}{more}"
         )
@@ -507,9 +516,15 @@ def _shard_of(selection: Selection, run: RunFolder | None) -> Shard | None:
     """The shard to run. Raises ResumeRefused if a resumed run is another one."""
     if run is None:
         return selection.shard
-    before = Shard.parse(run.info.shard) if run.info.shard is not None else None
+    if run.info.shard is not None:
+        before = Shard.parse(run.info.shard)
+    else:
+        before = None
     if selection.shard not in (None, before):
-        actual = f"shard {before}" if before is not None else "no shard, but the whole experiment"
+        if before is not None:
+            actual = f"shard {before}"
+        else:
+            actual = "no shard, but the whole experiment"
         raise ResumeRefused(
             run.path, [f"it is {actual}"], "Leave out --shard: the run knows which it is."
         )
@@ -533,7 +548,9 @@ def _in_file_order(samples: Sequence[Sample]) -> Sequence[Sample]:
     Others are not sorted: that would decode every sample at once.
     """
     ordered = all(before.position <= after.position for before, after in pairwise(samples))
-    return samples if ordered else sorted(samples, key=lambda sample: sample.position)
+    if ordered:
+        return samples
+    return sorted(samples, key=lambda sample: sample.position)
 
 
 def _source(agents: Agents) -> dict[str, str]:

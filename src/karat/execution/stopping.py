@@ -48,7 +48,10 @@ def horizon_of(
         )
     codes = codes_of([sample.cluster for sample in selected.samples])
     choice = experiment.resolved.get("baseline")
-    first = choice.value if choice is not None and choice.value in names else names[0]
+    if choice is not None and choice.value in names:
+        first = choice.value
+    else:
+        first = names[0]
     return Horizon(
         questions=len(selected.samples),
         clusters=None if codes is None else len(set(codes)),
@@ -78,7 +81,10 @@ def _metric(wanted: str, scorers: Sequence[ScorerInUse]) -> tuple[ScorerInUse, M
         raise BadOption(option, f"'{wanted}' is measured by {len(matches)} scorers: write {full}")
     if not matches:
         names = list(dict.fromkeys(metric.name for _, metric in known))
-        hint = did_you_mean(wanted, names) if names else ": the experiment names none"
+        if names:
+            hint = did_you_mean(wanted, names)
+        else:
+            hint = ": the experiment names none"
         raise BadOption(option, f"no scorer measures '{wanted}'{hint}")
     low, high = matches[0][1].bounds
     if low is None or high is None or not low < high:
@@ -102,9 +108,10 @@ def stops_when(horizon: Horizon | None) -> str | None:
         plan = f"{formats.plural(horizon.clusters, 'cluster')} ({plan})"
     if (horizon.clusters or horizon.questions) <= FIRST_LOOK:
         return f"asks all {plan}: nothing is decided early with {FIRST_LOOK} or fewer"
-    within = (
-        f", or surely differs by less than {horizon.margin:g}" if horizon.margin is not None else ""
-    )
+    if horizon.margin is not None:
+        within = f", or surely differs by less than {horizon.margin:g}"
+    else:
+        within = ""
     conditions = formats.plural(len(horizon.pairs) + 1, "condition")
     return (
         f"may stop early, from {FIRST_LOOK} of {plan} on: once {horizon.metric} of the "

@@ -93,11 +93,9 @@ class Attempt:
         """Replies the next attempt resumes from; none if a gate failed, or if it starts with a
         fresh workspace.
         """
-        return (
-            ()
-            if error.kind.startswith(MISSED_GATE) or self.workspace is not None
-            else (*self.kept, *self.replies[: self.journalled])
-        )
+        if error.kind.startswith(MISSED_GATE) or self.workspace is not None:
+            return ()
+        return (*self.kept, *self.replies[: self.journalled])
 
 
 class TrialRunner:
@@ -196,11 +194,10 @@ class TrialRunner:
             # Even if the session did not close cleanly, the time is over or the run is cancelled: a
             # complete answer is stored and journalled.
             attempt.over = True
-            line = (
-                None
-                if attempt.answer is None
-                else Codec(self._run.journal.redact).line(attempt.answer)
-            )
+            if attempt.answer is None:
+                line = None
+            else:
+                line = Codec(self._run.journal.redact).line(attempt.answer)
             stored = workspaces.store(workspace, trial, line)
             try:
                 await asyncio.shield(asyncio.wrap_future(stored))
@@ -399,7 +396,10 @@ class _Stopwatch:
 
     @property
     def seconds(self) -> float:
-        waited = self._meter.waited - self._waited if self._meter is not None else 0.0
+        if self._meter is not None:
+            waited = self._meter.waited - self._waited
+        else:
+            waited = 0.0
         return monotonic() - self._started - waited
 
 
@@ -431,7 +431,8 @@ def checked_reply(reply: object, *, bounded: bool = False) -> Reply:
         raise AgentFault("bad_reply", f"the reply cannot be right: {wrong}")
     if not bounded:
         size = sum(len(value) for value in msgspec.structs.astuple(reply) if isinstance(value, str))
-        size += len(repr(reply.tool_calls)) if reply.tool_calls else 0
+        if reply.tool_calls:
+            size += len(repr(reply.tool_calls))
         if size > LONGEST_REPLY:
             raise LimitReached(
                 "output_too_long", f"the reply has {size} characters, want at most {LONGEST_REPLY}"
@@ -454,11 +455,15 @@ def question_for(sample: Sample, number: int, replies: Sequence[Reply]) -> Turn 
     """
     turn = sample.turns[number]
     if not turn.open:
-        return turn if turn.asked is None else msgspec.structs.replace(turn, question=turn.asked)
+        if turn.asked is None:
+            return turn
+        return msgspec.structs.replace(turn, question=turn.asked)
     question = of_sample(sample).next_turn(
         sample, number, [None if reply.absent else reply.text for reply in replies]
     )
-    return None if question is None else msgspec.structs.replace(turn, question=question)
+    if question is None:
+        return None
+    return msgspec.structs.replace(turn, question=question)
 
 
 class Sessions:
@@ -496,11 +501,10 @@ class Sessions:
         seat = self._sample.turns[number].seat
         session = self._sessions.get(seat)
         if session is None:
-            first = (
-                0
-                if seat is None
-                else next(at for at, turn in enumerate(self._sample.turns) if turn.seat == seat)
-            )
+            if seat is None:
+                first = 0
+            else:
+                first = next(at for at, turn in enumerate(self._sample.turns) if turn.seat == seat)
             session = self._sessions[seat] = await self._open(number, first=first)
         return session
 
@@ -559,11 +563,9 @@ class Sessions:
         if prompt != condition.system_prompt:
             condition = msgspec.structs.replace(condition, system_prompt=prompt)
         if seat is None:
-            return (
-                trial
-                if condition is trial.condition
-                else msgspec.structs.replace(trial, condition=condition)
-            )
+            if condition is trial.condition:
+                return trial
+            return msgspec.structs.replace(trial, condition=condition)
         # Members of a group get the same questions: with one seed, agents that draw by it would
         # answer the same.
         seed = (trial.seed + seat * _SEED_STRIDE) % 2**32

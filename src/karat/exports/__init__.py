@@ -67,7 +67,10 @@ def save(files: Mapping[str, str], out: Path, *, option: str = "--out") -> list[
                 mode = "a" if name in paths else "w"
                 if name not in paths:
                     _require_plain(name)
-                    path = out / name if into else out
+                    if into:
+                        path = out / name
+                    else:
+                        path = out
                     path.parent.mkdir(parents=True, exist_ok=True)
                     paths[name] = path
                 if name in open_files:

@@ -73,15 +73,22 @@ class Html:
         from karat.document.run import document, shortened
         from karat.document.templating import environment
 
-        texts, without = read_texts(run, summary) if self._options.texts else (None, [])
-        file = experiment_file(run) if self._options.texts else None
+        if self._options.texts:
+            texts, without = read_texts(run, summary)
+        else:
+            texts, without = (None, [])
+        if self._options.texts:
+            file = experiment_file(run)
+        else:
+            file = None
         style, script = assets.css(), assets.script()
         template = environment().get_template("pages/report.html.j2")
         page = ""
         for limits in _LIMITS:
-            files = (
-                {} if file is None else {"The experiment file, as it was run": file[: limits.file]}
-            )
+            if file is None:
+                files = {}
+            else:
+                files = {"The experiment file, as it was run": file[: limits.file]}
             report = document(
                 summary,
                 texts=texts,

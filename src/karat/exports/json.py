@@ -51,7 +51,10 @@ class Json:
         }
         raw = msgspec.json.encode(tree)
         indent = self._options.indent
-        text = msgspec.json.format(raw, indent=indent) if indent else raw
+        if indent:
+            text = msgspec.json.format(raw, indent=indent)
+        else:
+            text = raw
         return {"summary.json": text.decode() + "\n"}
 
 

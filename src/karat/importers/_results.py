@@ -220,13 +220,17 @@ def _bounded(value: object, levels: int) -> object:
     if isinstance(value, int):
         return value if _LEAST <= value <= _MOST else "a whole number beyond 64 bits"
     if isinstance(value, Mapping):
-        return bounded(value, deepest=levels) if levels > 0 else "(nested too deeply)"
+        if levels > 0:
+            return bounded(value, deepest=levels)
+        return "(nested too deeply)"
     if isinstance(value, (list, tuple)):
-        return (
-            [_bounded(item, levels - 1) for item in value] if levels > 0 else "(nested too deeply)"
-        )
+        if levels > 0:
+            return [_bounded(item, levels - 1) for item in value]
+        return "(nested too deeply)"
     return _text(str(value))
 
 
 def _text(text: str) -> str:
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "replace").decode()

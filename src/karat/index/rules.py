@@ -109,7 +109,9 @@ class PartialAnswer(Generic[_Reply]):
     @property
     def resumable(self) -> Sequence[_Reply]:
         """Replies that the next attempt may resume from; empty if a gate failed."""
-        return () if self._missed_gate else self.replies
+        if self._missed_gate:
+            return ()
+        return self.replies
 
 
 def counting_rows(
@@ -185,4 +187,6 @@ def turn_values(rows: Iterable[tuple[_Turn, str | None, float | bool | None]]) -
 def trial_value(rows: Iterable[tuple[_Turn, str | None, float | bool | None]]) -> float | None:
     """A trial's number: the mean over its turns; None if it has none."""
     values = turn_values(rows)
-    return fmean(values) if values else None
+    if values:
+        return fmean(values)
+    return None

@@ -309,7 +309,10 @@ class RunIndex:
         self.gaps: tuple[Gap, ...] = ()  # as `RunFolder.gaps`
         # whether the run was resumed with a larger plan, which changes the cells
         self.outgrown = False
-        self.plan = plan_of(run) if plan is None else plan
+        if plan is None:
+            self.plan = plan_of(run)
+        else:
+            self.plan = plan
         known = run.scorers() if scorers is None else scorers
         self.scorers = {scorer.scoring: scorer for scorer in known}  # as `RunFolder.scorers`
         self.samples: dict[str, int] = {}  # id → row
@@ -434,11 +437,9 @@ class RunIndex:
         return cells
 
     def tally(self, cell: int) -> Tally:
-        return (
-            self.tallies[cell // self.repetitions % len(self.conditions)]
-            if cell >= 0
-            else self.unassigned
-        )
+        if cell >= 0:
+            return self.tallies[cell // self.repetitions % len(self.conditions)]
+        return self.unassigned
 
     def retried_in(self, condition: int) -> int:
         """How many answered trials of a condition took more than one attempt."""
@@ -660,7 +661,10 @@ class RunIndex:
         for reply in replies:
             tally.add_reply(reply)
             called = called or bool(reply.tool_calls)
-        earlier = self._close(trial, cell) if self.open_trials else False
+        if self.open_trials:
+            earlier = self._close(trial, cell)
+        else:
+            earlier = False
         if self.answered[cell]:
             self.duplicates += 1
             return
@@ -669,11 +673,10 @@ class RunIndex:
         tally.answered += 1
         if any(was_cut(reply.stop_reason) for reply in replies):
             tally.cut += 1
-        seconds = (
-            recorded_seconds([reply.milliseconds for reply in replies])
-            if self.recorded
-            else answer.seconds
-        )
+        if self.recorded:
+            seconds = recorded_seconds([reply.milliseconds for reply in replies])
+        else:
+            seconds = answer.seconds
         if seconds is not None:
             tally.seconds.append(seconds)
         if answer.attempts > 1 or earlier or self.failed[cell]:
@@ -690,7 +693,10 @@ class RunIndex:
         row = _score(line)
         if self._unnamed:
             self._name_attempts(row.trial, row.scorer)
-        cell = self._cells.get(row.trial, -1) if self._cells is not None else -1
+        if self._cells is not None:
+            cell = self._cells.get(row.trial, -1)
+        else:
+            cell = -1
         # a rule costs nothing
         if not row.offline or row.dollars is not None or row.usage is not None:
             tally = self.tally(cell)
@@ -739,7 +745,10 @@ class RunIndex:
     def _add_attempt(self, at: int, line: bytes) -> None:
         attempt = _attempt(line)
         trial = attempt.trial
-        cell = self._cells.get(trial, -1) if self._cells is not None else -1
+        if self._cells is not None:
+            cell = self._cells.get(trial, -1)
+        else:
+            cell = -1
         self._attempted.setdefault(trial, cell)
         self._attempt_trials.append(trial)
         self.attempts.add(at, cell, 0)
@@ -781,9 +790,10 @@ class RunIndex:
                 or not self.conditions.keys() >= set(plan.conditions)
             )
         again = resume.command == "score"
-        self._part_scorings = (
-            tuple(scorer.scoring for scorer in resume.scorers) if again else self._run_scorings
-        )
+        if again:
+            self._part_scorings = tuple(scorer.scoring for scorer in resume.scorers)
+        else:
+            self._part_scorings = self._run_scorings
         self.completed.update(dict.fromkeys(self._part_scorings, False))
         for pending in self.open_trials.values():
             pending.partial.end_process()

@@ -47,7 +47,10 @@ class Codec:
     """Writes an event as JSON: secrets replaced, lone surrogates as U+FFFD, NaN as null."""
 
     def __init__(self, redact: Redactor | None = None) -> None:
-        self._redact = Redactor({}) if redact is None else redact
+        if redact is None:
+            self._redact = Redactor({})
+        else:
+            self._redact = redact
         self._encode = msgspec.json.Encoder().encode
 
     def line(self, event: object) -> bytes:
@@ -195,21 +198,30 @@ def checked_lines(
     number = 0
     size = _FIRST_BLOCK
     at = file.tell()
-    left = sys.maxsize if stop is None else stop - at
+    if stop is None:
+        left = sys.maxsize
+    else:
+        left = stop - at
     checks = _Checks(required=required)
     while block := file.read(min(size, left)):
         left -= len(block)
         lines = (rest + block).split(b"\n")
         rest = lines.pop()
         plain = check and checks.all_match(lines)
-        contents = lines if plain else [*map(content_of, lines)]
+        if plain:
+            contents = lines
+        else:
+            contents = [*map(content_of, lines)]
         if cover is not None:
             cover.add(contents if plain else [*filter(None, contents)])
         for line, content in zip(lines, contents, strict=True):
             number += 1
             start = at
             at += len(line) + 1
-            fault = None if plain or not content or not check else checks.fault(content)
+            if plain or not content or not check:
+                fault = None
+            else:
+                fault = checks.fault(content)
             if fault is not None:
                 on_damage(LineDamaged(number, fault, end=at))
             elif content:

@@ -40,11 +40,10 @@ class Gap(msgspec.Struct, frozen=True):
     remedy: str
 
     def __str__(self) -> str:
-        where = (
-            f"line {self.first}"
-            if self.first == self.last
-            else f"lines {self.first} to {self.last}"
-        )
+        if self.first == self.last:
+            where = f"line {self.first}"
+        else:
+            where = f"lines {self.first} to {self.last}"
         return f"{where} of the journal: {self.reason}"
 
 

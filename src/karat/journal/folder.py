@@ -302,11 +302,10 @@ class RunFolder:
         """What to know before reading numbers of a journal that was read and has gaps."""
         if not self.gaps:
             return []
-        more = (
-            f" and {formats.plural(len(self.gaps) - 1, 'other place')}"
-            if len(self.gaps) > 1
-            else ""
-        )
+        if len(self.gaps) > 1:
+            more = f" and {formats.plural(len(self.gaps) - 1, 'other place')}"
+        else:
+            more = ""
         hint = f"`karat runs verify {self.path}` says what to do"
         return [
             (
@@ -316,7 +315,10 @@ class RunFolder:
         ]
 
     def _lines_before(self, end: int) -> int:
-        file = self.open_journal() if end else None
+        if end:
+            file = self.open_journal()
+        else:
+            file = None
         if file is None:
             return 0
         with file:
@@ -512,11 +514,10 @@ class RunFolder:
         if RunLock(self.path).held():
             return "running"
         last = self.last_line()
-        ended = (
-            decode(last, path=str(self.path), number=0)
-            if last.startswith(b'{"event":"end"')
-            else None
-        )
+        if last.startswith(b'{"event":"end"'):
+            ended = decode(last, path=str(self.path), number=0)
+        else:
+            ended = None
         if isinstance(ended, End) and ended.command == "run":
             return ended.reason
         status: Status = "crashed"
@@ -548,8 +549,14 @@ class RunFolder:
         if not is_whole(lines[-1]):
             del lines[-1]
         complete = [*filter(None, lines)]
-        last = complete[-1] if complete else b""
-        fault = checksum_fault(last, required=self.has_checksums) if len(complete) > 1 else None
+        if complete:
+            last = complete[-1]
+        else:
+            last = b""
+        if len(complete) > 1:
+            fault = checksum_fault(last, required=self.has_checksums)
+        else:
+            fault = None
         if fault is not None:
             raise damaged(str(self.path), self._lines_before(size), fault)
         return last

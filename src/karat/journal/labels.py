@@ -220,7 +220,10 @@ def append_events(run: RunFolder, name: str, file_format: int, events: Iterable[
         _lock(fd, path)
         codec = Codec()
         end = complete_lines(fd, path)
-        lines = b"" if end else codec.line(FileHead(format=file_format, run=run.info.run))
+        if end:
+            lines = b""
+        else:
+            lines = codec.line(FileHead(format=file_format, run=run.info.run))
         lines += b"".join(map(codec.line, events))
         try:
             write_whole(fd, lines)

@@ -51,7 +51,10 @@ class RunLock:
             if time.monotonic() > give_up:
                 os.close(fd)
                 holder = self.holder()
-                pid, host = (holder.pid, holder.host) if holder is not None else (None, None)
+                if holder is not None:
+                    pid, host = (holder.pid, holder.host)
+                else:
+                    pid, host = (None, None)
                 raise RunBusy(self._path.parent, pid=pid, host=host)
             time.sleep(0.02)
         os.ftruncate(fd, 0)
@@ -113,11 +116,10 @@ def open_own(path: Path) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         fd = os.open(path, flags, new_file_mode(path.parent))
     except OSError as error:
-        reason = (
-            "is a link; a run is written to in its own folder only"
-            if path.is_symlink()
-            else f"{error.strerror}"
-        )
+        if path.is_symlink():
+            reason = "is a link; a run is written to in its own folder only"
+        else:
+            reason = f"{error.strerror}"
         raise BadRun(path, reason) from error
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)

@@ -152,7 +152,10 @@ class _Found:
         name = f"workspaces/{changes.file}"
         reason = "it is missing"
         try:
-            file = None if "/" in changes.file else run.open_file(name)
+            if "/" in changes.file:
+                file = None
+            else:
+                file = run.open_file(name)
             with file or BytesIO() as opened:
                 if file and hashlib.sha256(opened.read()).hexdigest() == changes.sha256:
                     return
@@ -222,7 +225,10 @@ class _Found:
         """Each complete line, with its number; faults of the others are added."""
         decode = msgspec.json.Decoder(kind).decode
         try:
-            file = run.open_journal() if name == run.journal.name else run.open_file(name)
+            if name == run.journal.name:
+                file = run.open_journal()
+            else:
+                file = run.open_file(name)
         except BadRun as error:
             reason, _, remedy = error.problem.partition("; ")
             self._add(name, None, reason, remedy or "replace it by the run's own file")

@@ -58,7 +58,10 @@ class Journal:
         """`sync`: makes data written to a descriptor durable."""
         self.path = folder / "journal.jsonl"
         self._lock = RunLock(folder)
-        self.redact = Redactor({}) if redact is None else redact
+        if redact is None:
+            self.redact = Redactor({})
+        else:
+            self.redact = redact
         self._codec = Codec(self.redact)
         self._queue: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
         self._sync = sync

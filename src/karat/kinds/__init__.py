@@ -460,7 +460,9 @@ def of(name: str) -> type[Kind]:
 
 def completed(plugin: type[Any]) -> type[Kind]:
     """The class of a kind, with missing members from `Kind`."""
-    return plugin if issubclass(plugin, Kind) else type(plugin.__name__, (plugin, Kind), {})
+    if issubclass(plugin, Kind):
+        return plugin
+    return type(plugin.__name__, (plugin, Kind), {})
 
 
 def of_sample(sample: Sample) -> type[Kind]:

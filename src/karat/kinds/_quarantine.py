@@ -32,7 +32,10 @@ def read_quarantine(path: Path, turns: Mapping[str, int]) -> Quarantine:
             rows.fault(number, wrong)
             continue
         reasons, marks = row["reasons"], quarantine.setdefault(str(row["id"]), {})
-        named = (reasons,) if isinstance(reasons, str) else tuple(reasons)
+        if isinstance(reasons, str):
+            named = (reasons,)
+        else:
+            named = tuple(reasons)
         turn = row.get("turn")
         marks[turn] = tuple(dict.fromkeys([*marks.get(turn, ()), *named]))
     if rows.faults:
@@ -54,7 +57,10 @@ def _wrong(row: Mapping[str, Any], turns: Mapping[str, int]) -> str | None:
     if not isinstance(name, (str, int)) or isinstance(name, bool):
         return f"'id' must be the id of a conversation, got {shown(name)}"
     if str(name) not in turns:
-        near = did_you_mean(str(name), turns, listing=False) if len(turns) < _MANY else ""
+        if len(turns) < _MANY:
+            near = did_you_mean(str(name), turns, listing=False)
+        else:
+            near = ""
         return f"the dataset has no conversation '{name!s:.80}'{near}"
     if turn is not None and (not isinstance(turn, int) or isinstance(turn, bool)):
         return f"'turn' must be a whole number from 0, or null for all turns, got {shown(turn)}"

@@ -58,7 +58,10 @@ class Packed(Sequence[Sample]):
     def __getitem__(self, index: int | slice) -> Sample | list[Sample]:
         if isinstance(index, slice):
             return [self[at] for at in range(*index.indices(len(self)))]
-        at = index + len(self) if index < 0 else index
+        if index < 0:
+            at = index + len(self)
+        else:
+            at = index
         if not 0 <= at < len(self):
             raise IndexError(index)
         block, within = divmod(at, _BLOCK)
@@ -135,7 +138,9 @@ def with_repeats_clustered(samples: Packed) -> Packed:
 
 
 def _cluster_of(sample: Sample) -> str:
-    return f"sample {sample.id}" if sample.cluster is None else sample.cluster
+    if sample.cluster is None:
+        return f"sample {sample.id}"
+    return sample.cluster
 
 
 def _joined(joined: Mapping[str, str], cluster: str) -> str:

@@ -282,7 +282,9 @@ def _capabilities(attempt: Attempt) -> JsonObject:
     """What identifies a handshake: a server that may ask the user can offer and answer
     differently.
     """
-    return {"capabilities": {"elicitation": {}}} if attempt.elicit else {}
+    if attempt.elicit:
+        return {"capabilities": {"elicitation": {}}}
+    return {}
 
 
 UNREPEATABLE = frozenset({"subscriptions/listen"})
@@ -366,11 +368,10 @@ class Recording:
     ) -> OpenRequest:
         """A request in progress. `relayed`: by an agent that connects to the server itself."""
         recorder = self._recorder
-        n = (
-            0
-            if recorder is None
-            else self.attempt.next(recorder.name, recorder.request(method, arguments))
-        )
+        if recorder is None:
+            n = 0
+        else:
+            n = self.attempt.next(recorder.name, recorder.request(method, arguments))
         asked = RecordedRequest(
             session=self.attempt.name, method=method, arguments=arguments, n=n, relayed=relayed
         )
@@ -404,7 +405,10 @@ class _Recorded:
         with self._recording.asking(method, parameters) as asking:
             outcome = bounded(await answer)
             reply = outcome.result
-            result = as_json(reply) if reply is not None else None
+            if reply is not None:
+                result = as_json(reply)
+            else:
+                result = None
             asking.keep(
                 result=result,
                 error=outcome.error,
@@ -551,8 +555,14 @@ class Replayed:
             reason = f"there is no recording of it with this definition ({self._reader.path})"
         else:
             request = self._reader.request(method, arguments)
-            shown = request if len(request) <= 300 else f"{request[:299]}…"
-            times = f", requested {n + 1} times" if n else ""
+            if len(request) <= 300:
+                shown = request
+            else:
+                shown = f"{request[:299]}…"
+            if n:
+                times = f", requested {n + 1} times"
+            else:
+                times = ""
             reason = (
                 f"the recording {lack} {shown}{times} (session {self._attempt.name}, "
                 f"{self._reader.path.name})"

@@ -30,7 +30,9 @@ def answers_from(value: object) -> tuple[Elicited, ...]:
     ... ]
     [('decline', {}), ('accept', {'copies': 3})]
     """
-    return tuple(map(_answer, value)) if isinstance(value, list) and value else (_answer(value),)
+    if isinstance(value, list) and value:
+        return tuple(map(_answer, value))
+    return (_answer(value),)
 
 
 def _answer(value: object) -> Elicited:
@@ -50,7 +52,9 @@ def answers_for(condition: Condition, sample: Sample) -> tuple[Elicited, ...]:
     Raises AgentFault for an invalid cell.
     """
     if condition.elicit is None or condition.elicit.column is None:
-        return condition.elicit.answers if condition.elicit is not None else ()
+        if condition.elicit is not None:
+            return condition.elicit.answers
+        return ()
     cell = sample.metadata.get(condition.elicit.column)
     if cell is None or cell == "":
         return ()
@@ -118,7 +122,8 @@ def filled_in(schema: JsonObject, given: JsonObject) -> tuple[JsonObject, str]:
     from jsonschema.validators import validator_for
 
     fields = schema.get("properties")
-    fields = fields if isinstance(fields, dict) else {}
+    if not isinstance(fields, dict):
+        fields = {}
     defaults = {name: field["default"] for name, field in fields.items() if "default" in field}
     content = defaults | given
     if unknown := [name for name in given if name not in fields]:

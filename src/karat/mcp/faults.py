@@ -110,11 +110,12 @@ def fault_of(
     `error`: the exception that ended the session's owner; None if it did not finish its handshake
     in time.
     """
-    known = (
-        next((leaf for leaf in leaves(error) if isinstance(leaf, InfrastructureFault)), None)
-        if error
-        else None
-    )
+    if error:
+        known = next(
+            (leaf for leaf in leaves(error) if isinstance(leaf, InfrastructureFault)), None
+        )
+    else:
+        known = None
     if isinstance(evidence.lost, InfrastructureFault):
         known = known or evidence.lost
     if known is not None:
@@ -158,7 +159,10 @@ def _from_process(
     if code == EXIT_CANNOT_START and CANNOT_START in words and not ready:
         reason = words.partition(CANNOT_START)[2].partition("\n")[0]
         return "mcp_server_start", f"cannot be started: {reason}", False
-    ended = f"ended with exit code {code}" if code >= 0 else f"was killed by signal {-code}"
+    if code >= 0:
+        ended = f"ended with exit code {code}"
+    else:
+        ended = f"was killed by signal {-code}"
     if ready:
         return "mcp_server_down", f"{ended} while in use", True
     return (
@@ -182,8 +186,13 @@ def _program(server: McpServer, words: str) -> str:
             f"; `{command}` is karat's own interpreter, {sys.executable}: if the server's "
             f"packages are in another environment, give the full path of its python as `command`"
         )
-    path = shutil.which(command) if "/" not in command else None
-    return f"; `{command}` is {path}" if path is not None else ""
+    if "/" not in command:
+        path = shutil.which(command)
+    else:
+        path = None
+    if path is not None:
+        return f"; `{command}` is {path}"
+    return ""
 
 
 def _from_status(evidence: Evidence, ready: bool) -> _Found | None:

@@ -31,11 +31,10 @@ def check(gate: Gate, calls: Sequence[ToolCall]) -> None:
         and mcp_calls
         and all(call.error is not None for call in mcp_calls)
     ):
-        count = (
-            "the only MCP tool call"
-            if len(mcp_calls) == 1
-            else f"all {len(mcp_calls)} MCP tool calls"
-        )
+        if len(mcp_calls) == 1:
+            count = "the only MCP tool call"
+        else:
+            count = f"all {len(mcp_calls)} MCP tool calls"
         last = f"the last, {mcp_calls[-1].server}.{mcp_calls[-1].tool}: {mcp_calls[-1].error}"
         message = f"the condition requires a successful MCP tool call, and {count} failed; {last}"
         raise AgentFault("gate_tool_success", message, retriable=True)

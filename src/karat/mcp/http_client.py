@@ -147,5 +147,8 @@ async def _error_in(response: httpx2.Response) -> JsonObject | None:
         message = msgspec.json.decode(await response.aread())
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    error = message.get("error") if isinstance(message, dict) else None
+    if isinstance(message, dict):
+        error = message.get("error")
+    else:
+        error = None
     return error if isinstance(error, dict) else None

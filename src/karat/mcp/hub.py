@@ -188,7 +188,8 @@ class ProxySession:
             await self._say(None, error={"code": _INVALID, "message": "no request"})
             return
         parameters = message.get("params")
-        parameters = parameters if isinstance(parameters, dict) else {}
+        if not isinstance(parameters, dict):
+            parameters = {}
         if "id" in message:
             name = repr(message["id"])
             answer = self._answer(message["id"], message["method"], parameters)
@@ -294,7 +295,10 @@ def _introduction(about: dict[str, object], parameters: dict[str, object]) -> di
     known = {
         key: about[key] for key in ("serverInfo", "instructions") if about.get(key) is not None
     }
-    version = asked if asked in _VERSIONS else _VERSIONS[-1]
+    if asked in _VERSIONS:
+        version = asked
+    else:
+        version = _VERSIONS[-1]
     anonymous = {"serverInfo": {"name": "anonymous", "version": ""}}
     has = about.get("capabilities")
     offered: JsonObject = {

@@ -115,12 +115,13 @@ async def _discover(
 def _supported(error: MCPError) -> list[str]:
     """The versions that a server names when it refuses one."""
     data = error.error.data
-    supported = data.get("supported") if isinstance(data, dict) else None
-    return (
-        [version for version in supported if isinstance(version, str)]
-        if isinstance(supported, list)
-        else []
-    )
+    if isinstance(data, dict):
+        supported = data.get("supported")
+    else:
+        supported = None
+    if isinstance(supported, list):
+        return [version for version in supported if isinstance(version, str)]
+    return []
 
 
 def _versions(error: MCPError) -> str:

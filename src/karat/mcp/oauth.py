@@ -87,9 +87,10 @@ class Tokens(TokenStorage):
         self._redact = redact
         self._person = person
         self._file = TokenFile(server) if server.auth.type == "login" else None
-        self._saved = (
-            SavedLogin() if person is not None or self._file is None else self._file.read()
-        )
+        if person is not None or self._file is None:
+            self._saved = SavedLogin()
+        else:
+            self._saved = self._file.read()
         self._wanted = server.auth.scopes or (
             self._file.read().needed if self._file is not None else ()
         )
@@ -161,11 +162,10 @@ class Tokens(TokenStorage):
         """
         granted = (self._saved.scope or "").split()
         missing = [scope for scope in needed if scope not in granted] or needed
-        lacks = (
-            f"needs scope {' '.join(missing)}"
-            if missing
-            else "needs a wider scope, and does not say which"
-        )
+        if missing:
+            lacks = f"needs scope {' '.join(missing)}"
+        else:
+            lacks = "needs a wider scope, and does not say which"
         if self._auth.scopes and not set(needed) <= set(self._auth.scopes):
             raise self._denied(
                 f"{lacks}, which is not among the `scopes` of its `auth` in the experiment file"
@@ -189,7 +189,10 @@ class Tokens(TokenStorage):
         """
         context = self._provider.context
         saved = self._saved
-        context.current_tokens = _token(saved) if refreshes else None
+        if refreshes:
+            context.current_tokens = _token(saved)
+        else:
+            context.current_tokens = None
         context.token_expiry_time = 1.0
         if saved.metadata is not None and context.oauth_metadata is None:
             context.oauth_metadata = OAuthMetadata.model_validate(saved.metadata)
@@ -205,9 +208,10 @@ class Tokens(TokenStorage):
             reason = _answered(reply)
         else:
             reason = printable(self._redact(str(error)))[:_SHOWN] or type(error).__name__
-        hint = (
-            f"; {LOGIN_HINT.format(server=self._server.name)}" if self._auth.type == "login" else ""
-        )
+        if self._auth.type == "login":
+            hint = f"; {LOGIN_HINT.format(server=self._server.name)}"
+        else:
+            hint = ""
         retriable = (
             isinstance(error, OAuthTokenError) and reply is not None and reply.status_code >= 500
         )
@@ -262,11 +266,10 @@ class Tokens(TokenStorage):
         raise self._no_login()
 
     def _no_login(self, reason: str = "the last one has expired") -> InfrastructureFault:
-        need = (
-            "needs a login"
-            if self._saved.access_token is None
-            else f"needs another login: {reason}"
-        )
+        if self._saved.access_token is None:
+            need = "needs a login"
+        else:
+            need = f"needs another login: {reason}"
         return self._denied(
             f"{need}; {LOGIN_HINT.format(server=self._server.name)}", kind="mcp_login"
         )
@@ -296,11 +299,9 @@ class Tokens(TokenStorage):
                 client_secret=self._auth.secret or None,
                 redirect_uris=self._provider.context.client_metadata.redirect_uris,
             )
-        return (
-            OAuthClientInformationFull.model_validate(self._saved.client)
-            if self._saved.client
-            else None
-        )
+        if self._saved.client:
+            return OAuthClientInformationFull.model_validate(self._saved.client)
+        return None
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         self._saved.client = _json(client_info)
@@ -401,7 +402,10 @@ def _answered(reply: httpx2.Response) -> str:
         code = reply.json()["error"]
     except (httpx2.ResponseNotRead, ValueError, KeyError, TypeError):
         code = None
-    shown = f" ({code})" if isinstance(code, str) and _ERROR_CODE.fullmatch(code) else ""
+    if isinstance(code, str) and _ERROR_CODE.fullmatch(code):
+        shown = f" ({code})"
+    else:
+        shown = ""
     return f"the authorization server answered with HTTP {reply.status_code}{shown}"
 
 
@@ -414,4 +418,6 @@ def _token(saved: SavedLogin) -> OAuthToken | None:
 
 
 def _json(value: BaseModel | None) -> JsonObject | None:
-    return value.model_dump(mode="json", exclude_none=True) if value is not None else None
+    if value is not None:
+        return value.model_dump(mode="json", exclude_none=True)
+    return None

@@ -38,7 +38,10 @@ class Observed:
             if not outcome.get("nextCursor"):
                 self.ready.set()
         elif method == "tools/call":
-            answer = outcome if isinstance(outcome, Outcome) else Outcome(result=_result(outcome))
+            if isinstance(outcome, Outcome):
+                answer = outcome
+            else:
+                answer = Outcome(result=_result(outcome))
             given = asked.get("arguments") or {}
             tool = str(asked.get("name"))
             self.calls.append(as_call(self.server, tool, given, answer, clean=self._clean))

@@ -41,11 +41,9 @@ def recorded_arguments(method: str, parameters: dict[str, object]) -> dict[str, 
     if method in ("initialize", "server/discover"):
         return {}
     arguments = {key: value for key, value in parameters.items() if key != "_meta"}
-    return (
-        arguments | {"arguments": arguments.get("arguments") or {}}
-        if method == "tools/call"
-        else arguments
-    )
+    if method == "tools/call":
+        return arguments | {"arguments": arguments.get("arguments") or {}}
+    return arguments
 
 
 class Relay:
@@ -217,13 +215,14 @@ class _Headers:
 
         parameters = getattr(message, "params", None) or {}
         meta = parameters.get("_meta")
-        version = meta.get(PROTOCOL_VERSION_META_KEY) if isinstance(meta, dict) else None
+        if isinstance(meta, dict):
+            version = meta.get(PROTOCOL_VERSION_META_KEY)
+        else:
+            version = None
         if not isinstance(version, str):
-            return (
-                {inbound.MCP_PROTOCOL_VERSION_HEADER: self._version}
-                if self._version is not None
-                else {}
-            )
+            if self._version is not None:
+                return {inbound.MCP_PROTOCOL_VERSION_HEADER: self._version}
+            return {}
         headers = {
             inbound.MCP_PROTOCOL_VERSION_HEADER: version,
             inbound.MCP_METHOD_HEADER: message.method,
@@ -244,7 +243,10 @@ class _Headers:
             self._version = result["protocolVersion"]
         tools = result.get("tools")
         for tool in tools if method == "tools/list" and isinstance(tools, list) else ():
-            schema = tool.get("inputSchema") if isinstance(tool, dict) else None
+            if isinstance(tool, dict):
+                schema = tool.get("inputSchema")
+            else:
+                schema = None
             if schema is not None and find_invalid_x_mcp_header(schema) is None:
                 self._of_tools[str(tool.get("name"))] = x_mcp_header_map(schema)
 

@@ -168,7 +168,10 @@ class RemoteLink:
         evidence = self.evidence
         evidence.status = response.status_code
         evidence.lost = None
-        evidence.location = _place(response) if response.has_redirect_location else None
+        if response.has_redirect_location:
+            evidence.location = _place(response)
+        else:
+            evidence.location = None
         evidence.retry_after = _seconds(response.headers.get("retry-after"))
         if (
             self._server.type == "sse"
@@ -229,12 +232,16 @@ class _Incoming(_Wrapped):
 
         if isinstance(item, Exception):
             error = self._pending.unreadable(item)
-            return item if error is None else SessionMessage(error)
+            if error is None:
+                return item
+            return SessionMessage(error)
         error = getattr(item.message, "error", None)
         if error is not None and error.message.startswith(_BROKEN_STREAM):
             self._pending.undelivered[item.message.id] = self._evidence
         (message,) = self._pending.received(item.message)
-        return item if message is item.message else SessionMessage(message)
+        if message is item.message:
+            return item
+        return SessionMessage(message)
 
 
 def is_loopback(url: str) -> bool:

@@ -68,8 +68,13 @@ class Pending:
         """An error for the only open request (the SDK's client drops the event); None: there is
         none, or several.
         """
-        alone = list(self._ids) if isinstance(error, ValueError) and len(self._ids) == 1 else []
-        return self._error(alone[0], _in_short(str(error))) if alone else None
+        if isinstance(error, ValueError) and len(self._ids) == 1:
+            alone = list(self._ids)
+        else:
+            alone = []
+        if alone:
+            return self._error(alone[0], _in_short(str(error)))
+        return None
 
     def malformed(self, line: bytes) -> Sequence[JSONRPCError]:
         """Errors for the requests that this line was meant to answer; none if it is not a reply."""
@@ -99,13 +104,18 @@ class Pending:
         ):
             return None
         meant = self._meant(reply.get("id"))
-        return self._error(meant, problem or _problem(reply)) if meant is not None else None
+        if meant is not None:
+            return self._error(meant, problem or _problem(reply))
+        return None
 
     def _meant(self, number: object) -> int | str | None:
         """The request that a reply with this id answers; None if unknown."""
         same = [known for known in self._ids if known == number and not isinstance(number, bool)]
         alike = [known for known in self._ids if _spelled(known) == _spelled(number)]
-        alone = list(self._ids) if number is None and len(self._ids) == 1 else []
+        if number is None and len(self._ids) == 1:
+            alone = list(self._ids)
+        else:
+            alone = []
         return next(iter([*same, *alike, *alone]), None)
 
     def _error(self, number: int | str, problem: str) -> JSONRPCError:
@@ -133,12 +143,17 @@ def _in_short(validation: str) -> str:
         if text != _ABSENT
     ]
     no_json = _NO_JSON.search(validation)
-    otherwise = no_json[0] if no_json else _INPUT.sub("", validation)
+    if no_json:
+        otherwise = no_json[0]
+    else:
+        otherwise = _INPUT.sub("", validation)
     return f"its reply is not valid ({'; '.join(dict.fromkeys(faults)) or otherwise})"
 
 
 def _spelled(number: object) -> str:
-    return str(int(number)) if isinstance(number, float) and number.is_integer() else str(number)
+    if isinstance(number, float) and number.is_integer():
+        return str(int(number))
+    return str(number)
 
 
 def _problem(reply: dict[str, object]) -> str:
@@ -172,4 +187,6 @@ def _kind(value: object) -> str:
         return str(value).lower()
     kinds = ((dict, "an object"), (list, "a list"), ((int, float), "a number"))
     kind = next(name for types, name in kinds if isinstance(value, types))
-    return f"{kind}: {json.dumps(value)[:_SHOWN]}" if isinstance(value, dict) else kind
+    if isinstance(value, dict):
+        return f"{kind}: {json.dumps(value)[:_SHOWN]}"
+    return kind

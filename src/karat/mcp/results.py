@@ -56,7 +56,10 @@ def as_call(
     """The outcome as kept in the journal. `clean` is applied to errors."""
     text = None
     outcome = bounded(outcome)
-    error = clean(outcome.error) if outcome.error is not None else None
+    if outcome.error is not None:
+        error = clean(outcome.error)
+    else:
+        error = None
     if outcome.result is not None:
         text = as_text(outcome.result)
         if getattr(outcome.result, "is_error", False):
@@ -85,7 +88,10 @@ def masked(value: Any, redact: Redactor) -> Any:
     """An SDK value without secrets: a server may repeat what it is sent, and a model may read
     it.
     """
-    text = value.model_dump_json(by_alias=True, exclude_unset=True) if redact else ""
+    if redact:
+        text = value.model_dump_json(by_alias=True, exclude_unset=True)
+    else:
+        text = ""
     if redact(text) == text:
         return value
     return type(value).model_validate(

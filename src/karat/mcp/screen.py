@@ -63,8 +63,12 @@ class Screen:
             return
         kept = []
         for place, tool in enumerate(tools, start=1):
-            name = tool.get("name") if isinstance(tool, dict) else None
-            name = name if isinstance(name, str) else f"number {place} of the list"
+            if isinstance(tool, dict):
+                name = tool.get("name")
+            else:
+                name = None
+            if not isinstance(name, str):
+                name = f"number {place} of the list"
             problem = _problem(result | {"tools": [tool]}, version)
             if problem is None:
                 kept.append(tool)
@@ -103,5 +107,10 @@ def _problem(result: JsonObject, version: str) -> str | None:
         place = ".".join(map(str, first["loc"][2:]))
         return f"its {place or 'definition'} is not valid ({first['msg'].lower()})"
     headers = [find_invalid_x_mcp_header(tool["inputSchema"]) for tool in result["tools"]]
-    wrong = next(filter(None, headers), None) if version == MODERN_PROTOCOL else None
-    return None if wrong is None else f"its x-mcp-header is not valid ({wrong})"
+    if version == MODERN_PROTOCOL:
+        wrong = next(filter(None, headers), None)
+    else:
+        wrong = None
+    if wrong is None:
+        return None
+    return f"its x-mcp-header is not valid ({wrong})"

@@ -280,7 +280,10 @@ class Toolbox:
         deadline = clock() + server.init_timeout_seconds
         for attempt in itertools.count(1):
             outcome = await self._probe(server)
-            wait = again(server, outcome, attempt) if isinstance(outcome, ServerFault) else None
+            if isinstance(outcome, ServerFault):
+                wait = again(server, outcome, attempt)
+            else:
+                wait = None
             if wait is None or clock() + wait > deadline:
                 break
             await asyncio.sleep(wait)
@@ -321,11 +324,9 @@ class Toolbox:
             raise
         if server.scope == "trial":
             own.add(session)
-        return (
-            session
-            if self._cassettes is None
-            else self._cassettes.recorded(server, session, attempt)
-        )
+        if self._cassettes is None:
+            return session
+        return self._cassettes.recorded(server, session, attempt)
 
     def _session(self, server: McpServer, attempt: Attempt | None) -> Session:
         """A new session, or the shared one if it is still alive."""

@@ -212,11 +212,10 @@ class Session:
         asked = self._request(request(self._client))
         await self._first(asked)
         milliseconds = round((time.perf_counter() - started) * 1000, 3)
-        error = (
-            asked.exception()
-            if asked.done() and not asked.cancelled()
-            else InterruptedError("closed")
-        )
+        if asked.done() and not asked.cancelled():
+            error = asked.exception()
+        else:
+            error = InterruptedError("closed")
         if error is None:
             return Outcome(result=masked(asked.result(), self._redact), milliseconds=milliseconds)
         if isinstance(error, mcp.MCPError):

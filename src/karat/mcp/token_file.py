@@ -50,7 +50,10 @@ class TokenFile:
         auth = server.auth
         key = msgspec.json.encode([server.url, auth.issuer, auth.client_id, sorted(auth.scopes)])
         given = os.environ.get("XDG_STATE_HOME", "")
-        base = Path(given) if os.path.isabs(given) else Path.home() / ".local" / "state"
+        if os.path.isabs(given):
+            base = Path(given)
+        else:
+            base = Path.home() / ".local" / "state"
         self._url = server.url
         self._folder = base / "karat" / "tokens"
         self.path = self._folder / f"{sha256(key).hexdigest()[:32]}.json"
@@ -74,7 +77,9 @@ class TokenFile:
             raise BadOption(
                 "auth", f"{self.path} cannot be read ({error}); remove it and log in again"
             ) from error
-        return saved if saved.url == self._url else SavedLogin()
+        if saved.url == self._url:
+            return saved
+        return SavedLogin()
 
     def write(self, saved: SavedLogin) -> None:
         """Replaces the file at once. Raises BadOption."""

@@ -48,7 +48,10 @@ def open_model(
     compatible servers use; without one, the responses API. Raises MissingExtra, and
     BadOption, naming `place`, for an unknown provider or a missing key.
     """
-    named = name if isinstance(name, ModelName) else parse_model(name, place=place)
+    if isinstance(name, ModelName):
+        named = name
+    else:
+        named = parse_model(name, place=place)
     vertex.refuse_partner_model(named, place)
     try:
         from karat.models.limited import LimitedModel
@@ -141,11 +144,10 @@ def _model(
         return AnthropicModel(named.name.rpartition("/")[2], provider=provider)
     from pydantic_ai.models import infer_model
 
-    more = (
-        vertex.google_settings(env, place)
-        if named.provider == "google-cloud" and key is None
-        else {}
-    )
+    if named.provider == "google-cloud" and key is None:
+        more = vertex.google_settings(env, place)
+    else:
+        more = {}
     return infer_model(
         str(named),
         provider_factory=lambda provider: _provider(
@@ -171,7 +173,10 @@ def _unusable(error: Exception, name: ModelName | str, place: str) -> BadOption:
     words = _BY_ARGUMENT.sub("", str(error).partition(" To try Pydantic AI")[0]).strip().rstrip(".")
     if isinstance(error, ImportError):
         extra = re.search(r"pydantic-ai-slim\[[\w-]+\]", words)
-        remedy = install_command(extra[0]) if extra is not None else words
+        if extra is not None:
+            remedy = install_command(extra[0])
+        else:
+            remedy = words
         return BadOption(place, f"'{name}' needs a package that is not installed: {remedy}")
     if words.startswith("Unknown provider"):
         words += "; a service that speaks OpenAI's protocol is `openai:MODEL` with its `base_url`"
@@ -284,7 +289,10 @@ _ANSWER_KEYS = ("choices", "output", "content", "candidates")
 
 
 def _stated_status(error: object) -> int:
-    code = error.get("code") if isinstance(error, dict) else None
+    if isinstance(error, dict):
+        code = error.get("code")
+    else:
+        code = None
     if isinstance(code, int) and 400 <= code <= 599:
         return code
     return 502

@@ -83,7 +83,9 @@ def retry_after(headers: Mapping[str, str] | None) -> float | None:
 
 
 def _seconds(wait: float) -> float | None:
-    return max(0.0, wait) if math.isfinite(wait) else None
+    if math.isfinite(wait):
+        return max(0.0, wait)
+    return None
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
@@ -134,8 +136,13 @@ _FILTER_CODES = ("content_filter", "content_policy_violation")
 def _provider_error(error: Any) -> Mapping[str, Any]:
     """The object in the body of a refused request that says why; empty if there is none."""
     body = getattr(error, "body", None)
-    inner = body.get("error", body) if isinstance(body, Mapping) else None
-    return inner if isinstance(inner, Mapping) else {}
+    if isinstance(body, Mapping):
+        inner = body.get("error", body)
+    else:
+        inner = None
+    if isinstance(inner, Mapping):
+        return inner
+    return {}
 
 
 def _provider_message(error: Any) -> str | None:
@@ -178,7 +185,10 @@ def _from_response(error: BaseException) -> TrialFault | None:
 
 
 def _from_network(error: BaseException | None) -> TrialFault | None:
-    kinds = {kind.__name__ for kind in type(error).__mro__} if error is not None else set()
+    if error is not None:
+        kinds = {kind.__name__ for kind in type(error).__mro__}
+    else:
+        kinds = set()
     if kinds & {"TimeoutException", "APITimeoutError", "TimeoutError"}:
         return InfrastructureFault("model_timeout", _words(error), retriable=True)
     # google-auth, when the first token is fetched
@@ -191,4 +201,6 @@ def _from_network(error: BaseException | None) -> TrialFault | None:
 
 def _words(error: BaseException | None) -> str:
     text = str(error).strip() or type(error).__name__
-    return text if len(text) <= _SHOWN else text[:_SHOWN] + " …"
+    if len(text) <= _SHOWN:
+        return text
+    return text[:_SHOWN] + " …"

@@ -40,7 +40,10 @@ class Meter(msgspec.Struct):
         """Counts one response, here and in the enclosing meters."""
         self.responses += 1
         self.usage = total(self.usage, usage)
-        self.priced = None if dollars is None or self.priced is None else self.priced + dollars
+        if dollars is None or self.priced is None:
+            self.priced = None
+        else:
+            self.priced = self.priced + dollars
         if self.outer is not None:
             self.outer.add(usage, dollars)
 
@@ -52,7 +55,10 @@ class Meter(msgspec.Struct):
         clock = asyncio.get_running_loop().time
         if not self.waits:
             self.waiting_since = clock()
-            when = self.timeout.when() if self.timeout is not None else None
+            if self.timeout is not None:
+                when = self.timeout.when()
+            else:
+                when = None
             if self.timeout is not None and when is not None and not self.timeout.expired():
                 self.remaining = when - clock()
                 self.timeout.reschedule(None)

@@ -75,9 +75,15 @@ def parse_model(text: str, *, place: str = "model") -> ModelName:
     >>> str(parse_model("ollama/llama3:8b"))
     'ollama:llama3:8b'
     """
-    start = len("gateway/") if text.startswith("gateway/") else 0
+    if text.startswith("gateway/"):
+        start = len("gateway/")
+    else:
+        start = 0
     ends = [at for at in (text.find(":", start), text.find("/", start)) if at > start]
-    provider, name = (text[: min(ends)], text[min(ends) + 1 :]) if ends else ("", text)
+    if ends:
+        provider, name = (text[: min(ends)], text[min(ends) + 1 :])
+    else:
+        provider, name = ("", text)
     provider = provider.strip()
     name = name.strip()
     if provider == "bedrock":

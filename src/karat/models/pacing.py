@@ -41,7 +41,9 @@ class Limiter:
     @property
     def limit(self) -> int | None:
         """Requests at a time; None: not bounded."""
-        return None if self._limit is None else int(self._limit)
+        if self._limit is None:
+            return None
+        return int(self._limit)
 
     def slot(self) -> Slot:
         """A place among the requests at a time; waits for one.

@@ -59,7 +59,9 @@ def price(
     if own is not None:
         return own.dollars(usage)
     named = _named(model)
-    return _from_table(named, usage, base_url) if named is not None else None
+    if named is not None:
+        return _from_table(named, usage, base_url)
+    return None
 
 
 def own_price(model: ModelName | str, prices: Mapping[str, Price] | None) -> Price | None:

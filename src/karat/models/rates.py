@@ -100,7 +100,10 @@ class RateLimit:
 
     def _wait(self, estimate: float, now: float) -> float:
         """Seconds until a request may be sent, or until the next check is useful; 0: now."""
-        seconds = self._next - now if self.rate.requests_per_minute is not None else 0.0
+        if self.rate.requests_per_minute is not None:
+            seconds = self._next - now
+        else:
+            seconds = 0.0
         if self.rate.tokens_per_minute is not None:
             counted = [entry for entry in self._entries if entry.ends is None or entry.ends > now]
             self._entries = deque(counted)

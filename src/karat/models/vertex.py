@@ -56,8 +56,11 @@ def route(named: ModelName, env: Mapping[str, str], base_url: str | None = None)
         )
         known = {"project": _first(env, _PROJECT), "location": _first(env, _LOCATION)}
         words += [f"{name} {value}" for name, value in known.items() if value is not None]
-    words += [f"at {base_url}"] if base_url is not None else []
-    return f"{named} ({', '.join(words)})" if words else str(named)
+    if base_url is not None:
+        words += [f"at {base_url}"]
+    if words:
+        return f"{named} ({', '.join(words)})"
+    return str(named)
 
 
 def refuse_partner_model(named: ModelName, place: str) -> None:
@@ -84,7 +87,10 @@ def anthropic_provider(
     from anthropic import AsyncAnthropicVertex
     from pydantic_ai.providers.anthropic import AnthropicProvider
 
-    credentials, project = (None, None) if key is not None else _credentials(env, place)
+    if key is not None:
+        credentials, project = (None, None)
+    else:
+        credentials, project = _credentials(env, place)
     project = _first(env, _PROJECT) or project
     location = _first(env, _LOCATION)
     if project is None:
@@ -145,11 +151,10 @@ def _credentials(env: Mapping[str, str], place: str) -> tuple[Any, str | None]:
             load: Callable[..., tuple[Any, str | None]] = google.auth.load_credentials_from_file
             return load(path, scopes=_SCOPES)
     except (GoogleAuthError, OSError, ValueError) as error:
-        fault = (
-            f"GOOGLE_APPLICATION_CREDENTIALS ('{path}') cannot be used"
-            if path
-            else "no Google credentials found"
-        )
+        if path:
+            fault = f"GOOGLE_APPLICATION_CREDENTIALS ('{path}') cannot be used"
+        else:
+            fault = "no Google credentials found"
         remedy = (
             "set GOOGLE_APPLICATION_CREDENTIALS to a service account's key file, "
             "or run `gcloud auth application-default login`"

@@ -145,7 +145,10 @@ def parse(raw: bytes, *, source: str) -> Rubric:
         )
     read = read_yaml(raw, what="a rubric")
     faults = read.faults
-    values = None if read.root is None else plain(read.root)
+    if read.root is None:
+        values = None
+    else:
+        values = plain(read.root)
     unfit = why_unfit(values)
     if unfit is not None:
         faults.append(Fault(place="file", message=unfit))
@@ -337,4 +340,6 @@ def _kind(value: object) -> str:
         if fits(value):
             return words
     shown = repr(value)
-    return shown if len(shown) <= 60 else f"{shown[:57]}…"
+    if len(shown) <= 60:
+        return shown
+    return f"{shown[:57]}…"

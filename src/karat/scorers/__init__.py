@@ -234,7 +234,10 @@ def _check_announced(
         metric = metrics.get(name)
         if metric is None:
             known = ", ".join(metrics)
-            given = "a bare number" if bare else f"'{name}'{did_you_mean(name, metrics)}"
+            if bare:
+                given = "a bare number"
+            else:
+                given = f"'{name}'{did_you_mean(name, metrics)}"
             message = f"scorer '{scorer}' announces {known}, but returned {given}"
             remedy = "return a mapping of metric to number" if bare else "name it in `metrics` too"
             raise JudgeFault(
@@ -289,7 +292,9 @@ def _clean(verdict: Verdict) -> Verdict:
         )
         for metric, value in verdict.values.items()
     }
-    return verdict if values == verdict.values else msgspec.structs.replace(verdict, values=values)
+    if values == verdict.values:
+        return verdict
+    return msgspec.structs.replace(verdict, values=values)
 
 
 MOST_VALUE = 1e100

@@ -68,7 +68,10 @@ class Child:
             process = self._process or self._start()
             try:
                 self._say(process, question)
-                line = process.stdout.readline() if process.stdout is not None else b""
+                if process.stdout is not None:
+                    line = process.stdout.readline()
+                else:
+                    line = b""
             except BrokenPipeError:
                 line = b""
             if line:
@@ -184,7 +187,9 @@ class Schemas:
 def short_json(value: object) -> str:
     """A value as JSON of at most 120 characters, for a reason."""
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 120 else f"{text[:119]}…"
+    if len(text) <= 120:
+        return text
+    return f"{text[:119]}…"
 
 
 def read_schema(given: dict[str, object] | bool | str, folder: Path) -> dict[str, object] | bool:

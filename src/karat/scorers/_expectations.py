@@ -36,11 +36,17 @@ def verdict_of(name: str, parts: Sequence[str], outcomes: Mapping[str, Outcome])
     elif None in met or not met:
         passed = None
     reasons = {part: reason for part, (_, reason) in outcomes.items() if reason}
-    because = "; ".join(reasons.values()) if outcomes else "the sample expects nothing"
+    if outcomes:
+        because = "; ".join(reasons.values())
+    else:
+        because = "the sample expects nothing"
     values: Values = {name: passed}
     if len(parts) > 1:
         for part in parts:
-            values[part] = outcomes[part][0] if part in outcomes else None
+            if part in outcomes:
+                values[part] = outcomes[part][0]
+            else:
+                values[part] = None
     else:
         reasons = {}
     return Verdict(values=values, reasons={name: because, **reasons} if because else {})

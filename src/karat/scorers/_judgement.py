@@ -190,7 +190,10 @@ def judgement_of(values: Mapping[str, object], rubric: Rubric) -> Judgement:
             wanted = f"a whole number from {metric.low} to {metric.high}"
             faults.append(f"{metric.name}.score {_wanted(wanted, given, 'score')}")
         elif not metric.low <= score <= metric.high:
-            got = str(score) if abs(score) < 10**_MOST_DIGITS else "a number far outside"
+            if abs(score) < 10**_MOST_DIGITS:
+                got = str(score)
+            else:
+                got = "a number far outside"
             faults.append(
                 f"{metric.name}.score must be from {metric.low} to {metric.high}, got {got}"
             )
@@ -226,7 +229,10 @@ def _extra(value: Any, field: ExtraField) -> tuple[bool, Any]:
     if field.type == "list":
         if value is None:
             return True, []
-        texts = [value] if isinstance(value, str) else value
+        if isinstance(value, str):
+            texts = [value]
+        else:
+            texts = value
         usable = isinstance(texts, list) and all(isinstance(text, str) for text in texts)
         return usable, [text.strip() for text in texts if text.strip()] if usable else []
     if field.type == "bool":

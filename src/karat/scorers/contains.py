@@ -35,7 +35,9 @@ class Contains:
         @field_validator("texts", mode="before")
         @classmethod
         def _one_or_several(cls, texts: object) -> object:
-            return [texts] if isinstance(texts, str) else texts
+            if isinstance(texts, str):
+                return [texts]
+            return texts
 
         @field_validator("texts")
         @classmethod
@@ -66,9 +68,9 @@ class Contains:
         (name,) = (metric.name for metric in self.metrics)
         turns = golden_turns(sample, answer)
         if len(sample.turns) < 2:
-            return (
-                self._holds([self._plain(turns[0][1].golden or "")], answer.text) if turns else None
-            )
+            if turns:
+                return self._holds([self._plain(turns[0][1].golden or "")], answer.text)
+            return None
         verdicts = [
             Verdict(values={name: self._holds([self._plain(turn.golden or "")], text)}, turn=number)
             for number, turn, text in turns
@@ -82,4 +84,6 @@ class Contains:
 
     def _plain(self, text: str) -> str:
         text = " ".join(text.split())
-        return text if self._options.case_sensitive else text.casefold()
+        if self._options.case_sensitive:
+            return text
+        return text.casefold()

@@ -55,7 +55,9 @@ class Equals:
             return self._plain(answer.text) in self._right
         if len(sample.turns) < 2:
             golden = sample.turns[-1].golden if sample.turns else None
-            return None if golden is None else self._plain(answer.text) == self._plain(golden)
+            if golden is None:
+                return None
+            return self._plain(answer.text) == self._plain(golden)
         (name,) = (metric.name for metric in self.metrics)
         verdicts = [
             Verdict(values={name: self._plain(text) == self._plain(turn.golden or "")}, turn=number)
@@ -72,4 +74,6 @@ class Equals:
             text = f"{' ' if start and middle else ''}{middle}{' ' if end and middle else ''}"
         if self._options.strip:
             text = text.strip()
-        return text if self._options.case_sensitive else text.casefold()
+        if self._options.case_sensitive:
+            return text
+        return text.casefold()

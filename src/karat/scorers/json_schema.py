@@ -81,4 +81,6 @@ def _unfenced(text: str) -> str:
         return text
     line_end = text.find("\n", start)
     end = text.find("```", line_end)
-    return text[line_end + 1 : end] if 0 <= line_end < end else text
+    if 0 <= line_end < end:
+        return text[line_end + 1 : end]
+    return text

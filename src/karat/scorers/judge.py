@@ -111,7 +111,9 @@ class JudgeModels(BaseModel):
     @field_validator("model")
     @classmethod
     def _has_provider(cls, model: str | None) -> str | None:
-        return model if model is None else with_provider(model)
+        if model is None:
+            return model
+        return with_provider(model)
 
     @field_validator("judges")
     @classmethod
@@ -241,18 +243,23 @@ class Judge:
                 character.isprintable() and not character.isspace() for character in text
             )
             empty = None if readable else self._rubric.of_empty_answers
-            place = answer.trial if number is None else f"{answer.trial}.{number}"
+            if number is None:
+                place = answer.trial
+            else:
+                place = f"{answer.trial}.{number}"
             for call in self.calls:
-                judge = str(call.name) if panel else None
+                if panel:
+                    judge = str(call.name)
+                else:
+                    judge = None
                 for repeat in range(self._options.repeats):
                     if (number, judge, repeat) not in done:
-                        verdict = (
-                            self._of_empty(empty, judge, repeat)
-                            if empty
-                            else await self.verdict(
+                        if empty:
+                            verdict = self._of_empty(empty, judge, repeat)
+                        else:
+                            verdict = await self.verdict(
                                 call, judge, repeat, material, (answer.trial, place)
                             )
-                        )
                         yield msgspec.structs.replace(
                             verdict, turn=number, rows=verdict.rows * len(judged)
                         )
@@ -274,7 +281,8 @@ class Judge:
         trial, place = places
         key = key_of(call, material, repeat)
         # A judge that samples at random is asked for each answer, equal ones included.
-        key = key if self._options.temperature == 0 else f"{key}{place}"
+        if self._options.temperature != 0:
+            key = f"{key}{place}"
         before = self._recall(key, trial)
         if before is None:
             output = await call.ask(material, repeat, key=key)
@@ -376,7 +384,11 @@ class Call:
             parts = urlsplit(self._base_url)  # without user and query, which may hold secrets
             self.address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         self._options, self._rubric, self._setting, self._form = options, rubric, setting, form
-        self._parts = rubric.single() if options.call_per_metric else (rubric,)  # one call for each
+        # one call for each
+        if options.call_per_metric:
+            self._parts = rubric.single()
+        else:
+            self._parts = (rubric,)
         # key → part → outputs paid for before a later part failed
         self._given: dict[str, dict[int, _Output]] = {}
         self._opened: tuple[Model, ModelSettings] | None = None
@@ -479,11 +491,10 @@ class Call:
             else:
                 self._failed = None
                 return judgement, response.model_name, asks
-        times = (
-            f"in {self._options.max_asks} outputs"
-            if self._options.max_asks > 1
-            else "in its output"
-        )
+        if self._options.max_asks > 1:
+            times = f"in {self._options.max_asks} outputs"
+        else:
+            times = "in its output"
         why = f"{self.name} gave no usable judgement {times}; the last fault: {fault}"
         hopeless = self._never_usable(" ".join(map(str, came)))
         failed = JudgeFault(
@@ -611,7 +622,10 @@ def _read(response: ModelResponse, rubric: Rubric, answers: Sequence[str]) -> Ju
     distinct = [args for place, args in enumerate(given) if args not in given[:place]]
     if len(distinct) > 1:
         raise Unusable("it recorded several judgements; give one")
-    values = distinct[0] if distinct else read_object(response.text or "", rubric)
+    if distinct:
+        values = distinct[0]
+    else:
+        values = read_object(response.text or "", rubric)
     if any(is_copy(values, answer, rubric) for answer in answers):
         raise Unusable("it repeats a judgement that stands in the agent's answer; give your own")
     return judgement_of(values, rubric)

@@ -87,11 +87,10 @@ class McpResult:
 
     def __init__(self, options: Options, setting: ScorerSetting) -> None:
         self._name, self._columns = setting.name, options.columns
-        schema = (
-            None
-            if options.json_schema is None
-            else read_schema(options.json_schema, setting.folder)
-        )
+        if options.json_schema is None:
+            schema = None
+        else:
+            schema = read_schema(options.json_schema, setting.folder)
         self._given: dict[_Part, object] = {
             "error": options.error,
             "values": options.values,
@@ -121,13 +120,17 @@ class McpResult:
                 values=dict.fromkeys(names),
                 reasons=dict.fromkeys(names, "the agent reports no tool call"),
             )
-        structured = (
-            _loaded(answer.replies[-1].answer) if answer.replies[-1].answer is not None else _ABSENT
-        )
+        if answer.replies[-1].answer is not None:
+            structured = _loaded(answer.replies[-1].answer)
+        else:
+            structured = _ABSENT
         outcomes: dict[str, Outcome] = {}
         for part in self._parts:
             column = self._columns.get(part)
-            wanted = self._given[part] if column is None else _loaded(sample.metadata.get(column))
+            if column is None:
+                wanted = self._given[part]
+            else:
+                wanted = _loaded(sample.metadata.get(column))
             if wanted is not None and wanted != "":
                 outcomes[part] = self._judged(part, wanted, calls[-1], structured)
         return verdict_of(self._name, self._parts, outcomes)
@@ -158,7 +161,10 @@ class McpResult:
                 value,
                 isinstance(value, bool),
             ):
-                shown = "is missing" if given is _ABSENT else f"is {short_json(given)}"
+                if given is _ABSENT:
+                    shown = "is missing"
+                else:
+                    shown = f"is {short_json(given)}"
                 return False, f"{path} {shown}, want {short_json(value)}"
         return True, ""
 
@@ -181,7 +187,9 @@ def _failed_as(wanted: object, call: ToolCall) -> tuple[bool, str]:
 def _loaded(value: object) -> object:
     """The value of a cell, also from text (CSV)."""
     try:
-        return json.loads(value) if isinstance(value, str) else value
+        if isinstance(value, str):
+            return json.loads(value)
+        return value
     except ValueError:
         return value
 

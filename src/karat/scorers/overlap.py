@@ -92,7 +92,11 @@ class Overlap:
         verdicts = [
             structs.replace(self._of_turn(turn, text), turn=number) for number, turn, text in judged
         ]
-        return verdicts if len(verdicts) > 1 else verdicts[0] if verdicts else _unscored()
+        if len(verdicts) > 1:
+            return verdicts
+        if verdicts:
+            return verdicts[0]
+        return _unscored()
 
     def _of_turn(self, turn: Turn, text: str) -> Verdict:
         golden = _plain(turn.golden or "")
@@ -111,7 +115,10 @@ class Overlap:
         missing = wanted - shared
         weight = _weight(shared, asked)
         recall, precision = weight / _weight(wanted, asked), weight / (_weight(given, asked) or 1.0)
-        f1 = 2 * recall * precision / (recall + precision) if shared else 0.0
+        if shared:
+            f1 = 2 * recall * precision / (recall + precision)
+        else:
+            f1 = 0.0
         contradiction, sentence = _contradiction(golden, text, asked)
         recalled = f"{len(shared)} of {len(shared) + len(missing)} golden words"
         adherence = max(2, _level(recall)), f"nothing found that contradicts; {recalled}"
@@ -119,7 +126,10 @@ class Overlap:
         if contradiction:
             adherence = 2, f"contradicts: {contradiction}"
             clarity = min(clarity[0], 3), f"{clarity[1]}; contradicts the golden answer"
-        lacking = f"; missing: {formats.some_of([*missing], most=_SHOWN)}" if missing else ""
+        if missing:
+            lacking = f"; missing: {formats.some_of([*missing], most=_SHOWN)}"
+        else:
+            lacking = ""
         claims = _claims(text, {*_tokens(golden), *_tokens(question)}, sentence)
         return _verdict(
             adherence,
@@ -150,13 +160,14 @@ def _contradiction(golden: str, text: str, asked: set[str]) -> tuple[str, str]:
                 return f"{numbers[0]} where the golden answer has {min(values)}", sentence
     first, second = _OPENING.match(golden), _OPENING.match(text)
     if first and second:
-        return (
-            (_DENIED, next(_sentences(text), text))
-            if first[1].lower() != second[1].lower()
-            else ("", "")
-        )
+        if first[1].lower() != second[1].lower():
+            return (_DENIED, next(_sentences(text), text))
+        return ("", "")
     stated = next(_sentences(golden[first.end() :] if first else golden), "")
-    denied = _denies(stated) if stated else first is not None and first[1].lower() == "no"
+    if stated:
+        denied = _denies(stated)
+    else:
+        denied = first is not None and first[1].lower() == "no"
     words, matching = set(_tokens(stated)) - _NEGATIONS, []
     for sentence in _sentences(text):
         others = set(_tokens(sentence)) - _NEGATIONS
@@ -240,7 +251,9 @@ def _is_code(text: str, match: re.Match[str]) -> bool:
 def _normal(token: str) -> str:
     if not (token[0] in "-−" or token[0].isdecimal()):
         word = token.casefold().replace("’", "'").removesuffix("'s")
-        return "not" if word in _NEGATIONS or word.endswith("n't") else _SPELLED.get(word, word)
+        if word in _NEGATIONS or word.endswith("n't"):
+            return "not"
+        return _SPELLED.get(word, word)
     text = token.replace("−", "-")
     decimal = max(text.rfind("."), text.rfind(","))
     separators = text.count(".") + text.count(",")
@@ -248,7 +261,10 @@ def _normal(token: str) -> str:
         r"-?[1-9]\d{0,2},\d{3}", text
     ):
         decimal = -1  # all of them group thousands
-    integer, part = (text, "") if decimal < 0 else (text[:decimal], text[decimal + 1 :])
+    if decimal < 0:
+        integer, part = (text, "")
+    else:
+        integer, part = (text[:decimal], text[decimal + 1 :])
     integer = integer.replace(".", "").replace(",", "").lstrip("0") or "0"
     return f"{integer}.{part.rstrip('0')}".rstrip(".")
 

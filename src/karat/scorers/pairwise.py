@@ -157,7 +157,10 @@ class Pairwise:
         texts = [_listed([reply.text for reply in shown.replies]) for shown in (other, answer)]
         panel = self._judge.calls
         for call in panel:
-            judge = str(call.name) if len(panel) > 1 else None
+            if len(panel) > 1:
+                judge = str(call.name)
+            else:
+                judge = None
             for order in (0, 1):
                 if (None, judge, order) in done:
                     continue
@@ -174,7 +177,10 @@ class Pairwise:
     def _read(self, verdict: Verdict, order: int) -> Verdict:
         """The judge's choice between first and second, as a choice between the conditions."""
         first = (_SECOND - (verdict.values[_CHOICE] or 0)) / 2
-        shown = "This answer" if order else f"The answer of {self.compared_with}"
+        if order:
+            shown = "This answer"
+        else:
+            shown = f"The answer of {self.compared_with}"
         reason = f"({shown} was shown first.) {verdict.reasons[_CHOICE]}"
         values = {"preference": first if order else 1 - first, "first_shown": first}
         return replace(verdict, values=values, reasons={"preference": reason})
@@ -182,7 +188,10 @@ class Pairwise:
 
 def _as_choice(row: Score | None) -> Score | None:
     """A row of this scorer, as the judge gave it."""
-    first = None if row is None else row.values.get("first_shown")
+    if row is None:
+        first = None
+    else:
+        first = row.values.get("first_shown")
     if row is None or first is None:
         return None
     reason = row.reasons.get("preference", "").partition("was shown first.) ")[2]
@@ -203,7 +212,9 @@ def _free(reason: str) -> Verdict:
 def _listed(texts: list[str]) -> str:
     """A single text unchanged; those of a conversation numbered, "" if all are empty."""
     if len(texts) == 1 or not any(text.strip() for text in texts):
-        return texts[0] if len(texts) == 1 else ""
+        if len(texts) == 1:
+            return texts[0]
+        return ""
     return "\n\n".join(f"[turn {number}]\n{text}" for number, text in enumerate(texts, start=1))
 
 
@@ -214,6 +225,11 @@ def _baseline(wanted: str | None, setting: ScorerSetting) -> str:
     if wanted is not None and wanted not in names:
         raise BadOption(place, f"there is no condition '{wanted}'{did_you_mean(wanted, names)}")
     if len(names) < 2:
-        there = f"there is only '{names[0]}'" if names else "there is none"
+        if names:
+            there = f"there is only '{names[0]}'"
+        else:
+            there = "there is none"
         raise BadOption(setting.name, f"compares two conditions, and {there}: add another one")
-    return wanted if wanted is not None else names[0]
+    if wanted is not None:
+        return wanted
+    return names[0]

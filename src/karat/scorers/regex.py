@@ -74,7 +74,10 @@ class Regex:
                 name=name, low=0, high=1, kind="share", description="answers that match the pattern"
             ),
         )
-        patterns = [options.pattern] if isinstance(options.pattern, str) else options.pattern
+        if isinstance(options.pattern, str):
+            patterns = [options.pattern]
+        else:
+            patterns = options.pattern
         wanted = {
             "IGNORECASE": options.ignore_case,
             "MULTILINE": options.multiline,

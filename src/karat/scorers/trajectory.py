@@ -174,11 +174,10 @@ class Trajectory:
                         del left[0]
                 if not left:
                     return True, ""
-                after = (
-                    f" after {expected[len(expected) - len(left) - 1]}"
-                    if len(left) < len(expected)
-                    else ""
-                )
+                if len(left) < len(expected):
+                    after = f" after {expected[len(expected) - len(left) - 1]}"
+                else:
+                    after = ""
                 return False, f"{left[0]} was not called{after} ({_listed_calls(calls)})"
         for place, rule in enumerate(expected):
             schema = place if (part not in self._options.columns) else rule.json_schema
@@ -205,7 +204,9 @@ class Trajectory:
                 return True, ""
             if not good and rule.calls == "all":
                 return False, wrong
-        return (True, "") if calls and rule.calls == "all" else (False, wrong)
+        if calls and rule.calls == "all":
+            return (True, "")
+        return (False, wrong)
 
 
 def _is(call: ToolCall, tool: str) -> bool:
@@ -214,7 +215,9 @@ def _is(call: ToolCall, tool: str) -> bool:
 
 def _listed_calls(calls: Sequence[ToolCall]) -> str:
     names = [CalledTool(call.tool, call.server).name for call in calls]
-    return f"the calls were {formats.some_of(names, most=12)}" if names else "there were no calls"
+    if names:
+        return f"the calls were {formats.some_of(names, most=12)}"
+    return "there were no calls"
 
 
 def _actions(part: _Part, sample: Sample) -> object:
@@ -241,11 +244,9 @@ def _of_column(part: _Part, value: object) -> object:
     try:
         if part == "max_calls":
             return TypeAdapter(Annotated[int, Field(ge=0)]).validate_python(value)
-        return (
-            _ArgumentList.validate_python(value)
-            if part == "arguments"
-            else _Tools.validate_python(value)
-        )
+        if part == "arguments":
+            return _ArgumentList.validate_python(value)
+        return _Tools.validate_python(value)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = "".join(f"{step}: " for step in first["loc"])

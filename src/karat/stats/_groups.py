@@ -35,7 +35,10 @@ class Groups:
 
 def columns(name: str, values: Iterable[object]) -> Floats:
     """One-dimensional floats; None becomes NaN. Raises ValueError for anything else."""
-    listed = values if isinstance(values, (np.ndarray, list, tuple)) else list(values)
+    if isinstance(values, (np.ndarray, list, tuple)):
+        listed = values
+    else:
+        listed = list(values)
     try:
         array = np.asarray(listed, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -84,7 +87,10 @@ def labels_of(groups: Groups, labels: Iterable[object]) -> list[object]:
 
     Raises ValueError unless there is one label a value, and the values of a cluster have the same.
     """
-    listed: list[object] = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
+    if isinstance(labels, np.ndarray):
+        listed: list[object] = labels.tolist()
+    else:
+        listed = list(labels)
     if len(listed) != groups.values.size:
         raise ValueError(
             f"sources: must be as many as values ({groups.values.size}), got {len(listed)}"
@@ -107,9 +113,10 @@ def whole(name: str, number: float) -> int:
 
 def plain(numbers: Counts) -> Counts:
     """An array without dimensions as a number; anything else unchanged."""
-    value: Counts = (
-        numbers.item() if isinstance(numbers, np.ndarray) and numbers.ndim == 0 else numbers
-    )
+    if isinstance(numbers, np.ndarray) and numbers.ndim == 0:
+        value: Counts = numbers.item()
+    else:
+        value = numbers
     return value
 
 
@@ -146,7 +153,9 @@ def check_level(level: float) -> float:
 
 def t_quantile(probability: float, df: float) -> float:
     """Quantile of Student's t; NaN for df ≤ 0."""
-    return float(special.stdtrit(df, probability)) if df > 0 else math.nan
+    if df > 0:
+        return float(special.stdtrit(df, probability))
+    return math.nan
 
 
 def t_two_sided(t: float, df: float) -> float:
@@ -175,9 +184,10 @@ def _codes(clusters: Iterable[object]) -> tuple[Codes, tuple[Hashable, ...]]:
         labels, first, places = np.unique(clusters, return_index=True, return_inverse=True)
         order = np.argsort(first)  # labels in order of appearance
         return np.argsort(order)[places], tuple(labels[order].tolist())
-    listed: Sequence[object] = (
-        clusters.tolist() if isinstance(clusters, np.ndarray) else list(clusters)
-    )
+    if isinstance(clusters, np.ndarray):
+        listed: Sequence[object] = clusters.tolist()
+    else:
+        listed = list(clusters)
     numbers: dict[Hashable, int] = {}
     codes = np.fromiter(
         (numbers.setdefault(label, len(numbers)) for label in listed), np.int64, len(listed)

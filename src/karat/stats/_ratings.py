@@ -82,7 +82,9 @@ def weighted(name: str, weights: Weights, spacing: Spacing = "positions") -> str
     if not isinstance(weights, str):
         return f"{name}, own weights"
     by = " by value" if spacing == "values" and weights in ("linear", "quadratic") else ""
-    return name if weights == "none" else f"{name}, {weights} weights{by}"
+    if weights == "none":
+        return name
+    return f"{name}, {weights} weights{by}"
 
 
 def _own(size: int, weights: Any) -> Floats:
@@ -173,14 +175,20 @@ def read_ratings(
             f"raters: must be as long as each other, got "
             f"{', '.join(str(len(rater)) for rater in listed)}"
         )
-    known = _occurring(listed) if categories is None else tuple(categories)
+    if categories is None:
+        known = _occurring(listed)
+    else:
+        known = tuple(categories)
     places = {value: place for place, value in enumerate(known)}
     if len(places) < len(known):
         raise ValueError("categories: a value appears twice")
     rows = [[_place(value, places) for value in rater] for rater in listed]
     codes = np.array(rows, dtype=np.int64).reshape(len(rows), len(rows[0])).T
     kept = np.asarray((codes >= 0).any(axis=1))
-    labels = None if clusters is None else list(clusters)
+    if clusters is None:
+        labels = None
+    else:
+        labels = list(clusters)
     if labels is not None and len(labels) != len(codes):
         raise ValueError(
             f"clusters: want one a thing that is rated ({len(codes)}), got {len(labels)}"
@@ -215,8 +223,14 @@ def interval_of(
     """
     check_level(level)
     size, shared = len(ratings.codes), ratings.counts > 1
-    n = int(shared.sum()) if ratings.clusters is None else np.unique(ratings.clusters[shared]).size
-    name = method if ratings.clusters is None else f"{method}, clustered"
+    if ratings.clusters is None:
+        n = int(shared.sum())
+    else:
+        n = np.unique(ratings.clusters[shared]).size
+    if ratings.clusters is None:
+        name = method
+    else:
+        name = f"{method}, clustered"
     bare = Interval(value=math.nan, level=level, n=n, method=name, observations=size)
     if not n:
         return replace(bare, reason=NO_PAIR)
@@ -256,7 +270,10 @@ def _drawn(
 ) -> Interval:
     """Percentiles over clusters drawn with replacement."""
     draws, n = check_replicates(REPLICATES, bare.level), ratings.n_clusters
-    places = np.arange(n) if ratings.clusters is None else ratings.clusters
+    if ratings.clusters is None:
+        places = np.arange(n)
+    else:
+        places = ratings.clusters
     values = np.array(
         [
             coefficient(ratings, row[places]).value
@@ -270,7 +287,10 @@ def _drawn(
     if kept.size < draws / 2:
         return replace(bare, method=method, reason=f"not defined in {lost} of {draws} resamples")
     low, high = np.quantile(kept, [0.5 - bare.level / 2, 0.5 + bare.level / 2])
-    note = f"not defined in {lost} of {draws} resamples, which are left out" if lost else None
+    if lost:
+        note = f"not defined in {lost} of {draws} resamples, which are left out"
+    else:
+        note = None
     if note is None and high - low < ROUNDING:
         note = POINT
     return replace(

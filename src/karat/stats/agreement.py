@@ -69,12 +69,10 @@ def cohen_kappa(
     interval = kappa_of_table(
         table, categories=list(categories), weights=weights, spacing=spacing, level=level
     )
-    return (
-        interval
-        if clusters is None
-        else _clustered(
-            interval, table, pairs, list(clusters), weight_matrix(list(places), weights, spacing)
-        )
+    if clusters is None:
+        return interval
+    return _clustered(
+        interval, table, pairs, list(clusters), weight_matrix(list(places), weights, spacing)
     )
 
 
@@ -221,11 +219,10 @@ def gwet_ac(
     Gwet (2008), Br. J. Math. Stat. Psychol. 61:29; Gwet (2014), Handbook of Inter-Rater
     Reliability, chapter 4.
     """
-    name = (
-        "Gwet's AC1"
-        if isinstance(weights, str) and weights == "none"
-        else weighted("Gwet's AC2", weights, spacing)
-    )
+    if isinstance(weights, str) and weights == "none":
+        name = "Gwet's AC1"
+    else:
+        name = weighted("Gwet's AC2", weights, spacing)
     if len(tuple(categories)) < 2:
         raise ValueError("categories: must be at least two, used or not")
     return _interval(raters, clusters, categories, (weights, spacing), _gwet, name, level, rng)
@@ -623,4 +620,6 @@ def _with_ranks(
         step = (at[a] - at[b]) * (often / (ratings.counts - 1))[rows] / total
         pull += summed_by(a, step, size) - summed_by(b, step, size)
     above = np.cumsum(pull[::-1])[::-1]
-    return np.asarray(4 * (above - pull / 2) / ratio) if ratio > 0 else np.zeros(size)
+    if ratio > 0:
+        return np.asarray(4 * (above - pull / 2) / ratio)
+    return np.zeros(size)

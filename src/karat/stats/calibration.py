@@ -171,7 +171,10 @@ def _of_strata(
 def _refuse_strata(judged: Floats, labelled: Bools) -> None:
     """Raises ValueError if the share that people scored differs between scores beyond chance."""
     scores, codes = np.unique(judged, return_inverse=True)
-    share = float(labelled.mean()) if labelled.size else 0.0
+    if labelled.size:
+        share = float(labelled.mean())
+    else:
+        share = 0.0
     if not 1 < scores.size <= FEW_SCORES or not 0 < share < 1:
         return
     counts, seen = np.bincount(codes), np.bincount(codes, weights=labelled)
@@ -258,5 +261,8 @@ def _confusion(
     rows, below = (np.searchsorted(borders, values, side="right") for values in (people, judged))
     table = np.zeros((steps.size, steps.size), dtype=np.int64)
     np.add.at(table, (rows, below), 1)
-    exact = float(np.trace(table)) / judged.size if judged.size else math.nan
+    if judged.size:
+        exact = float(np.trace(table)) / judged.size
+    else:
+        exact = math.nan
     return tuple(tuple(row) for row in table.tolist()), exact

@@ -78,7 +78,10 @@ def paired_difference(
     elif missing_a != missing_b:
         warning = f"answers missing under a: {missing_a}, under b: {missing_b}"
     d = means_b - means_a
-    kept = None if pairs.sources is None else pairs.sources[both]
+    if pairs.sources is None:
+        kept = None
+    else:
+        kept = pairs.sources[both]
     interval = clustered_mean(d, kept, level=level)
     units = "differences" if interval.n == interval.observations else "mean differences of clusters"
     statistic, p, reason = t_test(
@@ -141,9 +144,10 @@ def _pairs(
         raise ValueError(
             f"b: must be as long as a ({values_a.size}), got {values_b.size}; or give clusters_b"
         )
-    questions = (
-        clusters.tolist() if isinstance(clusters, np.ndarray) else clusters and list(clusters)
-    )
+    if isinstance(clusters, np.ndarray):
+        questions = clusters.tolist()
+    else:
+        questions = clusters and list(clusters)
     sides = (
         group(values_a, questions),
         group(values_b, questions if clusters_b is None else clusters_b),
@@ -195,7 +199,9 @@ def correlation(a: Floats, b: Floats) -> float:
         return math.nan
     x, y = a - centred_mean(a), b - centred_mean(b)
     scale = math.sqrt(float(x @ x) * float(y @ y))
-    return max(-1.0, min(1.0, float(x @ y) / scale)) if scale > 0 else math.nan
+    if scale > 0:
+        return max(-1.0, min(1.0, float(x @ y) / scale))
+    return math.nan
 
 
 def cliffs_delta(a: Iterable[object], b: Iterable[object]) -> float:
@@ -239,7 +245,10 @@ def sign_flip_test(
     """
     values = columns("d", d)
     groups = group(values, clusters)
-    differences = values if clusters is None else groups.means * groups.counts
+    if clusters is None:
+        differences = values
+    else:
+        differences = groups.means * groups.counts
     total, n = float(differences.sum()), differences.size
     if n == 0 or not math.isfinite(total):
         lacking = "no differences" if n == 0 else "a difference is missing"
@@ -339,13 +348,12 @@ def wilcoxon(d: Iterable[object]) -> HypothesisTest:
     n = moving.size
     if n == 0 or not np.isfinite(moving).all():
         nothing = n == 0 and differences.size > 0
-        reason = (
-            "all differences are 0"
-            if nothing
-            else "no differences"
-            if n == 0
-            else "a difference is missing"
-        )
+        if nothing:
+            reason = "all differences are 0"
+        elif n == 0:
+            reason = "no differences"
+        else:
+            reason = "a difference is missing"
         return HypothesisTest(
             statistic=math.nan,
             p=1.0 if nothing else math.nan,
@@ -357,7 +365,10 @@ def wilcoxon(d: Iterable[object]) -> HypothesisTest:
     doubled = (2 * np.cumsum(counts) - counts + 1)[inverse]  # twice the mid-rank: whole
     positive = int(doubled[moving > 0].sum())
     exact = n <= 50
-    p = _exact_ranks(doubled, positive) if exact else _normal_ranks(n, counts, positive / 2)
+    if exact:
+        p = _exact_ranks(doubled, positive)
+    else:
+        p = _normal_ranks(n, counts, positive / 2)
     method = "wilcoxon, exact" if exact else "wilcoxon, normal"
     return HypothesisTest(
         statistic=positive / 2,
@@ -419,8 +430,14 @@ def mean_difference(
     value = centred_mean(y) - centred_mean(x)
     error = _error(x, y, equal_variances)
     statistic, p, reason = _test(value, error, x.size, y.size)
-    d = value / error.pooled_sd if error.pooled_sd > 0 else math.nan
-    reach = t_quantile(0.5 + level / 2, error.df) * error.se if error.se > 0 else error.se
+    if error.pooled_sd > 0:
+        d = value / error.pooled_sd
+    else:
+        d = math.nan
+    if error.se > 0:
+        reach = t_quantile(0.5 + level / 2, error.df) * error.se
+    else:
+        reach = error.se
     return MeanDifference(
         value=value,
         se=error.se,
@@ -656,7 +673,10 @@ def _flat(test: Equivalence, sides: tuple[int, int] | None = None) -> Equivalenc
     """For values that are all equal: p from sign flips about each bound, or from a permutation."""
     if test.se != 0 or test.n < 2:
         return test
-    smallest = share_of_arrangements(*sides) if sides else max(2.0**-test.n, math.ulp(0.0))
+    if sides:
+        smallest = share_of_arrangements(*sides)
+    else:
+        smallest = max(2.0**-test.n, math.ulp(0.0))
     over, under = test.value - test.bounds[0], test.value - test.bounds[1]
     return replace(
         test,

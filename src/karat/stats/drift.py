@@ -93,11 +93,10 @@ def change_point(
             (_gains(rng.permuted(rows, axis=1)).max(axis=1) >= largest * (1 - 1e-12)).sum()
         )
     index = at + FEWEST
-    spread = (
-        largest / max(float(((series - series.mean()) ** 2).sum()) - largest, 0.0)
-        if largest
-        else 0.0
-    )
+    if largest:
+        spread = largest / max(float(((series - series.mean()) ** 2).sum()) - largest, 0.0)
+    else:
+        spread = 0.0
     return ChangePoint(
         index=index,
         before=float(series[:index].mean()),
@@ -189,7 +188,10 @@ def whitened(values: Iterable[float]) -> tuple[Floats, float]:
     series = columns("values", values)
     series = series[np.isfinite(series)]
     n = series.size
-    centred = series - series.mean() if n else series
+    if n:
+        centred = series - series.mean()
+    else:
+        centred = series
     total = float((centred**2).sum())
     if n < 2 * FEWEST or total == 0:
         return series, math.nan

@@ -100,7 +100,10 @@ def t_interval(means: Floats, *, level: float, observations: int, missing: int =
     """Student's t interval of independent values."""
     n = means.size
     if n == 0 or missing:
-        reason = f"{missing} of {observations} values are missing" if missing else "no values"
+        if missing:
+            reason = f"{missing} of {observations} values are missing"
+        else:
+            reason = "no values"
         return Interval(
             value=math.nan, level=level, n=n, method="t", observations=observations, reason=reason
         )
@@ -117,14 +120,18 @@ def t_interval(means: Floats, *, level: float, observations: int, missing: int =
 
 def centred_mean(values: Floats) -> float:
     """The mean, exact if all values are equal."""
-    return float(values[0] + np.mean(values - values[0])) if values.size else math.nan
+    if values.size:
+        return float(values[0] + np.mean(values - values[0]))
+    return math.nan
 
 
 def sample_sd(values: Floats) -> float:
     """The standard deviation with n − 1; NaN for fewer than two values, exactly 0 for equal
     ones.
     """
-    return float(np.std(values - values[0], ddof=1)) if values.size > 1 else math.nan
+    if values.size > 1:
+        return float(np.std(values - values[0], ddof=1))
+    return math.nan
 
 
 def clustered_mean(
@@ -162,11 +169,10 @@ def clustered_mean(
     if groups.missing:
         return bare
     shares = weight / weight.sum()
-    value = (
-        bare.value
-        if equal
-        else float(groups.values[0] + shares @ (groups.values - groups.values[0]))
-    )
+    if equal:
+        value = bare.value
+    else:
+        value = float(groups.values[0] + shares @ (groups.values - groups.values[0]))
     bare = replace(bare, value=value)
     if n < 2:
         return bare
@@ -177,7 +183,10 @@ def clustered_mean(
         reason = f"all {n} cluster means are equal: the interval is a point"
     elif summed_by(groups.codes, shares, n).max() > 0.5:
         reason = "one cluster holds more than half of the values"
-    effect = (error.se / alone.se) ** 2 if alone.se > 0 else math.nan
+    if alone.se > 0:
+        effect = (error.se / alone.se) ** 2
+    else:
+        effect = math.nan
     return replace(bare.with_error(error.se, error.df, reason), design_effect=effect)
 
 

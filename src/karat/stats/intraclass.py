@@ -122,7 +122,9 @@ def _one_way(y: Iterable[object], question: Iterable[object], model: str, level:
 
 def _stepped_up(value: float, k: float) -> float:
     """The reliability of the mean of k ratings; NaN if two ratings are as different as possible."""
-    return spearman_brown(min(value, 1.0), k) if 1 + (k - 1) * value > 1e-12 else math.nan
+    if 1 + (k - 1) * value > 1e-12:
+        return spearman_brown(min(value, 1.0), k)
+    return math.nan
 
 
 class _Squares(NamedTuple):
@@ -147,7 +149,10 @@ def _two_way(table: Floats, model: str, level: float, reason: str | None) -> Int
         )
     squares = _squares(table)
     agreement = model.startswith("ICC(2")
-    of_raters = k * (squares.raters - squares.rest) / n if agreement else 0.0
+    if agreement:
+        of_raters = k * (squares.raters - squares.rest) / n
+    else:
+        of_raters = 0.0
     total = squares.things + (k - 1) * squares.rest + of_raters
     if not total > 0:
         reason = "the estimated variances add up to 0"
@@ -159,18 +164,25 @@ def _two_way(table: Floats, model: str, level: float, reason: str | None) -> Int
             value=math.nan, level=level, n=n, method=method, observations=size, reason=reason
         )
     value = (squares.things - squares.rest) / total
-    bounds = (
-        _agreement_bounds(squares, value, n, k, level)
-        if agreement
-        else _consistency_bounds(squares, n, k, level)
-    )
+    if agreement:
+        bounds = _agreement_bounds(squares, value, n, k, level)
+    else:
+        bounds = _consistency_bounds(squares, n, k, level)
     computed = not all(map(math.isnan, bounds))
     # also if one bound is NaN
     fails = computed and not bounds[0] - _ROUNDING <= value <= bounds[1] + _ROUNDING
-    parts = [value, math.nan, math.nan] if fails else [value, *bounds]
+    if fails:
+        parts = [value, math.nan, math.nan]
+    else:
+        parts = [value, *bounds]
     if model.endswith("k)"):
         parts = [_stepped_up(part, k) for part in parts]
-    note = _UNLIKE if math.isnan(parts[0]) else _FAILS if fails else None
+    if math.isnan(parts[0]):
+        note = _UNLIKE
+    elif fails:
+        note = _FAILS
+    else:
+        note = None
     if note is None and math.isnan(parts[1]):
         note = "all things have the same mean: no interval"
     if note is None and parts[1] == parts[2]:
@@ -203,7 +215,9 @@ def _squares(table: Floats) -> _Squares:
 
 
 def _f_quantile(df1: float, df2: float, tail: float) -> float:
-    return float(special.fdtri(df1, df2, tail)) if df1 > 0 and df2 > 0 else math.nan
+    if df1 > 0 and df2 > 0:
+        return float(special.fdtri(df1, df2, tail))
+    return math.nan
 
 
 def _consistency_bounds(squares: _Squares, n: int, k: int, level: float) -> tuple[float, float]:

@@ -109,7 +109,10 @@ def draw_for_labels(
         rng.choice(np.flatnonzero(strata == stratum), count, replace=False)
         for stratum, count in enumerate(drawn.tolist())
     ]
-    chosen = rng.permutation(np.concatenate(rows)) if rows else np.zeros(0, dtype=np.int64)
+    if rows:
+        chosen = rng.permutation(np.concatenate(rows))
+    else:
+        chosen = np.zeros(0, dtype=np.int64)
     return LabelDraw(
         rows=tuple(chosen.tolist()),
         strata=tuple(strata.tolist()),
@@ -220,7 +223,10 @@ def _expanded(
         share, variance = np.bincount(codes, weights=weights), np.bincount(codes, weights=off**2)
         parts = share**2 * (1 - n / size) * variance / np.maximum(n - 1, 1) / n
         total = float(parts.sum())
-        df = total**2 / float((parts**2 / np.maximum(n - 1, 1)).sum()) if total > 0 else 1.0
+        if total > 0:
+            df = total**2 / float((parts**2 / np.maximum(n - 1, 1)).sum())
+        else:
+            df = 1.0
         return around(bare, math.sqrt(total), df)
     if count < 2:
         return replace(bare, reason="one question only: its spread cannot be known")

@@ -187,7 +187,9 @@ def spearman_brown(reliability: float, k: float) -> float:
     if reliability > 1:
         raise ValueError(f"reliability: must be at most 1, got {reliability:g}")
     below = 1 + (k - 1) * reliability
-    return k * reliability / below if below > 0 else math.nan
+    if below > 0:
+        return k * reliability / below
+    return math.nan
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -269,7 +271,9 @@ def _known(values: Iterable[object], clusters: list[object]) -> Groups:
 
 def _within(groups: Groups, rows: npt.NDArray[np.int64]) -> float:
     spare = int((groups.counts[rows] - 1).sum())
-    return float(groups.squares[rows].sum()) / spare if spare else math.nan
+    if spare:
+        return float(groups.squares[rows].sum()) / spare
+    return math.nan
 
 
 def question_variance(var_between: float, var_within: OneOrTwo, repetitions: OneOrTwo) -> float:
@@ -339,11 +343,9 @@ def optimal_repetitions(
         )
     if cost_question == 0 or var_within == 0:
         return 1.0
-    return (
-        max(1.0, math.sqrt(cost_question / cost_run * var_within / var_between))
-        if var_between
-        else math.inf
-    )
+    if var_between:
+        return max(1.0, math.sqrt(cost_question / cost_run * var_within / var_between))
+    return math.inf
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -414,8 +416,12 @@ def best_split(  # noqa: PLR0913 – a budget, three prices, three variances, an
             split, reason=f"max_questions is {max_questions}: an error needs two questions"
         )
     # at the edge of the search, more might be even better
-    most = [f"{_MOST_REPETITIONS} repetitions"] if split.repetitions == _MOST_REPETITIONS else []
-    most += [f"{_MOST_JUDGEMENTS} judge repeats"] if split.judge_repeats == _MOST_JUDGEMENTS else []
+    if split.repetitions == _MOST_REPETITIONS:
+        most = [f"{_MOST_REPETITIONS} repetitions"]
+    else:
+        most = []
+    if split.judge_repeats == _MOST_JUDGEMENTS:
+        most += [f"{_MOST_JUDGEMENTS} judge repeats"]
     return replace(
         split,
         reason=split.reason or (f"no more than {' and '.join(most)} were tried" if most else None),

@@ -66,7 +66,10 @@ def power_ttest(
         if math.isnan(power) and not (math.isnan(d) or math.isnan(n))
         else None
     )
-    size = None if math.isnan(n) else math.floor(n)
+    if math.isnan(n):
+        size = None
+    else:
+        size = math.floor(n)
     return Planned(
         value=power,
         n=size,
@@ -105,11 +108,10 @@ def sample_size_ttest(
         return _power(d, design(n, None), alpha, sided)
 
     if not reached(_MOST) >= power:
-        why = (
-            "d is not known"
-            if math.isnan(d)
-            else f"no number up to {_MOST:g} is enough to find an effect of {d:g}"
-        )
+        if math.isnan(d):
+            why = "d is not known"
+        else:
+            why = f"no number up to {_MOST:g} is enough to find an effect of {d:g}"
         return Planned(value=math.nan, n=None, power=power, alpha=alpha, method=method, reason=why)
     if reached(2.0) >= power:
         fewest = "two are enough, and the fewest there can be"
@@ -211,7 +213,10 @@ def rising_root(function: Callable[[float], float], low: float, high: float) -> 
     """Where a rising function passes 0 between two points, by bisection."""
     for _ in range(100):
         middle = (low + high) / 2
-        low, high = (middle, high) if function(middle) < 0 else (low, middle)
+        if function(middle) < 0:
+            low = middle
+        else:
+            high = middle
         if high - low <= 4e-13 * high:
             break
     return (low + high) / 2

@@ -109,13 +109,12 @@ def _sides(
         raise ValueError(
             "values: must be equally many for every condition, or give clusters by condition"
         )
-    questions = (
-        None
-        if clusters is None
-        else clusters.tolist()
-        if isinstance(clusters, np.ndarray)
-        else list(clusters)
-    )
+    if clusters is None:
+        questions = None
+    elif isinstance(clusters, np.ndarray):
+        questions = clusters.tolist()
+    else:
+        questions = list(clusters)
     return {name: group(column, questions) for name, column in listed.items()}
 
 
@@ -214,7 +213,10 @@ def _contrasts(names: Sequence[str], table: Floats, family: _Family) -> tuple[Co
             p = family.adjusted(plain.value / error)
             low, high = plain.value - reach * error, plain.value + reach * error
         elif error == 0:
-            p = 1.0 if plain.value == 0 else min(1.0, len(pairs) * 2.0 ** (1 - d.size))
+            if plain.value == 0:
+                p = 1.0
+            else:
+                p = min(1.0, len(pairs) * 2.0 ** (1 - d.size))
             note = f"all {d.size} differences are equal: p by sign flips"
         contrasts.append(
             Contrast(
@@ -242,7 +244,10 @@ def _standings(
     standings = []
     for place, name in enumerate(names):
         plain = t_interval(table[:, place], level=family.level, observations=len(table))
-        reach = family.critical * plain.se if plain.se > 0 else plain.se
+        if plain.se > 0:
+            reach = family.critical * plain.se
+        else:
+            reach = plain.se
         simultaneous = replace(
             plain, low=plain.value - reach, high=plain.value + reach, method="max-t"
         )

@@ -60,8 +60,14 @@ class Sums:
         `weights`: how many clusters each represents; None: one.
         """
         total, count = columns("totals", totals), columns("counts", counts)
-        square = total if squares is None else columns("squares", squares)
-        weight = np.ones(total.size) if weights is None else columns("weights", weights)
+        if squares is None:
+            square = total
+        else:
+            square = columns("squares", squares)
+        if weights is None:
+            weight = np.ones(total.size)
+        else:
+            weight = columns("weights", weights)
         if not total.size == count.size == square.size == weight.size:
             raise ValueError(
                 f"counts, squares and weights: must be as many as totals ({total.size})"
@@ -102,7 +108,9 @@ class Sums:
     @property
     def ratio(self) -> float:
         """Σ w y / Σ w m."""
-        return float((self.weights * self.totals).sum()) / self.size if self.size > 0 else math.nan
+        if self.size > 0:
+            return float((self.weights * self.totals).sum()) / self.size
+        return math.nan
 
     def pulls(self) -> Floats:
         """Each cluster's influence on the rate: that of all, minus the rate without it, to first
@@ -181,11 +189,10 @@ def ratio_interval(
     """
     check_level(level)
     kept, sources_of = sums.only(sums.there), _sources(sources, sums.there)
-    over = (
-        _over_clusters(kept, level)
-        if sources_of is None
-        else _over_sources(kept, sources_of, level)
-    )
+    if sources_of is None:
+        over = _over_clusters(kept, level)
+    else:
+        over = _over_sources(kept, sources_of, level)
     method = "wilson at effective n, clustered ratio" if share else "t, clustered ratio"
     naive = _naive_se(kept)
     if math.isnan(over.se):
@@ -198,7 +205,10 @@ def ratio_interval(
             min(1.0, max(0.0, over.value)), effective_n(over, 0.5 + level / 2), level
         )
     interval = replace(over, method=method, low=low, high=high)
-    effect = (over.se / naive) ** 2 if over.se > 0 and naive > 0 else math.nan
+    if over.se > 0 and naive > 0:
+        effect = (over.se / naive) ** 2
+    else:
+        effect = math.nan
     return ClusteredRatio(interval=interval, naive_se=naive, design_effect=effect)
 
 
@@ -353,6 +363,9 @@ def ratio_gap(
             value=value, level=level, n=n, method=method, observations=observations, reason=reason
         )
     parts = first.se**4 / first.df + second.se**4 / second.df
-    df = variance**2 / parts if parts > 0 else first.df + second.df
+    if parts > 0:
+        df = variance**2 / parts
+    else:
+        df = first.df + second.df
     bare = Interval(value=value, level=level, n=n, method=method, observations=observations)
     return bare.with_error(math.sqrt(variance), df)

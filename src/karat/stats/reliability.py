@@ -69,7 +69,10 @@ def consistency(counts: Iterable[Any], *, level: float = 0.95) -> Interval:
     """
     listed = list(counts)
     flat = not listed or isinstance(listed[0], (int, float, np.number))
-    rows: list[Sequence[Any]] = [listed] if flat else [list(row) for row in listed]
+    if flat:
+        rows: list[Sequence[Any]] = [listed]
+    else:
+        rows = [list(row) for row in listed]
     chances = np.array(
         [_agreement([whole("counts", cell) for cell in row]) for row in rows], dtype=np.float64
     )
@@ -78,7 +81,9 @@ def consistency(counts: Iterable[Any], *, level: float = 0.95) -> Interval:
 
 def _agreement(cells: list[int]) -> float:
     n = sum(cells)
-    return sum(cell * (cell - 1) for cell in cells) / (n * (n - 1)) if n > 1 else math.nan
+    if n > 1:
+        return sum(cell * (cell - 1) for cell in cells) / (n * (n - 1))
+    return math.nan
 
 
 def _chances(n: Counts, c: Counts, k: int, chance: Callable[[int, int], float]) -> Floats:

@@ -65,7 +65,10 @@ def same_verdict(
     significant = abs(value) > bar
 
     noise = se * se
-    agent = min(agent_variance, noise) if agent_variance >= 0 else math.nan
+    if agent_variance >= 0:
+        agent = min(agent_variance, noise)
+    else:
+        agent = math.nan
     null = _null_chance(value / se)
 
     def chance(variance: float) -> float:
@@ -106,4 +109,6 @@ def _same(value: float, bar: float, *, noise: float, variance: float, prior: flo
     if sd == 0:
         return 1.0
     above = float(special.ndtr((mean - bar) / sd))
-    return above if abs(value) > bar else 1 - above - float(special.ndtr((-bar - mean) / sd))
+    if abs(value) > bar:
+        return above
+    return 1 - above - float(special.ndtr((-bar - mean) / sd))

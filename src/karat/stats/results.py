@@ -157,7 +157,9 @@ class Equivalence:
     @property
     def equivalent(self) -> bool | None:
         """Whether equivalence is shown; None: unknown. False does not prove a difference."""
-        return None if self.p != self.p else self.p < self.alpha
+        if self.p != self.p:
+            return None
+        return self.p < self.alpha
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -60,7 +60,10 @@ def stopping_boundary(alpha: float = 0.05) -> float:
     low, high = 0.0, 40.0
     while high - low > 1e-14 * high:
         middle = (low + high) / 2
-        low, high = (middle, high) if sequential_p(middle, 1, 1) > alpha else (low, middle)
+        if sequential_p(middle, 1, 1) > alpha:
+            low = middle
+        else:
+            high = middle
     return (low + high) / 2
 
 
@@ -151,7 +154,10 @@ def sequential_look(
     reason = None
     z = low = high = p = math.nan
     early = n < horizon
-    least = MINIMUM if early else _LEAST[unit]
+    if early:
+        least = MINIMUM
+    else:
+        least = _LEAST[unit]
     if n < least:
         reason = f"decided from {least} {unit}s on, {n} are answered under both"
     elif early and not math.isfinite(scale):
@@ -159,19 +165,31 @@ def sequential_look(
     elif sd == 0 and not early:
         reason = f"every {unit} has the same difference: its spread is not known"
     else:
-        guarded = np.append(values, -math.copysign(scale, mean)) if early else values
-        z = _normal_t(guarded) if centred_mean(guarded) * mean > 0 else 0.0
+        if early:
+            guarded = np.append(values, -math.copysign(scale, mean))
+        else:
+            guarded = values
+        if centred_mean(guarded) * mean > 0:
+            z = _normal_t(guarded)
+        else:
+            z = 0.0
         p = sequential_p(z, n, horizon)
         low, high = _repeated_interval(mean, sd, n, horizon, c)
         inner = _repeated_interval(abs(mean), sd, n, horizon, stopping_boundary(2 * alpha))
-        unseen = scale / n if early else 0.0
+        if early:
+            unseen = scale / n
+        else:
+            unseen = 0.0
         if abs(z) >= c * math.sqrt(horizon / n):
             decision = "better" if mean > 0 else "worse"
         elif margin is not None and inner[1] + unseen < margin:
             decision = "equivalent"
         elif early and futility and _conditional_power(_normal_t(values), n / horizon, c) < FUTILE:
             decision = "futile"
-    boundary = c * math.sqrt(horizon / n) if n else math.inf
+    if n:
+        boundary = c * math.sqrt(horizon / n)
+    else:
+        boundary = math.inf
     return SequentialLook(
         decision=decision,
         value=mean,
@@ -192,7 +210,12 @@ def _normal_t(values: Floats) -> float:
     equal values.
     """
     mean, sd = centred_mean(values), sample_sd(values)
-    t = abs(mean) * math.sqrt(values.size) / sd if sd > 0 else math.inf if mean else 0.0
+    if sd > 0:
+        t = abs(mean) * math.sqrt(values.size) / sd
+    elif mean:
+        t = math.inf
+    else:
+        t = 0.0
     return math.copysign(-float(special.ndtri(special.stdtr(values.size - 1, -t))), mean)
 
 
@@ -200,7 +223,10 @@ def _repeated_interval(
     mean: float, sd: float, n: int, horizon: int, c: float
 ) -> tuple[float, float]:
     tail = special.ndtr(-c * math.sqrt(horizon / n))
-    reach = -float(special.stdtrit(n - 1, tail)) * sd / math.sqrt(n) if sd > 0 else 0.0
+    if sd > 0:
+        reach = -float(special.stdtrit(n - 1, tail)) * sd / math.sqrt(n)
+    else:
+        reach = 0.0
     return mean - reach, mean + reach
 
 

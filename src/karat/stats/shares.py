@@ -108,8 +108,14 @@ def wilson_bounds(share: float, n: float, level: float) -> tuple[float, float]:
     centre = share + z * z / (2 * n)
     reach = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     scale = 1 + z * z / n
-    low = 0.0 if share <= 0 else max(0.0, (centre - reach) / scale)
-    high = 1.0 if share >= 1 else min(1.0, (centre + reach) / scale)
+    if share <= 0:
+        low = 0.0
+    else:
+        low = max(0.0, (centre - reach) / scale)
+    if share >= 1:
+        high = 1.0
+    else:
+        high = min(1.0, (centre + reach) / scale)
     return low, high
 
 
@@ -122,8 +128,14 @@ def _wilson_corrected(share: float, n: float, level: float) -> tuple[float, floa
             2 * (n + z * z)
         )
 
-    low = 0.0 if share <= 0 else max(0.0, bound(-1))
-    high = 1.0 if share >= 1 else min(1.0, bound(1))
+    if share <= 0:
+        low = 0.0
+    else:
+        low = max(0.0, bound(-1))
+    if share >= 1:
+        high = 1.0
+    else:
+        high = min(1.0, bound(1))
     return low, high
 
 
@@ -144,8 +156,14 @@ def _flat_prior(share: float, n: float, level: float) -> tuple[float, float]:
 def clopper_pearson_bounds(share: float, n: float, level: float) -> tuple[float, float]:
     """The exact interval of a share at a real-valued n > 0."""
     k, failures = n * share, n * (1 - share)
-    low = 0.0 if share <= 0 else _beta(k, failures + 1, level)[0]
-    high = 1.0 if share >= 1 else _beta(k + 1, failures, level)[1]
+    if share <= 0:
+        low = 0.0
+    else:
+        low = _beta(k, failures + 1, level)[0]
+    if share >= 1:
+        high = 1.0
+    else:
+        high = _beta(k + 1, failures, level)[1]
     return low, high
 
 
@@ -205,7 +223,10 @@ def share_interval(
     if wrong.size:
         raise ValueError(f"values: must be 0 or 1, got {wrong[0]:g}")
     size, missing = groups.values.size, groups.missing
-    origins = None if sources is None else labels_of(groups, sources)
+    if sources is None:
+        origins = None
+    else:
+        origins = labels_of(groups, sources)
     means = groups.means
     return share_of_means(
         means, origins, observations=size, missing=missing, level=level, method=method
@@ -308,7 +329,10 @@ def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
     """
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+        if holds(middle):
+            high = middle
+        else:
+            low = middle + 1
     return low
 
 
@@ -411,7 +435,10 @@ def newcombe_paired(
         proportion_interval(a + c, n, level=level),
     )
     margins = float(a + b) * (c + d) * (a + c) * (b + d)
-    phi = (a * d - b * c) / math.sqrt(margins) if margins > 0 else 0.0
+    if margins > 0:
+        phi = (a * d - b * c) / math.sqrt(margins)
+    else:
+        phi = 0.0
     value = (b - c) / n
 
     def reach(of_one: float, of_two: float) -> float:
@@ -462,7 +489,9 @@ def _score(first: Share, second: Share, supposed: float) -> float:
     off = p1 - p2 - supposed
     if variance > 0:
         return off / math.sqrt(variance)
-    return math.copysign(math.inf, off) if off else 0.0
+    if off:
+        return math.copysign(math.inf, off)
+    return 0.0
 
 
 def _restricted(first: Share, second: Share, supposed: float) -> float:
@@ -478,6 +507,9 @@ def _restricted(first: Share, second: Share, supposed: float) -> float:
     d = -p1 * supposed * (1 + supposed) / a
     half = b**3 / 27 - b * c / 6 + d / 2
     third = math.copysign(math.sqrt(max(0.0, b * b / 9 - c / 3)), half)
-    turn = math.acos(min(1.0, max(-1.0, half / third**3))) if third else 0.0
+    if third:
+        turn = math.acos(min(1.0, max(-1.0, half / third**3)))
+    else:
+        turn = 0.0
     root = 2 * third * math.cos((math.pi + turn) / 3) - b / 3
     return min(1.0, 1.0 + supposed, max(0.0, supposed, root))

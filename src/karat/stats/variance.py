@@ -47,7 +47,10 @@ def reml_of_two(groups: Groups) -> tuple[float, float]:
         else:
             low = left
     log_ratio = (low + high) / 2
-    ratio = 0.0 if best == 0 else math.exp(log_ratio)
+    if best == 0:
+        ratio = 0.0
+    else:
+        ratio = math.exp(log_ratio)
     within = residual(ratio)[0] / (size - 1)
     return ratio * within, within
 
@@ -341,20 +344,29 @@ def variance_components(
         # Three levels.
         y = columns("y", y)
         question = list(question)
-        judges = None if judge is None else list(judge)
+        if judge is None:
+            judges = None
+        else:
+            judges = list(judge)
         if judges is not None and not len(judges) == len(question) == y.size:
             raise ValueError(
                 f"question and judge: must be as many as values ({y.size}), got "
                 f"{len(question)}, {len(judges)}"
             )
-        named = answers_in_order(question, judges or ()) if answer is None else list(answer)
+        if answer is None:
+            named = answers_in_order(question, judges or ())
+        else:
+            named = list(answer)
         data, missing = nested(y, question, named), int(np.count_nonzero(~np.isfinite(y)))
         reason = f"{missing} of {y.size} values are missing" if missing else data.unknowable
         if method == "auto":
             method = "anova" if data.balanced else "reml"
         if reason is not None:
             return _unknown(group(y, question), 3, level=level, method=method, reason=reason)
-        parts = data.parts(data.squares) if method == "anova" else reml_parts(data)
+        if method == "anova":
+            parts = data.parts(data.squares)
+        else:
+            parts = reml_parts(data)
         return _three(data, parts, method=method, level=level, size=y.size)
     groups = group(y, question)
     reason = None
@@ -435,11 +447,9 @@ class _Table(NamedTuple):
 
     @property
     def p(self) -> float:
-        return (
-            math.nan
-            if math.isnan(self.ratio)
-            else max(float(special.fdtrc(*self.df, self.ratio)), math.ulp(0.0))
-        )
+        if math.isnan(self.ratio):
+            return math.nan
+        return max(float(special.fdtrc(*self.df, self.ratio)), math.ulp(0.0))
 
 
 def _table(groups: Groups) -> _Table:
@@ -567,7 +577,10 @@ def _three(
     total, shares, table = exact_sum(parts), _shares(parts), _table_of_three(data)
     reason = "all values are equal" if math.isnan(shares[0]) else None
     possible = np.maximum(pivotal_parts(data), 0.0)
-    ratios = possible / possible.sum(axis=0) if reason is None else np.full_like(possible, np.nan)
+    if reason is None:
+        ratios = possible / possible.sum(axis=0)
+    else:
+        ratios = np.full_like(possible, np.nan)
     mean = t_interval(data.question_means, level=level, observations=size)
 
     def estimate(value: float, points: Floats) -> Interval:

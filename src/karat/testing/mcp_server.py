@@ -299,7 +299,10 @@ async def _serve(chosen: argparse.Namespace) -> None:
     import uvicorn
 
     server = scripted(more_tools=chosen.more_tools)
-    app: Any = server.sse_app() if chosen.transport == "sse" else server.streamable_http_app()
+    if chosen.transport == "sse":
+        app: Any = server.sse_app()
+    else:
+        app = server.streamable_http_app()
     app = _guarded(app, chosen)
     # asyncio turns Nagle's algorithm off only on sockets with a named protocol; otherwise every
     # answer waits 40 ms for the client's delayed acknowledgement.

@@ -79,16 +79,18 @@ async def _check(
                 continue
             if caught.error is not None and not isinstance(caught.error, Exception):
                 raise caught.error  # Ctrl-C, and anything else not from the scorer
-            wrong += (
-                []
-                if caught.error is None
-                else [f"the answer {answer.text[:60]!r}: {_message(caught.error)}"]
-            )
+            if caught.error is None:
+                wrong += []
+            else:
+                wrong += [f"the answer {answer.text[:60]!r}: {_message(caught.error)}"]
     finally:
         if hasattr(scorer, "aclose"):
             await scorer.aclose()
     if wrong:
-        more = [f"and {len(wrong) - _SHOWN} more"] if len(wrong) > _SHOWN else []
+        if len(wrong) > _SHOWN:
+            more = [f"and {len(wrong) - _SHOWN} more"]
+        else:
+            more = []
         raise AssertionError("\n".join([f"{type(scorer).__name__}:", *wrong[:_SHOWN], *more]))
     return tuple(verdicts)
 
@@ -97,9 +99,10 @@ async def _judged(
     scorer: Any, sample: Sample, answer: Answer, name: str, metrics: Sequence[Metric]
 ) -> tuple[Verdict, ...]:
     streams = inspect.isasyncgenfunction(scorer.score)
-    scored = (
-        scorer.score(sample, answer, done=frozenset()) if streams else scorer.score(sample, answer)
-    )
+    if streams:
+        scored = scorer.score(sample, answer, done=frozenset())
+    else:
+        scored = scorer.score(sample, answer)
     if streams:
         scored = [verdict async for verdict in scored]
     elif inspect.isawaitable(scored):
@@ -139,13 +142,17 @@ def probe(
         if caught.error is not None and not isinstance(caught.error, Exception):
             raise caught.error
         broken = isinstance(caught.error, JudgeFault) and caught.error.kind in BROKEN
-        return _message(caught.error) if caught.error is not None and broken else None
+        if caught.error is not None and broken:
+            return _message(caught.error)
+        return None
 
     return asyncio.run(once())
 
 
 def _message(error: BaseException) -> str:
-    return error.message if isinstance(error, JudgeFault) else f"{type(error).__name__}: {error}"
+    if isinstance(error, JudgeFault):
+        return error.message
+    return f"{type(error).__name__}: {error}"
 
 
 def _hard() -> Iterator[tuple[Sample, Answer]]:

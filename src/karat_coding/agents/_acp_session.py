@@ -290,11 +290,10 @@ class TurnUpdates:
                     "cancelled", "the agent ended the turn as cancelled", retriable=True
                 )
             case _:
-                named = (
-                    "without a stop reason"
-                    if stop is None
-                    else f"by an unknown stop reason, {stop!r:.60}"
-                )
+                if stop is None:
+                    named = "without a stop reason"
+                else:
+                    named = f"by an unknown stop reason, {stop!r:.60}"
                 return AgentFault("bad_reply", f"the agent ended the turn {named}", retriable=True)
         for call in self._calls.values():
             if (
@@ -321,13 +320,17 @@ class TurnUpdates:
                 "name it in `tools`, or configure the agent so that it asks"
             )
             return AgentFault("tool_not_allowed", message)
-        return None if self.text.strip() else empty_answer(None)
+        if self.text.strip():
+            return None
+        return empty_answer(None)
 
     @property
     def text(self) -> str:
         """The model's text after its last tool call; all its text, if it ended with a tool call."""
         last = "".join(self._last)
-        return last if last.strip() else "".join(self._texts)
+        if last.strip():
+            return last
+        return "".join(self._texts)
 
     def reply(self, *, whole: bool = False) -> Reply:
         """The answer with its tool calls; `whole`: with the texts between tool calls."""
@@ -400,7 +403,8 @@ class TurnUpdates:
         for call in self._calls.values():
             mcp = self._mcp(call)
             given = call.reported.get("rawInput")
-            given = given if isinstance(given, dict) else {}
+            if not isinstance(given, dict):
+                given = {}
             same = (
                 record
                 for record in seen
@@ -415,7 +419,10 @@ class TurnUpdates:
         return (*listed, *seen, *self._refused)
 
     def _as_record(self, call: _Call, mcp: tuple[str, str] | None, given: JsonObject) -> ToolCall:
-        server, tool = mcp if mcp is not None else (None, self._name(call))
+        if mcp is not None:
+            server, tool = mcp
+        else:
+            server, tool = (None, self._name(call))
         text = _text(call.reported)
         status = call.reported.get("status")
         error = None
@@ -480,7 +487,9 @@ def _text(report: JsonObject) -> str:
     raw = report.get("rawOutput")
     if parts or raw is None:
         return "\n".join(parts)
-    return raw if isinstance(raw, str) else json.dumps(raw, ensure_ascii=False)
+    if isinstance(raw, str):
+        return raw
+    return json.dumps(raw, ensure_ascii=False)
 
 
 def reported_usage(reported: object) -> Usage | None:

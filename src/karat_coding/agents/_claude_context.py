@@ -153,7 +153,9 @@ def _has_hooks(text: str) -> bool:
     except (yaml.YAMLError, RecursionError):
         fields = None
     # unclear cases are refused
-    return "hooks" in fields if isinstance(fields, dict) else "hooks" in head[1]
+    if isinstance(fields, dict):
+        return "hooks" in fields
+    return "hooks" in head[1]
 
 
 def _read_plugin(part: ContextPart) -> tuple[list[str], list[McpServer]]:
@@ -181,7 +183,10 @@ def _read_plugin(part: ContextPart) -> tuple[list[str], list[McpServer]]:
     servers = []
     declared = manifest.get("mcpServers", ".mcp.json")
     for declaration in [".mcp.json", *(declared if isinstance(declared, list) else [declared])]:
-        listed = _json(part.path, declaration) if isinstance(declaration, str) else declaration
+        if isinstance(declaration, str):
+            listed = _json(part.path, declaration)
+        else:
+            listed = declaration
         for server, entry in _mapping(_mapping(listed).get("mcpServers", listed)).items():
             remote = "url" in _mapping(entry)
             servers.append(
@@ -191,7 +196,9 @@ def _read_plugin(part: ContextPart) -> tuple[list[str], list[McpServer]]:
 
 
 def _mapping(value: object) -> JsonObject:
-    return value if isinstance(value, dict) else {}
+    if isinstance(value, dict):
+        return value
+    return {}
 
 
 def _json(folder: Path, name: str) -> JsonObject:

@@ -120,7 +120,9 @@ class ToolNames:
 
     def offered(self, server: str | None) -> set[str]:
         """The tools of a server that were last offered to the model."""
-        return self._tools.get(server, set()) if server is not None else set()
+        if server is not None:
+            return self._tools.get(server, set())
+        return set()
 
     def check(self, reported: JsonObject) -> None:
         """Check the tools and servers that Claude Code reports.
@@ -233,7 +235,9 @@ class TurnMessages:
         usage = self.usage
         if self._price is not None:
             models = self._models(result)
-            return self._price.dollars(usage) if usage is not None and len(models) < 2 else None
+            if usage is not None and len(models) < 2:
+                return self._price.dollars(usage)
+            return None
         if result is None or result.total_cost_usd is None:
             return None
         if any(used.get("costBasis") == "unknown" for used in (result.model_usage or {}).values()):
@@ -259,7 +263,9 @@ class TurnMessages:
         """What each model has used up to a result of the session, including subagents and built-in
         tools.
         """
-        return (result.model_usage or {}) if result is not None and self._names.given.tools else {}
+        if result is not None and self._names.given.tools:
+            return result.model_usage or {}
+        return {}
 
     def _whole_usage(self, result: ResultMessage) -> JsonObject | None:
         """Tokens of this turn over all models; the result's own `usage` leaves out subagents."""
@@ -351,7 +357,9 @@ class TurnMessages:
             )
         if (fault := self.server_fault()) is not None:
             return fault
-        return None if self.reply().text.strip() else empty_answer(result.stop_reason)
+        if self.reply().text.strip():
+            return None
+        return empty_answer(result.stop_reason)
 
     def _error_result(self, result: ResultMessage) -> TrialFault:
         words = self._redact("; ".join(result.errors or []) or result.result or result.subtype)
@@ -387,7 +395,8 @@ class TurnMessages:
                 self._texts.append(block.text)
                 self._last.append(block.text)
             elif isinstance(block, ThinkingBlock):
-                self._trace += [block.thinking] if block.thinking else []
+                if block.thinking:
+                    self._trace += [block.thinking]
             elif isinstance(block, ToolUseBlock):
                 self._trace += self._last
                 self._last = []

@@ -95,7 +95,10 @@ class Acp:
         self._options = options
         self._setting = setting
         program, *self._arguments = options.command
-        named = str(setting.folder / Path(program).expanduser()) if "/" in program else program
+        if "/" in program:
+            named = str(setting.folder / Path(program).expanduser())
+        else:
+            named = program
         path = shutil.which(named, path=options.env.get("PATH"))
         if path is None:
             raise BadOption(
@@ -117,10 +120,16 @@ class Acp:
         with temporary_folder("acp") as base:
             for folder in ("home", "work", "tmp"):
                 (base / folder).mkdir()
-            shown = workspace.path if workspace is not None else (base / "work").resolve()
+            if workspace is not None:
+                shown = workspace.path
+            else:
+                shown = (base / "work").resolve()
             program = _Program(await self._start(base, shown, workspace), self._setting.redact)
             try:
-                root = workspace.root(program.process.pid) if workspace is not None else shown
+                if workspace is not None:
+                    root = workspace.root(program.process.pid)
+                else:
+                    root = shown
                 conversation = _Conversation(
                     self._setting, condition, sample, program, Files(shown, root)
                 )
@@ -206,11 +215,10 @@ class _Program:
         if launch.CANNOT_START in words:
             return InfrastructureFault("acp_start", words[words.index(launch.CANNOT_START) :])
         code = self.process.returncode
-        message = (
-            "the agent closed its standard output"
-            if code is None
-            else f"the agent ended with exit code {code}"
-        )
+        if code is None:
+            message = "the agent closed its standard output"
+        else:
+            message = f"the agent ended with exit code {code}"
         if not asked:
             message += (
                 " before it had opened a session: does the command start it as an agent of ACP?"
@@ -220,7 +228,8 @@ class _Program:
                 f"; on standard output, instead of a message: "
                 f"{self._redact(self.lines.noise)[:_STDERR_SHOWN]}"
             )
-        message += f"; its stderr ends:\n{words}" if words else ""
+        if words:
+            message += f"; its stderr ends:\n{words}"
         if asked:
             return AgentFault("agent_ended", message, retriable=True)
         return InfrastructureFault("acp_start", message, retriable=True)
@@ -352,10 +361,17 @@ class _Conversation:
         """By the user's own price, else the increase in the session cost that the agent reports."""
         before = self._spent
         self._spent = self._spent if cost is None else cost
-        price = own_price(self._model, self._setting.prices) if self._model else None
+        if self._model:
+            price = own_price(self._model, self._setting.prices)
+        else:
+            price = None
         if price is not None:
-            return price.dollars(usage) if usage is not None else None
-        return max(0.0, cost - before) if cost is not None else None
+            if usage is not None:
+                return price.dollars(usage)
+            return None
+        if cost is not None:
+            return max(0.0, cost - before)
+        return None
 
     async def _request(
         self, method: str, params: JsonObject, *, seconds: float | None = _START_SECONDS
@@ -373,9 +389,10 @@ class _Conversation:
             )
             raise InfrastructureFault("acp_start", message, retriable=True) from None
         except RequestError as error:
-            more = (
-                f" ({json.dumps(error.data, ensure_ascii=False)})" if error.data is not None else ""
-            )
+            if error.data is not None:
+                more = f" ({json.dumps(error.data, ensure_ascii=False)})"
+            else:
+                more = ""
             words = self._setting.redact(f"{error}{more}")[:_STDERR_SHOWN]
             if error.code == _WANTS_LOGIN:
                 message = (
@@ -389,7 +406,9 @@ class _Conversation:
             raise InfrastructureFault("agent_error", message, retriable=asked) from error
         except ConnectionError as error:
             raise await self._program.ended(asked=asked) from error
-        return result if isinstance(result, dict) else {}
+        if isinstance(result, dict):
+            return result
+        return {}
 
     async def _introduce(self) -> None:
         capabilities = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
@@ -407,7 +426,8 @@ class _Conversation:
             )
             raise InfrastructureFault("acp_start", message)
         info = reply.get("agentInfo")
-        info = info if isinstance(info, dict) else {}
+        if not isinstance(info, dict):
+            info = {}
         name = str(info.get("name") or "unnamed")
         self._known = known_agent(name)
         self.agent = f"{name} {info.get('version') or '(no version)'}"[:_STDERR_SHOWN]
@@ -450,7 +470,10 @@ class _Conversation:
         """The agent's requests and notifications."""
         from acp.exceptions import RequestError
 
-        values = params if isinstance(params, dict) else {}
+        if isinstance(params, dict):
+            values = params
+        else:
+            values = {}
         match method:
             case "session/update":
                 self._update(values)
@@ -468,7 +491,10 @@ class _Conversation:
             return  # of a nested session
         if update.get("sessionUpdate") == "available_commands_update":
             commands = update.get("availableCommands")
-            listed = commands if isinstance(commands, list) else []
+            if isinstance(commands, list):
+                listed = commands
+            else:
+                listed = []
             self._commands = {
                 f"/{command.get('name')}" for command in listed if isinstance(command, dict)
             }
@@ -521,5 +547,7 @@ def _model(session: JsonObject) -> str:
                 for option in options
                 if isinstance(option, dict) and option.get("category") == "model"
             ]
-            return str(chosen[0].get("currentValue") or "") if chosen else ""
+            if chosen:
+                return str(chosen[0].get("currentValue") or "")
+            return ""
     return ""

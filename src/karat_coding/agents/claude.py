@@ -284,7 +284,10 @@ class Claude:
                 servers[server.name] = _literal(server, servers[server.name])
                 servers[server.name]["timeout"] = int(server.call_timeout_seconds * 1000)
             start = max((server.init_timeout_seconds for server in names.servers), default=0.0)
-            env = {**self._env, "MCP_TIMEOUT": str(int(start * 1000))} if start else self._env
+            if start:
+                env = {**self._env, "MCP_TIMEOUT": str(int(start * 1000))}
+            else:
+                env = self._env
             plugins, folders, more = names.given.put(folder.home)
             folder.fill(
                 program=self._program,
@@ -321,9 +324,10 @@ class Claude:
         thinking: dict[str, object] | None = None
         if self._options.thinking_tokens is not None:
             budget = self._options.thinking_tokens
-            thinking = (
-                {"type": "enabled", "budget_tokens": budget} if budget else {"type": "disabled"}
-            )
+            if budget:
+                thinking = {"type": "enabled", "budget_tokens": budget}
+            else:
+                thinking = {"type": "disabled"}
         return ClaudeAgentOptions(
             model=self._options.model,
             max_turns=self._options.max_turns,
@@ -390,11 +394,10 @@ def _program(named: str | None, folder: Path) -> Path:
         named = str(folder / Path(named).expanduser())
     path = shutil.which(named or "claude")
     if path is None:
-        problem = (
-            f"'{named}' is not a program"
-            if named is not None
-            else "this build of claude-agent-sdk brings none along"
-        )
+        if named is not None:
+            problem = f"'{named}' is not a program"
+        else:
+            problem = "this build of claude-agent-sdk brings none along"
         raise BadOption("agent.program", f"{problem}; install Claude Code, and give its path here")
     return Path(path)
 
@@ -417,7 +420,9 @@ def _versions(program: Path) -> dict[str, str]:
         except (OSError, subprocess.SubprocessError):
             return {}
     match = re.match(rb"\d+\.\d+[0-9A-Za-z.+-]{0,40}", result.stdout)
-    return {_NAME: match[0].decode()} if match else {}
+    if match:
+        return {_NAME: match[0].decode()}
+    return {}
 
 
 def _literal(server: McpServer, config: JsonObject) -> dict[str, object]:
@@ -448,7 +453,10 @@ class Folder:
         self._workspace = workspace
         self._launcher: int | None = None
         self._over = False
-        self.work = home / "work" if workspace is None else workspace.path
+        if workspace is None:
+            self.work = home / "work"
+        else:
+            self.work = workspace.path
         self.temporary = home / "tmp"
         self.wrapper = home / "claude"
         self.prompt = home / "prompt.txt"

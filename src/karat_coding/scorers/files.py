@@ -101,7 +101,10 @@ class Files:
     def __init__(self, options: Options, setting: ScorerSetting) -> None:
         self._options, self._name, self._workspace_of = options, setting.name, setting.workspace_of
         self._parts = [part for part, value in options.given.items() if value]
-        self._parts += [] if options.max_changed_lines is None else ["max_changed_lines"]
+        if options.max_changed_lines is None:
+            self._parts += []
+        else:
+            self._parts += ["max_changed_lines"]
         self._schemas = {
             path: read_schema(schema, setting.folder)
             for path, schema in options.json_schemas.items()
@@ -151,9 +154,10 @@ class Files:
         elif most is not None and lines is not None:
             many = f"{formats.count(lines)} lines were changed, want at most {formats.count(most)}"
             outcomes["max_changed_lines"] = lines <= most, many if lines > most else ""
-        verdict = (
-            verdict_of(self._name, self._parts, outcomes) if self._parts else Verdict(values={})
-        )
+        if self._parts:
+            verdict = verdict_of(self._name, self._parts, outcomes)
+        else:
+            verdict = Verdict(values={})
         if self._options.changed_lines:
             verdict.values["changed_lines"] = lines
             if lines is None:
@@ -180,11 +184,9 @@ class Files:
                 "workspace_incomplete", f"what {path} was is not known, as it was not kept: {why}"
             )
         if part in ("exists", "absent"):
-            return (
-                ""
-                if there == (part == "exists")
-                else f"{path} is {'there' if there else 'missing'}"
-            )
+            if there == (part == "exists"):
+                return ""
+            return f"{path} is {'there' if there else 'missing'}"
         try:
             with open_regular(
                 workspace.path / path, within=workspace.path, at_most=_LARGEST
@@ -199,11 +201,14 @@ class Files:
             valid, reason = self._checker.check([*self._schemas].index(given), text)
             if valid is None:
                 raise JudgeFault("bad_schema", reason)
-            return "" if valid else f"{path} {reason}"
+            if valid:
+                return ""
+            return f"{path} {reason}"
         wanted = templates.fill(getattr(self._options, part)[given], fields, place=part)
-        met = text.rstrip("\r\n") == wanted.rstrip("\r\n") if part == "equals" else wanted in text
-        return (
-            ""
-            if met
-            else f"{path} {'is not' if part == 'equals' else 'does not contain'} {wanted!r:.100}"
-        )
+        if part == "equals":
+            met = text.rstrip("\r\n") == wanted.rstrip("\r\n")
+        else:
+            met = wanted in text
+        if met:
+            return ""
+        return f"{path} {'is not' if part == 'equals' else 'does not contain'} {wanted!r:.100}"

@@ -92,11 +92,10 @@ class Tests:
 
     def _verdict(self, report: bytes | None, finished: Finished) -> Verdict:
         if report is None:
-            why = (
-                finished.ending
-                if finished.limit
-                else f"there is no report '{self._options.junit}'; {finished.ending}"
-            )
+            if finished.limit:
+                why = finished.ending
+            else:
+                why = f"there is no report '{self._options.junit}'; {finished.ending}"
             return self._nothing(why)
         try:
             cases = read_junit(report)
@@ -113,7 +112,10 @@ class Tests:
             if why != "passed"
         ]
         passed = (len(ran) - len(failed)) / len(ran)
-        more = [] if len(failed) <= _NAMED else [f"and {formats.count(len(failed) - _NAMED)} more"]
+        if len(failed) <= _NAMED:
+            more = []
+        else:
+            more = [f"and {formats.count(len(failed) - _NAMED)} more"]
         reason = "\n".join([*failed[:_NAMED], *more])
         values: Values = {self._name: passed, "all_passed": not failed}
         return Verdict(

@@ -227,9 +227,15 @@ def _places(trial: TrialRecord, shown: Shown) -> Iterator[_Place]:
     }
     broken = trial.answer is None
     for number, turn in enumerate(trial.sample.turns):
-        reply = trial.replies[number] if number < len(trial.replies) else None
+        if number < len(trial.replies):
+            reply = trial.replies[number]
+        else:
+            reply = None
         score = scores.get(number)
-        values: Mapping[str, Any] = score.values if score is not None else {}
+        if score is not None:
+            values: Mapping[str, Any] = score.values
+        else:
+            values = {}
         if broken and reply is not None and shown.matcher is not None:
             values = shown.matcher.values(turn, reply)
         yield _Place(
@@ -251,7 +257,10 @@ def turn_rows(trial: TrialRecord, trace: str, shown: Shown) -> list[Row]:
 
 def _turn_row(place: _Place, trace: str) -> Row:
     score, reply, failure = place.score, place.reply, place.trial.failure
-    detail = score.detail if score is not None else {}
+    if score is not None:
+        detail = score.detail
+    else:
+        detail = {}
     values, golden = place.values, place.turn.golden
     # A turn that was never reached is wrong; for an answer without a score it is unknown.
     unknown = place.trial.answer is not None or golden is None or (place.text and place.reached)
@@ -292,7 +301,10 @@ def in_numbers(text: Any) -> str | None:
     """An answer in a form for data frames: `-7.4%` is -0.074, `1,234.5` is 1234.5; other text is
     unchanged.
     """
-    value = parse_value(text) if isinstance(text, str) else None
+    if isinstance(text, str):
+        value = parse_value(text)
+    else:
+        value = None
     if value is None or value.boolean is not None or plain(str(text)) == value.number:
         return None if text is None else str(text)
     return formats.raw(value.number)
@@ -300,8 +312,14 @@ def in_numbers(text: Any) -> str | None:
 
 def _plan(predicted: Any) -> Row:
     """The plan in the agent's program; empty if there is none that can be read."""
-    program = parse_program(predicted) if predicted else None
-    attempted = operations_attempted(program) if program is not None else None
+    if predicted:
+        program = parse_program(predicted)
+    else:
+        program = None
+    if program is not None:
+        attempted = operations_attempted(program)
+    else:
+        attempted = None
     if program is None or attempted is None:
         return {}
     return {
@@ -393,7 +411,10 @@ def error_rows(trial: TrialRecord, turns: Sequence[Row], shown: Shown) -> Iterat
             if trial.answer is None
             else "the file of answers has no such turn"
         )
-        detail: Row = place.score.detail if place.score is not None else {}
+        if place.score is not None:
+            detail: Row = place.score.detail
+        else:
+            detail = {}
         failure = place.trial.failure
         yield {
             **row,
@@ -429,7 +450,10 @@ def _cause(place: _Place) -> str:
         return "unreached"
     if place.values.get("numerical"):
         return WITHIN
-    diagnosis = place.score.labels.get("diagnosis") if place.score is not None else None
+    if place.score is not None:
+        diagnosis = place.score.labels.get("diagnosis")
+    else:
+        diagnosis = None
     return diagnosis or "wrong_answer"
 
 
@@ -565,7 +589,10 @@ def _turns(
     spent = 0.0
     records = []
     for number, (turn, cells) in enumerate(zip(trial.sample.turns, turns, strict=True)):
-        reply = trial.replies[number] if number < len(trial.replies) else None
+        if number < len(trial.replies):
+            reply = trial.replies[number]
+        else:
+            reply = None
         milliseconds = reply.milliseconds if reply is not None else None
         before, spent = spent, spent + (milliseconds or 0.0)
         records.append(
@@ -586,7 +613,10 @@ def _turns(
 
 def _trace_turn(cells: Row, reply: Reply | None) -> Row:
     values = {**cells, "expected_answer": _number(cells["expected_answer"])}
-    calls = reply.tool_calls if reply is not None else ()
+    if reply is not None:
+        calls = reply.tool_calls
+    else:
+        calls = ()
     return {
         **typed(values, _TURN),
         **{name: cells.get(name) for name in _NULL["turn"]},
@@ -629,7 +659,10 @@ def _llm_calls(cells: Row, reply: Reply | None) -> list[Row]:
 
 def _number(text: str | None) -> float | int | str | None:
     """A number if the text is one."""
-    value = float("nan") if text is None else plain(text)
+    if text is None:
+        value = float("nan")
+    else:
+        value = plain(text)
     if value != value or text is None:
         return text
     return int(text) if text.strip().lstrip("+-").isdigit() else value

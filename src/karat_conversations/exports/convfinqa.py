@@ -184,7 +184,10 @@ def statistics(summary: Summary, totals: Totals) -> Row:
         result.condition: _condition(result)
         for result in (part.conditions if part is not None else ())
     }
-    only = next(iter(by_condition.values())) if len(by_condition) == 1 else {}
+    if len(by_condition) == 1:
+        only = next(iter(by_condition.values()))
+    else:
+        only = {}
     top = {**head, **only, **_original(summary, totals, only)}
     if part is None:
         return {**top, "conditions": {}}
@@ -221,7 +224,10 @@ def _original(summary: Summary, totals: Totals, only: Mapping[str, Any]) -> Row:
     `only`: the numbers of the one condition; {} with several.
     """
     part = summary.part(ConversationSummary)
-    conditions = part.conditions if part is not None else ()
+    if part is not None:
+        conditions = part.conditions
+    else:
+        conditions = ()
     seed = summary.provenance.settings.get("dataset.seed")
     same = {  # estimates of the summary, which weight the conversations
         "financial_accuracy": only.get("soft_match_accuracy"),
@@ -272,7 +278,9 @@ def _cost(conditions: Sequence[ConversationResult]) -> tuple[float | None, bool]
     known = len(tokens) == len(conditions) and not any(
         condition.cost.tokens_unknown for condition in conditions
     )
-    return (sum(tokens) / right, known) if tokens and right else (0.0, False)
+    if tokens and right:
+        return (sum(tokens) / right, known)
+    return (0.0, False)
 
 
 def _condition(condition: ConversationResult) -> Row:
@@ -401,13 +409,12 @@ def _pieces(summary: Summary, run: RunFolder) -> Iterator[tuple[str, str]]:
     totals, validated = Totals(), False
     for trial in trials(run, summary):
         # The trial's id, as a file name; None if it was not run
-        trial_id = (
-            trial.answer.trial
-            if trial.answer is not None
-            else trial.failure.trial
-            if trial.failure is not None
-            else ""
-        )
+        if trial.answer is not None:
+            trial_id = trial.answer.trial
+        elif trial.failure is not None:
+            trial_id = trial.failure.trial
+        else:
+            trial_id = ""
         trace = re.sub(r"[^0-9A-Za-z_-]", "_", trial_id)[:80] or None
         if trace is None:
             continue

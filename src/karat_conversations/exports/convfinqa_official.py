@@ -40,7 +40,10 @@ class ConvfinqaOfficial:
 
     def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
         part = summary.part(ConversationSummary)
-        shown = Shown("", "", None) if part is None else Shown(part.scorer, part.scoring, None)
+        if part is None:
+            shown = Shown("", "", None)
+        else:
+            shown = Shown(part.scorer, part.scoring, None)
         counts = {name: _Count() for name in summary.conditions}
         for trial in trials(run, summary):
             if trial.answer is not None or trial.failure is not None:
@@ -80,9 +83,10 @@ class _Count:
                 continue
             self._turns[name] = self._turns.get(name, 0) + 1
             self._missing += not program
-            value = (
-                execute(program, table, rounding="official", dialect=dialect) if program else None
-            )
+            if program:
+                value = execute(program, table, rounding="official", dialect=dialect)
+            else:
+                value = None
             valid = isinstance(value, float | str)
             self._invalid += bool(program) and not valid
             verdicts = {

@@ -78,7 +78,9 @@ class Setting:
 
 def variable(name: str) -> int:
     """The field element of a name; never 0."""
-    return _variable(name) if len(name) <= _LONGEST_KEPT else _drawn(name)
+    if len(name) <= _LONGEST_KEPT:
+        return _variable(name)
+    return _drawn(name)
 
 
 def _drawn(name: str) -> int:
@@ -139,17 +141,26 @@ def form_of(program: Program, setting: Setting) -> Form | None:
     forms = step_forms(program.steps, setting)
     if forms is None:
         return None
-    last = forms[-1] if program.number is None else _argument(program.number, forms, setting)
+    if program.number is None:
+        last = forms[-1]
+    else:
+        last = _argument(program.number, forms, setting)
     if all(side.degree <= MAX_DEGREE for form in forms for side in form.sides):
         return last
     # A digest of the steps as written, with literals by value, so that equal sub-trees have equal
     # digests.
     digests: list[bytes] = []
     for step in program.steps:
-        arguments = step.arguments[:1] if step.operation in TABLE else step.arguments
-        parts = [
-            digests[arg.index] if arg.kind == "reference" else _written(arg) for arg in arguments
-        ]  # type: ignore[index]  # a reference of a program without error has one
+        if step.operation in TABLE:
+            arguments = step.arguments[:1]
+        else:
+            arguments = step.arguments
+        parts = []
+        for argument in arguments:
+            if argument.index is not None and argument.kind == "reference":
+                parts.append(digests[argument.index])
+            else:
+                parts.append(_written(argument))
         digests.append(blake2b(step.operation.encode() + b"".join(parts), digest_size=32).digest())
     return Form((), (digests[-1] if program.number is None else _written(program.number)))
 
@@ -171,9 +182,14 @@ def _combine(step: Step, forms: Sequence[Form], setting: Setting) -> Form | None
         return None
     if step.operation == "greater":
         return Form((*left.sides, *right.sides))
-    exponent = _integer(step.arguments[1]) if step.operation == "exp" else None
+    if step.operation == "exp":
+        exponent = _integer(step.arguments[1])
+    else:
+        exponent = None
     combined = combine(step.operation, left.sides[0], right.sides[0], exponent)
-    return None if combined is None else Form((combined,))
+    if combined is None:
+        return None
+    return Form((combined,))
 
 
 def combine(
@@ -189,7 +205,9 @@ def combine(
     if operation == "multiply":
         return Rational(a * c % PRIME, b * d % PRIME, m + n)
     if operation == "divide":
-        return Rational(a * d % PRIME, b * c % PRIME, m + n) if c else None
+        if c:
+            return Rational(a * d % PRIME, b * c % PRIME, m + n)
+        return None
     return power(left, right, exponent)
 
 
@@ -216,7 +234,10 @@ def _value(function: Rational) -> int:
 
 def _integer(argument: Argument) -> int | None:
     """The literal exponent if it is an integer of at most `MAX_EXPONENT`."""
-    number = read_literal(argument.text) if argument.kind == "number" else None
+    if argument.kind == "number":
+        number = read_literal(argument.text)
+    else:
+        number = None
     if (
         number is None
         or abs(number.exact) > MAX_EXPONENT
@@ -240,7 +261,10 @@ def _argument(argument: Argument, forms: Sequence[Form], setting: Setting) -> Fo
             return Form((literal(cell, setting),))
     if argument.kind == "history" and argument.index is not None:
         count = len(setting.answers)
-        answer = setting.answers[argument.index] if -count <= argument.index < count else None
+        if -count <= argument.index < count:
+            answer = setting.answers[argument.index]
+        else:
+            answer = None
         if answer is not None:
             return answer
     return Form(
@@ -259,7 +283,10 @@ def _row(step: Step, setting: Setting) -> Form:
     row.
     """
     label = step.arguments[0].text
-    cells = row_numbers(setting.table, label) if setting.table is not None else None
+    if setting.table is not None:
+        cells = row_numbers(setting.table, label)
+    else:
+        cells = None
     if cells is None or isinstance(cells, ExecutionError):
         return Form((Rational(variable(repr((step.operation, label))), 1, 1),))
     if step.operation == "table_max":
@@ -275,7 +302,10 @@ def _row(step: Step, setting: Setting) -> Form:
 
 
 def _written(argument: Argument) -> bytes:
-    number = read_literal(argument.text) if argument.kind == "number" else None
+    if argument.kind == "number":
+        number = read_literal(argument.text)
+    else:
+        number = None
     shown: Any = (argument.kind, argument.text, argument.column, argument.index)
     if number is not None:
         shown = named(number.exact)[:2]

@@ -116,8 +116,13 @@ def circuit_of(program: Readable, table: Table | None = None) -> Circuit | None:
     if program is None or program == "":
         return None
     kept = isinstance(program, str) and len(program) <= MOST_KEPT
-    circuit = _of_text(program) if kept else _laid_flat(parse_program(program))
-    return _filled(circuit, table) if circuit is not None and circuit.sources else circuit
+    if kept:
+        circuit = _of_text(program)
+    else:
+        circuit = _laid_flat(parse_program(program))
+    if circuit is not None and circuit.sources:
+        return _filled(circuit, table)
+    return circuit
 
 
 @lru_cache(maxsize=TEXTS)
@@ -130,9 +135,9 @@ def _laid_flat(program: Program) -> Circuit | None:
         return None
     layer = _Layer()
     if program.number is not None:
-        return (
-            layer.done(layer.literal(program.number)) if program.number.value is not None else None
-        )
+        if program.number.value is not None:
+            return layer.done(layer.literal(program.number))
+        return None
     for step in program.steps:
         if step.operation in TABLE:
             layer.source(step)

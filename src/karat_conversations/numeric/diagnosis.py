@@ -70,7 +70,10 @@ def _one_exchanged(
     places = [slots for slots in _places(circuit, document) if not given.keys() & set(slots)]
     numbers = document.numbers[: max(1, MOST_TRIED // max(1, len(places)))]
     results = _results(circuit, places, numbers, given)
-    best = None if results is None else _best(results, turn)
+    if results is None:
+        best = None
+    else:
+        best = _best(results, turn)
     if best is None or results is None:
         return None
     row, column, reading, fits = best
@@ -121,7 +124,9 @@ def _results(
             if given:  # a minus next to an answer carried over is a different operation
                 same |= np.abs(numbers + golden) <= _EPSILON * abs(golden)
             rows.append(np.where(same | ~np.isfinite(root), np.nan, root))
-    return np.array(rows) if rows else None
+    if rows:
+        return np.array(rows)
+    return None
 
 
 def _best(results: npt.NDArray[np.float64], turn: TurnFacts) -> tuple[int, int, str, int] | None:
@@ -304,13 +309,12 @@ def _unanswered(turn: TurnFacts, _history: History) -> Found:
 def _unreadable(turn: TurnFacts, _history: History) -> Found:
     golden, answer = turn.golden, turn.answer
     if golden is None or answer is None:
-        side = (
-            "both"
-            if golden is None and answer is None
-            else "expected"
-            if golden is None
-            else "actual"
-        )
+        if golden is None and answer is None:
+            side = "both"
+        elif golden is None:
+            side = "expected"
+        else:
+            side = "actual"
         return {"side": side, "answer": _shown(turn.actual)}
     if (golden.boolean is None) == (answer.boolean is None):
         return None
@@ -324,7 +328,9 @@ def _shown(actual: Any) -> str:
     """
     if isinstance(actual, str):
         return actual[:200]
-    return repr(actual) if isinstance(actual, bool | float) else type(actual).__name__
+    if isinstance(actual, bool | float):
+        return repr(actual)
+    return type(actual).__name__
 
 
 def _scale(turn: TurnFacts, _history: History) -> Found:
@@ -349,7 +355,9 @@ def _sign(turn: TurnFacts, _history: History) -> Found:
 
 def _scale_and_sign(turn: TurnFacts, _history: History) -> Found:
     golden, number = turn.golden_number, turn.number
-    return None if golden is None or number is None else _off_by_power(abs(golden), abs(number))
+    if golden is None or number is None:
+        return None
+    return _off_by_power(abs(golden), abs(number))
 
 
 def _off_by_power(golden: float | None, number: float | None) -> Found:
@@ -363,7 +371,9 @@ def _off_by_power(golden: float | None, number: float | None) -> Found:
     if power == 0 or (power % 3 and abs(power) != 2):
         return None
     factor = 10.0**power
-    return {"factor": factor} if close(golden * factor, number) else None
+    if close(golden * factor, number):
+        return {"factor": factor}
+    return None
 
 
 def _other_gold(turn: TurnFacts, _history: History) -> Found:
@@ -394,8 +404,13 @@ def _propagated(turn: TurnFacts, history: History) -> Found:
     """A proof by replay; not needed if the answer is right in its declared unit, as its scale
     explains it.
     """
-    proof = None if turn.declared else replay(turn, history)
-    return None if proof is None else {"proof": proof.as_dict()}
+    if turn.declared:
+        proof = None
+    else:
+        proof = replay(turn, history)
+    if proof is None:
+        return None
+    return {"proof": proof.as_dict()}
 
 
 def _rounding(turn: TurnFacts, _history: History) -> Found:
@@ -470,7 +485,9 @@ def _power_of_ten(turn: TurnFacts, _history: History) -> Found:
     if not golden or not number or not 0 < abs(number / golden) < math.inf:
         return None
     factor = 10.0 ** round(math.log10(abs(number / golden)))
-    return {"factor": factor} if factor != 1 and close(abs(golden) * factor, abs(number)) else None
+    if factor != 1 and close(abs(golden) * factor, abs(number)):
+        return {"factor": factor}
+    return None
 
 
 def _stopped_early(turn: TurnFacts, _history: History) -> Found:
@@ -478,12 +495,18 @@ def _stopped_early(turn: TurnFacts, _history: History) -> Found:
     needed.
     """
     circuit = turn.circuit
-    slots = circuit.run() if circuit is not None and turn.readings else None
+    if circuit is not None and turn.readings:
+        slots = circuit.run()
+    else:
+        slots = None
     if circuit is None or slots is None or not circuit.computes:
         return None
     steps = [*(slot for slot, _ in circuit.sources), *range(len(circuit.values), len(slots))]
     for at, slot in enumerate(steps):
-        evidence = _is_slot(slots[slot], turn) if slot != circuit.root else None
+        if slot != circuit.root:
+            evidence = _is_slot(slots[slot], turn)
+        else:
+            evidence = None
         if evidence is not None:
             return {"step": at, **evidence}
     if _changed(circuit):
@@ -494,8 +517,13 @@ def _stopped_early(turn: TurnFacts, _history: History) -> Found:
 
 
 def _is_slot(value: object, turn: TurnFacts) -> Found:
-    reading = _gives(value, turn) if type(value) is float else None
-    return None if reading is None else {"value": value, "reading": reading}
+    if type(value) is float:
+        reading = _gives(value, turn)
+    else:
+        reading = None
+    if reading is None:
+        return None
+    return {"value": value, "reading": reading}
 
 
 def _changed(circuit: Circuit) -> tuple[int, int, bool] | None:
@@ -526,7 +554,10 @@ def _level_vs_change(turn: TurnFacts, _history: History) -> Found:
     A level's change is the one from another number in its row or column of the table.
     """
     circuit, golden = turn.circuit, turn.golden_number
-    slots = circuit.run() if circuit is not None and turn.readings else None
+    if circuit is not None and turn.readings:
+        slots = circuit.run()
+    else:
+        slots = None
     if circuit is None or slots is None or golden is None:
         return None
     if not circuit.computes:
@@ -548,12 +579,17 @@ def _level_vs_change(turn: TurnFacts, _history: History) -> Found:
 
 def _quotient(above: float, below: float) -> float:
     """NaN if it is not a usable number."""
-    return above / below if below and math.isfinite(above / below) else math.nan
+    if below and math.isfinite(above / below):
+        return above / below
+    return math.nan
 
 
 def _change_of(level: float, turn: TurnFacts) -> Found:
     document = turn.document
-    place = document.cells.get(level) if document is not None else None
+    if document is not None:
+        place = document.cells.get(level)
+    else:
+        place = None
     if document is None or place is None:
         return None
     for base in (
@@ -631,11 +667,9 @@ def _own_program(turn: TurnFacts, history: History) -> tuple[float, float, float
 def _own_operand(turn: TurnFacts, history: History) -> Found:
     """The agent's own program has the golden operations, but other numbers."""
     scores = _own_program(turn, history)
-    return (
-        {"program": _shown(turn.stated)}
-        if scores and scores[0] == 1.0 and scores[1:] != (1.0, 1.0)
-        else None
-    )
+    if scores and scores[0] == 1.0 and scores[1:] != (1.0, 1.0):
+        return {"program": _shown(turn.stated)}
+    return None
 
 
 def _own_operation(turn: TurnFacts, history: History) -> Found:
@@ -647,7 +681,9 @@ def _own_operation(turn: TurnFacts, history: History) -> Found:
         return None
     logic, recall, precision = scores
     alike = recall > 0.0 or precision == 1.0
-    return {"program": _shown(turn.stated)} if logic < 1.0 and alike else None
+    if logic < 1.0 and alike:
+        return {"program": _shown(turn.stated)}
+    return None
 
 
 def _repeats_earlier(turn: TurnFacts, history: History) -> Found:
@@ -667,7 +703,10 @@ def _gold_suspect(turn: TurnFacts, _history: History) -> Found:
     """The two golden answers disagree: executed is neither near printed nor rounds to it, in no
     usual scale.
     """
-    executed = turn.golden if turn.executed is turn.expected else parse_value(turn.executed)
+    if turn.executed is turn.expected:
+        executed = turn.golden
+    else:
+        executed = parse_value(turn.executed)
     printed = parse_value(turn.printed)
     if (
         executed is None

@@ -123,9 +123,15 @@ def _numbers_of_table(table: Table | None) -> Iterator[tuple[float, Place]]:
     for row, column, cell in _cells(table):
         number = cell_number(cell)
         if number is not None:
-            values = [number, -number] if number < 0 else [number]
+            if number < 0:
+                values = [number, -number]
+            else:
+                values = [number]
         else:
-            values = [value for value, _ in _in_text(cell)] if isinstance(cell, str) else []
+            if isinstance(cell, str):
+                values = [value for value, _ in _in_text(cell)]
+            else:
+                values = []
         if values:
             place = Place(row, column)
             yield from [(value, place) for value in values]
@@ -141,9 +147,10 @@ def _cells(table: Table | None) -> Iterator[tuple[str, str, Any]]:
             if isinstance(rows, Mapping):
                 yield from ((str(row), str(column), cell) for row, cell in rows.items())
     elif table is not None:
-        head = (
-            [str(cell) for cell in table[0]] if table and isinstance(table[0], list | tuple) else []
-        )
+        if table and isinstance(table[0], list | tuple):
+            head = [str(cell) for cell in table[0]]
+        else:
+            head = []
         for row in table:
             if isinstance(row, list | tuple) and row:
                 for at, cell in enumerate(row[1:], 1):
@@ -159,9 +166,10 @@ def _in_text(text: str) -> list[tuple[float, int]]:
         if behind[:1].isalpha() or before[-1:].isalnum() or before[-1:] in _CUT_OFF:
             continue
         digits = match[0]
-        pieces = (
-            [digits] if "," not in digits or _THOUSANDS.fullmatch(digits) else digits.split(",")
-        )
+        if "," not in digits or _THOUSANDS.fullmatch(digits):
+            pieces = [digits]
+        else:
+            pieces = digits.split(",")
         minus = before.rstrip(" $")[-1:] in _MINUS
         share = "%" in behind and behind.strip()[0] == "%"
         for piece in pieces:

@@ -43,7 +43,10 @@ def equivalent(
         return official_equivalent(raw(a), raw(b), dialect)
     setting = setting_of(table, history)
     left = form_of(parse_program(a), setting)
-    right = None if left is None else form_of(parse_program(b), setting)
+    if left is None:
+        right = None
+    else:
+        right = form_of(parse_program(b), setting)
     if left is None or right is None:
         return False
     if left.same(right):
@@ -59,7 +62,9 @@ def setting_of(table: Table | None, history: History) -> Setting:
     and constants (1, 100 …), keep their value.
     """
     if not history:
-        return _NOWHERE if table is None else Setting(table=table)
+        if table is None:
+            return _NOWHERE
+        return Setting(table=table)
     answers: list[Form | None] = []
     inlined: dict[str, Rational] = {}
     setting = Setting(table=table, answers=answers, inlined=inlined)
@@ -85,7 +90,9 @@ def _numbers(value: Any) -> list[Decimal]:
     """The answer as exact numbers: as given, and rounded as in the data sets."""
     if isinstance(value, str):
         number = read_literal(value)
-        return [] if number is None else [number.exact]
+        if number is None:
+            return []
+        return [number.exact]
     digits = written(value)
     if not digits or not abs(float(digits)) < 1e300:
         return []

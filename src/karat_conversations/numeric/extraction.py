@@ -64,9 +64,10 @@ def stated(
     ('reply', 'I do not know.')
     """
     if answer is not None:
-        inside = (
-            (take or extract)(answer) if answer.strip() and parse_value(answer) is None else None
-        )
+        if answer.strip() and parse_value(answer) is None:
+            inside = (take or extract)(answer)
+        else:
+            inside = None
         if inside is None or inside.answer is None:
             return Stated(answer, unit, program or None, "reply", None)
         return Stated(
@@ -112,9 +113,12 @@ def extract(
             return Extracted(None, None, None, "regex", None)
         last = matches[0]
         named = last.groupdict()
-        group: str | int = (
-            "answer" if "answer" in named else 1 if last.re.groups and not named else 0
-        )
+        if "answer" in named:
+            group: str | int = "answer"
+        elif last.re.groups and not named:
+            group = 1
+        else:
+            group = 0
         span = last.span(group)
         return Extracted(
             last[group],
@@ -158,11 +162,10 @@ def _final(text: str, question: str) -> Extracted:
     given = _from_json(text)
     if given.span is not None and _ANSWERS.search(text, *given.span):
         in_words = given.answer is not None and parse_value(given.answer) is None
-        inner = (
-            answer_in_prose(given.answer, question)
-            if given.answer is not None and in_words
-            else None
-        )
+        if given.answer is not None and in_words:
+            inner = answer_in_prose(given.answer, question)
+        else:
+            inner = None
         if inner is None:
             return given
         return given._replace(answer=inner.answer, unit=given.unit or inner.unit)
@@ -213,7 +216,10 @@ def _objects(text: str) -> Iterator[tuple[dict[str, object], int, int]]:
             fields, end = _AS_WRITTEN.raw_decode(text, start)
         except json.JSONDecodeError as error:
             at = start + 1
-            far = len(text) if error.msg.startswith("Unterminated") else error.pos
+            if error.msg.startswith("Unterminated"):
+                far = len(text)
+            else:
+                far = error.pos
             left -= far - start + far // 64 + 1  # json's error counts the lines up to its position
         except RecursionError:
             at = start + 1

@@ -100,11 +100,17 @@ class TurnFacts:
         if self.answer is None or self.number is None:
             return ()
         plain = Reading("answer", self.number)
-        power = unit_power(self.unit) if isinstance(self.unit, str) else None
+        if isinstance(self.unit, str):
+            power = unit_power(self.unit)
+        else:
+            power = None
         # the written unit is applied already
         if power is None or self.answer.percent or self.answer.unit is not None:
             return (plain,)
-        number = self.number * 10.0**power if power > 0 else self.number / 10.0**-power
+        if power > 0:
+            number = self.number * 10.0**power
+        else:
+            number = self.number / 10.0**-power
         if math.isinf(number):
             return (plain,)
         return plain, Reading("percent" if power == _PERCENT else str(self.unit), number, power)
@@ -116,9 +122,9 @@ class TurnFacts:
         """
         printed = parse_value(self.printed)
         percent = [reading for reading in self.readings if reading.power == _PERCENT]
-        return (
-            tuple(percent) if percent and printed is not None and printed.percent else self.readings
-        )
+        if percent and printed is not None and printed.percent:
+            return tuple(percent)
+        return self.readings
 
     @cached_property
     def declared(self) -> bool:
@@ -133,7 +139,10 @@ class TurnFacts:
         more than 1 %: answers are rounded, and so are the numbers they are computed from.
         """
         digits = self._digits
-        unit = 0.0 if digits is None else 10.0 ** max(-308, reading.power - digits)
+        if digits is None:
+            unit = 0.0
+        else:
+            unit = 10.0 ** max(-308, reading.power - digits)
         size = abs(value)
         off = abs(value - reading.number)
         return (off <= _LARGEST_SHARE * size) & (
@@ -146,10 +155,13 @@ class TurnFacts:
 
         130 may have been rounded to tens, but here it is taken literally.
         """
-        digits = decimals(self.answer) if self.answer is not None else None
-        return (
-            digits if digits is None or self.answer is None or self.answer.unit else max(0, digits)
-        )
+        if self.answer is not None:
+            digits = decimals(self.answer)
+        else:
+            digits = None
+        if digits is None or self.answer is None or self.answer.unit:
+            return digits
+        return max(0, digits)
 
     @cached_property
     def circuit(self) -> Circuit | None:

@@ -91,7 +91,10 @@ def doubts(
     excused: set[Decimal] = set()  # numbers that questions name or earlier turns computed
     by_turn = []
     for turn in turns:
-        program = parse_program(turn.program) if turn.program is not None else None
+        if turn.program is not None:
+            program = parse_program(turn.program)
+        else:
+            program = None
         excused.update(_in_text(turn.question))
         of_turn = [*_readability(turn), *_printed(turn)]
         if program is not None:
@@ -172,7 +175,10 @@ def _executed(
             {"program": program.text[:200], "error": value.kind, "message": value.message},
         )
         return
-    stated = parse_value(turn.executed) if turn.executed is not None else None
+    if turn.executed is not None:
+        stated = parse_value(turn.executed)
+    else:
+        stated = None
     if stated is None:
         return
     if isinstance(value, float) and stated.boolean is None:
@@ -247,7 +253,10 @@ def _operands(program: Program, excused: Set[Decimal], page: _Page) -> Iterator[
     for argument in _literals(program):
         # The number, and, if written in percent, its percentage.
         number = Decimal(repr(argument.value))
-        forms = [number, number.scaleb(2)] if "%" in argument.text else [number]
+        if "%" in argument.text:
+            forms = [number, number.scaleb(2)]
+        else:
+            forms = [number]
         if page.has(forms) or not excused.isdisjoint(abs(form).normalize(_EXACT) for form in forms):
             continue
         reason, evidence = "operand_not_found", dict[str, object](operand=argument.text[:40])
@@ -282,7 +291,10 @@ def _computed(turn: GoldenTurn, program: Program) -> Iterator[Decimal]:
     if not program.steps:
         return
     for answer in (turn.executed, turn.printed):
-        value = parse_value(answer) if answer is not None else None
+        if answer is not None:
+            value = parse_value(answer)
+        else:
+            value = None
         if value is not None and value.boolean is None:
             number = abs(Decimal(repr(value.number)))
             yield from (number.normalize(_EXACT), number.scaleb(2).normalize(_EXACT))
@@ -301,7 +313,10 @@ def _in_text(text: str) -> Iterator[Decimal]:
             if match[1]:
                 yield number.scaleb(-2).normalize(_EXACT)
     for tens, unit, small in _WORD.findall(text.lower()):
-        value = 10 * _TENS.index(tens) + 20 if tens else _SMALL.index(small)
+        if tens:
+            value = 10 * _TENS.index(tens) + 20
+        else:
+            value = _SMALL.index(small)
         yield Decimal(value + (_SMALL.index(unit) if unit else 0)).normalize(_EXACT)
 
 
@@ -311,7 +326,10 @@ def _cells(table: Table | None) -> Iterator[tuple[str, str, Any]]:
         for column, rows in table.items():
             yield from ((label, column, cell) for label, cell in rows.items())
         return
-    head = [str(cell) for cell in table[0]] if table else []
+    if table:
+        head = [str(cell) for cell in table[0]]
+    else:
+        head = []
     for row in (table or ())[1:]:
         for place, cell in enumerate(row[1:], start=1):
             yield str(row[0]), head[place] if place < len(head) else "", cell

@@ -53,7 +53,10 @@ def read_lines(texts: list[str]) -> Numbers | None:
         return None
     line = joined.encode("ascii", "replace")
     line = line.translate(_LOWER)
-    words = _WORDS if re.search(rb"[a-z]", line) else [(b"%", _CODES["percent"])]
+    if re.search(rb"[a-z]", line):
+        words = _WORDS
+    else:
+        words = [(b"%", _CODES["percent"])]
     for word, code in words:
         line = line.replace(word, code)
     buffer = np.frombuffer(line + b"\n\n\n\n", dtype=np.uint8)
@@ -264,7 +267,10 @@ def _of_any(values: Values, *, all_text: bool) -> Columns:
         if all_text
         else [at for at, x in enumerate(values) if isinstance(x, str)]
     )
-    others = [] if all_text else [at for at, x in enumerate(values) if not isinstance(x, str)]
+    if all_text:
+        others = []
+    else:
+        others = [at for at, x in enumerate(values) if not isinstance(x, str)]
     for first in range(0, len(texts), _MANY):
         at = texts[first : first + _MANY]
         _read_texts(columns, np.asarray(at), [values[row] for row in at])
@@ -310,11 +316,16 @@ def _read_texts(columns: Columns, at: NDArray[np.intp], texts: list[str]) -> Non
 def _decimals(digits: str) -> int:
     mantissa, _, exponent = digits.strip().lower().partition("e")
     point = mantissa.find(".")
-    after = len(mantissa) - point - 1 if point >= 0 else 0
+    if point >= 0:
+        after = len(mantissa) - point - 1
+    else:
+        after = 0
     if not exponent:
         return after
     if len(exponent) > 9:  # only of a zero
-        return -SHORTEST - 1 if exponent[0] == "-" else 0
+        if exponent[0] == "-":
+            return -SHORTEST - 1
+        return 0
     return after - int(exponent)
 
 
@@ -376,7 +387,10 @@ def match_many(
             part = slice(first, first + _AT_ONCE)
             declared, stated = (unit[part] if isinstance(unit, list) else unit for unit in units)
             golden = e.part(part)
-            printed_part = golden if forms is e else forms.part(part)
+            if forms is e:
+                printed_part = golden
+            else:
+                printed_part = forms.part(part)
             rows = _compare(golden, a.part(part), printed_part, units=declared, golden_units=stated)
             for name, array in arrays.items():
                 array[part] = rows[name]
@@ -479,7 +493,10 @@ def _refuse_currencies(
         golden_units,
         *(text for column in (*golden, a) for text in column.raw if isinstance(text, str)),
     ]
-    named += [units] if units is None or isinstance(units, str) else list(units)
+    if units is None or isinstance(units, str):
+        named += [units]
+    else:
+        named += list(units)
     if not _ANOTHER.search(" ".join(map(str, named)).casefold()):
         return
     for row in np.flatnonzero(declared).tolist():

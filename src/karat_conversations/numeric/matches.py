@@ -109,7 +109,12 @@ def match(
     e, a = parse_value(expected), parse_value(actual)
     if e is None or a is None:
         same = same_text(expected, actual)
-        side: Side = "both" if e is None and a is None else "expected" if e is None else "actual"
+        if e is None and a is None:
+            side: Side = "both"
+        elif e is None:
+            side = "expected"
+        else:
+            side = "actual"
         return Matches(
             numerical=False,
             soft=False,
@@ -154,7 +159,9 @@ def right_by(values: Mapping[str, Any], rule: str) -> Any:
     """
     chosen, right = values[rule], values["right"]
     if chosen is None or isinstance(chosen, bool):
-        return chosen if chosen is None else chosen or bool(right and not values["numerical"])
+        if chosen is None:
+            return chosen
+        return chosen or bool(right and not values["numerical"])
     same = (right == 1) & (values["numerical"] == 0)  # the same yes or no, not a match of numbers
     return chosen * ~same + same
 
@@ -202,10 +209,18 @@ def prints_as(form: object, p: Value | None, a: Value) -> bool:
         return p is not None and p.boolean is not None and p.boolean is a.boolean
     if p.number == a.number:
         return True
-    parts = spelled(form) if isinstance(form, str) else None
+    if isinstance(form, str):
+        parts = spelled(form)
+    else:
+        parts = None
     try:
         stated = Decimal(parts.digits if parts else repr(p.number))
-        step = stated if parts else (stated.normalize() if stated % 1 else Decimal(1))
+        if parts:
+            step = stated
+        elif stated % 1:
+            step = stated.normalize()
+        else:
+            step = Decimal(1)
         number = _EXACT.scaleb(Decimal(repr(a.number)), -(parts.power if parts else 0))
         return bool(_EXACT.quantize(number, step) == stated)
     except InvalidOperation:  # more decimals than any float64 has: nothing is rounded away
@@ -218,7 +233,10 @@ _EXACT = Context(prec=800, rounding=ROUND_HALF_EVEN, traps=[InvalidOperation])
 def _bare(e: Value, a: Value) -> bool:
     if e.percent == a.percent:
         return False
-    x, y = (100 * e.number, a.number) if e.percent else (e.number, 100 * a.number)
+    if e.percent:
+        x, y = (100 * e.number, a.number)
+    else:
+        x, y = (e.number, 100 * a.number)
     return abs(x) < math.inf and bool(near(x, y))
 
 
@@ -229,11 +247,23 @@ def _declared(
     if another_currency(texts, [a.text, declared_unit or ""]):
         return False
     own = "percent" if a.percent else a.unit
-    power = unit_power(declared_unit) if own is None else POWERS[own]
-    plain = a.number if own is None else shifted(a.number, -POWERS[own])
-    scaled_number = a.number if own is not None else shifted(a.number, power or 0)
+    if own is None:
+        power = unit_power(declared_unit)
+    else:
+        power = POWERS[own]
+    if own is None:
+        plain = a.number
+    else:
+        plain = shifted(a.number, -POWERS[own])
+    if own is not None:
+        scaled_number = a.number
+    else:
+        scaled_number = shifted(a.number, power or 0)
     percent_printed = p is not None and p.percent  # then the golden number is a share
-    golden_power = None if e.percent or e.unit or percent_printed else unit_power(golden_unit)
+    if e.percent or e.unit or percent_printed:
+        golden_power = None
+    else:
+        golden_power = unit_power(golden_unit)
     if golden_power is None:
         as_it_stands = not (percent_printed and power == POWERS["percent"])
         return bool(near(e.number, scaled_number) or (as_it_stands and near(e.number, plain)))
@@ -243,13 +273,18 @@ def _declared(
 
 def shifted(number: Any, power: int) -> Any:
     """The number times a power of ten."""
-    return number * 10.0**power if power >= 0 else number / 10.0**-power
+    if power >= 0:
+        return number * 10.0**power
+    return number / 10.0**-power
 
 
 def another_currency(golden: Iterable[str], answer: Iterable[str]) -> bool:
     """Whether both name a currency, and cannot mean the same one."""
     wanted = frozenset().union(*map(currencies, golden))
-    given = frozenset().union(*map(currencies, answer)) if wanted else wanted
+    if wanted:
+        given = frozenset().union(*map(currencies, answer))
+    else:
+        given = wanted
     return bool(wanted and given and wanted.isdisjoint(given))
 
 

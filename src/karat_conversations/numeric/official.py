@@ -66,7 +66,10 @@ def official_steps(tokens: Sequence[str]) -> list[OfficialStep | None]:
     steps: list[OfficialStep | None] = []
     for text in map(str.strip, "|".join(tokens).split(")")[:-1]):
         parts = text.split("(")
-        arguments = parts[1].strip("|").strip().split("|") if len(parts) == 2 else []
+        if len(parts) == 2:
+            arguments = parts[1].strip("|").strip().split("|")
+        else:
+            arguments = []
         if len(arguments) < 2:
             steps.append(None)
         else:
@@ -86,7 +89,9 @@ def official_number(text: str) -> float | None:
     number = _float(text)
     if number is None and "%" in text:
         number = _float(text.replace("%", ""))
-        return None if number is None else number / 100.0
+        if number is None:
+            return None
+        return number / 100.0
     if number is None and "const_" in text:
         text = text.replace("const_", "")
         return _float("-1" if text == "m1" else text)
@@ -111,9 +116,9 @@ def official_value(
         return _MALFORMED
     if dialect == "convfinqa" and len(tokens) == 1:
         number = official_number(tokens[0])
-        return (
-            ExecutionError("not_a_number", "not a number") if number is None else round(number, 5)
-        )
+        if number is None:
+            return ExecutionError("not_a_number", "not a number")
+        return round(number, 5)
     if not well_formed(tokens):
         return _MALFORMED
     run = _Run(table)
@@ -141,7 +146,9 @@ class _Run:
         """The last value, rounded."""
         if isinstance(self._value, str):
             known = self._value in {"yes", "no", "n/a"}
-            return self._value if known else ExecutionError("not_a_number", "text is not a number")
+            if known:
+                return self._value
+            return ExecutionError("not_a_number", "text is not a number")
         if isinstance(self._value, complex):
             return ExecutionError("domain", "a root of a negative number")
         return float(round(self._value, 5))
@@ -178,11 +185,9 @@ class _Run:
         if "#" in text:
             return self._reference(text)
         number = official_number(text)
-        return (
-            ExecutionError("not_a_number", f"{text[:40]!r} is not a number")
-            if number is None
-            else number
-        )
+        if number is None:
+            return ExecutionError("not_a_number", f"{text[:40]!r} is not a number")
+        return number
 
     def _reference(self, text: str) -> Any:
         index = step_index(text)
@@ -256,7 +261,9 @@ def _rows(table: Table | None) -> dict[object, Any] | None:
                 for label, cell in column.items():
                     rows.setdefault(label, []).append(cell if isinstance(cell, str) else str(cell))
         return rows
-    return {row[0]: row[1:] for row in table} if all(row for row in table) else None
+    if all(row for row in table):
+        return {row[0]: row[1:] for row in table}
+    return None
 
 
 def _row_numbers(cells: Sequence[object]) -> list[float] | None:
@@ -321,7 +328,10 @@ def _backward(steps: Sequence[OfficialStep | None], symbols: set[str]) -> list[O
             return None
         if "table" not in step.operation:
             for argument in (step.first, step.second):
-                index = step_index(argument.strip("#")) if "#" in argument else -1
+                if "#" in argument:
+                    index = step_index(argument.strip("#"))
+                else:
+                    index = -1
                 if index is None or "#" in argument.strip("#") or index >= at:
                     return None
         checked.append(step)
@@ -385,7 +395,9 @@ class _Reading:
         if "#" not in text:
             return Form((_symbol(text),))
         index = step_index(text)
-        return None if index is None else self._form(index)
+        if index is None:
+            return None
+        return self._form(index)
 
     def _structure(self, at: int, known: dict[int, bytes]) -> bytes:
         """A digest of the formula; its references have been read before, so there is no cycle."""
@@ -395,9 +407,15 @@ class _Reading:
             if "table" not in step.operation:
                 parts = [step.operation.encode()]
                 for text in (step.first, step.second):
-                    index = step_index(text) if "#" in text else None
+                    if "#" in text:
+                        index = step_index(text)
+                    else:
+                        index = None
                     shown = text.encode("utf-8", "surrogatepass")
-                    part = shown if index is None else self._structure(index, known)
+                    if index is None:
+                        part = shown
+                    else:
+                        part = self._structure(index, known)
                     parts.append(blake2b(part, digest_size=32).digest())
             known[at] = blake2b(b"".join(parts), digest_size=32).digest()
         return known[at]

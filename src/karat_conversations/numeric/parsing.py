@@ -193,9 +193,15 @@ def _negative(argument: Argument) -> Argument | None:
         return None
     text = argument.text
     if text.startswith("const_"):
-        text = f"const_{text[7:]}" if text[6] == "m" else f"const_m{text[6:]}"
+        if text[6] == "m":
+            text = f"const_{text[7:]}"
+        else:
+            text = f"const_m{text[6:]}"
     else:
-        text = text[1:] if text[0] == "-" else f"-{text}"
+        if text[0] == "-":
+            text = text[1:]
+        else:
+            text = f"-{text}"
     return Argument(text, "number", -argument.value)
 
 
@@ -266,7 +272,9 @@ def _without_results(text: str) -> str:
 
     def kept(match: re.Match[str]) -> str:
         inside = text.count("(", 0, match.start()) > text.count(")", 0, match.start())
-        return match[0] if inside else " "
+        if inside:
+            return match[0]
+        return " "
 
     return _RESULT.sub(kept, text)
 
@@ -373,7 +381,10 @@ class _Reader:
         stripped = word.strip()
         if stripped != ")":
             self._separate(stripped)
-        inside = self._open[-1] if self._open else None
+        if self._open:
+            inside = self._open[-1]
+        else:
+            inside = None
         if (
             inside
             and inside.operation in TABLE
@@ -389,7 +400,10 @@ class _Reader:
             self._end_item()
             return
         parts = self._open[-1].parts
-        last = parts[-1] if parts else ","
+        if parts:
+            last = parts[-1]
+        else:
+            last = ","
         if not (word.startswith(",") or (isinstance(last, str) and last.rstrip().endswith(","))):
             parts.append(", ")
 
@@ -403,7 +417,10 @@ class _Reader:
                 self._close()
                 continue
             name = _NAME.search(piece)
-            operation = name[0].rstrip() if name else None
+            if name:
+                operation = name[0].rstrip()
+            else:
+                operation = None
             if operation is not None and self._any_case:
                 operation = operation.lower()
             if name is None or operation in {"x", "X"}:  # a multiplication sign before grouping
@@ -426,7 +443,10 @@ class _Reader:
         if text == ", ":
             self._end_item()
             return
-        before, *after = _EOF.split(text) if "EOF" in text else [text]
+        if "EOF" in text:
+            before, *after = _EOF.split(text)
+        else:
+            before, *after = [text]
         if any(piece.strip(_NOTHING) for piece in ([before, *after] if self._ended else after)):
             raise FormError("something follows EOF")
         at = 0
@@ -491,9 +511,10 @@ class _Reader:
             raise FormError("a closing parenthesis without an opening one")
         frame = self._open.pop()
         parts = _joined(frame.parts)
-        value = (
-            self._group(parts) if frame.operation is None else self._call(frame.operation, parts)
-        )
+        if frame.operation is None:
+            value = self._group(parts)
+        else:
+            value = self._call(frame.operation, parts)
         (self._open[-1].parts if self._open else self._item).append(value)
 
     def _group(self, parts: _Parts) -> Argument | Bracketed:
@@ -502,13 +523,18 @@ class _Reader:
         before = len(self._steps)
         value = self._value(parts)
         plain = len(self._steps) == before and isinstance(parts[0], str)
-        return Bracketed(value) if plain and isinstance(value, Argument) else value
+        if plain and isinstance(value, Argument):
+            return Bracketed(value)
+        return value
 
     def _call(self, operation: str, parts: _Parts) -> Argument:
         if operation == "sum":
             sides = _terms(parts)
         else:
-            sides = [parts] if operation in TABLE and len(parts) == 1 else _sides(operation, parts)
+            if operation in TABLE and len(parts) == 1:
+                sides = [parts]
+            else:
+                sides = _sides(operation, parts)
         arguments = [_unbracketed(self._value(side)) for side in sides]
         if operation in COMPOSITE:
             return written_out(operation, arguments, partial(self._add_step, name=operation))
@@ -541,7 +567,9 @@ class _Reader:
         return _appended(self._steps, Step(operation, tuple(arguments), name or operation))
 
     def _row(self, text: str) -> Argument:
-        return self._argument(text) if _REFERENCE.fullmatch(text) else Argument(text, "name")
+        if _REFERENCE.fullmatch(text):
+            return self._argument(text)
+        return Argument(text, "name")
 
     def _argument(self, text: str) -> Argument:
         if match := _REFERENCE.fullmatch(text):
@@ -567,7 +595,9 @@ def _appended(steps: list[Step], step: Step) -> Argument:
 def _joined(parts: Sequence[Part]) -> _Parts:
     """The parts with neighbouring texts joined, without blank ones."""
     if len(parts) == 1:
-        return [*parts] if not isinstance(parts[0], str) or parts[0].strip() else []
+        if not isinstance(parts[0], str) or parts[0].strip():
+            return [*parts]
+        return []
     joined: _Parts = []
     for part in parts:
         if isinstance(part, str) and joined and isinstance(joined[-1], str):
@@ -695,7 +725,10 @@ def read_plan(plan: Plan | Sequence[object], text: str = "") -> Program:
     steps: Sequence[object] | None = None if isinstance(plan, Mapping) else plan
     # also `{"plan": {"steps": […]}}`
     for wrapped in (plan, *plan.values()) if isinstance(plan, Mapping) else ():
-        inner = wrapped.get("steps") if isinstance(wrapped, Mapping) else None
+        if isinstance(wrapped, Mapping):
+            inner = wrapped.get("steps")
+        else:
+            inner = None
         if isinstance(inner, list | tuple):
             steps = inner
             break
@@ -723,7 +756,10 @@ class _Planner:
 
     def program(self, text: str) -> Program:
         """The program, once all steps have been read."""
-        last = self._places[-1] if self._places else None
+        if self._places:
+            last = self._places[-1]
+        else:
+            last = None
         if last is None and not self._broken:
             self._break("the plan has no step")
         number = last
@@ -785,12 +821,13 @@ class _Planner:
         given = _first(step, ("operands", "arguments", "args"), [])
         if isinstance(given, Mapping):
             pair = next((pair for pair in _PAIRS if all(key in given for key in pair)), None)
-            given = [given[key] for key in pair] if pair else list(given.values())
-        return (
-            [self._operand(operand) for operand in given[:MAX_STEPS]]
-            if isinstance(given, list | tuple)
-            else []
-        )
+            if pair:
+                given = [given[key] for key in pair]
+            else:
+                given = list(given.values())
+        if isinstance(given, list | tuple):
+            return [self._operand(operand) for operand in given[:MAX_STEPS]]
+        return []
 
     def _operand(self, given: Any) -> Argument:
         if isinstance(given, Mapping):
@@ -805,25 +842,32 @@ class _Planner:
             number = int(match["number"])
             if match["prev"]:
                 return self._reference(-1 - number)
-            return self._reference(number) if match["step"] else self._at(number, given)
+            if match["step"]:
+                return self._reference(number)
+            return self._at(number, given)
         text = _shown(given)
         literal = read_literal(text)
-        return (
-            Argument(text, "name") if literal is None else Argument(text, "number", literal.number)
-        )
+        if literal is None:
+            return Argument(text, "name")
+        return Argument(text, "number", literal.number)
 
     def _reference(self, to: Any) -> Argument:
         if isinstance(to, str) and (match := _NAMED.fullmatch(to.strip())):
             number = int(match["number"])
             if match["place"]:
                 return self._at(number, to)
-            to = -1 - number if match["prev"] else number
+            if match["prev"]:
+                to = -1 - number
+            else:
+                to = number
         if type(to) is int and to < 0:
             return Argument(f"step {_shown(to)}", "history", index=to)
         return self._results.get(_shown(to), Argument(f"step {_shown(to)[:40]}", "reference"))
 
     def _at(self, place: int, text: str) -> Argument:
-        return self._places[place] if place < len(self._places) else Argument(text, "reference")
+        if place < len(self._places):
+            return self._places[place]
+        return Argument(text, "reference")
 
     def _compute(self, operation: str, operands: list[Argument]) -> Argument | None:
         """Adds the basic steps of one operation; returns a reference to the last of them."""
@@ -855,4 +899,6 @@ def _first(given: Plan, keys: Sequence[str], default: Any = None) -> Any:
 
 def _shown(given: Any) -> str:
     """Text unchanged, a number's digits, "" for anything else, which may be of any size."""
-    return given if isinstance(given, str) else written(given)
+    if isinstance(given, str):
+        return given
+    return written(given)

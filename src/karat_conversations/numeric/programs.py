@@ -52,13 +52,15 @@ def parse_program(source: Readable) -> Program:
     if isinstance(source, Program):
         return source
     if isinstance(source, str):
-        return read_json(source) if source[:1] in {"{", "["} else read_text(source)
+        if source[:1] in {"{", "["}:
+            return read_json(source)
+        return read_text(source)
     if isinstance(source, Mapping):
         return read_plan(source)
     if isinstance(source, list | tuple):
-        return (
-            read_plan(source) if source and isinstance(source[0], Mapping) else read_tokens(source)
-        )
+        if source and isinstance(source[0], Mapping):
+            return read_plan(source)
+        return read_tokens(source)
     if digits := written(source):
         return read_text(digits)
     return Program(
@@ -115,7 +117,10 @@ def _run(steps: Sequence[Step], table: Table | None, history: History) -> Result
     values: list[Number] = []
     for step in steps:
         known = step.operation in TABLE
-        value = _table_value(step, table) if known else _arithmetic(step, values, table, history)
+        if known:
+            value = _table_value(step, table)
+        else:
+            value = _arithmetic(step, values, table, history)
         if isinstance(value, ExecutionError):
             return value
         values.append(value)
@@ -160,7 +165,9 @@ def _value(
         return argument.value
     if argument.column is not None:
         cell = one_cell(table, argument.text, argument.column)
-        return cell if isinstance(cell, ExecutionError) else float(cell)
+        if isinstance(cell, ExecutionError):
+            return cell
+        return float(cell)
     if argument.index is None:
         return ExecutionError("not_a_number", f"{argument.text[:40]!r} is not a number")
     if argument.kind == "reference":
@@ -197,7 +204,9 @@ def _table_value(step: Step, table: Table | None) -> float | ExecutionError:
         total = math.fsum(numbers)
     except OverflowError:
         return ExecutionError("overflow", f"{step.operation} leaves the range of numbers")
-    return total if step.operation == "table_sum" else total / len(numbers)
+    if step.operation == "table_sum":
+        return total
+    return total / len(numbers)
 
 
 MOST_KEPT: Final = 2_000
@@ -209,11 +218,9 @@ TEXTS: Final = 4_096
 
 def read_program(source: Readable) -> Program:
     """Like `parse_program`, but texts of usual length are read only once."""
-    return (
-        _of_text(source)
-        if isinstance(source, str) and len(source) <= MOST_KEPT
-        else parse_program(source)
-    )
+    if isinstance(source, str) and len(source) <= MOST_KEPT:
+        return _of_text(source)
+    return parse_program(source)
 
 
 @lru_cache(maxsize=TEXTS)

@@ -209,7 +209,9 @@ class _Reading:
                 return False, None
             answer = self._of_sentence(start, end)
             if answer is None and "=" not in self.prose[start:end]:
-                return self._by_equals(start) if not self._candidates(start, end) else (True, None)
+                if not self._candidates(start, end):
+                    return self._by_equals(start)
+                return (True, None)
             return True, answer
         return False, None
 
@@ -225,13 +227,18 @@ class _Reading:
     def _announced(self, at: int) -> Found:
         """What follows a marker: on its line, or on the next line that has anything."""
         filler = _FILLER.match(self.prose, at)
-        at = filler.end() if filler is not None else at
+        if filler is not None:
+            at = filler.end()
         line = self.prose.find("\n", at)
-        end = len(self.prose) if line < 0 else line
+        if line < 0:
+            end = len(self.prose)
+        else:
+            end = line
         if word := _YES_OR_NO.match(self.prose, at, end):
             return True, ProseAnswer(word[1], word.span(1))
         sentence_end = _SENTENCE_END.search(self.prose, at, end)
-        end = sentence_end.start() if sentence_end is not None else end
+        if sentence_end is not None:
+            end = sentence_end.start()
         announced = [quantity for quantity in self._inside(at, end) if not quantity.part_of_word]
         if not announced:
             return False, None

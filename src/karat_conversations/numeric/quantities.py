@@ -52,7 +52,9 @@ def plain_prose(text: str) -> str:
         return _MARK * begin + match[1] + _MARK
 
     def comma(match: _Match) -> str:
-        return ",".rjust(len(match[0]), _MARK) if len(match[0]) == 2 else f"{_MARK},{_MARK}"
+        if len(match[0]) == 2:
+            return ",".rjust(len(match[0]), _MARK)
+        return f"{_MARK},{_MARK}"
 
     text = _LATEX_COMMA.sub(comma, text.translate(_SAME_LENGTH))
     return _INVISIBLE.sub(blank, _LATEX_TEXT.sub(inner, text))
@@ -121,7 +123,8 @@ def quantities(text: str, prose: str | None = None) -> list[Quantity]:
     ... ]
     ['-5.2 percent', '0.75', '1234.5 crore', '2007']
     """
-    prose = plain_prose(text) if prose is None else prose
+    if prose is None:
+        prose = plain_prose(text)
     found = (_quantity(text, prose, match) for match in _NUMBER.finditer(prose))
     return [quantity for quantity in found if quantity is not None]
 
@@ -135,7 +138,10 @@ def _quantity(text: str, prose: str, match: _Match) -> Quantity | None:
     before = _BEFORE.search(prose, max(0, match.start() - _REACH), match.start())
     assert before is not None  # every part may be missing
     start, end, unit = before.start(), match.end(), match["unit"]
-    after = _AFTER.match(prose, end) if before["open"] else None
+    if before["open"]:
+        after = _AFTER.match(prose, end)
+    else:
+        after = None
     bracket = after is not None and before["sign"] is None
     if bracket and after is not None:
         numbered_item = unit is None and after["unit"] is None and prose[after.end() :][:1] == " "
@@ -181,12 +187,18 @@ def _encloses_a_value(prose: str, before: _Match, *, numbered_item: bool) -> boo
 
 def _spelled(match: _Match, *, minus: bool, unit: str | None) -> str:
     sign = "-" if minus else ""
-    suffix = f" {_WORDS[unit.lower()]}" if unit else ""
+    if unit:
+        suffix = f" {_WORDS[unit.lower()]}"
+    else:
+        suffix = ""
     over, under = match["over"] or match["top"], match["under"] or match["bottom"]
     if under is not None and len(over) + len(under) > 300:
         return ""
     if under is not None:
-        whole = int(match["whole"] or 0) if len(match["whole"] or "") < 300 else 0
+        if len(match["whole"] or "") < 300:
+            whole = int(match["whole"] or 0)
+        else:
+            whole = 0
         return f"{sign}{float(whole + Fraction(int(over), int(under)))!r}{suffix}"
     digits = re.sub(rf"[,' {_MARK}]", "", match["digits"])
     exponent = match["exponent"] or ""

@@ -53,7 +53,9 @@ class Shares(NamedTuple):
     def f1(self) -> float:
         """The harmonic mean; 0 if both are 0."""
         total = self.recall + self.precision
-        return 2 * self.recall * self.precision / total if total else 0.0
+        if total:
+            return 2 * self.recall * self.precision / total
+        return 0.0
 
 
 def named_operations(names: Iterable[str]) -> list[str]:
@@ -129,7 +131,10 @@ def order_score(golden: Sequence[str], predicted: Sequence[str]) -> float:
         before = 0
         for at, theirs in enumerate(predicted, 1):
             above = lengths[at]
-            lengths[at] = before + 1 if mine == theirs else max(above, lengths[at - 1])
+            if mine == theirs:
+                lengths[at] = before + 1
+            else:
+                lengths[at] = max(above, lengths[at - 1])
             before = above
     return lengths[-1] / max(len(golden), len(predicted))
 
@@ -196,7 +201,10 @@ def _apart(program: Program, setting: Setting) -> Parts:
 
 def _keys(program: Program, setting: Setting) -> tuple[tuple[Key, ...] | None, Key | None]:
     """What each step computes, and what the program does."""
-    forms = step_forms(program.steps, setting) if program.error is None else None
+    if program.error is None:
+        forms = step_forms(program.steps, setting)
+    else:
+        forms = None
     if forms is None:
         return None, None
     keys = tuple(map(_key, forms))
@@ -274,7 +282,9 @@ class Before:
         """
         golden = setting_of(self.table, self._golden)
         own = setting_of(self.table, self._own).inlined
-        return replace(golden, inlined={**own, **golden.inlined}) if own else golden
+        if own:
+            return replace(golden, inlined={**own, **golden.inlined})
+        return golden
 
     def step(self, parts: Parts) -> Parts:
         """The program without what earlier turns computed: such steps are values, and steps that
@@ -285,9 +295,10 @@ class Before:
         keys, program_key = parts.keys, parts.whole
         if keys is not None and self._answers_in(parts):
             keys, program_key = _keys(parts.program, self.setting)
-        counted = (
-            _counted(parts.program.steps, keys, self.keys) if keys and self.keys else parts.counted
-        )
+        if keys and self.keys:
+            counted = _counted(parts.program.steps, keys, self.keys)
+        else:
+            counted = parts.counted
         if keys is parts.keys and program_key is parts.whole and counted == parts.counted:
             return parts
         literals = tuple(_literals(parts.program, counted, self.table))
@@ -326,7 +337,10 @@ def _sizes(values: Iterable[object]) -> Iterator[float]:
         number = given if type(given) is float else None
         if number is None:
             value = parse_value(given)
-            number = value.number if value is not None and value.boolean is None else float("nan")
+            if value is not None and value.boolean is None:
+                number = value.number
+            else:
+                number = float("nan")
         yield abs(number)
         yield abs(round(number, 5))
 
@@ -386,8 +400,14 @@ def compare_programs(
     1.0
     """
     names = _names(predicted)
-    golden = None if _missing(gold) else parts_of(gold, table)
-    mine = None if names is not None or _missing(predicted) else parts_of(predicted, table)
+    if _missing(gold):
+        golden = None
+    else:
+        golden = parts_of(gold, table)
+    if names is not None or _missing(predicted):
+        mine = None
+    else:
+        mine = parts_of(predicted, table)
     unreadable = mine is not None and not mine.program.readable
     if unreadable:
         mine = None
@@ -398,14 +418,20 @@ def compare_programs(
         target, own = (None if parts is None else before.step(parts) for parts in (golden, mine))
         same = target is golden and own is mine
         same = same and (mine is None or before.extracted <= before.computed)
-        step = chain if same else _reading(target, own, names, before.computed | before.extracted)
+        if same:
+            step = chain
+        else:
+            step = _reading(target, own, names, before.computed | before.extracted)
     both: dict[str, Any] = {}
     if mine is not None:
         # on the agent's own answers
         executed = execute(mine.program, table, [(turn[0], turn[-1]) for turn in earlier])
         value = None if isinstance(executed, str | ExecutionError) else executed
         both["execution_match"] = _execution_match(value, golden, table, expected)
-        both["self_consistent"] = None if stated is None else _self_consistent(value, stated, unit)
+        if stated is None:
+            both["self_consistent"] = None
+        else:
+            both["self_consistent"] = _self_consistent(value, stated, unit)
     both["unreadable"] = unreadable
     return Reasoning(**chain, **both, step=Reasoning(**step, **both))
 
@@ -444,7 +470,10 @@ def _reading(
     scores = _of_operations(operations, step_operations(mine.steps))
     scores["operand_recall"], scores["operand_precision"] = _operands(golden, mine, produced)
     scores["partial_credit"] = _partial_credit(golden, mine)
-    scores["program_match"] = None if golden.whole is None else golden.whole == mine.whole
+    if golden.whole is None:
+        scores["program_match"] = None
+    else:
+        scores["program_match"] = golden.whole == mine.whole
     return scores
 
 

@@ -43,7 +43,10 @@ def one_cell(table: Table | None, label: str, column: str) -> Decimal | Executio
     matches: list[object] = []
     if isinstance(table, Mapping):
         cells = table.get(column)
-        matches = [cells[label]] if isinstance(cells, Mapping) and label in cells else []
+        if isinstance(cells, Mapping) and label in cells:
+            matches = [cells[label]]
+        else:
+            matches = []
     elif table:
         at = [place for place, head in enumerate(table[0]) if place > 0 and head == column]
         rows = [row for row in table[1:] if row and row[0] == label]
@@ -53,11 +56,9 @@ def one_cell(table: Table | None, label: str, column: str) -> Decimal | Executio
             "unknown_row", f"{len(matches)} cells are called {label[:40]!r}, {column[:40]!r}"
         )
     number = exact_number(matches[0])
-    return (
-        ExecutionError("not_a_number", f"{str(matches[0])[:40]!r} is not a number")
-        if number is None
-        else number
-    )
+    if number is None:
+        return ExecutionError("not_a_number", f"{str(matches[0])[:40]!r} is not a number")
+    return number
 
 
 def rows_called(table: Table | None, label: str) -> list[list[object]]:
@@ -70,7 +71,9 @@ def rows_called(table: Table | None, label: str) -> list[list[object]]:
             for column in table.values()
             if isinstance(column, Mapping) and label in column
         ]
-        return [cells] if cells else []
+        if cells:
+            return [cells]
+        return []
     return [list(row[1:]) for row in table if row and row[0] == label]
 
 
@@ -90,18 +93,24 @@ def cell_number(cell: Any) -> float | None:
     if type(cell) is float:
         return cell if abs(cell) < MOST else None
     exact = exact_number(cell)
-    return None if exact is None else float(exact)
+    if exact is None:
+        return None
+    return float(exact)
 
 
 def exact_number(cell: Any) -> Decimal | None:
     """The cell's number as printed, with every digit."""
     if not isinstance(cell, str):
         digits = written(cell)
-        return Decimal(digits) if digits and abs(float(digits)) < MOST else None
+        if digits and abs(float(digits)) < MOST:
+            return Decimal(digits)
+        return None
     before, bracket, after = cell.translate(_CURRENCY).partition("(")
     if before.strip() or not bracket:
         literal = read_literal(before)
         return None if literal is None else literal.exact
     inside, _, tail = after.partition(")")
     literal = read_literal(inside.strip() + tail.strip())
-    return None if literal is None or inside.strip()[:1] in _SIGNS else literal.exact.copy_negate()
+    if literal is None or inside.strip()[:1] in _SIGNS:
+        return None
+    return literal.exact.copy_negate()

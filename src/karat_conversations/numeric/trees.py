@@ -122,7 +122,9 @@ class Program:
         """
         if self.error is not None:
             return None
-        return self.number if self.number is not None else _tree(self.steps)
+        if self.number is not None:
+            return self.number
+        return _tree(self.steps)
 
 
 def fault_of(
@@ -161,4 +163,6 @@ def _tree(steps: tuple[Step, ...]) -> Call | None:
             return None
         key = (step.operation, *(id(arg) if isinstance(arg, Call) else arg for arg in args))
         calls.append(known.setdefault(key, Call(step.operation, args, size)))
-    return calls[-1] if calls else None
+    if calls:
+        return calls[-1]
+    return None

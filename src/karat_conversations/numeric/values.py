@@ -34,7 +34,9 @@ class Spelled(NamedTuple):
     @property
     def power(self) -> int:
         """The unit's power of ten: -2 for percent, 6 for million, 0 without a unit."""
-        return POWERS[self.unit] if self.unit else 0
+        if self.unit:
+            return POWERS[self.unit]
+        return 0
 
     @property
     def number(self) -> float:
@@ -44,7 +46,9 @@ class Spelled(NamedTuple):
         digits, power = self.digits, self.power
         if "e" not in digits and "E" not in digits:
             return float(f"{digits}e{power}")
-        return float(digits) * 10.0**power if power >= 0 else float(digits) / 10.0**-power
+        if power >= 0:
+            return float(digits) * 10.0**power
+        return float(digits) / 10.0**-power
 
 
 def parse_value(x: object) -> Value | None:
@@ -75,7 +79,9 @@ def parse_value(x: object) -> Value | None:
     (10500000.0, None)
     """
     if isinstance(x, str):
-        return _of_short_text(x) if len(x) <= _SHORT and type(x) is str else _of_text(x)
+        if len(x) <= _SHORT and type(x) is str:
+            return _of_short_text(x)
+        return _of_text(x)
     if type(x) is float and x:  # not for 0: 0.0 equals -0.0 but has another text
         return _of_float(x)
     if isinstance(x, bool) or (type(x).__name__ in _NUMPY_BOOLS and type(x).__module__ == "numpy"):
@@ -133,7 +139,9 @@ def _of_text(text: str) -> Value | None:
     parts = spelled(text)
     if parts is None:
         boolean = BOOLEANS.get(" ".join(text.split()).lower())
-        return None if boolean is None else Value(math.nan, boolean=boolean, text=text)
+        if boolean is None:
+            return None
+        return Value(math.nan, boolean=boolean, text=text)
     number = parts.number
     if math.isinf(number):
         return None
@@ -202,7 +210,9 @@ def unit_power(unit: str | None) -> int | None:
     if _PER.search(words):
         return None
     scales = {UNITS[word] for word in _UNIT_IN_WORDS.findall(words)}
-    return POWERS[scales.pop()] if len(scales) == 1 else None
+    if len(scales) == 1:
+        return POWERS[scales.pop()]
+    return None
 
 
 _PER = re.compile(r"\bper (?!cent)|/")
@@ -243,7 +253,9 @@ def currencies(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=8192)
 def _of_float(x: float) -> Value | None:
-    return Value(x, text=str(x)) if math.isfinite(x) else None
+    if math.isfinite(x):
+        return Value(x, text=str(x))
+    return None
 
 
 def decimals(value: Value) -> int | None:
@@ -303,7 +315,9 @@ def read_literal(text: str) -> Literal | None:
     >>> read_literal("1,23") is None
     True
     """
-    return _read(text) if len(text) <= MAX_LITERAL else None
+    if len(text) <= MAX_LITERAL:
+        return _read(text)
+    return None
 
 
 def written(x: object) -> str:
@@ -313,7 +327,9 @@ def written(x: object) -> str:
     if isinstance(x, bool) or not isinstance(x, Real):
         return ""
     if isinstance(x, Integral):
-        return str(int(x)) if abs(int(x)) <= _LARGEST else ""
+        if abs(int(x)) <= _LARGEST:
+            return str(int(x))
+        return ""
     try:
         return repr(float(x))
     except OverflowError:
@@ -335,4 +351,6 @@ def _read(text: str) -> Literal | None:
     if len(exponent) > 8 or abs(int(exponent or 0)) > _MAX_EXPONENT:
         return None
     exact = Decimal(f"{digits}e{int(exponent or 0) + parts.power}")
-    return Literal(exact, constant=False) if math.isfinite(float(exact)) else None
+    if math.isfinite(float(exact)):
+        return Literal(exact, constant=False)
+    return None

@@ -183,11 +183,10 @@ class Numeric:
                 given = _UNREACHED
             else:
                 # Text: a JSON object, or as it is
-                take = (
-                    extract
-                    if parse_value(turn.golden) is None
-                    else partial(self._take, question=turn.question)
-                )
+                if parse_value(turn.golden) is None:
+                    take = extract
+                else:
+                    take = partial(self._take, question=turn.question)
                 said = spoken(reply.text).rjust(len(reply.text))  # spans are of the whole text
                 given = stated(
                     said, answer=reply.answer, unit=reply.unit, program=reply.program, take=take
@@ -286,7 +285,10 @@ def _verdict(
         if reasoning.unreadable:
             labels["program"] = "unreadable"
         detail["reasoning"] = {"step": {name: getattr(reasoning.step, name) for name in _READINGS}}
-    diagnosis = None if matches.right else diagnose(facts, earlier.facts)
+    if matches.right:
+        diagnosis = None
+    else:
+        diagnosis = diagnose(facts, earlier.facts)
     if diagnosis is not None:
         labels["diagnosis"] = diagnosis.label
         detail["evidence"] = diagnosis.evidence

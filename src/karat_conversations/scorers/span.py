@@ -76,20 +76,29 @@ class Span:
         """For each turn with a golden answer. None: there is none."""
         verdicts = []
         for number, turn, text in golden_turns(sample, answer):
-            place = len(sample.turns) - 1 if number is None else number
-            reply = answer.replies[place] if place < len(answer.replies) else None
-            exact, f1 = (
-                self._tatqa(turn, text, reply)
-                if "answer_type" in turn.detail
-                else self._squad(turn, text)
-            )
+            if number is None:
+                place = len(sample.turns) - 1
+            else:
+                place = number
+            if place < len(answer.replies):
+                reply = answer.replies[place]
+            else:
+                reply = None
+            if "answer_type" in turn.detail:
+                exact, f1 = self._tatqa(turn, text, reply)
+            else:
+                exact, f1 = self._squad(turn, text)
             verdicts.append(Verdict(values={"exact_match": exact, "f1": f1}, turn=number))
         return verdicts or None
 
     def _squad(self, turn: Turn, text: str) -> tuple[bool, float]:
         given = _squad_words(text[:_LONGEST])
-        given = () if given in self._none else given
-        texts = [] if turn.detail.get("impossible") else turn.detail.get("answers", [turn.golden])
+        if given in self._none:
+            given = ()
+        if turn.detail.get("impossible"):
+            texts = []
+        else:
+            texts = turn.detail.get("answers", [turn.golden])
         wanted = [words for words in (_squad_words(str(golden)) for golden in texts) if words] or [
             ()
         ]
@@ -129,7 +138,9 @@ def _f1(given: Counter[str], wanted: Counter[str]) -> float:
         return float(given == wanted)
     shared = (given & wanted).total()
     precision, recall = shared / given.total(), shared / wanted.total()
-    return 2 * precision * recall / (precision + recall) if shared else 0.0
+    if shared:
+        return 2 * precision * recall / (precision + recall)
+    return 0.0
 
 
 _SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "percent": 0.01}
@@ -187,7 +198,10 @@ def _written(value: float) -> str:
 def _tatqa_words(text: str) -> tuple[str, ...]:
     words: list[str] = []
     for token in text.lower().split(" "):
-        plain = token if _number(token) is not None else token.translate(_PUNCTUATION)
+        if _number(token) is not None:
+            plain = token
+        else:
+            plain = token.translate(_PUNCTUATION)
         value = _number(plain)
         words += _ARTICLE.sub(" ", plain if value is None else str(value)).split()
     return tuple(words)
@@ -205,18 +219,20 @@ def _prediction(text: str, reply: Reply | None) -> tuple[list[str], str]:
         return _listed(text.strip()), _named(unit)
     try:
         given = msgspec.json.decode(text[slice(*extracted.span)])
-        given = (
-            {str(key).lower(): value for key, value in given.items()}
-            if isinstance(given, dict)
-            else {}
-        )
+        if isinstance(given, dict):
+            given = {str(key).lower(): value for key, value in given.items()}
+        else:
+            given = {}
     except (msgspec.DecodeError, RecursionError):
         given = {"answer": extracted.answer, "unit": extracted.unit}
     return _listed(given.get("answer")), _named(given.get("scale", given.get("unit")) or unit)
 
 
 def _listed(answer: object) -> list[str]:
-    answers = answer if isinstance(answer, list) else [answer]
+    if isinstance(answer, list):
+        answers = answer
+    else:
+        answers = [answer]
     return [str(item) for item in answers if item is not None and str(item).strip()]
 
 

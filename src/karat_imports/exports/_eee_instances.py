@@ -34,7 +34,10 @@ def instances(
     instance = _instance(trial, trial.answer, evaluation, model)
     calls = sum(len(reply.tool_calls) for reply in trial.answer.replies)
     for metric, value, line in numbers:
-        right = value <= line if metric.direction == "lower" else value >= line
+        if metric.direction == "lower":
+            right = value <= line
+        else:
+            right = value >= line
         yield {
             **instance,
             "evaluation_name": f"{summary.name}/{trial.condition}/{metric.key}",
@@ -63,7 +66,12 @@ def _instance(trial: TrialRecord, answer: Answer, evaluation: str, model: str) -
     reference = [turn.golden for turn in sample.turns if turn.golden is not None]
     calls = any(reply.tool_calls for reply in replies)
     alone = len(sample.turns) == 1 and len(replies) <= 1 and not calls
-    kind = "single_turn" if alone else "agentic" if calls else "multi_turn"
+    if alone:
+        kind = "single_turn"
+    elif calls:
+        kind = "agentic"
+    else:
+        kind = "multi_turn"
     messages, places = ([], []) if alone else _messages(sample, replies)
     usage = _usage(replies)
     metadata = {key: formats.text_of(value) for key, value in sample.metadata.items()}
@@ -110,7 +118,10 @@ def _messages(sample: Sample, replies: tuple[Reply, ...]) -> tuple[list[JsonObje
     places = []
     for turn, reply in enumerate(replies):
         if turn < len(sample.turns):
-            first = f"{sample.materials}\n\n" if sample.materials and turn == 0 else ""
+            if sample.materials and turn == 0:
+                first = f"{sample.materials}\n\n"
+            else:
+                first = ""
             asked = sample.turns[turn].asked or sample.turns[turn].question
             messages.append({"role": "user", "content": first + asked})
         messages += _calls(reply, turn)
@@ -126,7 +137,10 @@ def _messages(sample: Sample, replies: tuple[Reply, ...]) -> tuple[list[JsonObje
 
 def _calls(reply: Reply, turn: int) -> Iterator[JsonObject]:
     for index, call in enumerate(reply.tool_calls):
-        name = call.tool if call.server is None else f"mcp__{call.server}__{call.tool}"
+        if call.server is None:
+            name = call.tool
+        else:
+            name = f"mcp__{call.server}__{call.tool}"
         arguments = {key: formats.text_of(value) for key, value in call.input.items()}
         request = {"id": f"{turn}.{index}", "name": name, "arguments": arguments}
         yield {"role": "assistant", "content": None, "tool_calls": [request]}

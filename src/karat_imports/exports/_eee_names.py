@@ -29,7 +29,10 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
             if not slash:
                 maker, model = developer, name
         parts = (file_safe(maker), *(file_safe(part) for part in model.split("/") if part))
-        model_id = "/".join(parts) if len(parts) > 1 else f"{parts[0]}/unnamed"
+        if len(parts) > 1:
+            model_id = "/".join(parts)
+        else:
+            model_id = f"{parts[0]}/unnamed"
         return cls(id=model_id[:_LONGEST].rstrip("-./ "), name=name)
 
     @property

@@ -211,7 +211,10 @@ def _metric(summary: Summary, metric: MetricInfo, result: Result) -> JsonObject:
     # A scorer's values are within its bounds, but not always in a run folder from elsewhere.
     low = metric.low if metric.low is not None and metric.low <= value else "-Infinity"
     high = metric.high if metric.high is not None and metric.high >= value else "Infinity"
-    judged = {} if metric.offline else {"llm_scoring": _judges(summary, metric)}
+    if metric.offline:
+        judged = {}
+    else:
+        judged = {"llm_scoring": _judges(summary, metric)}
     return {
         "evaluation_description": metric.description or f"{metric.name}, scored by {metric.scorer}",
         "metric_id": f"karat.{metric.key}",
@@ -279,7 +282,10 @@ def _generation(summary: Summary, condition: str) -> JsonObject:
         if server.name in origin.condition_servers.get(condition, ())
         for tool in server.tools
     ]
-    given = {"agentic_eval_config": {"available_tools": tools}} if tools else {}
+    if tools:
+        given = {"agentic_eval_config": {"available_tools": tools}}
+    else:
+        given = {}
     return {
         **({"generation_args": given} if given else {}),
         "additional_details": {

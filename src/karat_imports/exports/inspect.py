@@ -78,11 +78,9 @@ def _time(text: str) -> str:
         moment = datetime.fromisoformat(text)
     except ValueError:  # a run folder may come from a stranger
         return "1970-01-01T00:00:00+00:00"
-    return (
-        moment.replace(microsecond=0).isoformat()
-        if moment.tzinfo
-        else f"{moment:%Y-%m-%dT%H:%M:%S}+00:00"
-    )
+    if moment.tzinfo:
+        return moment.replace(microsecond=0).isoformat()
+    return f"{moment:%Y-%m-%dT%H:%M:%S}+00:00"
 
 
 def _header(summary: Summary, condition: str, ids: Sequence[str]) -> JsonObject:
@@ -162,10 +160,16 @@ def _sample(summary: Summary, trial: TrialRecord, model: str) -> JsonObject:
         message = f"{trial.failure.kind}: {trial.failure.message}"
         return {**common, "error": {"message": message, "traceback": "", "traceback_ansi": ""}}
     messages = list(_messages(sample, answer))
-    last = answer.replies[-1] if answer.replies else Reply(text="")
+    if answer.replies:
+        last = answer.replies[-1]
+    else:
+        last = Reply(text="")
     spoken = [message for message in messages if message["role"] == "assistant"]
     stop = last.stop_reason if last.stop_reason in _STOPS else "unknown"
-    choice = {"message": spoken[-1], "stop_reason": stop} if spoken else None
+    if spoken:
+        choice = {"message": spoken[-1], "stop_reason": stop}
+    else:
+        choice = None
     usage = _usage(
         [reply.usage for reply in answer.replies], [reply.dollars for reply in answer.replies]
     )
@@ -194,7 +198,9 @@ def _sample(summary: Summary, trial: TrialRecord, model: str) -> JsonObject:
 
 def _asked(sample: Sample, turn: int) -> str:
     text = sample.turns[turn].question if turn < len(sample.turns) else ""
-    return f"{sample.materials}\n\n{text}" if sample.materials and turn == 0 else text
+    if sample.materials and turn == 0:
+        return f"{sample.materials}\n\n{text}"
+    return text
 
 
 def _messages(sample: Sample, answer: Answer) -> Iterator[JsonObject]:
@@ -212,24 +218,28 @@ def _messages(sample: Sample, answer: Answer) -> Iterator[JsonObject]:
         if calls:
             yield {"role": "assistant", "content": "", "tool_calls": calls, "source": "generate"}
         for index, call in enumerate(reply.tool_calls):
-            failed = (
-                {"error": {"type": "unknown", "message": call.error}}
-                if call.error is not None
-                else {}
-            )
+            if call.error is not None:
+                failed = {"error": {"type": "unknown", "message": call.error}}
+            else:
+                failed = {}
             result = {
                 "role": "tool",
                 "content": call.result or "",
                 "tool_call_id": f"{turn}.{index}",
             }
             yield {**result, "function": _tool(call), **failed}
-        thought = [{"type": "reasoning", "reasoning": reply.reasoning}] if reply.reasoning else []
+        if reply.reasoning:
+            thought = [{"type": "reasoning", "reasoning": reply.reasoning}]
+        else:
+            thought = []
         content = [*thought, {"type": "text", "text": reply.text}] if thought else reply.text
         yield {"role": "assistant", "content": content, "source": "generate"}
 
 
 def _tool(call: ToolCall) -> str:
-    return call.tool if call.server is None else f"mcp__{call.server}__{call.tool}"
+    if call.server is None:
+        return call.tool
+    return f"mcp__{call.server}__{call.tool}"
 
 
 def _scores(summary: Summary, trial: TrialRecord, last: Reply) -> Iterator[tuple[str, JsonObject]]:

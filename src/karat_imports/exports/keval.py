@@ -168,7 +168,9 @@ def _run_detail(
 
 
 def _as_integer(value: float | None) -> float | int | None:
-    return int(value) if value is not None and value == int(value) else value
+    if value is not None and value == int(value):
+        return int(value)
+    return value
 
 
 def _text(trial: TrialRecord) -> str:
@@ -230,7 +232,10 @@ def _tokens(kept: Sequence[TrialRecord], field: str) -> int | None:
     total = 0
     for trial in kept:
         for reply in trial.replies:
-            tokens = getattr(reply.usage, field) if reply.usage is not None else None
+            if reply.usage is not None:
+                tokens = getattr(reply.usage, field)
+            else:
+                tokens = None
             if tokens is None:
                 return None
             total += tokens
@@ -305,7 +310,9 @@ def _average(details: Sequence[JsonObject], key: str) -> float | None:
 
 
 def _mean(values: Sequence[float]) -> float | None:
-    return exact_sum(values) / len(values) if values else None
+    if values:
+        return exact_sum(values) / len(values)
+    return None
 
 
 def _metric_config(metrics: Sequence[MetricInfo]) -> JsonObject:

@@ -313,11 +313,9 @@ class Json:
     def list(self, key: str) -> list[Json]:
         """The objects in a list."""
         values = self.raw.get(key)
-        return (
-            [Json(value) for value in values if isinstance(value, dict)]
-            if isinstance(values, list)
-            else []
-        )
+        if isinstance(values, list):
+            return [Json(value) for value in values if isinstance(value, dict)]
+        return []
 
     def text(self, *keys: str) -> str | None:
         """The first of these that is a text and not empty."""
@@ -327,7 +325,9 @@ class Json:
     def shown(self, key: str) -> str | None:
         """A text as it is, anything else as JSON."""
         value = self.raw.get(key)
-        return None if value is None else text_of(value)
+        if value is None:
+            return None
+        return text_of(value)
 
     @property
     def stop_reason(self) -> str | None:
@@ -354,12 +354,16 @@ class Json:
     def count(self, key: str) -> int | None:
         """A whole number from 0 on."""
         value = self.number(key, low=0)
-        return int(value) if value is not None and value == int(value) else None
+        if value is not None and value == int(value):
+            return int(value)
+        return None
 
     def usage(self, **names: str) -> Usage | None:
         """Tokens: our name for them → the key. None if none is known."""
         counts = {ours: self.count(key) for ours, key in names.items()}
-        return Usage(**counts) if any(tokens is not None for tokens in counts.values()) else None
+        if any(tokens is not None for tokens in counts.values()):
+            return Usage(**counts)
+        return None
 
     def without(self, *keys: str) -> JsonObject:
         return {key: value for key, value in self.raw.items() if key not in keys}
@@ -425,7 +429,10 @@ def marked(heads: Sequence[tuple[Path, Json]]) -> list[tuple[Path, Json, str]]:
     file.
     """
     names = unique([title(path) for path, _ in heads])
-    marks = [f"{name}: " for name in names] if len(names) > 1 else [""]
+    if len(names) > 1:
+        marks = [f"{name}: " for name in names]
+    else:
+        marks = [""]
     return [(path, head, mark) for (path, head), mark in zip(heads, marks, strict=True)]
 
 

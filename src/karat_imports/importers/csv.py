@@ -226,7 +226,10 @@ class _Trials:
                 value = self._repetition(row)
             except ValueError as error:
                 self._findings.unreadable(str(error), place)
-            repetition = counts[group] if value is None else repetitions.number(*group, value)
+            if value is None:
+                repetition = counts[group]
+            else:
+                repetition = repetitions.number(*group, value)
             counts[group] += 1
             trial = self._trial(row, sample, group[1] or "answers", repetition, place)
             same = first.setdefault(group[0], trial)
@@ -254,7 +257,9 @@ class _Trials:
 
     def _repetition(self, row: Row) -> int | str | None:
         column = self._columns.get("repetition")
-        return None if column is None else repetition_value(row.get(column), column)
+        if column is None:
+            return None
+        return repetition_value(row.get(column), column)
 
     def _trial(
         self, row: Row, sample: str, condition: str, repetition: int, place: str
@@ -309,17 +314,26 @@ class _Trials:
 
     def _text(self, row: Row, target: str) -> str:
         column = self._columns.get(target)
-        value = row.get(column) if column is not None else None
-        return "" if value is None else text_of(value)
+        if column is not None:
+            value = row.get(column)
+        else:
+            value = None
+        if value is None:
+            return ""
+        return text_of(value)
 
     def _number(self, row: Row, target: str, place: str) -> float | None:
         column = self._columns.get(target)
-        return None if column is None else self._score(row.get(column), place, target)
+        if column is None:
+            return None
+        return self._score(row.get(column), place, target)
 
     def _score(self, value: object, place: str, target: str) -> float | None:
         """A number, or true or false in any usual spelling; None if the cell is empty."""
         if value is None or isinstance(value, (bool, int, float)):
-            return None if value is None or not math.isfinite(value) else float(value)
+            if value is None or not math.isfinite(value):
+                return None
+            return float(value)
         text = str(value).strip().lower()
         if text in _MISSING:
             return None

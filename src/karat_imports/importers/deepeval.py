@@ -88,7 +88,10 @@ class _File:
     def __init__(self, path: Path) -> None:
         root = document(path, "testRunData", "testCases")
         self.path, self._above = path, ("testRunData",) if root.at("testRunData").raw else ()
-        self.run = root.at(*self._above) if self._above else document(path, "testCases")
+        if self._above:
+            self.run = root.at(*self._above)
+        else:
+            self.run = document(path, "testCases")
         if not isinstance(self.run.raw.get("testCases"), list):
             raise bad_file(path, "holds no test run of DeepEval (want testCases)")
         model = self.run.at("hyperparameters").text("model")
@@ -97,15 +100,17 @@ class _File:
     def stated(self, condition: str) -> Stated:
         """The number of test cases that passed and failed, and the scores of each metric."""
         ended = [self.run.count(key) for key in ("testPassed", "testFailed")]
-        trials = None if None in ended else sum(filter(None, ended))
+        if None in ended:
+            trials = None
+        else:
+            trials = sum(filter(None, ended))
         means: dict[tuple[str, str], float] = {}
         for row in self.run.list("metricsScores"):
             name, scores = row.text("metric") or "", row.raw.get("scores")
-            known = (
-                [Json({name: score}).number(name) for score in scores]
-                if isinstance(scores, list)
-                else []
-            )
+            if isinstance(scores, list):
+                known = [Json({name: score}).number(name) for score in scores]
+            else:
+                known = []
             if known and None not in known:
                 means[name, name] = sum(filter(None, known)) / len(known)
         return Stated(file=self.path.name, conditions=(condition,), trials=trials, means=means)
@@ -155,13 +160,12 @@ class _File:
 def _reply(case: Json, turns: Sequence[Json]) -> Reply | None:
     """The answer; for a conversation, the assistant's last message."""
     replies = [turn.text("content") for turn in turns if turn.text("role") == "assistant"]
-    text = (
-        case.shown("actualOutput")
-        if "actualOutput" in case.raw
-        else replies[-1]
-        if replies
-        else None
-    )
+    if "actualOutput" in case.raw:
+        text = case.shown("actualOutput")
+    elif replies:
+        text = replies[-1]
+    else:
+        text = None
     if text is None:
         return None
     return Reply(
@@ -216,7 +220,10 @@ class _Scales:
         yield from trials
         directions = {name: self._direction(name, signs) for name, signs in self._signs.items()}
         for scorer, name in self._names.items():
-            low, high = (0.0, 1.0) if name in _FROM_0_TO_1 else (None, None)
+            if name in _FROM_0_TO_1:
+                low, high = (0.0, 1.0)
+            else:
+                low, high = (None, None)
             score = Metric(name=scorer, low=low, high=high, direction=directions[name])
             self.metrics[scorer] = score, Metric(name=f"{scorer} pass", kind="share")
 
@@ -323,7 +330,10 @@ def _scores(case: Json, scales: _Scales) -> tuple[list[ImportedScore], ImportedF
     measured = list(_measured(case))
     errors = {name: error for name, metric in measured if (error := metric.text("error"))}
     whole = ImportedScore(scorer=_WHOLE, values={"pass": None if errors else case.flag("success")})
-    scores = [whole] if measured else []
+    if measured:
+        scores = [whole]
+    else:
+        scores = []
     for (name, metric), repeat in zip(measured, repeats(name for name, _ in measured), strict=True):
         scales.add(name, metric)
         if name == next(iter(errors), None):

@@ -54,7 +54,9 @@ class Eee:
     @staticmethod
     def beside(path: Path) -> list[Path]:
         """The aggregate of instance-level results, or these of an aggregate."""
-        return [other] if (other := _other(path)) != path and other.is_file() else []
+        if (other := _other(path)) != path and other.is_file():
+            return [other]
+        return []
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run per collection.
@@ -105,11 +107,16 @@ def _other(path: Path) -> Path:
     if path.suffix != ".jsonl":
         return path.with_name(f"{path.stem}_samples.jsonl")
     named = _SAMPLES.fullmatch(path.name)
-    return path.with_name(f"{named[1]}.json") if named else path
+    if named:
+        return path.with_name(f"{named[1]}.json")
+    return path
 
 
 def _opened(path: Path) -> _File:
-    samples = path if path.suffix == ".jsonl" else _other(path)
+    if path.suffix == ".jsonl":
+        samples = path
+    else:
+        samples = _other(path)
     if not samples.is_file():
         raise bad_file(path, f"has no instance-level results next to it (want {samples.name})")
     return _File(samples)
@@ -160,7 +167,10 @@ class _File:
     def __init__(self, path: Path) -> None:
         self.path, self.rows, beside = path, 0, Eee.beside(path)
         self.read: dict[str, None] = {}  # the conditions of its instances, in order
-        self.aggregate = document(beside[0]) if beside else Json({})
+        if beside:
+            self.aggregate = document(beside[0])
+        else:
+            self.aggregate = Json({})
         self.collection = (self.aggregate.text("evaluation_id") or path.stem).partition("/")[0]
         results = {
             result.text("evaluation_result_id", "evaluation_name"): result
@@ -277,11 +287,9 @@ def _key(row: Json) -> Hashable:
     given).
     """
     sample, repetition = row.text("sample_id"), row.at("metadata").text("karat.repetition")
-    return (
-        _NO_SAMPLE
-        if sample is None
-        else (_condition(row), sample, row.text("sample_hash"), repetition)
-    )
+    if sample is None:
+        return _NO_SAMPLE
+    return (_condition(row), sample, row.text("sample_hash"), repetition)
 
 
 def _condition(row: Json) -> str:
@@ -323,7 +331,9 @@ def _task(name: str | None) -> tuple[str, str]:
 
 
 def _texts(value: object) -> list[str]:
-    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+    if isinstance(value, list):
+        return [text for text in value if isinstance(text, str)]
+    return []
 
 
 def _reply(row: Json) -> Reply | None:
@@ -345,7 +355,10 @@ def _reply(row: Json) -> Reply | None:
         for attribution in row.list("answer_attribution")
         if attribution.flag("is_terminal")
     ]
-    answer = ends[-1].text("extracted_value") if ends else None
+    if ends:
+        answer = ends[-1].text("extracted_value")
+    else:
+        answer = None
     return Reply(
         text=texts[0] if row.at("output").raw else texts[-1],
         answer=None if answer in texts else answer,

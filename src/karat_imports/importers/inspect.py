@@ -245,7 +245,10 @@ class _Log:
         status = self.header.status
         if status == "success":
             return None
-        why = f" ({excerpt(self.header.error.message, 120)})" if self.header.error else ""
+        if self.header.error:
+            why = f" ({excerpt(self.header.error.message, 120)})"
+        else:
+            why = ""
         return f"{self.path.name} " + (
             "was never finished" if status == "started" else f"ended with the status {status}{why}"
         )
@@ -254,9 +257,9 @@ class _Log:
         """The name of a number in an object that a scorer gave, or of its only number; karat's own
         are kept.
         """
-        return (
-            key if key == scorer or "karat" in self.spec.at("packages").raw else f"{scorer}.{key}"
-        )
+        if key == scorer or "karat" in self.spec.at("packages").raw:
+            return key
+        return f"{scorer}.{key}"
 
     def stated(self, condition: str) -> Stated:
         """The number of samples that were planned, and the accuracy of each scorer in the log's
@@ -371,11 +374,9 @@ def _stated(condition: str, evaluations: Sequence[Sequence[_Log]]) -> Stated:
     trials = [stated.trials for stated in (first, *others) if stated.trials is not None]
     if len(trials) <= len(others):
         return msgspec.structs.replace(first, trials=None, means={})
-    return (
-        first
-        if not others and len(evaluations[0]) == 1
-        else msgspec.structs.replace(first, trials=sum(trials), means={})
-    )
+    if not others and len(evaluations[0]) == 1:
+        return first
+    return msgspec.structs.replace(first, trials=sum(trials), means={})
 
 
 def _epochs(attempts: Sequence[_Log]) -> int:
@@ -540,7 +541,9 @@ class _Trial:
                 cls="limit", kind=kind, message=str(sample.limit.get("reason") or kind)
             )
         message = error.message if error is not None else sample.output.error
-        return None if message is None else failure(message)
+        if message is None:
+            return None
+        return failure(message)
 
     def _question(self) -> str:
         given, choices = self._sample.input, self._sample.choices or ()
@@ -553,12 +556,20 @@ class _Trial:
             f"{chr(ord('A') + number)}) {self._text(choice)}"
             for number, choice in enumerate(choices)
         ]
-        return "\n".join([text, "", *lines]) if lines else text
+        if lines:
+            return "\n".join([text, "", *lines])
+        return text
 
     def _reply(self) -> Reply:
         sample, output = self._sample, self._sample.output
-        choice = output.choices[0] if output.choices else _Choice()
-        parts = choice.message.content if isinstance(choice.message.content, list) else []
+        if output.choices:
+            choice = output.choices[0]
+        else:
+            choice = _Choice()
+        if isinstance(choice.message.content, list):
+            parts = choice.message.content
+        else:
+            parts = []
         thoughts = (
             "\n\n".join(part.reasoning for part in parts if part.reasoning)
             or choice.message.reasoning
@@ -585,7 +596,10 @@ class _Trial:
 
     def _tool_calls(self) -> Iterator[ToolCall]:
         sample = self._sample
-        given = sample.input if isinstance(sample.input, list) else []
+        if isinstance(sample.input, list):
+            given = sample.input
+        else:
+            given = []
         before = {str(call.get("id")) for message in given for call in message.tool_calls or ()}
         results = {
             message.tool_call_id: message for message in sample.messages if message.role == "tool"
@@ -613,11 +627,10 @@ class _Trial:
         if isinstance(value, dict):
             values = {self._log.metric(name, str(key)): item for key, item in value.items()}
         else:
-            values = (
-                {f"{name}[{n}]": item for n, item in enumerate(value)}
-                if isinstance(value, list)
-                else {name: value}
-            )
+            if isinstance(value, list):
+                values = {f"{name}[{n}]": item for n, item in enumerate(value)}
+            else:
+                values = {name: value}
         return ImportedScore(
             scorer=name,
             values={key: self._number(item) for key, item in values.items()},
@@ -649,7 +662,9 @@ class _Trial:
             if number is not None or re.fullmatch(
                 r"\s*[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?\s*", value, re.IGNORECASE
             ):
-                return float(value) if number is None else number
+                if number is None:
+                    return float(value)
+                return number
         self._findings.changed(
             "a score that is not a number is missing; Inspect's metrics may count it as 0",
             self._place,
@@ -664,7 +679,10 @@ class _Trial:
                 "tokens and cost of an answer are those of all models of its sample, graders "
                 "included"
             )
-        chat = sample.input if isinstance(sample.input, list) and len(sample.input) > 1 else []
+        if isinstance(sample.input, list) and len(sample.input) > 1:
+            chat = sample.input
+        else:
+            chat = []
         detail: JsonObject = {
             "uuid": sample.uuid,
             "input": [
@@ -691,7 +709,9 @@ class _Trial:
                 if not part.reasoning
             )
             return self._text("\n".join(parts))
-        return _REFERENCE.sub(self._resolved, content) if "attachment://" in content else content
+        if "attachment://" in content:
+            return _REFERENCE.sub(self._resolved, content)
+        return content
 
     def _resolved(self, reference: re.Match[str]) -> str:
         if self._attached is None:
@@ -710,7 +730,9 @@ class _Trial:
 def _usage(uses: Sequence[_Usage]) -> Usage:
     def total(counts: Iterable[int | None]) -> int | None:
         known = [count for count in counts if count is not None]
-        return sum(known) if known else None
+        if known:
+            return sum(known)
+        return None
 
     return Usage(
         input_tokens=sum(map(_input_tokens, uses)),
@@ -733,7 +755,9 @@ def _input_tokens(use: _Usage) -> int:
 
 
 def _written(value: object) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value, order="sorted").decode()
+    if isinstance(value, str):
+        return value
+    return msgspec.json.encode(value, order="sorted").decode()
 
 
 def _seconds(stats: Json) -> float | None:

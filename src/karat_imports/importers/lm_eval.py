@@ -78,8 +78,13 @@ class LmEval:
             samples = sorted(path.parent.glob("samples_*.jsonl"))
             return [file for file in samples if file.stem.endswith(f"_{of_results[1]}")]
         named = _SAMPLES.fullmatch(path.name)
-        results = path.with_name(f"results_{named[2]}.json") if named else path
-        return [results] if named and results.is_file() else []
+        if named:
+            results = path.with_name(f"results_{named[2]}.json")
+        else:
+            results = path
+        if named and results.is_file():
+            return [results]
+        return []
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run per task.
@@ -154,7 +159,10 @@ class _Samples:
             named[1] if named else path.stem,
             named[2] if named else "",
         )
-        self.results = document(beside[0]) if named and beside else Json({})
+        if named and beside:
+            self.results = document(beside[0])
+        else:
+            self.results = Json({})
         self.model = self.results.text("model_name", "model_source") or path.stem
         combined = self.results.at("configs", self.task).list("metric_list")
         self.of_all = _OF_ALL | {
@@ -229,7 +237,10 @@ def _score(
         elif name not in _NOT_METRICS:
             parts[name] = row.raw.get(name)
             findings.changed(f"{name} is not a mean over samples: its values are in detail", place)
-    answers = {} if filtered == "none" else {"filtered": row.raw.get("filtered_resps")}
+    if filtered == "none":
+        answers = {}
+    else:
+        answers = {"filtered": row.raw.get("filtered_resps")}
     return ImportedScore(
         scorer=_scorer(filtered), values=values, detail={**answers, **parts}, offline=True
     )
@@ -240,18 +251,23 @@ def _trial(
 ) -> ImportedTrial:
     doc, requests = row.at("doc"), _requests(row.raw.get("arguments"))
     responses = row.raw.get("resps")
-    flat = (
-        [first[0] if isinstance(first, list) and first else first for first in responses]
-        if isinstance(responses, list)
-        else []
-    )
-    prompt = str(requests[0][0]) if requests else ""
+    if isinstance(responses, list):
+        flat = [first[0] if isinstance(first, list) and first else first for first in responses]
+    else:
+        flat = []
+    if requests:
+        prompt = str(requests[0][0])
+    else:
+        prompt = ""
     key = asked(doc)
     target, detail = (
         row.shown("target"),
         {"prompt": prompt, "target": row.raw.get("target"), "responses": responses},
     )
-    text = Json({"text": flat[0]}).shown("text") if flat else None
+    if flat:
+        text = Json({"text": flat[0]}).shown("text")
+    else:
+        text = None
     choices = [str(request[1]).strip() for request in requests if len(request) > 1]
     chances = [_log_likelihood(response) for response in flat]
     if len(choices) == len(chances) > 1 and None not in chances:
@@ -284,13 +300,12 @@ def _requests(value: object) -> list[list[object]]:
     """The arguments of each request: an object of objects; before version 0.4.5, a list of
     lists.
     """
-    requests = (
-        list(value.values())
-        if isinstance(value, dict)
-        else value
-        if isinstance(value, list)
-        else []
-    )
+    if isinstance(value, dict):
+        requests = list(value.values())
+    elif isinstance(value, list):
+        requests = value
+    else:
+        requests = []
     arguments = [
         list(request.values()) if isinstance(request, dict) else request for request in requests
     ]
@@ -318,4 +333,6 @@ def _scorer(filtered: str) -> str:
 
 
 def _metric(filtered: str, name: str) -> str:
-    return name if filtered == "none" else f"{filtered}.{name}"
+    if filtered == "none":
+        return name
+    return f"{filtered}.{name}"

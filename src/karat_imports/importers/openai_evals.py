@@ -118,19 +118,24 @@ class _Log:
     def __init__(self, path: Path, findings: Findings) -> None:
         self.path, self.spec, self.report = path, Json({}), None
         for place, row in lines(path, findings):
-            self.spec = row.at("spec") if row.at("spec").raw else self.spec
+            if row.at("spec").raw:
+                self.spec = row.at("spec")
             self.report = row.raw.get("final_report", self.report)
             if row.text("sample_id") is None and not {"spec", "final_report"} & row.raw.keys():
                 findings.lose("event without a sample_id", place)
         models = self.spec.raw.get("completion_fns")
-        self.name = (
-            ", ".join(map(str, models)) if isinstance(models, list) and models else path.stem
-        )
+        if isinstance(models, list) and models:
+            self.name = ", ".join(map(str, models))
+        else:
+            self.name = path.stem
 
     def stated(self, condition: str) -> Stated:
         """The accuracy in the final report."""
         accuracy = Json({"report": self.report}).at("report").number("accuracy")
-        means = {} if accuracy is None else {("match", "accuracy"): accuracy}
+        if accuracy is None:
+            means = {}
+        else:
+            means = {("match", "accuracy"): accuracy}
         return Stated(file=self.path.name, conditions=(condition,), means=means)
 
     def trials(self, condition: str) -> Iterator[ImportedTrial]:
@@ -180,8 +185,14 @@ def _trial(sample: str, condition: str, events: Sequence[Json]) -> ImportedTrial
                 for call in of_type.get("function_call", [])
             ),
         )
-    error = of_type["error"][0].text("message", "type") if "error" in of_type else None
-    failed = failure(error) if error is not None and not scores else None
+    if "error" in of_type:
+        error = of_type["error"][0].text("message", "type")
+    else:
+        error = None
+    if error is not None and not scores:
+        failed = failure(error)
+    else:
+        failed = None
     prompt = sampling.raw.get("prompt")
     return ImportedTrial(
         sample=sample,
@@ -221,11 +232,10 @@ def _output_items(pages: Mapping[Path, bytes], findings: Findings) -> Iterator[I
         if head.lstrip()[:1] == b"[":
             rows = items(path, findings=findings)
         else:
-            rows = (
-                items(path, "data", findings=findings)
-                if _PAGE.match(head)
-                else lines(path, findings)
-            )
+            if _PAGE.match(head):
+                rows = items(path, "data", findings=findings)
+            else:
+                rows = lines(path, findings)
         for place, row in rows:
             item, sample = row.at("datasource_item"), row.at("sample")
             identity = row.shown("datasource_item_id")
@@ -247,9 +257,15 @@ def _output_items(pages: Mapping[Path, bytes], findings: Findings) -> Iterator[I
 def _of_item(row: Json, item: Json, at: tuple[str, str, int]) -> ImportedTrial:
     sample, key = row.at("sample"), asked(item)
     contents = [message.shown("content") for message in sample.list("output")]
-    text = "\n".join(content for content in contents if content is not None) if contents else None
+    if contents:
+        text = "\n".join(content for content in contents if content is not None)
+    else:
+        text = None
     error = sample.at("error").text("message", "code")
-    failed: ImportedFailure | None = None if error is None else failure(error)
+    if error is None:
+        failed: ImportedFailure | None = None
+    else:
+        failed = failure(error)
     prompt = sample.raw.get("input")
     results = sorted(row.list("results"), key=lambda result: result.text("name") or "")
     names = unique([_UUID.sub("", result.text("name") or "grader") for result in results])

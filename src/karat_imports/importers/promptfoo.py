@@ -139,7 +139,10 @@ class _File:
 
     def condition(self, row: Json) -> str:
         place, pair = row.count("promptIdx"), (_provider(row), _label(row.at("prompt")))
-        known = self._by_pair.get(pair) if place is None else self._by_place.get(place)
+        if place is None:
+            known = self._by_pair.get(pair)
+        else:
+            known = self._by_place.get(place)
         name = known or self._prefix + _name(*pair, True, True)
         self.conditions.setdefault(name, ImportedCondition(model=pair[0] or None))
         return name
@@ -149,7 +152,10 @@ class _File:
         that type.
         """
         kind = assertion.text("type") or "assertion"
-        value = assertion.shown("value") if kind in self._repeated else None
+        if kind in self._repeated:
+            value = assertion.shown("value")
+        else:
+            value = None
         return assertion.text("metric") or (
             f"{kind}: {excerpt(clean(value), 60)}" if value else kind
         )
@@ -184,7 +190,10 @@ class _Trials:
                 items(file.path, "results", "results", findings=self._findings)
             ):
                 test, condition = row.at("testCase"), file.condition(row)
-                variables = test.at("vars") if test.at("vars").raw else row.at("vars")
+                if test.at("vars").raw:
+                    variables = test.at("vars")
+                else:
+                    variables = row.at("vars")
                 identity = digest(
                     variables.raw or [test.raw.get("assert"), test.raw.get("description")]
                 )
@@ -260,7 +269,8 @@ class _Trials:
             1.0 if part.number("weight") is None else part.number("weight", low=0) or 0.0
             for part in assertions
         ]
-        weights = weights if sum(weights) else [1.0] * len(group)
+        if not sum(weights):
+            weights = [1.0] * len(group)
         passes = [part.flag("pass") for part in group]
         known = [
             score for part in group if (score := self._value(part, "score", place)) is not None

@@ -72,7 +72,10 @@ class SkillEvals:
         named, first, _ = files[0]
         version = first.text("claudeVersion")
         plugin = isinstance(first.raw.get("cases"), list)
-        seconds = first.number("durationSeconds", low=0) if len(files) == 1 else None
+        if len(files) == 1:
+            seconds = first.number("durationSeconds", low=0)
+        else:
+            seconds = None
         stated: list[Stated] = []
         yield ImportedRun(
             name=first.at("suite").text("pluginId")
@@ -168,14 +171,18 @@ def _of_case(
             "run whose paid graders were skipped: its score as a whole is missing", place
         )
     values = {"score": run.number("score"), f"{_WHOLE}.pass": run.flag("passed")}
-    values = dict.fromkeys(values) if skipped else values
+    if skipped:
+        values = dict.fromkeys(values)
     scores = [
         ImportedScore(scorer=_WHOLE, values=values, dollars=run.number("judgeCostUsd", low=0))
     ]
     names = [grader.text("name", "type") or "grader" for grader in graders]
     for name, repeat, grader in zip(names, repeats(names), graders, strict=True):
         kind = types.get(grader.text("name"))
-        passed = None if skipped and kind in _ASKS_MODEL else grader.flag("passed")
+        if skipped and kind in _ASKS_MODEL:
+            passed = None
+        else:
+            passed = grader.flag("passed")
         scores.append(
             ImportedScore(
                 scorer=name,
@@ -208,7 +215,11 @@ def _of_benchmark(run: Json, sample: str, condition: str) -> ImportedTrial:
         f"{item.raw.get('passed')}: {item.text('text')} ({item.text('evidence')})"
         for item in expectations
     ]
-    rate = result.number("pass_rate") if result.count("total") else None  # 0 if nothing was graded
+    # 0 if nothing was graded
+    if result.count("total"):
+        rate = result.number("pass_rate")
+    else:
+        rate = None
     return ImportedTrial(
         sample=sample,
         question=run.text("eval_name") or f"eval {sample}",

@@ -57,7 +57,10 @@ def main() -> None:
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, question["seconds"])
     try:
-        answer = _stream(question) if question["what"] == "stream" else _answer(question)
+        if question["what"] == "stream":
+            answer = _stream(question)
+        else:
+            answer = _answer(question)
     except (_Refused, duckdb.Error) as error:
         answer = {"error": _error_message(error)}
     except MemoryError:
@@ -145,7 +148,9 @@ def _insert(
 
 
 def _nested(kind: str) -> object:
-    return [kind.removesuffix("[]")] if kind.endswith("[]") else kind
+    if kind.endswith("[]"):
+        return [kind.removesuffix("[]")]
+    return kind
 
 
 def _quoted(name: str) -> str:
@@ -294,12 +299,17 @@ def _kind(type_: str) -> str:
 
 
 def _as_number(value: Any) -> float | None:
-    number = None if value is None else float(value)
+    if value is None:
+        number = None
+    else:
+        number = float(value)
     return number if number is not None and math.isfinite(number) else None
 
 
 def _as_whole(value: Any) -> int | None:
-    return None if value is None else int(value)
+    if value is None:
+        return None
+    return int(value)
 
 
 def _as_text(value: Any) -> str | None:
@@ -457,7 +467,10 @@ def _tree(connection: duckdb.DuckDBPyConnection, sql: str) -> JsonObject:
     serialized = connection.execute(
         "SELECT json_serialize_sql(?::VARCHAR)", [sql.rstrip().rstrip(";")]
     ).fetchone()
-    tree: JsonObject = json.loads(serialized[0]) if serialized else {}
+    if serialized:
+        tree: JsonObject = json.loads(serialized[0])
+    else:
+        tree = {}
     return tree
 
 

@@ -17,7 +17,9 @@ Runs = RunFolder | Sequence[RunFolder]
 
 def opened(runs: Runs) -> Sequence[RunFolder]:
     """One run or several, as a sequence."""
-    return (runs,) if isinstance(runs, RunFolder) else runs
+    if isinstance(runs, RunFolder):
+        return (runs,)
+    return runs
 
 
 def tables_of(runs: Runs) -> dict[str, TableInfo]:

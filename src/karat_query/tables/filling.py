@@ -110,7 +110,9 @@ class _CountingRows:
         if place == len(self._rows.at) or self._rows.at[place] != at:
             return None
         self._next += 1
-        return self._rows.cells[place] if self._counts[place] else None
+        if self._counts[place]:
+            return self._rows.cells[place]
+        return None
 
 
 class _Filling:
@@ -218,12 +220,19 @@ class _Filling:
             return cell if cell is not None and self.index.answers[cell] == at else None
         if isinstance(event, Score):
             rows = self._scores.get((event.scorer, event.scoring))
-            return rows.cell(at) if rows is not None else None
+            if rows is not None:
+                return rows.cell(at)
+            return None
         return self._cells.get(at)
 
     def _planned(self, cell: int) -> Row:
         spared = self._ended.decided is not None and self._ended.decided[cell]
-        answered = "scored" if self.index.answered[cell] else "decided" if spared else "not_run"
+        if self.index.answered[cell]:
+            answered = "scored"
+        elif spared:
+            answered = "decided"
+        else:
+            answered = "not_run"
         position = self._positions.get(self.index.place(cell)[0])
         return {"position": _whole(position), "outcome": self._ended.classes.get(cell, answered)}
 
@@ -256,7 +265,10 @@ class _Filling:
     def _replies(self, answer: Answer, *_: object) -> Iterator[Row]:
         turns = self._turns.get(answer.sample, ())
         for turn, reply in enumerate(answer.replies):
-            question, golden = turns[turn] if turn < len(turns) else (None, None)
+            if turn < len(turns):
+                question, golden = turns[turn]
+            else:
+                question, golden = (None, None)
             yield {
                 "turn": turn,
                 "question": question,
@@ -293,7 +305,10 @@ class _Filling:
         all_calls = list(_calls(answer))
         for part, reported in self._offered.get(answer.condition, ()):
             calls = [succeeded for tool, succeeded in all_calls if tool.uses(part)]
-            used = any(calls) if reported else None
+            if reported:
+                used = any(calls)
+            else:
+                used = None
             failed = len(calls) - sum(calls)
             yield {
                 "kind": part.kind,
@@ -346,7 +361,10 @@ class _Filling:
             "labels": _json(score.labels),
         }
         for metric, value in score.values.items():
-            number = None if value is None else float(value)
+            if value is None:
+                number = None
+            else:
+                number = float(value)
             yield {**facts, "metric": metric, "value": number, "reason": score.reasons.get(metric)}
 
     def _failures(self, event: Failure | Attempt, cell: int | None, is_last: bool) -> Iterator[Row]:
@@ -412,11 +430,15 @@ def _whole(value: int | None) -> int | None:
 
 
 def _tokens(usage: Usage | None, name: str) -> int | None:
-    return _whole(getattr(usage, name)) if usage is not None else None
+    if usage is not None:
+        return _whole(getattr(usage, name))
+    return None
 
 
 def _known(values: Iterable[_Number | None]) -> list[_Number]:
     """The values; empty if one is not known."""
     listed = list(values)
     known = [value for value in listed if value is not None]
-    return known if len(known) == len(listed) else []
+    if len(known) == len(listed):
+        return known
+    return []

@@ -48,11 +48,10 @@ class Rows:
             "<tr>" + "".join(f"<td>{_safe(_shown(value))}</td>" for value in row) + "</tr>"
             for row in self.rows[:_SHOWN]
         )
-        more = (
-            f"<p>{formats.plural(len(self), 'row')}; the first {_SHOWN} are shown</p>"
-            if len(self) > _SHOWN
-            else ""
-        )
+        if len(self) > _SHOWN:
+            more = f"<p>{formats.plural(len(self), 'row')}; the first {_SHOWN} are shown</p>"
+        else:
+            more = ""
         return (
             f"<div><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}</div>"
         )
@@ -91,13 +90,11 @@ def relation(
 def _shown(value: Any) -> str:
     if value is None:
         return formats.UNKNOWN
-    return (
-        value
-        if isinstance(value, str)
-        else formats.raw(value)
-        if not isinstance(value, list)
-        else str(value)
-    )
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list):
+        return formats.raw(value)
+    return str(value)
 
 
 def _safe(text: str) -> str:

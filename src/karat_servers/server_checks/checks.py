@@ -171,11 +171,9 @@ async def _ping(probe: Probe) -> Finding:
     if (await probe.connected()).version == MODERN_VERSION:
         return skipped(f"{MODERN_VERSION} has no ping")
     reply = await probe.ask("ping")
-    return (
-        passed(f"after {formats.number(reply.seconds)} s")
-        if reply.kind == "result"
-        else failed(f"ping got {reply}")
-    )
+    if reply.kind == "result":
+        return passed(f"after {formats.number(reply.seconds)} s")
+    return failed(f"ping got {reply}")
 
 
 @_check("ids", "Return each id unchanged: the text '7' is not the number 7.")
@@ -280,11 +278,9 @@ async def _names(probe: Probe) -> Finding:
 async def _duplicates(probe: Probe) -> Finding:
     counted = Counter(str(tool["name"]) for tool in await probe.tools())
     twice = [name for name, times in counted.items() if times > 1]
-    return (
-        failed(f"listed more than once: {named(twice)}")
-        if twice
-        else passed("every name is unique")
-    )
+    if twice:
+        return failed(f"listed more than once: {named(twice)}")
+    return passed("every name is unique")
 
 
 @_check(
@@ -304,12 +300,13 @@ async def _schemas(probe: Probe) -> Finding:
                 problems.append(f"{tool['name']}.{key} is not of type object")
             elif (fit := probe.fits(schema, {}))[0] is None:
                 problems.append(f"{tool['name']}.{key}: {fit[1]}")
-    more = f"; and {len(problems) - 3} more" if len(problems) > 3 else ""
-    return (
-        failed("; ".join(problems[:3]) + more)
-        if problems
-        else passed("every schema is valid JSON Schema")
-    )
+    if len(problems) > 3:
+        more = f"; and {len(problems) - 3} more"
+    else:
+        more = ""
+    if problems:
+        return failed("; ".join(problems[:3]) + more)
+    return passed("every schema is valid JSON Schema")
 
 
 @_check(
@@ -320,11 +317,9 @@ async def _schemas(probe: Probe) -> Finding:
 async def _descriptions(probe: Probe) -> Finding:
     tools = await probe.tools()
     without = [str(tool["name"]) for tool in tools if not _description(tool).strip()]
-    return (
-        warning(f"without description: {named(without)}")
-        if without
-        else passed("every tool has one")
-    )
+    if without:
+        return warning(f"without description: {named(without)}")
+    return passed("every tool has one")
 
 
 @_check(
@@ -343,7 +338,9 @@ async def _arguments_described(probe: Probe) -> Finding:
     if not total:
         return skipped("no tool has arguments")
     seen = f"{len(without)} of {total} without description: {named(without)}"
-    return warning(seen) if without else passed(f"all {total} are described")
+    if without:
+        return warning(seen)
+    return passed(f"all {total} are described")
 
 
 @_check(
@@ -398,8 +395,13 @@ def _description(tool: JsonObject) -> str:
 
 def _properties(tool: JsonObject) -> JsonObject:
     schema = tool.get("inputSchema")
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    return properties if isinstance(properties, dict) else {}
+    if isinstance(schema, dict):
+        properties = schema.get("properties")
+    else:
+        properties = None
+    if isinstance(properties, dict):
+        return properties
+    return {}
 
 
 @_check("errors.method", "Answer with error -32601 (method not found).")
@@ -492,11 +494,9 @@ async def _malformed(probe: Probe) -> Finding:
         return passed(f"HTTP {status}")
     await connection.transport.raw(b'{"jsonrpc": "2.0", "id": 1, \n')
     gone = await probe.alive()
-    return (
-        failed(f"after a line that is not JSON, the next request got {gone}")
-        if gone
-        else passed("it keeps running")
-    )
+    if gone:
+        return failed(f"after a line that is not JSON, the next request got {gone}")
+    return passed("it keeps running")
 
 
 @_check(
@@ -556,11 +556,9 @@ async def _structured(probe: Probe) -> Finding:
             problems.append(f"'{name[:60]}': {why}")
     if problems:
         return failed("; ".join(problems[:3]))
-    return (
-        passed(f"valid, of {formats.plural(fit, 'tool')}")
-        if fit
-        else skipped("no tool with an outputSchema was called successfully")
-    )
+    if fit:
+        return passed(f"valid, of {formats.plural(fit, 'tool')}")
+    return skipped("no tool with an outputSchema was called successfully")
 
 
 @_check("calls.size", "Return less: pages, a limit, or a link to a resource.", needs="tools")
@@ -574,7 +572,9 @@ async def _sizes(probe: Probe) -> Finding:
     seen = f"the largest, of '{largest[:60]}', has {formats.count(sizes[largest])} bytes"
     if sizes[largest] > LARGEST_RESULT:
         return failed(f"{seen}, more than the {formats.count(LARGEST_RESULT)} that karat accepts")
-    return warning(seen) if sizes[largest] > LONG_RESULT else passed(seen)
+    if sizes[largest] > LONG_RESULT:
+        return warning(seen)
+    return passed(seen)
 
 
 async def _callable(probe: Probe) -> list[tuple[JsonObject, JsonObject]]:
@@ -594,7 +594,10 @@ async def _callable(probe: Probe) -> list[tuple[JsonObject, JsonObject]]:
             or notes.get("readOnlyHint") is not True
         ):
             continue
-        arguments = example({**schema, "type": "object"}) if isinstance(schema, dict) else {}
+        if isinstance(schema, dict):
+            arguments = example({**schema, "type": "object"})
+        else:
+            arguments = {}
         if (
             isinstance(schema, dict)
             and isinstance(arguments, dict)
@@ -623,7 +626,10 @@ async def _cancellation(probe: Probe) -> Finding:
         )
     if gone := await probe.alive():
         return failed(f"after a cancellation, the next request got {gone}")
-    target = f"of '{called[0]['name'][:60]}' and " if called else ""
+    if called:
+        target = f"of '{called[0]['name'][:60]}' and "
+    else:
+        target = ""
     return passed(f"it keeps running after a cancellation {target}of an unknown request")
 
 
@@ -672,23 +678,25 @@ async def _messages(probe: Probe) -> Finding:
         *probe.breaches.get("json", ()),
         *probe.breaches.get("id", ()),
     ]
-    return failed("; ".join(noted)) if noted else passed("every message is valid JSON-RPC 2.0")
+    if noted:
+        return failed("; ".join(noted))
+    return passed("every message is valid JSON-RPC 2.0")
 
 
 @_check("stdout", "Print to stderr: stdout is only for messages.", needs="stdio")
 async def _stdout(probe: Probe) -> Finding:
     noted = probe.breaches.get("stdout", [])
-    return (
-        failed(f"lines that are not messages: {named(noted)}")
-        if noted
-        else passed("it has only messages")
-    )
+    if noted:
+        return failed(f"lines that are not messages: {named(noted)}")
+    return passed("it has only messages")
 
 
 @_check("stderr", "Log less: clients store it, and a full pipe blocks the server.", needs="stdio")
 async def _stderr(probe: Probe) -> Finding:
     seen = f"{formats.count(probe.stderr_bytes)} bytes, on the connection with the most"
-    return warning(seen) if probe.stderr_bytes > MUCH_STDERR else passed(seen)
+    if probe.stderr_bytes > MUCH_STDERR:
+        return warning(seen)
+    return passed(seen)
 
 
 @_check("shutdown", "End with code 0 when stdin is closed.", needs="stdio")

@@ -129,11 +129,10 @@ class Probe:
             return self._current
         if self._current is not None:
             await self.close(self._current)
-        versions = (
-            [self.version]
-            if self.version is not None
-            else [INITIALIZE_VERSIONS[-1], MODERN_VERSION]
-        )
+        if self.version is not None:
+            versions = [self.version]
+        else:
+            versions = [INITIALIZE_VERSIONS[-1], MODERN_VERSION]
         why = ""
         for version in versions:
             connection, reply = await self.open(version)
@@ -181,7 +180,9 @@ class Probe:
         connection = await self.connected()
         method = "ping" if self.version != MODERN_VERSION else "server/discover"
         reply = await connection.request(method, seconds=self.seconds)
-        return "" if reply.kind in ("result", "error") else str(reply)
+        if reply.kind in ("result", "error"):
+            return ""
+        return str(reply)
 
     async def listing(self, kind: str) -> Listing:
         """Every page of `tools`, `resources`, `prompts` or `resources/templates`, requested
@@ -237,7 +238,10 @@ class Probe:
         key = "resourceTemplates" if kind == "resources/templates" else kind
         deadline = time.monotonic() + 3 * self.seconds
         while True:
-            params = {} if cursor is None else {"cursor": cursor}
+            if cursor is None:
+                params = {}
+            else:
+                params = {"cursor": cursor}
             reply = await connection.request(method, params, seconds=self.seconds)
             if reply.kind != "result":
                 listing.offered = not (
@@ -248,11 +252,8 @@ class Probe:
             listing.pages += 1
             listing.problem = listing.problem or self.problem(method, reply.result)
             items = reply.result.get(key)
-            listing.items += (
-                [item for item in items if isinstance(item, dict)]
-                if isinstance(items, list)
-                else []
-            )
+            if isinstance(items, list):
+                listing.items += [item for item in items if isinstance(item, dict)]
             cursor = reply.result.get("nextCursor")
             if not isinstance(cursor, str):
                 return listing
@@ -290,7 +291,8 @@ def example(schema: object, depth: int = 0) -> object:
         if isinstance(schema.get(key), list) and schema[key]:
             return example(schema[key][0], depth + 1)
     kind = schema.get("type")
-    kind = kind[0] if isinstance(kind, list) and kind else kind
+    if isinstance(kind, list) and kind:
+        kind = kind[0]
     if kind == "object":
         properties = schema.get("properties")
         required = schema.get("required")
@@ -302,6 +304,8 @@ def example(schema: object, depth: int = 0) -> object:
             if isinstance(name, str)
         }
     if kind == "array":
-        return [example(schema.get("items"), depth + 1)] if schema.get("minItems") else []
+        if schema.get("minItems"):
+            return [example(schema.get("items"), depth + 1)]
+        return []
     number = schema.get("minimum", 1)
     return {"integer": number, "number": number, "boolean": False, "null": None}.get(str(kind), "a")

@@ -39,11 +39,10 @@ async def check_server(
     checks: list[Check] = []
     try:
         for planned in CHECKS:
-            finding = (
-                skipped("there was no connection")
-                if _hopeless(checks)
-                else await _looked(planned, probe)
-            )
+            if _hopeless(checks):
+                finding = skipped("there was no connection")
+            else:
+                finding = await _looked(planned, probe)
             open_question = finding.verdict in ("failed", "warning")
             checks.append(
                 Check(
@@ -56,9 +55,10 @@ async def check_server(
     finally:
         await probe.end()
     about = probe.introduction.get("serverInfo")
-    words = (
-        [str(about.get(key, "")) for key in ("name", "version")] if isinstance(about, dict) else []
-    )
+    if isinstance(about, dict):
+        words = [str(about.get(key, "")) for key in ("name", "version")]
+    else:
+        words = []
     counts = {kind: len(listing.items) for kind, listing in probe.lists.items()}
     return ServerReport(
         server=server.name,
@@ -81,7 +81,9 @@ def _hopeless(checks: list[Check]) -> bool:
 async def _missing(needs: str, probe: Probe) -> str:
     """Why a check does not apply; empty if it does."""
     if needs in ("stdio", "http"):
-        return "" if probe.server.type == needs else f"for servers over {needs}"
+        if probe.server.type == needs:
+            return ""
+        return f"for servers over {needs}"
     if needs and not (await probe.listing(needs)).items:
         return f"the server has no {needs}"
     return ""
@@ -90,7 +92,9 @@ async def _missing(needs: str, probe: Probe) -> str:
 async def _looked(planned: PlannedCheck, probe: Probe) -> Finding:
     try:
         missing = await _missing(planned.needs, probe)
-        return skipped(missing) if missing else await planned.look(probe)
+        if missing:
+            return skipped(missing)
+        return await planned.look(probe)
     except Unavailable as error:
         return failed(f"{_NO_CONNECTION}{error}")
 

@@ -64,8 +64,13 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
             case "result":
                 return "a result"
             case "error":
-                status = f"HTTP {self.status}" if self.code is None else f"error {self.code}"
-                return f"{status} ({self.message})" if self.message else status
+                if self.code is None:
+                    status = f"HTTP {self.status}"
+                else:
+                    status = f"error {self.code}"
+                if self.message:
+                    return f"{status} ({self.message})"
+                return status
             case "malformed":
                 return f"a reply that is not valid: {self.message}"
             case "timeout":
@@ -248,7 +253,9 @@ class Connection:
             self.note("id", f"a reply has the id {given!r} where the request had {alike[0]!r}")
             return alike[0]
         if given is None:  # an error that names no request
-            return number if number is not None else next(iter(self._waiting), None)
+            if number is not None:
+                return number
+            return next(iter(self._waiting), None)
         if number is not None:
             self.note(
                 "id", f"a reply has the id {str(given)[:_SHOWN]!r} where the request had {number!r}"
@@ -267,9 +274,10 @@ def _reply(message: JsonObject, size: int) -> Reply:
             return Reply(kind="malformed", message="the result is not an object", size=size)
         return Reply(kind="result", result=result, size=size)
     error = message["error"]
-    code, text = (
-        (error.get("code"), error.get("message")) if isinstance(error, dict) else (None, None)
-    )
+    if isinstance(error, dict):
+        code, text = (error.get("code"), error.get("message"))
+    else:
+        code, text = (None, None)
     if not isinstance(code, int) or not isinstance(text, str):
         return Reply(
             kind="malformed",
@@ -328,7 +336,10 @@ class Stdio:
         process.stdin.close()
         started = time.perf_counter()
         exited = await _until(lambda: process.returncode is not None, EXIT_SECONDS)
-        seconds = round(time.perf_counter() - started, 2) if exited else None
+        if exited:
+            seconds = round(time.perf_counter() - started, 2)
+        else:
+            seconds = None
         alone = exited and await _until(lambda: not _group(process.pid, 0), _CLEAR_SECONDS)
         if not already:
             self._link.ending = Ending(

@@ -78,7 +78,10 @@ def files(part: StudySummary | None) -> dict[str, str]:
         }
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    header = [*HEADER, REPETITION] if part is not None and part.repetitions > 1 else list(HEADER)
+    if part is not None and part.repetitions > 1:
+        header = [*HEADER, REPETITION]
+    else:
+        header = list(HEADER)
     writer.writerow(header)
     for row in detailed_rows(part) if part is not None else ():
         writer.writerow(
@@ -213,7 +216,10 @@ def _statistic(side: SideNumbers) -> Any:
 def _evaluated(part: StudySummary, condition: StudyCondition, study: StudyResult) -> dict[str, Any]:
     """One study under one condition."""
     info, score = part.info(study.study), study.score
-    floor = None if part.floor is None else part.floor.study(study.study)
+    if part.floor is None:
+        floor = None
+    else:
+        floor = part.floor.study(study.study)
     return {
         "study_id": study.study,
         "title": info.title if info is not None else None,
@@ -367,7 +373,9 @@ def _usage(parts: Sequence[StudyUsage]) -> dict[str, Any]:
 
 def _sum(values: Any) -> Any:
     known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    if known:
+        return sum(known)
+    return None
 
 
 def _benchmark(part: StudySummary, condition: StudyCondition) -> dict[str, Any]:

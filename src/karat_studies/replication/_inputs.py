@@ -103,7 +103,9 @@ def z_of_level(level: float) -> float:
     >>> z_of_level(0.95), round(z_of_level(0.99), 6)
     (1.959963984540054, 2.575829)
     """
-    return Z95 if level == 0.95 else float(special.ndtri((1 + check_level(level)) / 2))
+    if level == 0.95:
+        return Z95
+    return float(special.ndtri((1 + check_level(level)) / 2))
 
 
 def percentiles_of_level(level: float) -> tuple[float, float]:
@@ -129,20 +131,26 @@ def evaluate(kernel: Callable[..., Floats], *arguments: Floats, block: int = BLO
         if np.isnan(array).any():
             missing |= np.broadcast_to(np.isnan(array), shape).reshape(-1)
     result = np.full(flat[0].size, np.nan)
-    present = np.flatnonzero(~missing) if missing.any() else None
+    if missing.any():
+        present = np.flatnonzero(~missing)
+    else:
+        present = None
     total = result.size if present is None else present.size
     with np.errstate(all="ignore"):
         for start in range(0, total, block):
-            picked: Any = (
-                slice(start, start + block) if present is None else present[start : start + block]
-            )
+            if present is None:
+                picked: Any = slice(start, start + block)
+            else:
+                picked = present[start : start + block]
             result[picked] = kernel(*(np.ascontiguousarray(array[picked]) for array in flat))
     return unwrap(result.reshape(shape))
 
 
 def unwrap(values: Floats) -> Any:
     """A float for a scalar, else the array."""
-    return float(values) if values.ndim == 0 else values
+    if values.ndim == 0:
+        return float(values)
+    return values
 
 
 def gamma_shift(x: Floats, by: Any) -> Floats:

@@ -107,11 +107,10 @@ def _normal_sum(z: Floats, g: Floats, *, wrong: bool) -> Floats:
     y = np.exp(s - np.exp(-s)) / rate
     x = y * scale
     weight = y * (1.0 + np.exp(-s)) * np.exp(-y) / np.sqrt(1.0 + x)
-    inner = (
-        special.erfcx(np.abs(z) * np.sqrt(0.5 / (1.0 + x)))
-        if wrong
-        else np.exp(-half * x / (1.0 + x))
-    )
+    if wrong:
+        inner = special.erfcx(np.abs(z) * np.sqrt(0.5 / (1.0 + x)))
+    else:
+        inner = np.exp(-half * x / (1.0 + x))
     log_s = np.log((weight * inner).sum(axis=0) * step) + 0.5 * (np.log(scale) - LN_PI)
     return np.asarray(log_s if wrong else log_s + half)
 
@@ -215,7 +214,8 @@ def _log_integral(log_f: object, t: Floats, root_n: Floats, df: Floats, *, side:
         [centre + sd * np.linspace(-40, 40, 321), np.sinh(np.linspace(-7, 7, 141)) * sd, t / root_n]
     )
     grid = np.unique(np.concatenate([grid, [0.0]]))
-    grid = grid[grid * side >= 0] if side else grid
+    if side:
+        grid = grid[grid * side >= 0]
     with np.errstate(all="ignore"):
         seen = np.nan_to_num(log_f(grid), nan=-np.inf)
         kept = np.flatnonzero(seen > seen.max() - NEGLIGIBLE)

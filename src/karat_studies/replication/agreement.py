@@ -219,22 +219,25 @@ def pool_pas(
     if np.isnan(pooled):
         return 0.5 if documented_fallbacks(fallbacks) else empty
     kept = values[~np.isnan(values)]
-    return float(kept[0]) if kept.size == 1 else (pooled + 1) / 2
+    if kept.size == 1:
+        return float(kept[0])
+    return (pooled + 1) / 2
 
 
 def pool_scores(r: Floats, n_eff: Any, *, clamp: float = CLAMP) -> float:
     """Tanh of the weighted mean of atanh r; r of one score unchanged; NaN for none."""
     if not 0 <= clamp < 1:
         raise ValueError(f"clamp: must be at least 0 and below 1, got {clamp:g}")
-    weights = (
-        np.ones_like(r)
-        if n_eff is None
-        else np.broadcast_to(floats("n_eff", n_eff).reshape(-1), r.shape)
-    )
+    if n_eff is None:
+        weights = np.ones_like(r)
+    else:
+        weights = np.broadcast_to(floats("n_eff", n_eff).reshape(-1), r.shape)
     kept = ~np.isnan(r)
     r, weights = r[kept], np.nan_to_num(weights[kept])
     if r.size < 2:
-        return float(r[0]) if r.size else float("nan")
+        if r.size:
+            return float(r[0])
+        return float("nan")
     if weights.sum() <= 0:
         weights = np.ones_like(r)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -111,11 +111,17 @@ def prediction_interval(
     reach = float(special.ndtri((1 + check_level(level)) / 2)) * math.hypot(
         se_original, se_replication
     )
-    centre = math.atanh(original) if correlation else original
+    if correlation:
+        centre = math.atanh(original)
+    else:
+        centre = original
     low, high = centre - reach, centre + reach
     if correlation:
         low, high = math.tanh(low), math.tanh(high)
-    inside = None if math.isnan(replication) else low <= replication <= high
+    if math.isnan(replication):
+        inside = None
+    else:
+        inside = low <= replication <= high
     return PredictionInterval(
         low=low,
         high=high,
@@ -210,7 +216,9 @@ def equivalence_test(
     t_low, t_high = (estimate - low) / error, (estimate - high) / error
 
     def below(t: float) -> float:
-        return float(special.ndtr(t)) if math.isinf(df) else float(special.stdtr(df, t))
+        if math.isinf(df):
+            return float(special.ndtr(t))
+        return float(special.stdtr(df, t))
 
     return Equivalence(
         t_low=t_low, t_high=t_high, p=max(below(-t_low), below(t_high)), low=low, high=high, df=df
@@ -271,7 +279,9 @@ def _sizes(kind: str, side: Side) -> tuple[int, ...] | None:
         or not all(map(math.isfinite, sizes))
     ):
         return None
-    return tuple(int(size) for size in sizes) if sum(sizes) > len(sizes) else None
+    if sum(sizes) > len(sizes):
+        return tuple(int(size) for size in sizes)
+    return None
 
 
 def _prediction(score: TestScore) -> PredictionInterval | None:

@@ -79,7 +79,10 @@ def weighted_ccc(x: Any, y: Any, w: Any = None) -> Concordance:
 
 def _pairs(x: Any, y: Any, w: Any) -> tuple[Floats, Floats, Floats, int]:
     xs, ys = floats("x", x), floats("y", y)
-    ws = np.ones_like(xs) if w is None else floats("w", w)
+    if w is None:
+        ws = np.ones_like(xs)
+    else:
+        ws = floats("w", w)
     if xs.ndim != 1 or ys.shape != xs.shape or ws.shape != xs.shape:
         raise ValueError(
             f"x, y, w: must be lists of one length, got shapes {xs.shape}, {ys.shape}, {ws.shape}"
@@ -300,11 +303,10 @@ def caricature(human: Any, agent: Any, w: Any = None, *, level: float = 0.95) ->
     x, y, weights, _ = _pairs(human, agent, w)
     n = int(x.size)
     if n < FEWEST or np.ptp(x) == 0:
-        reason = (
-            f"needs {FEWEST} pairs of effects, has {n}"
-            if n < FEWEST
-            else "the human effects do not vary"
-        )
+        if n < FEWEST:
+            reason = f"needs {FEWEST} pairs of effects, has {n}"
+        else:
+            reason = "the human effects do not vary"
         return Caricature(slope=NAN, intercept=NAN, level=level, n=n, reason=reason)
     weights = weights / weights.sum()
     mx, my = float((x * weights).sum()), float((y * weights).sum())

@@ -262,7 +262,10 @@ def _whole_tables(y: Floats, errors: str) -> Floats:
     if not wrong.any():
         return y
     if y.ndim == 2 or errors == "raise":
-        value = f"got {float(y[bad].flat[0]):g}" if bad.any() else "all are 0"
+        if bad.any():
+            value = f"got {float(y[bad].flat[0]):g}"
+        else:
+            value = "all are 0"
         raise ValueError(f"table: must hold whole numbers of at least 0, not all 0; {value}")
     return np.where(wrong[..., None, None], np.nan, y)
 
@@ -320,13 +323,12 @@ def _log_gamma_table(x: Floats, r: Floats, c: Floats, n: Floats) -> Floats:
     # Σ x ln(x/e) = Σ [x ln(x/e) − x + e]: each part is ≥ 0, and exact near x = e
     off = (x - expected) / expected
     main = (expected * ((1 + off) * np.log1p(off) - off)).sum(axis=(0, 1))
-    logs = (
-        np.log(x.prod(axis=(0, 1)) * n) - np.log(r.prod(axis=0) * c.prod(axis=0))
-        if rows * columns < 25
-        else (
+    if rows * columns < 25:
+        logs = np.log(x.prod(axis=(0, 1)) * n) - np.log(r.prod(axis=0) * c.prod(axis=0))
+    else:
+        logs = (
             np.log(x).sum(axis=(0, 1)) - np.log(r).sum(axis=0) - np.log(c).sum(axis=0) + np.log(n)
         )
-    )
     tail = (
         _remainder(x).sum(axis=(0, 1))
         - _remainder(r).sum(axis=0)

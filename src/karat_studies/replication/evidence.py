@@ -94,9 +94,10 @@ def _group_size(side: Side) -> Any:
 
 
 def _countable(side: Side) -> bool:
-    is_whole = (
-        side.statistic == math.floor(side.statistic) if math.isfinite(side.statistic) else True
-    )
+    if math.isfinite(side.statistic):
+        is_whole = side.statistic == math.floor(side.statistic)
+    else:
+        is_whole = True
     return is_whole and side.tie_term == 0 and side.n1 * side.n2 <= ranks.EXACT_PRODUCT
 
 
@@ -135,7 +136,10 @@ def log_bf10_of(
         return unwrap(np.full(np.shape(statistic)[: -2 if kind == "contingency" else None], np.nan))
     if kind == "contingency":
         return counts.log_bf10_contingency(statistic, sampling=method)
-    sizes = _group_size(side) if method == "jzs" else None
+    if method == "jzs":
+        sizes = _group_size(side)
+    else:
+        sizes = None
     return bayes.log_bf10_anova(statistic, side.df1, side.df2, n_per_group=sizes, method=method)
 
 
@@ -208,7 +212,10 @@ def _both_sides(kind: str, side: Side, log_bf: float, method: str) -> tuple[floa
             for direction in ("greater", "less")
         )
         return above, below
-    middle = side.n1 * side.n2 / 2 if kind == "mannwhitney" else 0.0
+    if kind == "mannwhitney":
+        middle = side.n1 * side.n2 / 2
+    else:
+        middle = 0.0
     upward = side.statistic > middle
     wrong = "less" if upward else "greater"
     minor = float(log_bf10_of(kind, side, side.statistic, method=method, alternative=wrong))
@@ -216,12 +223,16 @@ def _both_sides(kind: str, side: Side, log_bf: float, method: str) -> tuple[floa
         major = log_bf
     else:
         major = math.log(2) + log_bf + math.log1p(-0.5 * math.exp(min(0.0, minor - log_bf)))
-    return (major, minor) if upward else (minor, major)
+    if upward:
+        return (major, minor)
+    return (minor, major)
 
 
 def _sign(kind: str, side: Side, effect: float, d: float) -> float:
     if kind in SHARE_KINDS and math.isfinite(effect):
-        return 0.0 if effects.same_share(effect, side.p0) else float(np.sign(effect - side.p0))
+        if effects.same_share(effect, side.p0):
+            return 0.0
+        return float(np.sign(effect - side.p0))
     return float(
         np.sign(
             effect
@@ -258,7 +269,8 @@ def _effect(kind: str, side: Side) -> tuple[float, float]:
     else:
         se = _matched_unit(side)
         r = t * se
-        r = math.copysign(1.0, r) if abs(r) > 1 - ROUNDING else r
+        if abs(r) > 1 - ROUNDING:
+            r = math.copysign(1.0, r)
     return r, se
 
 
@@ -318,9 +330,13 @@ def _on_d(kind: str, side: Side, effect: float, se: float, convention: str) -> t
 
 def _n_eff(kind: str, side: Side) -> float:
     if kind == "contingency":
-        return NAN if side.table is None else float(np.sum(side.table))
+        if side.table is None:
+            return NAN
+        return float(np.sum(side.table))
     if kind == "anova":
-        return float(sum(side.sizes)) if side.sizes else side.df1 + side.df2 + 1
+        if side.sizes:
+            return float(sum(side.sizes))
+        return side.df1 + side.df2 + 1
     if kind in {"ttest_ind", "welch", "mannwhitney", "variance_ratio"}:
         return side.n1 + side.n2
     return side.n1
@@ -364,7 +380,10 @@ def draw_agent(
         f = np.asarray(above / (rng.chisquare(side.df2, draws) / side.df2))
         return np.asarray(log_bf10_of(kind, side, f, method=method)), np.full(draws, np.nan)
     measured = measure(kind, side, method=method, convention=convention)
-    centre = math.atanh(measured.effect) if kind in {"correlation", "spearman"} else measured.effect
+    if kind in {"correlation", "spearman"}:
+        centre = math.atanh(measured.effect)
+    else:
+        centre = measured.effect
     if math.isnan(centre) or math.isnan(measured.se):
         return np.full(draws, np.nan), side.d + side.d_se * rng.standard_normal(draws)
     statistic, value = statistic_of(kind, side, centre + measured.se * rng.standard_normal(draws))

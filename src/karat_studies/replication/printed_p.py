@@ -87,4 +87,6 @@ def _p_of(reported: Reported, statistic: float) -> float:
     if reported.kind == "chi2":
         return float(special.chdtrc(df, max(0.0, statistic)))
     is_whole = reported.kind == "r" and df >= 1 and df == int(df)
-    return float(p_value("correlation", min(1.0, size), n1=df + 2)) if is_whole else math.nan
+    if is_whole:
+        return float(p_value("correlation", min(1.0, size), n1=df + 2))
+    return math.nan

@@ -345,9 +345,11 @@ def _difference(
         return Difference(value=value, se=NAN, low=NAN, high=NAN, n=n, method=method)
     reference_se = float(means.std(ddof=1)) / math.sqrt(count)
     se = math.hypot(agent_se, reference_se)
-    df = (
-        (count - 1) * (se / reference_se) ** 4 if reference_se > 1e-6 * se else 1e12
-    )  # without a spread, practically normal
+    # without a spread, practically normal
+    if reference_se > 1e-6 * se:
+        df = (count - 1) * (se / reference_se) ** 4
+    else:
+        df = 1e12
     df = min(df, 1e12)
     reach = float(special.stdtrit(df, (1 + own[0].level) / 2)) * se
     return Difference(

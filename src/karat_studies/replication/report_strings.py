@@ -28,12 +28,16 @@ class Reported:
     @property
     def df1(self) -> float | None:
         """The first of the degrees of freedom."""
-        return self.dfs[0] if self.dfs else None
+        if self.dfs:
+            return self.dfs[0]
+        return None
 
     @property
     def df2(self) -> float | None:
         """The second: the denominator of F."""
-        return self.dfs[1] if len(self.dfs) > 1 else None
+        if len(self.dfs) > 1:
+            return self.dfs[1]
+        return None
 
 
 _NUMBER = (
@@ -156,15 +160,19 @@ def every_reported(text: str) -> list[Reported]:
 
 def _reported(plain: str, match: re.Match[str], text: str) -> Reported:
     name = match["name"].lower()
-    kind = "chi2" if name.startswith("chi") else "r" if name in {"rs", "rho", "ρ"} else _KINDS[name]
+    if name.startswith("chi"):
+        kind = "chi2"
+    elif name in {"rs", "rho", "ρ"}:
+        kind = "r"
+    else:
+        kind = _KINDS[name]
     inside = match["inside"]
     outside = plain[: match.start()] + ";" + plain[match.end("value") :]
     sizes = _sizes(f"{inside or ''};{outside}")
-    dfs = (
-        _degrees(kind, inside, text)
-        if inside is not None
-        else _degrees_beside(kind, plain[match.end() :])
-    )
+    if inside is not None:
+        dfs = _degrees(kind, inside, text)
+    else:
+        dfs = _degrees_beside(kind, plain[match.end() :])
     relation, p, p_decimals = _p_value(_own_words(plain, match), text)
     statistic = _number(match, "value", text)
     if kind == "r" and abs(statistic) > 1:
@@ -219,7 +227,10 @@ def _own_words(plain: str, match: re.Match[str]) -> str:
     after = next(
         (other for other in _STATISTIC.finditer(behind) if other["inside"] is not None), None
     )
-    own = behind[: after.start()] if after is not None else behind
+    if after is not None:
+        own = behind[: after.start()]
+    else:
+        own = behind
     if _P.search(own) or _NOT.search(own):
         return own
     before = re.split(r"[;.](?!\d)", plain[: match.start()])[-1]
@@ -284,7 +295,9 @@ def _degrees_beside(kind: str, behind: str) -> tuple[float, ...]:
         for text in (match["one"] or match["first"], match["two"] or match["second"])
         if text
     )
-    return df if len(df) == (2 if kind == "F" else 1) else ()
+    if len(df) == (2 if kind == "F" else 1):
+        return df
+    return ()
 
 
 def _p_value(words: str, text: str) -> tuple[str | None, float | None, int]:

@@ -410,4 +410,6 @@ test_weights.__test__ = False  # type: ignore[attr-defined]  # not a test, despi
 def known_mean(values: Iterable[float], empty: float = NAN) -> float:
     """Of the known values; `empty` without any."""
     kept = [value for value in values if not math.isnan(value)]
-    return math.fsum(kept) / len(kept) if kept else empty
+    if kept:
+        return math.fsum(kept) / len(kept)
+    return empty

@@ -155,7 +155,10 @@ def score_uncertainty(
     `draws` are replicates resampled from participants; without them the
     statistics are drawn from their sampling distributions.
     """
-    drawn = draws if draws is not None else draw_scores(agreement, rng=rng, replicates=replicates)
+    if draws is not None:
+        drawn = draws
+    else:
+        drawn = draw_scores(agreement, rng=rng, replicates=replicates)
     levels = _pool(agreement.tests, _pas(agreement.tests, drawn.log_bf))
     scores: dict[Key, Scored] = {WHOLE: agreement.benchmark}
     scores.update({("domain", domain.name): domain for domain in agreement.domains})
@@ -293,7 +296,10 @@ def pas_change(
 
     shared = shared_tests(first, second, scored)
     if not shared:
-        outside = f" outside {', '.join(without)}" if without else ""
+        if without:
+            outside = f" outside {', '.join(without)}"
+        else:
+            outside = ""
         method = f"no test{outside} is scored under both"
         return Change(n=0, method=method)
     left, right = (np.array(side) for side in zip(*shared, strict=True))
@@ -531,7 +537,9 @@ def _study_interval(bare: Spread, values: Floats, place: Place, *, least: float)
 
 def _sd(values: Floats) -> float:
     kept = values[np.isfinite(values)]
-    return float(kept.std(ddof=1)) if kept.size > 1 else NAN
+    if kept.size > 1:
+        return float(kept.std(ddof=1))
+    return NAN
 
 
 def _ecs_fixed(agreement: Agreement, draws: Draws) -> dict[Key, Spread]:
@@ -644,11 +652,10 @@ def _effect_interval(score: TestScore, level: float) -> tuple[float, float, floa
     if kind in SHARE_KINDS and math.isfinite(side.statistic):
         low, high = interval_of_effect(kind, side, agent.effect, agent.se, level=level)
         return low, high, side.p0
-    effect = (
-        math.atanh(agent.effect)
-        if kind in {"correlation", "spearman"} and abs(agent.effect) < 1
-        else agent.effect
-    )
+    if kind in {"correlation", "spearman"} and abs(agent.effect) < 1:
+        effect = math.atanh(agent.effect)
+    else:
+        effect = agent.effect
     if math.isnan(effect) or math.isnan(agent.se):
         return None
     z = z_of_level(level)
@@ -683,5 +690,8 @@ def _table_with(table: Floats, log_or: float) -> npt.NDArray[np.float64]:
                 - np.log(cells[0, 1])
                 - np.log(cells[1, 0])
             )
-        low, high = (a, high) if now < log_or else (low, a)
+        if now < log_or:
+            low = a
+        else:
+            high = a
     return cells

@@ -67,7 +67,10 @@ class Replication:
 
 
 def _verdict(sample: Sample, number: int, reply: Reply | None) -> Verdict:
-    text = "" if reply is None else reply.text or reply.answer or ""
+    if reply is None:
+        text = ""
+    else:
+        text = reply.text or reply.answer or ""
     why = (
         "unrecorded"
         if reply is None

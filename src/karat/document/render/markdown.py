@@ -106,7 +106,10 @@ def _block(block: Block) -> Iterator[str]:
                 "",
             )
             for answer in block.answers:
-                reason = f": {_text(answer.reason)}" if answer.reason else ""
+                if answer.reason:
+                    reason = f": {_text(answer.reason)}"
+                else:
+                    reason = ""
                 yield f"- {_text(answer.condition)} {_text(answer.score)}{reason}"
             yield ""
         case _:  # charts, and details that are shown on request
@@ -124,7 +127,10 @@ def _table(table: Table) -> Iterator[str]:
                 *[""] * (len(table.columns) - 1),
             ]
         else:
-            note = f"<br><sub>{_text(row.note)}</sub>" if row.note else ""
+            if row.note:
+                note = f"<br><sub>{_text(row.note)}</sub>"
+            else:
+                note = ""
             cells = [f"{_text(row.name)}{note}", *(_text(plain(cell)) for cell in row.cells)]
         yield f"| {' | '.join(cells)} |"
 

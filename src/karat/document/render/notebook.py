@@ -104,14 +104,23 @@ def _table(table: Table) -> str:
     body = []
     for row in table.rows:
         if isinstance(row, Group):
-            note = f" {_safe(row.note)}" if row.note else ""
+            if row.note:
+                note = f" {_safe(row.note)}"
+            else:
+                note = ""
             body.append(f'<tr><th colspan="{len(table.columns)}">{_safe(row.name)}{note}</th></tr>')
         else:
             cells = "".join(f"<td>{_safe(plain(cell))}</td>" for cell in row.cells)
             body.append(f"<tr><td>{_safe(row.name)}</td>{cells}</tr>")
-    caption = f"<p><strong>{_safe(table.caption)}</strong></p>" if table.caption else ""
+    if table.caption:
+        caption = f"<p><strong>{_safe(table.caption)}</strong></p>"
+    else:
+        caption = ""
     legend = legend_of(table, table.columns)
-    below = f"<p><small>{_safe(legend)}</small></p>" if legend else ""
+    if legend:
+        below = f"<p><small>{_safe(legend)}</small></p>"
+    else:
+        below = ""
     rows = "".join(body)
     html = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
     return f"{caption}{html}{below}"

@@ -58,7 +58,10 @@ def render_svg(chart: Chart, *, ink: Ink = INK, framed: bool = False) -> str:
         drawing.y += 8
     drawing.legend()
     for at, panel in enumerate(chart.panels):
-        after = chart.panels[at + 1] if at + 1 < len(chart.panels) else None
+        if at + 1 < len(chart.panels):
+            after = chart.panels[at + 1]
+        else:
+            after = None
         if isinstance(panel, Rows):
             drawing.rows(panel, last=not isinstance(after, Rows) or after.axis != panel.axis)
         else:
@@ -90,11 +93,10 @@ class _Drawing:
     def element(self, *, framed: bool) -> str:
         pad = _PAD if framed else 0
         width, height = round(self._width + 2 * pad), round(self.y + 2 * pad)
-        ground = (
-            f'<rect width="{width}" height="{height}" fill="{self._ink.background}"/>'
-            if framed
-            else ""
-        )
+        if framed:
+            ground = f'<rect width="{width}" height="{height}" fill="{self._ink.background}"/>'
+        else:
+            ground = ""
         body = "".join(self._parts)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {width} {height}" '
@@ -117,7 +119,8 @@ class _Drawing:
         quiet, turned = size == _SMALL, anchor == "turned"
         fill = self._ink.quiet if quiet else self._ink.text
         more = ' font-weight="600"' if bold else ""
-        more += f' transform="rotate(-90 {_at(x)} {_at(y)})"' if turned else ""
+        if turned:
+            more += f' transform="rotate(-90 {_at(x)} {_at(y)})"'
         place = f'x="{_at(x)}" y="{_at(y)}" text-anchor="{"middle" if turned else anchor}"'
         written = escape(formats.clean(text))
         self._parts.append(f'<text {place} font-size="{size}" fill="{fill}"{more}>{written}</text>')
@@ -326,9 +329,20 @@ class _Scale:
             0.0,
             1.0,
         ]
-        pad = 0.5 if axis.whole else 0.0 if min(known) < max(known) else 0.5
-        self._start = min(known) - pad if axis.start is None else axis.start
-        self._end = max(known) + pad if axis.end is None else axis.end
+        if axis.whole:
+            pad = 0.5
+        elif min(known) < max(known):
+            pad = 0.0
+        else:
+            pad = 0.5
+        if axis.start is None:
+            self._start = min(known) - pad
+        else:
+            self._start = axis.start
+        if axis.end is None:
+            self._end = max(known) + pad
+        else:
+            self._end = axis.end
         if self._end <= self._start:
             self._end = self._start + 1
         self._first, self._room = first, last - first
@@ -336,12 +350,11 @@ class _Scale:
             self.ticks: Sequence[float] = sorted({value for value in known if value == int(value)})
         else:
             self.ticks = _ticks(self._start, self._end, whole=axis.whole)
-        write = (
-            (lambda tick: f"{formats.brief(round(100 * tick, 6))} %")
-            if axis.percent
-            else formats.brief
-        )
-        self.texts = [write(tick).replace("-", "\u2212") for tick in self.ticks]
+        if axis.percent:
+            texts = [f"{formats.brief(round(100 * tick, 6))} %" for tick in self.ticks]
+        else:
+            texts = [formats.brief(tick) for tick in self.ticks]
+        self.texts = [text.replace("-", "\u2212") for text in texts]
 
     def __call__(self, value: float) -> float:
         return self._first + self._room * (value - self._start) / (self._end - self._start)
@@ -352,7 +365,8 @@ def _ticks(start: float, end: float, *, whole: bool) -> list[float]:
     raw = (end - start) / _TICKS
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= raw * 0.999)
-    step = max(1.0, math.ceil(step)) if whole else step
+    if whole:
+        step = max(1.0, math.ceil(step))
     slack = 1e-9 * (end - start)
     first, last = math.ceil((start - slack) / step), math.floor((end + slack) / step)
     return [round(at * step, 12) + 0.0 for at in range(first, last + 1)]
@@ -360,8 +374,14 @@ def _ticks(start: float, end: float, *, whole: bool) -> list[float]:
 
 def _path(shape: str, color: str, *, wide: float = 1, dash: str = "", label: str = "") -> str:
     """A line; `label` is shown on hover."""
-    more = f' stroke-dasharray="{dash}"' if dash else ""
-    named = f"<title>{escape(formats.clean(label))}</title>" if label else ""
+    if dash:
+        more = f' stroke-dasharray="{dash}"'
+    else:
+        more = ""
+    if label:
+        named = f"<title>{escape(formats.clean(label))}</title>"
+    else:
+        named = ""
     return (
         f'<path d="{shape}" fill="none" stroke="{color}" stroke-width="{wide}"{more}>{named}</path>'
     )
@@ -378,10 +398,15 @@ def _ends(mark: Mark) -> tuple[float | None, ...]:
 
 def _span(point: Point, *, upright: bool) -> list[tuple[float, float]]:
     """The ends of an interval of a point; nothing if there is none."""
-    low, high = (point.low, point.high) if upright else (point.left, point.right)
+    if upright:
+        low, high = (point.low, point.high)
+    else:
+        low, high = (point.left, point.right)
     if low is None or high is None:
         return []
-    return [(point.x, low), (point.x, high)] if upright else [(low, point.y), (high, point.y)]
+    if upright:
+        return [(point.x, low), (point.x, high)]
+    return [(low, point.y), (high, point.y)]
 
 
 def _at(value: float) -> str:

@@ -85,11 +85,9 @@ class _Page:
         self._width, self._color = width, color
 
     def styled(self, text: str, style: str) -> str:
-        return (
-            f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
-            if self._color and style and text.strip()
-            else text
-        )
+        if self._color and style and text.strip():
+            return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
+        return text
 
     def wrapped(self, text: str, *, style: str = "", indent: int = 0, hang: int = 0) -> list[str]:
         """A paragraph; `hang`: the indentation of further lines."""
@@ -171,9 +169,10 @@ class _Page:
     def low_answer(self, answer: LowAnswer, longest: int) -> str:
         name = formats.excerpt(answer.condition, 24)
         start = f"    {name}{' ' * (longest - formats.width(name))}  {_line(answer.score)}  "
-        end = (
-            f"  [{formats.plural(len(answer.claims), 'unverified claim')}]" if answer.claims else ""
-        )
+        if answer.claims:
+            end = f"  [{formats.plural(len(answer.claims), 'unverified claim')}]"
+        else:
+            end = ""
         words = answer.reason or (f"answered: {answer.answer}" if answer.answer else "")
         return (
             start
@@ -218,11 +217,20 @@ class _Page:
 
     def group(self, group: Group) -> str:
         room = self._width - _INDENT
-        mark = f" [{_line(group.mark)}]" if group.mark else ""
+        if group.mark:
+            mark = f" [{_line(group.mark)}]"
+        else:
+            mark = ""
         name = formats.excerpt(group.name, room)
-        note = f" ({_line(group.note)})" if group.note else ""
+        if group.note:
+            note = f" ({_line(group.note)})"
+        else:
+            note = ""
         left = room - formats.width(name) - formats.width(mark) - 1
-        note = formats.excerpt(note, left) if note and left >= _NARROWEST else ""
+        if note and left >= _NARROWEST:
+            note = formats.excerpt(note, left)
+        else:
+            note = ""
         between = " " if note else ""
         parts = (
             self.styled(name, "bold"),
@@ -254,14 +262,18 @@ class _Page:
 
     def tone(self, cell: Cell) -> str:
         tone: str = getattr(cell, "tone", "")
-        return _STYLES[tone] if self._color and tone else ""
+        if self._color and tone:
+            return _STYLES[tone]
+        return ""
 
 
 def _head(grid: _Grid, at: int, head: Column) -> tuple[str, str]:
     """The heading over a value and its interval: one heading over both."""
     text = _line(head.head)
     value, _, level = text.partition(" [")
-    return (value, f"[{level}") if level and grid.widths[at][1] else (text, "")
+    if level and grid.widths[at][1]:
+        return (value, f"[{level}")
+    return (text, "")
 
 
 class _Grid:
@@ -331,7 +343,10 @@ class _Grid:
             zip(cells, self.widths, self._left, strict=True)
         ):
             blank = " " * (value - formats.width(text))
-            shown = text + blank if left else blank + text
+            if left:
+                shown = text + blank
+            else:
+                shown = blank + text
             if wide:
                 shown += " " + " " * (wide - formats.width(beside)) + beside
             parts.append(
@@ -367,7 +382,10 @@ def _lines(words: Iterable[str], width: int) -> list[str]:
             lines.append(line)
             line = word
         else:
-            line = f"{line} {word}" if line else word
+            if line:
+                line = f"{line} {word}"
+            else:
+                line = word
     return [*lines, line]
 
 

@@ -184,7 +184,10 @@ class Golden(Kind):
         """Faults of the whole file; each question with its row's number, the sample or its
         faults.
         """
-        items = forms.items(rows) if self._columns == _USUAL else None
+        if self._columns == _USUAL:
+            items = forms.items(rows)
+        else:
+            items = None
         if items is None:
             present = {column for _, row in rows.rows for column in row}
             self._take_usual_columns(present)
@@ -321,7 +324,9 @@ class Golden(Kind):
         if key == "answer_key" and not self._needs_answers and not value:
             return []
         if isinstance(value, str):
-            return [] if value.strip() else [f"'{column}' is empty; fill it in, or remove the row"]
+            if value.strip():
+                return []
+            return [f"'{column}' is empty; fill it in, or remove the row"]
         if key == "id_key" and isinstance(value, int) and not isinstance(value, bool):
             return []
         if key == "id_key":

@@ -39,7 +39,10 @@ class Item(msgspec.Struct, kw_only=True):
 def items(rows: Rows) -> list[Item] | None:
     """The file's questions, in order; None: its rows have no known form. The first row decides."""
     first = next(iter(rows.rows), None)
-    read = _form_of(first[1]) if first is not None else None
+    if first is not None:
+        read = _form_of(first[1])
+    else:
+        read = None
     if read is None:
         return None
     questions = [
@@ -109,14 +112,25 @@ def _flat(number: int, position: int, row: Row) -> Iterator[Item]:
 
 def _squad(item: Item, place: Value, answers: list[Value], *, impossible: bool) -> None:
     item.id, item.question = place.at("id").id(), place.at("question").text()
-    texts = [] if impossible else list(dict.fromkeys(answer.text() for answer in answers))
+    if impossible:
+        texts = []
+    else:
+        texts = list(dict.fromkeys(answer.text() for answer in answers))
     if not texts and not impossible:
         item.wrong.append(
             f"'{place.at('answers').path}' has no golden answer, and the question is not "
             f"`is_impossible`"
         )
-    item.golden = UNANSWERABLE if impossible else texts[0] if texts else ""
-    item.detail = {"impossible": True} if impossible else {"answers": texts}
+    if impossible:
+        item.golden = UNANSWERABLE
+    elif texts:
+        item.golden = texts[0]
+    else:
+        item.golden = ""
+    if impossible:
+        item.detail = {"impossible": True}
+    else:
+        item.detail = {"answers": texts}
 
 
 def _tau(number: int, position: int, row: Row) -> Iterator[Item]:
@@ -177,8 +191,7 @@ def _expect(item: Item, actions: Value, arguments: str, others: Mapping[str, Val
     }
     for key, place in others.items():
         texts = [text.text(number=True) for text in place.list(optional=True)]
-        parts += (
-            ["\n".join([f"{_HEADINGS[key]}:", *(f"- {text}" for text in texts)])] if texts else []
-        )
+        if texts:
+            parts += ["\n".join([f"{_HEADINGS[key]}:", *(f"- {text}" for text in texts)])]
         item.detail[key] = texts
     item.golden = "\n".join(parts)

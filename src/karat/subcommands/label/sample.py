@@ -95,7 +95,10 @@ def command(
             "answers": answers,
             "strata": len(draw.strata),
         }
-        shown = {"sheet": str(out)} if out is not None else {"text": sheet}
+        if out is not None:
+            shown = {"sheet": str(out)}
+        else:
+            shown = {"text": sheet}
         output.result(
             "",
             {"format": OUTPUT_FORMAT, **counts, "metrics": [info.key for info in chosen], **shown},

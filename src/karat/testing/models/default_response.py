@@ -50,8 +50,14 @@ def default_response(request: Request) -> ScriptedResponse:
     """
     output = _output_tool(request)
     results = _results(request)
-    search = None if results else _search_tool(request, but=output)
-    calls = [] if results else _skill(request)
+    if results:
+        search = None
+    else:
+        search = _search_tool(request, but=output)
+    if results:
+        calls = []
+    else:
+        calls = _skill(request)
     if search is not None:
         tool, name = search
         calls.append(ToolUse(name=tool.name, arguments=_arguments(tool, request, query=name)))
@@ -83,7 +89,9 @@ def _output_tool(request: Request) -> OfferedTool | None:
     named = [tool for tool in request.tools if _OUTPUT_TOOL.match(tool.name)]
     if named:
         return named[0]
-    return request.tools[0] if request.forced == "*" and len(request.tools) == 1 else None
+    if request.forced == "*" and len(request.tools) == 1:
+        return request.tools[0]
+    return None
 
 
 def _results(request: Request) -> tuple[str, ...]:
@@ -97,12 +105,13 @@ def _results(request: Request) -> tuple[str, ...]:
 
 def _skill(request: Request) -> list[ToolUse]:
     """A call of Claude Code's skill tool for the first skill that the request lists."""
-    listed = (
-        _SKILL.search(json.dumps(request.body.get("messages")))
-        if request.offered("Skill")
-        else None
-    )
-    return [ToolUse(name="Skill", arguments={"skill": listed[1]})] if listed else []
+    if request.offered("Skill"):
+        listed = _SKILL.search(json.dumps(request.body.get("messages")))
+    else:
+        listed = None
+    if listed:
+        return [ToolUse(name="Skill", arguments={"skill": listed[1]})]
+    return []
 
 
 def _search_tool(request: Request, *, but: OfferedTool | None) -> tuple[OfferedTool, str] | None:
@@ -213,7 +222,9 @@ def value_of(
         return _number(schema, draw, whole=kind == "integer")
     if kind == "boolean":
         return draw % 2 == 0
-    return None if kind == "null" else _text(schema, draw)
+    if kind == "null":
+        return None
+    return _text(schema, draw)
 
 
 def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> JsonObject:
@@ -222,7 +233,10 @@ def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> JsonObject:
         if "$ref" in schema:
             here: Any = root
             for key in filter(None, str(schema["$ref"]).removeprefix("#").split("/")):
-                here = here.get(key, {}) if isinstance(here, Mapping) else {}
+                if isinstance(here, Mapping):
+                    here = here.get(key, {})
+                else:
+                    here = {}
             schema = {**here, **{key: value for key, value in schema.items() if key != "$ref"}}
             continue
         choices = next(
@@ -252,11 +266,23 @@ def _number(schema: JsonObject, draw: int, *, whole: bool) -> int | float:
     low = schema.get("minimum", schema.get("exclusiveMinimum"))
     high = schema.get("maximum", schema.get("exclusiveMaximum"))
     if whole:
-        first = 1 if low is None else int(low) + ("minimum" not in schema)
-        last = first + 4 if high is None else int(high) - ("maximum" not in schema)
+        if low is None:
+            first = 1
+        else:
+            first = int(low) + ("minimum" not in schema)
+        if high is None:
+            last = first + 4
+        else:
+            last = int(high) - ("maximum" not in schema)
         return first + step * (draw % (max(0, last - first) // step + 1))
-    low = 0.0 if low is None else float(low)
-    high = low + 1.0 if high is None else float(high)
+    if low is None:
+        low = 0.0
+    else:
+        low = float(low)
+    if high is None:
+        high = low + 1.0
+    else:
+        high = float(high)
     return round(low + (high - low) * (draw % 99 + 1) / 100, 6)
 
 
@@ -302,11 +328,9 @@ def _answer(wanted: str, dice: random.Random) -> str:
     if (span := _span(wanted)) is not None:
         return _between(*span, dice)
     options = [option for part in wanted.split(", ") for option in part.split(" or ") if option]
-    return (
-        dice.choice(options)
-        if len(options) > 1 or len(wanted.split()) == 1
-        else "Rehearsed, in three words."
-    )
+    if len(options) > 1 or len(wanted.split()) == 1:
+        return dice.choice(options)
+    return "Rehearsed, in three words."
 
 
 def _span(wanted: str) -> tuple[float, float] | None:
@@ -320,7 +344,9 @@ def _span(wanted: str) -> tuple[float, float] | None:
         None,
     )
     if limits is None:
-        return (1.0, _SPAN) if re.search(r"\bnumber\b", wanted) else None
+        if re.search(r"\bnumber\b", wanted):
+            return (1.0, _SPAN)
+        return None
     if "low" not in limits:
         return float(limits["high"]) - _SPAN, float(limits["high"])
     low = float(limits["low"])
@@ -331,4 +357,6 @@ def _between(low: float, high: float, dice: random.Random) -> str:
     """A whole number if the range has two or more, because it is valid wherever a number is."""
     first = math.ceil(low)
     last = math.floor(high)
-    return str(dice.randint(first, last)) if first < last else f"{(low + high) / 2:g}"
+    if first < last:
+        return str(dice.randint(first, last))
+    return f"{(low + high) / 2:g}"

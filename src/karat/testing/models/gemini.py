@@ -18,8 +18,12 @@ _STATUS = {
 def whole(output: ModelOutput) -> JsonObject:
     """The answer in one piece."""
     say = output.say
-    parts = [{"text": say.reasoning, "thought": True}] if say.reasoning else []
-    parts += [{"text": say.text}] if say.text else []
+    if say.reasoning:
+        parts = [{"text": say.reasoning, "thought": True}]
+    else:
+        parts = []
+    if say.text:
+        parts += [{"text": say.text}]
     return _chunk(output, [*parts, *_calls(output)], last=True)
 
 
@@ -41,9 +45,10 @@ def error(status: int, message: str) -> JsonObject:
 def _calls(output: ModelOutput) -> list[JsonObject]:
     calls = []
     for number, call in enumerate(output.say.tool_calls):
-        given = (
-            call.arguments if isinstance(call.arguments, dict) else {"malformed": call.arguments}
-        )
+        if isinstance(call.arguments, dict):
+            given = call.arguments
+        else:
+            given = {"malformed": call.arguments}
         calls.append(
             {
                 "functionCall": {

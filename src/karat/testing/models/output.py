@@ -49,7 +49,10 @@ def model_output(say: ScriptedResponse, request: Request) -> ModelOutput:
     spoken = say.text + "".join(
         call.name + arguments_text(call.arguments) for call in say.tool_calls
     )
-    reasoning = _tokens(say.reasoning) if say.usage.reasoning is None else say.usage.reasoning
+    if say.usage.reasoning is None:
+        reasoning = _tokens(say.reasoning)
+    else:
+        reasoning = say.usage.reasoning
     counted = max(tokens_in(request), say.usage.cache_read + say.usage.cache_write)
     return ModelOutput(
         say=say,
@@ -82,7 +85,9 @@ def _tokens(text: str) -> int:
 
 def arguments_text(arguments: dict[str, object] | str) -> str:
     """Arguments as the model would write them: JSON, unless the script gives a text."""
-    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    if isinstance(arguments, str):
+        return arguments
+    return json.dumps(arguments, ensure_ascii=False)
 
 
 def pieces(text: str) -> list[str]:

@@ -231,11 +231,10 @@ def _responses(body: JsonObject) -> JsonObject:
             messages.append(Message(role="user", text=_text(item["content"])))
         else:
             # One response of the model is several items here: its thoughts, its text, its calls.
-            before = (
-                messages.pop()
-                if messages and messages[-1].role == "assistant"
-                else Message(role="assistant")
-            )
+            if messages and messages[-1].role == "assistant":
+                before = messages.pop()
+            else:
+                before = Message(role="assistant")
             text = before.text + (_text(item["content"]) if kind == "message" else "")
             calls = before.tool_calls
             ids = before.tool_call_ids
@@ -264,11 +263,10 @@ def _messages(body: JsonObject) -> JsonObject:
     messages: list[Message] = []
     asides = []
     for entry in _listed(body, "messages"):
-        blocks = (
-            [{"type": "text", "text": entry["content"]}]
-            if isinstance(entry["content"], str)
-            else entry["content"]
-        )
+        if isinstance(entry["content"], str):
+            blocks = [{"type": "text", "text": entry["content"]}]
+        else:
+            blocks = entry["content"]
         if entry["role"] == "system":
             asides.append(_text(blocks))
             continue
@@ -292,7 +290,8 @@ def _messages(body: JsonObject) -> JsonObject:
         ]
         text = _unreminded(_text(blocks)) or ("" if results else _text(blocks))
         messages += results
-        messages += [Message(role="user", text=text)] if text or not results else []
+        if text or not results:
+            messages += [Message(role="user", text=text)]
     asked = body.get("output_format") or (body.get("output_config") or {}).get("format") or {}
     return {
         "system": _BILLING.sub("", _text(body.get("system"))),
@@ -328,12 +327,14 @@ def _gemini(body: JsonObject) -> JsonObject:
         for result in results:
             given = result.get("response") or {}
             shown = given.get("output", given.get("error", given))
-            shown = shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)
+            if not isinstance(shown, str):
+                shown = json.dumps(shown, ensure_ascii=False)
             ids = (_numbered(result["name"], returned),)
             messages.append(
                 Message(role="tool", text=shown, tool_call_ids=ids, error="error" in given)
             )
-        messages += [Message(role="user", text=text)] if text or not results else []
+        if text or not results:
+            messages += [Message(role="user", text=text)]
     declared = [
         tool
         for group in body.get("tools") or []
@@ -383,12 +384,16 @@ def _text(content: Any) -> str:
 
 
 def _unreminded(text: str) -> str:
-    return _REMINDER.sub("\n", text).strip("\n") if "<system-reminder>" in text else text
+    if "<system-reminder>" in text:
+        return _REMINDER.sub("\n", text).strip("\n")
+    return text
 
 
 def _function(tool: Mapping[str, Any]) -> Mapping[str, Any]:
     function = tool.get("function") or tool.get("custom") or {}
-    return function if isinstance(function, Mapping) else {}
+    if isinstance(function, Mapping):
+        return function
+    return {}
 
 
 def _offered(tool: Mapping[str, Any], schema: str) -> OfferedTool:
@@ -408,4 +413,8 @@ def _forced(choice: object) -> str | None:
         allowed = choice.get("allowed_tools") or choice
         return "*" if allowed.get("mode") == "required" else None
     name = _function(choice).get("name") or choice.get("name")
-    return str(name) if name else ("*" if choice.get("type") == "any" else None)
+    if name:
+        return str(name)
+    if choice.get("type") == "any":
+        return "*"
+    return None

@@ -55,7 +55,10 @@ def _inside_message(item: JsonObject, where: JsonObject) -> Iterator[tuple[str, 
     (part,) = item["content"]
     key = "refusal" if part["type"] == "refusal" else "text"
     kind = "response.refusal" if key == "refusal" else "response.output_text"
-    extra: JsonObject = {} if key == "refusal" else {"logprobs": []}
+    if key == "refusal":
+        extra: JsonObject = {}
+    else:
+        extra = {"logprobs": []}
     where = {**where, "content_index": 0}
     yield "response.content_part.added", {**where, "part": {**part, key: ""}}
     for piece in pieces(part[key]):

@@ -170,11 +170,10 @@ class ScriptPlayer:
                 chosen = {"improvise": True}
             elif isinstance(chosen, str):
                 chosen = {"text": chosen}
-            response = (
-                chosen
-                if isinstance(chosen, ScriptedResponse)
-                else ScriptedResponse.model_validate(chosen)
-            )
+            if isinstance(chosen, ScriptedResponse):
+                response = chosen
+            else:
+                response = ScriptedResponse.model_validate(chosen)
             return _filled(response, request), None
         for number, rule in enumerate(self._script.rules):
             limit = rule.when.times
@@ -195,7 +194,8 @@ class ScriptPlayer:
             else:
                 steps.append((faults, response))
                 faults = []
-        steps += [(faults, None)] if faults else []
+        if faults:
+            steps += [(faults, None)]
         # How often the model has answered since the last message of the user that contains the
         # text.
         answers = 0
@@ -364,9 +364,10 @@ async def _respond(connection: Connection, say: ScriptedResponse, request: Reque
     headers = {name: f"req_{output.id}"}
     if say.status is not None and not (say.after and request.stream):
         if say.retry_after is not None:
-            headers["retry-after"] = (
-                f"{say.retry_after:g}" if isinstance(say.retry_after, float) else say.retry_after
-            )
+            if isinstance(say.retry_after, float):
+                headers["retry-after"] = f"{say.retry_after:g}"
+            else:
+                headers["retry-after"] = say.retry_after
         await _refuse(
             connection,
             request.api,
@@ -383,7 +384,10 @@ async def _respond(connection: Connection, say: ScriptedResponse, request: Reque
         answer = json.dumps(_SPOKEN[request.api][0](output)).encode()
         if say.malformed:
             answer = answer[: len(answer) // 2] + b'"'
-        cut = None if say.truncate is None else len(answer) // 2
+        if say.truncate is None:
+            cut = None
+        else:
+            cut = len(answer) // 2
         await connection.answer(200, answer, {"content-type": _JSON, **headers}, cut=cut)
         if cut is not None:
             raise ConnectionEnded
@@ -394,7 +398,10 @@ async def _stream(connection: Connection, output: ModelOutput, headers: Mapping[
     api = output.request.api
     events = list(_SPOKEN[api][1](output))
     stop = say.after if say.status is not None else say.truncate
-    last = len(events) // 2 if stop is True else (stop or len(events))
+    if stop is True:
+        last = len(events) // 2
+    else:
+        last = stop or len(events)
     await connection.begin(
         {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache", **headers}
     )
@@ -418,7 +425,10 @@ async def _stream(connection: Connection, output: ModelOutput, headers: Mapping[
 
 
 def _event(name: str | None, data: str) -> bytes:
-    head = f"event: {name}\n" if name is not None else ""
+    if name is not None:
+        head = f"event: {name}\n"
+    else:
+        head = ""
     return f"{head}data: {data}\n\n".encode()
 
 

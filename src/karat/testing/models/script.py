@@ -141,7 +141,10 @@ class Rule(BaseModel):
     @field_validator("say", mode="before")
     @classmethod
     def _text_is_a_response(cls, value: object) -> object:
-        listed = value if isinstance(value, list | tuple) else [value]
+        if isinstance(value, list | tuple):
+            listed = value
+        else:
+            listed = [value]
         return tuple({"text": item} if isinstance(item, str) else item for item in listed)
 
 
@@ -157,7 +160,9 @@ class Script(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _rules_alone_will_do(cls, value: object) -> object:
-        return {"rules": value} if isinstance(value, list | tuple) else value
+        if isinstance(value, list | tuple):
+            return {"rules": value}
+        return value
 
 
 Hook = Callable[[Request], "str | ScriptedResponse | JsonObject | None"]
@@ -199,10 +204,14 @@ def filled(value: object, request: Request) -> object:
     templates.
     """
     if isinstance(value, str):
-        return _SLOT.sub(lambda match: _put(match[1], request), value) if "{{" in value else value
+        if "{{" in value:
+            return _SLOT.sub(lambda match: _put(match[1], request), value)
+        return value
     if isinstance(value, Mapping):
         return {key: filled(item, request) for key, item in value.items()}
-    return [filled(item, request) for item in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [filled(item, request) for item in value]
+    return value
 
 
 _SLOT = re.compile(r"\{\{\s*(question|tool_result|system|model)\s*\}\}")

@@ -170,6 +170,9 @@ class _Thread(threading.Thread):
 
     def _end(self, task: asyncio.Task[None]) -> None:
         self._open.discard(task)
-        error = None if task.cancelled() else task.exception()
+        if task.cancelled():
+            error = None
+        else:
+            error = task.exception()
         if error is not None:
             self.crashes.append(error)

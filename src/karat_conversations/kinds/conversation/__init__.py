@@ -159,7 +159,9 @@ class Conversation(Kind):
         turns = (turn for sample in dataset for turn in sample.turns)
         golden = (turn.golden for turn in turns if not turn.detail.get("unanswerable"))
         text = any(answer is not None and parse_value(answer) is None for answer in golden)
-        return {"type": "overlap"} if text else None
+        if text:
+            return {"type": "overlap"}
+        return None
 
     @staticmethod
     def looks_like(path: Path) -> bool:
@@ -199,7 +201,9 @@ class Conversation(Kind):
         """None for a scorer other than `numeric`: it may score text."""
         from karat_conversations.kinds.conversation.analysis.scoring import NumericTurns
 
-        return NumericTurns(rule) if scorer.type == "numeric" else None
+        if scorer.type == "numeric":
+            return NumericTurns(rule)
+        return None
 
     @staticmethod
     def views() -> Views:
@@ -280,7 +284,9 @@ class Conversation(Kind):
 
     def _golden(self, turn: DraftTurn) -> str | None:
         chosen = turn.printed if self._options.expected == "printed" else turn.executed
-        return None if chosen is None else str(chosen)
+        if chosen is None:
+            return None
+        return str(chosen)
 
     def _lacking(self, drafts: Drafts) -> dict[str, list[int]]:
         """Conversation → its turns without the requested golden answer, if it has some."""
@@ -392,7 +398,10 @@ class Conversation(Kind):
                 else 0,
                 "qa_split": turn.qa_split,
             }
-            detail |= {"unit": turn.unit} if turn.unit is not None else {}
+            if turn.unit is not None:
+                detail |= {"unit": turn.unit}
+            else:
+                detail |= {}
             detail |= turn.detail
             golden = self._golden(turn)
             if self._options.unanswerable is not None and same_text(
@@ -443,7 +452,9 @@ def _document(draft: Draft) -> str | None:
     either.
     """
     parts = [draft.pre_text, draft.post_text, draft.table or {}]
-    return sample_digest(parts)[:16] if any(parts) else None
+    if any(parts):
+        return sample_digest(parts)[:16]
+    return None
 
 
 _GOLDEN = ("executed", "printed", "program")

@@ -99,7 +99,9 @@ def _rows(table: Table) -> Iterable[Sequence[Any]]:
         return table
     labels = dict.fromkeys(label for column in table.values() for label in column)
     body = ([label, *(column.get(label) for column in table.values())] for label in labels)
-    return [["", *table], *body] if table else []
+    if table:
+        return [["", *table], *body]
+    return []
 
 
 _MOST_TURNS = 200
@@ -154,7 +156,10 @@ def joined_text(at: Value) -> str:
 
 def table_of(at: Value) -> Table | None:
     """A table of either form; None if there is none."""
-    wrong = wrong_with(at.value) if at.value is not None else None
+    if at.value is not None:
+        wrong = wrong_with(at.value)
+    else:
+        wrong = None
     if wrong is None:
         return at.value  # type: ignore[return-value]  # `wrong_with` has looked at it
     at.note(wrong)
@@ -227,7 +232,9 @@ def _is_text(value: object) -> bool:
 
 def plain_text(value: object) -> str | None:
     """A text, or a number as text; None: it is neither, or empty."""
-    return str(value) if _is_text(value) and str(value).strip() else None
+    if _is_text(value) and str(value).strip():
+        return str(value)
+    return None
 
 
 def plain_answer(value: object) -> float | str | None:

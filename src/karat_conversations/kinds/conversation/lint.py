@@ -79,7 +79,8 @@ def _of_conversation(draft: Draft, seen: _Seen) -> list[Doubted]:
     for index, of_turn in enumerate(doubts(turns, text=text, table=draft.table)):
         other = contradictions[index]
         reasons = [*of_turn, *([other] if other is not None else [])]
-        doubted += [_doubted(draft.id, index, reasons)] if reasons else []
+        if reasons:
+            doubted += [_doubted(draft.id, index, reasons)]
     return doubted
 
 

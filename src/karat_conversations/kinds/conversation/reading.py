@@ -84,8 +84,13 @@ def _dialogue(
 
 def _features(record: Value) -> Row:
     there = record.at("features").value is not None
-    features = record.within("features") if there else None
-    return features.value if features is not None and isinstance(features.value, Mapping) else {}
+    if there:
+        features = record.within("features")
+    else:
+        features = None
+    if features is not None and isinstance(features.value, Mapping):
+        return features.value
+    return {}
 
 
 class _Report(TypedDict):
@@ -163,7 +168,10 @@ def tatqa(number: int, row: Row) -> tuple[list[Draft], list[str]]:
     text = "\n".join(
         joined_text(paragraph.at("text")) for paragraph in entries(record.at("paragraphs"))
     )
-    cells = table_of(table.at("table")) if table is not None else None
+    if table is not None:
+        cells = table_of(table.at("table"))
+    else:
+        cells = None
     drafts = []
     for asked in entries(record.at("questions")):
         turn = _tatqa_turn(asked)
@@ -189,7 +197,10 @@ def tatqa(number: int, row: Row) -> tuple[list[Draft], list[str]]:
 def _tatqa_turn(asked: Value) -> DraftTurn:
     question, kind = asked.at("question").text(), asked.at("answer_type").choice(_ANSWER_TYPES)
     scale, answer = asked.at("scale").choice(_TATQA_SCALES), asked.at("answer").value
-    listed = answer if isinstance(answer, list) else [answer]
+    if isinstance(answer, list):
+        listed = answer
+    else:
+        listed = [answer]
     answers = [item for item in listed if item != ""]  # a published file has an empty span
     if answer is None:
         answers = []
@@ -200,7 +211,10 @@ def _tatqa_turn(asked: Value) -> DraftTurn:
         counted = str(answers[0])
         answers = [counted.removesuffix(".0")]
     texts = [str(item) for item in answers]
-    joined = plain_answer(answers[0]) if len(answers) == 1 else "; ".join(texts) or None
+    if len(answers) == 1:
+        joined = plain_answer(answers[0])
+    else:
+        joined = "; ".join(texts) or None
     return DraftTurn(
         question=question,
         executed=joined,
@@ -234,11 +248,16 @@ def _printed(row: Row, count: int) -> list[str | None]:
 
 def _one_printed(answer: Any, results: Sequence[str | None]) -> str | None:
     text = plain_text(answer)
-    reference = _REFERENCE.fullmatch(text.strip()) if text is not None else None
+    if text is not None:
+        reference = _REFERENCE.fullmatch(text.strip())
+    else:
+        reference = None
     if reference is None:
         return text
     place = int(reference[1])
-    return results[place] if place < len(results) else None
+    if place < len(results):
+        return results[place]
+    return None
 
 
 def _results(row: Row, step_list: Any) -> list[str | None]:
@@ -260,7 +279,10 @@ def _results(row: Row, step_list: Any) -> list[str | None]:
 
 
 def _steps(part: Any) -> list[str | None]:
-    steps = part.get("steps") if isinstance(part, dict) else None
+    if isinstance(part, dict):
+        steps = part.get("steps")
+    else:
+        steps = None
     if not isinstance(steps, list):
         return []
     return [plain_text(step.get("res")) if isinstance(step, dict) else None for step in steps]
@@ -348,7 +370,10 @@ def by_conversation(rows: Rows, names: Mapping[str, str]) -> list[Draft]:
     drafts = []
     for name, lines in groups.items():
         before = len(rows.faults)
-        draft = None if name in broken else _draft(rows, lines)
+        if name in broken:
+            draft = None
+        else:
+            draft = _draft(rows, lines)
         if draft is not None and len(rows.faults) == before:
             drafts.append(draft)
     return drafts
@@ -388,7 +413,10 @@ def _line(number: int, row: Row, names: Mapping[str, str]) -> tuple[_Line, list[
             report["pre_text" if key == "document" else key] = text
     if holder.at("table").value not in (None, ""):  # an empty cell in a file without types
         table = table_of(holder.at("table"))
-        report |= {"table": table} if table is not None else {}
+        if table is not None:
+            report |= {"table": table}
+        else:
+            report |= {}
     line = _Line(number, conversation, index, turn, report, further)
     return line, record.wrong
 
@@ -415,11 +443,10 @@ def _index(record: Value, key: str | None) -> int | None:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        wrong = (
-            f"must be a whole number from 0, got {shown(value)}"
-            if value is not None
-            else "is missing"
-        )
+        if value is not None:
+            wrong = f"must be a whole number from 0, got {shown(value)}"
+        else:
+            wrong = "is missing"
         record.at(key).note(wrong)
         return None
     return value
@@ -514,11 +541,10 @@ def read_drafts(
     rows = read_rows(path, lists=True, section=split, sheet=sheet)
     form = "turns" if any(keys.values()) else _form_of(rows)
     if form is None:
-        faults = (
-            [*rows.sorted_faults(), Fault(place="file", message=_NO_FORM)]
-            if rows.count
-            else rows.sorted_faults()
-        )
+        if rows.count:
+            faults = [*rows.sorted_faults(), Fault(place="file", message=_NO_FORM)]
+        else:
+            faults = rows.sorted_faults()
         return Drafts(form="turns", sha256=rows.sha256, unit=rows.unit, drafts=[], faults=faults)
     general: list[Fault] = []
     drafts: list[Draft] = []
@@ -596,5 +622,8 @@ def _conversations(rows: Rows, form: Form) -> list[Draft]:
         for message in wrong:
             rows.fault(number, message)
         if draft is not None and not wrong:
-            drafts += draft if isinstance(draft, list) else [draft]
+            if isinstance(draft, list):
+                drafts += draft
+            else:
+                drafts += [draft]
     return drafts

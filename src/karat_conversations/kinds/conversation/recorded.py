@@ -167,7 +167,10 @@ class RecordedTurns:
                 lambda row: key_of(row, places),
                 used=self.columns.values(),
             )
-            self.columns |= {"condition": found[0]} if found else {}
+            if found:
+                self.columns |= {"condition": found[0]}
+            else:
+                self.columns |= {}
         self._counts_up = _counts_up(self.columns, (row for _, row in rows))
         self._repetitions = Repetitions()
         for _, row in rows:
@@ -226,7 +229,10 @@ class RecordedTurns:
         notes["columns"] = " ".join(f"{target}={name}" for target, name in census.columns.items())
         notes.update({kind: str(count) for kind, count in census.counts.items()})
         if census.faults:
-            hint = f"; {census.hint}" if census.hint else ""
+            if census.hint:
+                hint = f"; {census.hint}"
+            else:
+                hint = ""
             notes["faults"] = "the file of answers has faults: " + "; ".join(census.lines) + hint
         return notes
 
@@ -295,7 +301,9 @@ class RecordedTurns:
 
     def _condition(self, row: Row) -> str | None:
         column = self.columns.get("condition")
-        return None if column is None else condition_of(row, [column])
+        if column is None:
+            return None
+        return condition_of(row, [column])
 
     def _repetition(self, row: Row) -> int | str:
         """Raises ValueError."""
@@ -347,14 +355,20 @@ def _said(content: Any) -> Any:
 def conversation_of(key: Key) -> str:
     """The conversation of a row, as far as its id shows it."""
     name, turn, _, _ = key
-    ends = _TURN_AT_THE_END.fullmatch(name) if turn is None else None
-    return ends[1] if ends else name
+    if turn is None:
+        ends = _TURN_AT_THE_END.fullmatch(name)
+    else:
+        ends = None
+    if ends:
+        return ends[1]
+    return name
 
 
 def _key_text(key: Key) -> str:
     name, turn, condition, repetition = key
     parts = [f"'{name}'"] + ([f"turn {turn}"] if turn is not None else [])
-    parts += [f"condition '{condition}'"] if condition is not None else []
+    if condition is not None:
+        parts += [f"condition '{condition}'"]
     return ", ".join(parts + ([f"repetition {repetition}"] if repetition else []))
 
 
@@ -476,18 +490,20 @@ def _program(value: Any) -> str | None:
         text = ""
         for part in map(str, value):
             if part != "EOF":
-                text += part if part == ")" or not text or text.endswith("(") else f", {part}"
+                if part == ")" or not text or text.endswith("("):
+                    text += part
+                else:
+                    text += f", {part}"
         return text
     return _text(value) or None
 
 
 def _number(value: Any) -> float | None:
     try:
-        number = (
-            float(value)
-            if not isinstance(value, bool) and isinstance(value, (int, float, str))
-            else -1.0
-        )
+        if not isinstance(value, bool) and isinstance(value, (int, float, str)):
+            number = float(value)
+        else:
+            number = -1.0
     except (ValueError, OverflowError):
         return None
     return number if 0 <= number < 1e15 else None
@@ -530,7 +546,10 @@ def _census(
     faults: list[RecordedFault] = list(recorded.faults)
     for repetition in range(repetitions):
         for condition in conditions:
-            place = f", condition '{condition}'" if len(conditions) > 1 else ""
+            if len(conditions) > 1:
+                place = f", condition '{condition}'"
+            else:
+                place = ""
             if repetitions > 1:
                 place += f", repetition {repetition}"
             for sample in asked:
@@ -586,11 +605,10 @@ def _seen(
     if missing:
         empty = len(missing) == len(sample.turns)
         names = ", ".join(map(str, missing))
-        message = (
-            "has no row at all"
-            if empty
-            else f"has no row for {'turn' if len(missing) == 1 else 'turns'} {names}"
-        )
+        if empty:
+            message = "has no row at all"
+        else:
+            message = f"has no row for {'turn' if len(missing) == 1 else 'turns'} {names}"
         fault = RecordedFault(
             kind="missing_turn",
             place=f"conversation '{sample.id}'{place}",
@@ -623,8 +641,14 @@ def _unused(
         return RecordedFault(kind="unknown_condition", place=place, message=message)
     if name in turns:
         count = turns[name]
-        has = f"turns 0 to {count - 1}" if count > 1 else "turn 0 only"
-        subject = f"turn {turn}" if turn is not None else f"'{key[0]}'"
+        if count > 1:
+            has = f"turns 0 to {count - 1}"
+        else:
+            has = "turn 0 only"
+        if turn is not None:
+            subject = f"turn {turn}"
+        else:
+            subject = f"'{key[0]}'"
         return RecordedFault(
             kind="unknown_turn", place=place, message=f"{subject}: '{name}' has {has}"
         )
@@ -673,4 +697,6 @@ def _executed_answer(programs: Sequence[str | None], table: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return value if isinstance(value, str) else repr(float(value))
+    if isinstance(value, str):
+        return value
+    return repr(float(value))

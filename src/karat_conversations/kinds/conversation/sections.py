@@ -82,7 +82,8 @@ def _each(
     listed: list[Row | Group] = []
     for condition in part.conditions:
         own = rows(condition)
-        listed += [Group(condition.condition)] if own and len(part.conditions) > 1 else []
+        if own and len(part.conditions) > 1:
+            listed += [Group(condition.condition)]
         listed += own
     return tuple(listed)
 
@@ -317,11 +318,10 @@ def _ladder(part: ConversationSummary, summary: Summary) -> Blocks:
     def lines(condition: ConversationResult) -> Iterator[Line]:
         for rung in condition.ladder:
             rate = condition.rate(rung.metric)
-            nulls = (
-                [null for null in rate.nulls.values() if null is not None]
-                if rate is not None
-                else []
-            )
+            if rate is not None:
+                nulls = [null for null in rate.nulls.values() if null is not None]
+            else:
+                nulls = []
             marks = _marks(_of_rung(summary, condition, rung))
             yield Line(
                 name=_RUNGS.get(rung.metric, rung.metric),
@@ -463,11 +463,10 @@ def _curves(
         return None
 
     def at(stratum: Stratum) -> str:
-        place = (
-            f"turn {stratum.key}"
-            if unit == "turn"
-            else formats.plural(int(stratum.key), "operation")
-        )
+        if unit == "turn":
+            place = f"turn {stratum.key}"
+        else:
+            place = formats.plural(int(stratum.key), "operation")
         return f"{_written(stratum.estimate)} at {place} (n {formats.plural(stratum.n, 'turn')})"
 
     ends = dict.fromkeys(at(step) for _, step in (solid[0], solid[-1]))
@@ -510,8 +509,8 @@ def _diagnoses(part: ConversationSummary) -> Blocks:
 
     def lines(condition: ConversationResult) -> list[Line]:
         turns = {cause.label: cause.turns for cause in condition.diagnoses}
-        return (
-            [
+        if turns:
+            return [
                 Line(
                     name=label.replace("_", " "),
                     marks=(
@@ -526,9 +525,7 @@ def _diagnoses(part: ConversationSummary) -> Blocks:
                 )
                 for label in order
             ]
-            if turns
-            else []
-        )
+        return []
 
     totals: dict[str, int] = {}
     for result in part.conditions:
@@ -565,7 +562,10 @@ def _diagnoses(part: ConversationSummary) -> Blocks:
 
 
 def _diagnosed(diagnosed: Diagnosed) -> tuple[Count | Share | Text, ...]:
-    example = diagnosed.examples[0] if diagnosed.examples else None
+    if diagnosed.examples:
+        example = diagnosed.examples[0]
+    else:
+        example = None
     answers, place = "", ""
     if example is not None:
         expected, actual = (
@@ -574,7 +574,10 @@ def _diagnosed(diagnosed: Diagnosed) -> tuple[Count | Share | Text, ...]:
         )
         answers = f"{expected} → {actual}"
         place = f"{formats.excerpt(example.conversation, 40)}, turn {formats.count(example.turn)}"
-    share = Bar((("spread", diagnosed.share),)) if diagnosed.share else None
+    if diagnosed.share:
+        share = Bar((("spread", diagnosed.share),))
+    else:
+        share = None
     return (
         Count(diagnosed.turns),
         Share(diagnosed.share, bar=share),
@@ -587,8 +590,12 @@ def _examples(part: ConversationSummary) -> Blocks:
     for condition in part.conditions:
         for cause in condition.diagnoses:
             shown = cause.examples[:_EXAMPLES]
-            several = f", {condition.condition}" if len(part.conditions) > 1 else ""
-            rows += [Group(f"{cause.label.replace('_', ' ')}{several}")] if shown else []
+            if len(part.conditions) > 1:
+                several = f", {condition.condition}"
+            else:
+                several = ""
+            if shown:
+                rows += [Group(f"{cause.label.replace('_', ' ')}{several}")]
             for example in shown:
                 cells = (
                     Text(formats.count(example.turn)),
@@ -797,11 +804,10 @@ def _features(part: ConversationSummary) -> Blocks:
     if known:
         widest = max(known, key=lambda pair: pair[0])[1]
         turns = formats.plural(sum(stratum.n for stratum in widest.strata), "turn")
-        by = (
-            signed_estimate(widest.difference, percent=True)
-            if widest.difference is not None
-            else ""
-        )
+        if widest.difference is not None:
+            by = signed_estimate(widest.difference, percent=True)
+        else:
+            by = ""
         title = (
             f"{widest.name.replace('_', ' ')} goes with {by} of {_accuracy(part)} under "
             f"{first.condition} (n {turns})"
@@ -846,7 +852,10 @@ def _others(part: ConversationSummary) -> Blocks:
 
 
 def _quarantined(condition: ConversationResult, color: int) -> list[Row]:
-    left = condition.quarantine.accuracies if condition.quarantine is not None else ()
+    if condition.quarantine is not None:
+        left = condition.quarantine.accuracies
+    else:
+        left = ()
     return [
         Row(
             name=rate.metric.replace("_", " "),
@@ -909,7 +918,10 @@ def _right_answers(part: ConversationSummary) -> Blocks:
     rows = []
     for at, result in enumerate(part.conditions):
         cost, pace = result.cost, result.pace
-        median = None if pace.milliseconds_median is None else pace.milliseconds_median / 1000
+        if pace.milliseconds_median is None:
+            median = None
+        else:
+            median = pace.milliseconds_median / 1000
         cells: tuple[Cell, ...] = (
             Count(cost.right_conversations),
             Count(cost.right_turns),
@@ -958,9 +970,10 @@ def _right_answers(part: ConversationSummary) -> Blocks:
         for result in part.conditions:
             # at least so much: not shown beside exact figures
             bound = getattr(result.cost, f"{unit}_unknown")
-            each: float | None = (
-                None if bound else getattr(result.cost, f"{unit}_per_{right.removesuffix('s')}")
-            )
+            if bound:
+                each: float | None = None
+            else:
+                each = getattr(result.cost, f"{unit}_per_{right.removesuffix('s')}")
             mark = () if each is None else (Mark(start=0.0, value=each, label=write(each)),)
             lines.append(Line(name=names[result.condition], marks=mark))
             known += [] if each is None else [(each, result)]
@@ -985,15 +998,15 @@ def _right_answers(part: ConversationSummary) -> Blocks:
 
 
 def _tokens_cell(tokens: float | None, unknown: int) -> Cell:
-    return (
-        Text(f"≥ {formats.number(tokens, digits=0)}")
-        if unknown and tokens is not None
-        else Number(tokens, digits=0)
-    )
+    if unknown and tokens is not None:
+        return Text(f"≥ {formats.number(tokens, digits=0)}")
+    return Number(tokens, digits=0)
 
 
 def _tokens(many: float | None) -> str:
-    return formats.UNKNOWN if many is None else f"{formats.number(many, digits=0)} tokens"
+    if many is None:
+        return formats.UNKNOWN
+    return f"{formats.number(many, digits=0)} tokens"
 
 
 _COSTS: tuple[tuple[str, str, Callable[[float | None], str], str], ...] = (

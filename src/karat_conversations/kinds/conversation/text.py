@@ -70,7 +70,10 @@ def first_message(draft: Draft, template: str | None, *, numbers: bool = True) -
 
     `numbers`: whether a golden answer is a number; else karat's own message does not ask for JSON.
     """
-    table = rendered(draft.table) if draft.table is not None else ""
+    if draft.table is not None:
+        table = rendered(draft.table)
+    else:
+        table = ""
     document = "\n\n".join(
         part.strip() for part in (draft.pre_text, table, draft.post_text) if part.strip()
     )
@@ -84,7 +87,10 @@ def first_message(draft: Draft, template: str | None, *, numbers: bool = True) -
         "id": draft.id,
     }
     if template is None:
-        about = [_ONE if draft.single else _SEVERAL, "{{ document }}"] if document else []
+        if document:
+            about = [_ONE if draft.single else _SEVERAL, "{{ document }}"]
+        else:
+            about = []
         template = "\n\n".join([*about, *(["{{ answer_format }}"] if numbers else [])])
     return templates.fill(template, values, place="dataset.template")
 

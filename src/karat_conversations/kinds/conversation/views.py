@@ -79,7 +79,9 @@ def right_of(score: Score | None, rule: str) -> bool | None:
     if {rule, "right", "numerical"} <= score.values.keys():
         return bool(right_by(score.values, rule))
     value = score.values.get("right", score.values.get("numerical"))
-    return None if value is None else bool(value)
+    if value is None:
+        return None
+    return bool(value)
 
 
 def turns(page: SamplePage) -> list[JsonObject]:
@@ -99,9 +101,15 @@ def turns(page: SamplePage) -> list[JsonObject]:
 
 
 def _answer(turn: int, trial: TrialRecord, page: SamplePage, golden: Sequence[str]) -> JsonObject:
-    reply = trial.replies[turn] if turn < len(trial.replies) else None
+    if turn < len(trial.replies):
+        reply = trial.replies[turn]
+    else:
+        reply = None
     score = verdict_row(trial.scores, turn)
-    detail = score.detail if score is not None else {}
+    if score is not None:
+        detail = score.detail
+    else:
+        detail = {}
     right = right_of(score, page.rule)
     program = steps(detail.get("program")) or steps(reply.program if reply is not None else None)
     unit = detail.get("unit")
@@ -134,7 +142,12 @@ def verdicts(reviews: Reviews, trial: str, turn: int, right: bool | None) -> lis
 
     `right`: karat's verdict, if any.
     """
-    opposite = None if right is None else "wrong" if right else "right"
+    if right is None:
+        opposite = None
+    elif right:
+        opposite = "wrong"
+    else:
+        opposite = "right"
     return [
         {
             "who": label.who,
@@ -186,8 +199,13 @@ def _counted(value: object) -> object:
 def _shown(value: object) -> str:
     if value is None:
         return ""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _LONG else text[:_LONG] + "…"
+    if isinstance(value, str):
+        text = value
+    else:
+        text = json.dumps(value, ensure_ascii=False)
+    if len(text) <= _LONG:
+        return text
+    return text[:_LONG] + "…"
 
 
 def steps(program: object) -> list[str]:

@@ -17,7 +17,10 @@ class _WithCommand(click.Command):
     """Takes what follows `--` as the command of a server: click itself would drop the `--`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        place = args.index("--") if "--" in args else len(args)
+        if "--" in args:
+            place = args.index("--")
+        else:
+            place = len(args)
         ctx.meta[_COMMAND] = tuple(args[place + 1 :])
         return super().parse_args(ctx, args[:place])
 

@@ -164,7 +164,9 @@ class Study(Kind):
         """Raises BadOption for a name not included with karat."""
         from karat_studies.kinds.study.contents import shipped_page, shipped_pages
 
-        return shipped_pages() if name is None else shipped_page(name)
+        if name is None:
+            return shipped_pages()
+        return shipped_page(name)
 
     @staticmethod
     def check_target(path: Path) -> Path | None:
@@ -286,13 +288,12 @@ class Study(Kind):
         ]
         for position, make in enumerate(in_turn(makers)):
             samples.append(make(position))
-        digest = (
-            sha256(
+        if several:
+            digest = sha256(
                 "".join(f"{study.study} {study.sha256}\n" for study in kept).encode()
             ).hexdigest()
-            if several
-            else kept[0].sha256
-        )
+        else:
+            digest = kept[0].sha256
         return Dataset(
             kind="study",
             path=path if several else kept[0].path,
@@ -392,7 +393,9 @@ def _person(
     sample = person_sample(
         study, person, position=position, seed=seed, stop_after_unread=stop_after_unread
     )
-    return _within(study.study, sample) if within else sample
+    if within:
+        return _within(study.study, sample)
+    return sample
 
 
 def _group(
@@ -409,7 +412,9 @@ def _group(
     sample = group_sample(
         study, arm, members, name=name, position=position, stop_after_unread=stop_after_unread
     )
-    return _within(study.study, sample) if within else sample
+    if within:
+        return _within(study.study, sample)
+    return sample
 
 
 def in_turn(queues: Sequence[Sequence[_T]]) -> Iterator[_T]:

@@ -70,9 +70,10 @@ def _scores(agreement: Agreement, sure: Uncertainty) -> list[str]:
     slope = formats.estimate(
         agreement.caricature.slope, agreement.caricature.low, agreement.caricature.high
     )
-    these = (
-        formats.UNKNOWN if fixed is None else _interval(fixed.low, fixed.high) or str(fixed.reason)
-    )
+    if fixed is None:
+        these = formats.UNKNOWN
+    else:
+        these = _interval(fixed.low, fixed.high) or str(fixed.reason)
     agreeing = f"same direction in {scores.tests_agreeing} of {scores.tests_directed}"
     ceiling = (
         f"{_number(sure.noise_ceiling)}, over {formats.plural(sure.noise_ceiling_n, 'test')} with "
@@ -119,7 +120,10 @@ def _effect(value: float | None) -> Number:
 
 
 def _spread(low: float, high: float, *, signed: bool = False) -> Text:
-    interval = formats.signed_interval(low, high) if signed else _interval(low, high)
+    if signed:
+        interval = formats.signed_interval(low, high)
+    else:
+        interval = _interval(low, high)
     return Text(interval or formats.UNKNOWN)
 
 
@@ -367,21 +371,17 @@ def agreement_data(
 def _plain(value: Any) -> Any:
     """Values valid in JSON."""
     if isinstance(value, float):
-        return (
-            value
-            if math.isfinite(value)
-            else None
-            if math.isnan(value)
-            else "inf"
-            if value > 0
-            else "-inf"
-        )
+        if math.isfinite(value):
+            return value
+        if math.isnan(value):
+            return None
+        if value > 0:
+            return "inf"
+        return "-inf"
     if isinstance(value, Mapping):
         return {key: _plain(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(part) for part in value]
-    return (
-        value
-        if value is None or isinstance(value, (str, int))
-        else _plain(msgspec.to_builtins(value))
-    )
+    if value is None or isinstance(value, (str, int)):
+        return value
+    return _plain(msgspec.to_builtins(value))

@@ -77,13 +77,11 @@ class Units:
     def kind(self, rows: Places) -> str:
         """The kind of units of these rows: participants, groups, or both."""
         own = self.grouped[np.unique(rows)]
-        return (
-            "groups"
-            if own.all() and own.size
-            else "participants and groups"
-            if own.any()
-            else "participants"
-        )
+        if own.all() and own.size:
+            return "groups"
+        if own.any():
+            return "participants and groups"
+        return "participants"
 
     def of_rows(self, data: Columns) -> Places:
         """The unit of each row of `data`; −1: none."""
@@ -253,7 +251,10 @@ class _Plan:
     def _fewest(self, at: int) -> int:
         """The units of the smallest arm of a test; 0: its statistic was drawn."""
         rows = self._rows.get(at)
-        used = self.places[self.places != NOBODY] if rows is None else rows.units
+        if rows is None:
+            used = self.places[self.places != NOBODY]
+        else:
+            used = rows.units
         if at in self.reasons or not len(used):
             return 0
         return int(self.units.sizes[np.unique(self.units.strata[np.unique(used)])].min())
@@ -342,8 +343,14 @@ def test_rows(test: Test, data: Columns, places: Places) -> TestRows:
         "binomial",
         "proportion",
     }:
-        groups = [np.concatenate(groups)] if groups else [everybody]
-    rows = np.concatenate(groups) if groups else everybody[:0]
+        if groups:
+            groups = [np.concatenate(groups)]
+        else:
+            groups = [everybody]
+    if groups:
+        rows = np.concatenate(groups)
+    else:
+        rows = everybody[:0]
     level = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
     values, against = _values(test, data, rows)
     second = values if against is None else against

@@ -89,11 +89,9 @@ class Drawn(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def means(self) -> str:
         """The values drawn for several repetitions."""
-        return (
-            ""
-            if self.repetitions < 2
-            else f" Means over {formats.plural(self.repetitions, 'repetition')}."
-        )
+        if self.repetitions < 2:
+            return ""
+        return f" Means over {formats.plural(self.repetitions, 'repetition')}."
 
 
 def study_charts(
@@ -112,11 +110,12 @@ def condition_charts(
 
     `floor`: random answers, for comparison.
     """
-    posteriors = (
-        {(row.study, row.sub_study, row.finding, row.test): row.pi for row in floor.tests}
-        if floor
-        else {}
-    )
+    if floor:
+        posteriors = {
+            (row.study, row.sub_study, row.finding, row.test): row.pi for row in floor.tests
+        }
+    else:
+        posteriors = {}
     keyed = [
         ((finding.study, finding.sub_study, finding.id, test.id), test)
         for finding in condition.findings
@@ -171,7 +170,9 @@ def _of_test(name: str, study: str, test: TestResult, floor: float) -> _Test:
 
 def _mean(values: list[float | None]) -> float:
     known = [value for value in values if value is not None]
-    return fmean(known) if known else _NAN
+    if known:
+        return fmean(known)
+    return _NAN
 
 
 def _known(value: float | None) -> float:
@@ -181,7 +182,10 @@ def _known(value: float | None) -> float:
 def _parts(tests: Sequence[_Test]) -> Iterator[tuple[str, Sequence[_Test]]]:
     """A few tests at a time, with the suffix of the chart's name."""
     for at in range(0, len(tests), _TOGETHER):
-        ending = "" if len(tests) <= _TOGETHER else f"-{at // _TOGETHER + 1}"
+        if len(tests) <= _TOGETHER:
+            ending = ""
+        else:
+            ending = f"-{at // _TOGETHER + 1}"
         yield ending, tests[at : at + _TOGETHER]
 
 
@@ -207,12 +211,14 @@ def _agreement(drawn: Drawn, ending: str, tests: Sequence[_Test]) -> Chart:
             Number(value, digits=3) for value in (*posteriors, test.pas, test.pas_directional)
         )
         rows.append(Row(name=test.name, cells=(*shares, *evidence)))
-    against = (
-        f"; {formats.plural(drawn.opposed, 'finding')} in the opposite direction"
-        if drawn.opposed
-        else ""
-    )
-    random = "" if drawn.floor is None else f"; random answers {plain(drawn.floor.pas, digits=3)}"
+    if drawn.opposed:
+        against = f"; {formats.plural(drawn.opposed, 'finding')} in the opposite direction"
+    else:
+        against = ""
+    if drawn.floor is None:
+        random = ""
+    else:
+        random = f"; random answers {plain(drawn.floor.pas, digits=3)}"
     heads = (
         "finding and test",
         *(f"π {side}" for side in sides),
@@ -242,7 +248,10 @@ def _agreement(drawn: Drawn, ending: str, tests: Sequence[_Test]) -> Chart:
 
 
 def _effect(value: float, se: float, z: float) -> blocks.Estimate:
-    low, high = (value - z * se, value + z * se) if math.isfinite(se) else (None, None)
+    if math.isfinite(se):
+        low, high = (value - z * se, value + z * se)
+    else:
+        low, high = (None, None)
     return blocks.Estimate(value, low, high, signed=True)
 
 
@@ -287,7 +296,10 @@ def _profile(drawn: Drawn, tests: Sequence[_Test]) -> Chart:
             )
         )
     identity = Curve(points=(Point(x=-reach, y=-reach), Point(x=reach, y=reach)), form="reference")
-    random = "" if drawn.floor is None else f" (random answers {plain(drawn.floor.ecs, digits=3)})"
+    if drawn.floor is None:
+        random = ""
+    else:
+        random = f" (random answers {plain(drawn.floor.ecs, digits=3)})"
     slope = formats.estimate(line.slope, line.low, line.high)
     heads = ("finding and test", f"d people [{interval}]", f"d agent [{interval}]")
     return Chart(

@@ -58,7 +58,10 @@ def counted_unread(study: StudyFile, tests: Sequence[Test], shape: Shape) -> lis
     every = list(dict.fromkeys(case for own in cases for case in own))
     people = [[_person(study, case)] for case in every]
     try:
-        data = dict(zip(every, _data_of_few(study, people), strict=True)) if people else {}
+        if people:
+            data = dict(zip(every, _data_of_few(study, people), strict=True))
+        else:
+            data = {}
     except QueryTooLong:
         raise
     except BadOption as error:
@@ -76,7 +79,10 @@ def repeated_people(study: StudyFile, tests: Sequence[Test]) -> list[str]:
     Tried with made-up participants, each alone: with the first of every attribute, and with the
     last.
     """
-    arms = [list(study.arms)] if study.design == "within" else [[name] for name in study.arms]
+    if study.design == "within":
+        arms = [list(study.arms)]
+    else:
+        arms = [[name] for name in study.arms]
     tried = [
         [row for arm in own for row in _whole_person(study, arm, pick)]
         for own in arms
@@ -171,7 +177,10 @@ def _person(study: StudyFile, case: Case) -> Response:
         for name, field in study.arms[arm].answered.items()
         if name not in gaps
     }
-    given = study.persons[0] if study.persons else {}
+    if study.persons:
+        given = study.persons[0]
+    else:
+        given = {}
     profile = {
         name: given.get(name, _first(study.participants.profile.get(name)))
         for name in study.attributes
@@ -188,7 +197,9 @@ def _person(study: StudyFile, case: Case) -> Response:
 
 
 def _first(values: Any) -> Any:
-    return next(iter(values), None) if isinstance(values, (Mapping, list)) else values
+    if isinstance(values, (Mapping, list)):
+        return next(iter(values), None)
+    return values
 
 
 def _answer(field: Answered, pick: int) -> float | str | list[str]:
@@ -200,8 +211,15 @@ def _answer(field: Answered, pick: int) -> float | str | list[str]:
     if field.type == "text":
         return "words"
     low, high = field.range or (None, None)
-    least = low if low is not None else min(0.0, high or 0.0)
-    return (high if high is not None else least + 1) if pick % 2 else least
+    if low is not None:
+        least = low
+    else:
+        least = min(0.0, high or 0.0)
+    if pick % 2:
+        if high is not None:
+            return high
+        return least + 1
+    return least
 
 
 def _counted(test: Test, case: Case, columns: Mapping[str, Sequence[Any]]) -> str:
@@ -209,7 +227,8 @@ def _counted(test: Test, case: Case, columns: Mapping[str, Sequence[Any]]) -> st
     if any(name not in columns for name in test.columns):
         return ""
     rows = [int(at) for group in group_rows(test, columns) for at in group]
-    rows = rows if test.groups is not None else list(range(len(columns[test.measure])))
+    if test.groups is None:
+        rows = list(range(len(columns[test.measure])))
     if not rows or not all(
         columns[name][at] is not None
         and not (isinstance(columns[name][at], float) and math.isnan(columns[name][at]))
@@ -219,7 +238,10 @@ def _counted(test: Test, case: Case, columns: Mapping[str, Sequence[Any]]) -> st
         return ""  # a person may give a row for each of several fields: then one of them is NULL
     arm, gaps, _ = case
     value = columns[test.measure][rows[0]]
-    counted_as = str(value).lower() if isinstance(value, bool) else shown(value)
+    if isinstance(value, bool):
+        counted_as = str(value).lower()
+    else:
+        counted_as = shown(value)
     lacking = ", ".join(f"'{name}'" for name in gaps)
     return (
         f"an answer that could not be read counts as {counted_as}: '{test.measure}' of arm "
@@ -315,8 +337,16 @@ def _of_design(study: StudyFile, test: Test, shape: Shape | None) -> Iterator[st
         return
     made_of: set[str] = set()
     for column in (test.groups.column, *(test.factors or {})):
-        made_of |= {column} if shape is None else set(shape.sources.get(column, {column}))
-    again = {"arm"} if study.design == "within" else {"round"} if study.plays else set()
+        if shape is None:
+            made_of |= {column}
+        else:
+            made_of |= set(shape.sources.get(column, {column}))
+    if study.design == "within":
+        again = {"arm"}
+    elif study.plays:
+        again = {"round"}
+    else:
+        again = set()
     if again & made_of:
         yield (
             f"the same people are in each of its groups, and a {test.kind} treats their answers "
@@ -348,9 +378,10 @@ def _check_groups(
     count = len(groups.levels)
     good = True
     if (wanted is None and count < 2) or (wanted is not None and count != wanted):
-        few = (
-            "two or more levels" if wanted is None else f"{wanted} level{'s' if wanted > 1 else ''}"
-        )
+        if wanted is None:
+            few = "two or more levels"
+        else:
+            few = f"{wanted} level{'s' if wanted > 1 else ''}"
         checked.fault((*place, "groups", "levels"), f"a {test.kind} takes {few}, got {count}")
         good = False
     if len(set(groups.names)) < count:
@@ -400,7 +431,9 @@ def _possible(
     """The values that a column can have; None if unknown."""
     if shape is not None and column in shape.sources and column not in shape.sources[column]:
         derived = shape.types.get(column)  # by derive, perhaps over a column of the same name
-        return ["true", "false"] if derived == "BOOLEAN" else None
+        if derived == "BOOLEAN":
+            return ["true", "false"]
+        return None
     if column == "arm":
         return list(arms)
     attribute = study.participants.profile.get(column)
@@ -467,7 +500,10 @@ def _check_n(numbers: Numbers, study: StudyFile, shape: Shape | None) -> None:
     ]
     if test.groups is not None and test.groups.column == "arm":
         for name, level in zip(test.groups.names, levels, strict=True):
-            own = study.arms[name].people_with(needed) if name in study.arms else None
+            if name in study.arms:
+                own = study.arms[name].people_with(needed)
+            else:
+                own = None
             n = (
                 level.n
                 if level is not None and level.n is not None
@@ -490,7 +526,10 @@ def _check_n(numbers: Numbers, study: StudyFile, shape: Shape | None) -> None:
     sizes = [size for name in arms if (size := study.arms[name].people_with(needed)) is not None]
     if n is None or len(sizes) < len(arms) or not sizes:
         return
-    people = {sum(sizes), max(sizes)} if study.design == "within" else {sum(sizes)}
+    if study.design == "within":
+        people = {sum(sizes), max(sizes)}
+    else:
+        people = {sum(sizes)}
     if not _fits(test, n, people, {sum(_groups_in(study, name) for name in arms)}):
         message = (
             f"n is {n} in all, the arms with these answers have {sum(sizes)} people; name its "
@@ -511,11 +550,9 @@ def _fits(test: Test, n: int, people: set[int], groups: set[int]) -> bool:
 def _groups_in(study: StudyFile, arm: str) -> int:
     """How many groups play in an arm; 0 if it is not a game."""
     rounds, n = study.arms[arm].rounds, study.arms[arm].n
-    return (
-        -(-n // rounds.size)
-        if rounds is not None and rounds.size is not None and n is not None
-        else 0
-    )
+    if rounds is not None and rounds.size is not None and n is not None:
+        return -(-n // rounds.size)
+    return 0
 
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -636,7 +673,10 @@ def _check_arm(checked: Checked, study: StudyFile, name: str, arm: Arm, *, whole
     rounds = arm.rounds
     seen: set[str] = set()
     for at, task in enumerate(arm.shown):
-        here = (*place, "tasks", at) if arm.tasks is not None else place
+        if arm.tasks is not None:
+            here = (*place, "tasks", at)
+        else:
+            here = place
         fields = (rounds.fields if rounds is not None else None) or task.fields
         for twice in seen & set(task.fields):
             checked.fault(
@@ -647,7 +687,10 @@ def _check_arm(checked: Checked, study: StudyFile, name: str, arm: Arm, *, whole
         if arm.tasks is not None:
             _check_relabelled(checked, task.relabel, fields, (*here, "relabel", "fields"))
         if rounds is None:
-            known = known_names(study, arm, task) if whole else None
+            if whole:
+                known = known_names(study, arm, task)
+            else:
+                known = None
             _check_material(checked, study, arm, task, (*here, "prompt"), known=known)
     _check_relabelled(checked, arm.relabel, arm.answered, (*place, "relabel", "fields"))
     if rounds is not None:
@@ -698,11 +741,10 @@ def _check_roles(
 def _check_payoffs(checked: Checked, arm: Arm, place: Place) -> None:
     fields = {name: role.fields for name, role in arm.roles.items()}
     for name, formula in arm.payoffs.items():
-        wrong = (
-            check_payoff(formula, fields)
-            if name in fields
-            else f"is not a role{did_you_mean(name, fields)}"
-        )
+        if name in fields:
+            wrong = check_payoff(formula, fields)
+        else:
+            wrong = f"is not a role{did_you_mean(name, fields)}"
         if wrong:
             checked.fault((*place, name), wrong)
     if arm.payoffs and any(field.scale != 1 for own in fields.values() for field in own.values()):
@@ -727,11 +769,13 @@ def _check_role(
     for number in {1, min(2, rounds.count)}:
         task = round_task(arm, number, name)
         own = "first" if number == 1 and role.first is not None else "prompt"
-        known = (
-            [*known_names(study, arm, task), *round_names(arm, first=number == 1, role=name)]
-            if whole
-            else None
-        )
+        if whole:
+            known = [
+                *known_names(study, arm, task),
+                *round_names(arm, first=number == 1, role=name),
+            ]
+        else:
+            known = None
         _check_material(checked, study, arm, task, (*place, own), known=known)
 
 
@@ -755,12 +799,14 @@ def _check_rounds(
     for number in {1, min(2, rounds.count)}:
         task = round_task(arm, number)
         own = "first" if number == 1 and task.prompt == rounds.first else "prompt"
-        where = (*place, "prompt") if task.prompt == arm.prompt else (*place, "rounds", own)
-        known = (
-            [*known_names(study, arm, task), *round_names(arm, first=number == 1)]
-            if whole
-            else None
-        )
+        if task.prompt == arm.prompt:
+            where = (*place, "prompt")
+        else:
+            where = (*place, "rounds", own)
+        if whole:
+            known = [*known_names(study, arm, task), *round_names(arm, first=number == 1)]
+        else:
+            known = None
         _check_material(checked, study, arm, task, where, known=known)
     if rounds.group is not None and arm.n is not None and arm.n < rounds.group:
         checked.fault((*place, "n"), f"is {arm.n}, and a group has {rounds.group}")

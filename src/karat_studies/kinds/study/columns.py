@@ -43,7 +43,10 @@ def attribute_type(study: StudyFile, name: str) -> str:
     elif isinstance(attribute, Mapping):
         values = list(attribute)
     else:
-        values = attribute if isinstance(attribute, list) else [attribute]
+        if isinstance(attribute, list):
+            values = attribute
+        else:
+            values = [attribute]
     numeric = all(
         isinstance(one, (int, float)) and not isinstance(one, bool)
         for one in values
@@ -95,7 +98,8 @@ def fields_needed(study: StudyFile, test: Test, shape: Shape | None) -> tuple[st
         if name in seen:
             continue
         seen.add(name)
-        waiting += shape.sources.get(name, ()) if shape is not None else ()
+        if shape is not None:
+            waiting += shape.sources.get(name, ())
         if name == PAYOFF:  # the fields that payoffs are computed from
             formulas = [formula for arm in study.arms.values() for formula in arm.payoffs.values()]
             waiting += [

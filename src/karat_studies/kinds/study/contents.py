@@ -47,16 +47,23 @@ def held(study: StudyContents) -> list[str]:
     lines += [f"{key + ':':8} {value}" for key, value in about.items() if value]
     rows: list[tuple[str, ...]] = []
     for arm in study.arms:
-        groups = f" in {formats.plural(arm.groups, 'group')}" if arm.groups is not None else ""
+        if arm.groups is not None:
+            groups = f" in {formats.plural(arm.groups, 'group')}"
+        else:
+            groups = ""
         fields = [f"{name}: {formats.excerpt(how, _WIDEST)}" for name, how in arm.fields.items()]
         shown = "; ".join(fields[:3]) + (f"; … {len(fields)} in all" if len(fields) > 3 else "")
         shown += "".join(
             f"; {role} earns {formats.excerpt(how, _WIDEST)}" for role, how in arm.payoffs.items()
         )
-        people = formats.count(arm.people) if arm.people is not None else formats.UNKNOWN
-        participants = (
-            f"{formats.count(arm.participants)}{groups}" if arm.participants else "not asked"
-        )
+        if arm.people is not None:
+            people = formats.count(arm.people)
+        else:
+            people = formats.UNKNOWN
+        if arm.participants:
+            participants = f"{formats.count(arm.participants)}{groups}"
+        else:
+            participants = "not asked"
         rows.append((arm.name, people, participants, formats.count(arm.questions), shown))
     lines += ["", *table([_ARMS, *rows])]
     lines += [
@@ -71,10 +78,10 @@ def held(study: StudyContents) -> list[str]:
         for test in study.tests
         if test.reasons
     ]
-    lines += ["", *missing] if missing else []
-    lines += (
-        ["", *(f"copy of people's {_copy(copy)}" for copy in study.copies)] if study.copies else []
-    )
+    if missing:
+        lines += ["", *missing]
+    if study.copies:
+        lines += ["", *(f"copy of people's {_copy(copy)}" for copy in study.copies)]
     return [formats.clean(line).rstrip() for line in lines]
 
 
@@ -84,9 +91,10 @@ _TESTS = ("finding", "test", "kind", "compares", "people", "n", "d", "ln BF", "e
 
 def size(contents: StudyContents) -> str:
     """The amounts, in a sentence."""
-    groups = (
-        f" in {formats.plural(contents.groups, 'group')}" if contents.groups is not None else ""
-    )
+    if contents.groups is not None:
+        groups = f" in {formats.plural(contents.groups, 'group')}"
+    else:
+        groups = ""
     design = (
         f"{contents.domain}, {contents.design} subjects, "
         f"{formats.plural(len(contents.arms), 'arm')}"
@@ -135,11 +143,10 @@ def _copy(test: CopyTest) -> str:
     name = {"statistic": "numbers", "answers": "answers"}[test.layer]
     if test.reason is not None:
         return f"{name}: not tried, {test.reason}"
-    without = (
-        f", {formats.plural(test.left_out, 'test')} without numbers left out"
-        if test.left_out
-        else ""
-    )
+    if test.left_out:
+        without = f", {formats.plural(test.left_out, 'test')} without numbers left out"
+    else:
+        without = ""
     if test.passed:
         return f"{name}: gives their result in {formats.plural(test.tests, 'test')}{without}"
     return f"{name}: does not give their result{without}"
@@ -272,11 +279,10 @@ def _arm(name: str, arm: Arm, samples: Sequence[Sample]) -> HeldArm:
     own = [sample for sample in samples if any(turn.detail["arm"] == name for turn in sample.turns)]
     rounds = arm.rounds
     roles: list[str | None] = list(arm.roles) or [None]
-    shown = (
-        arm.shown
-        if rounds is None
-        else tuple(round_task(arm, min(2, rounds.count), role) for role in roles)
-    )
+    if rounds is None:
+        shown = arm.shown
+    else:
+        shown = tuple(round_task(arm, min(2, rounds.count), role) for role in roles)
     return HeldArm(
         name=name,
         people=arm.n,
@@ -292,8 +298,14 @@ def _arm(name: str, arm: Arm, samples: Sequence[Sample]) -> HeldArm:
 
 def _test(finding: Finding, test: Test, score: TestScore) -> HeldTest:
     human, side = score.human, score.test.human
-    against = f" against {test.against}" if test.against is not None else ""
-    groups = f": {', '.join(test.groups.names)}" if test.groups is not None else ""
+    if test.against is not None:
+        against = f" against {test.against}"
+    else:
+        against = ""
+    if test.groups is not None:
+        groups = f": {', '.join(test.groups.names)}"
+    else:
+        groups = ""
     return from_fields(
         HeldTest,
         human,
@@ -403,11 +415,10 @@ def _authors(source: str) -> str:
     names = re.findall(r"(?:^|[,&] )([^\W\d_][\w' -]+), [^\W\d_]\.", before)
     if not names or not year:
         return formats.excerpt(source, _LONGEST_TITLE)
-    authors = (
-        f"{names[0]} et al."
-        if len(names) > 3
-        else " & ".join([", ".join(names[:-1]), names[-1]]).removeprefix(" & ")
-    )
+    if len(names) > 3:
+        authors = f"{names[0]} et al."
+    else:
+        authors = " & ".join([", ".join(names[:-1]), names[-1]]).removeprefix(" & ")
     return formats.excerpt(f"{authors} ({after.partition(')')[0]})", _LONGEST_TITLE)
 
 
@@ -547,8 +558,14 @@ def _doubted(dataset: Dataset) -> list[Doubted]:
     for study in studies_of(dataset):
         for note in study.warnings:
             where, colon, message = note.partition(": ")
-            place, text = (where, message) if colon else ("file", note)
-            name = place if dataset.path.is_file() else f"{study.study}: {place}"
+            if colon:
+                place, text = (where, message)
+            else:
+                place, text = ("file", note)
+            if dataset.path.is_file():
+                name = place
+            else:
+                name = f"{study.study}: {place}"
             doubted.append(
                 Doubted(
                     id=name, turn=None, reasons=("unchecked",), evidence={"unchecked": {text: None}}

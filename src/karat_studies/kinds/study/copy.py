@@ -38,11 +38,10 @@ def statistic_copies(study: StudyFile) -> list[StudyTest]:
     tests = []
     for finding, test in study.tests:
         human = human_side(test, study.arms)
-        agent = (
-            Side(missing=human.missing)
-            if human.missing is not None
-            else agent_side(test, statistic_copy(test, human))
-        )
+        if human.missing is not None:
+            agent = Side(missing=human.missing)
+        else:
+            agent = agent_side(test, statistic_copy(test, human))
         tests.append(
             StudyTest(
                 study=study.study,
@@ -91,18 +90,20 @@ def answer_copy(study: StudyFile) -> list[Response]:
             if study.relabel and isinstance(given, dict)
             else given
         )
-        text = (
-            msgspec.json.encode(scaled).decode()
-            if isinstance(scaled, dict)
-            else str(row.get("text", ""))
-        )
+        if isinstance(scaled, dict):
+            text = msgspec.json.encode(scaled).decode()
+        else:
+            text = str(row.get("text", ""))
         # The fields of a row: in a game with roles those of the matching role
         own = [
             role.fields
             for role in arm.roles.values()
             if isinstance(given, dict) and set(role.fields) & set(given)
         ]
-        asked = own[0] if len(own) == 1 else arm.answered
+        if len(own) == 1:
+            asked = own[0]
+        else:
+            asked = arm.answered
         read = read_answers(text, asked)
         faults += [
             Fault(
@@ -138,7 +139,10 @@ def answer_copy(study: StudyFile) -> list[Response]:
 def statistic_copy(test: Test, human: Side) -> dict[str, list[Any]]:
     """Rows of `data` with the human statistic: column → values."""
     column = test.groups.column if test.groups is not None else "everybody"
-    levels: list[Any] = list(test.groups.levels) if test.groups is not None else [True]
+    if test.groups is not None:
+        levels: list[Any] = list(test.groups.levels)
+    else:
+        levels = [True]
     second = test.against if isinstance(test.against, str) else None
     if test.factors:
         return _factorial(test, human)
@@ -155,7 +159,10 @@ def statistic_copy(test: Test, human: Side) -> dict[str, list[Any]]:
         }
     elif test.kind in {"ttest_paired", "ttest_one", "wilcoxon"}:
         apart = _apart(test.kind, human)
-        reference = 0.0 if second is not None or test.against is None else float(test.against)
+        if second is not None or test.against is None:
+            reference = 0.0
+        else:
+            reference = float(test.against)
         samples = [(apart + reference).tolist()]
     else:
         samples = [sample.tolist() for sample in _groups(test.kind, human, len(levels))]
@@ -178,8 +185,13 @@ def _table(test: Test, human: Side) -> list[list[Any]]:
 
 def _pattern(n: int) -> Floats:
     """N numbers with mean 0 and standard deviation 1."""
-    values = np.linspace(-1.0, 1.0, n) if n > 1 else np.zeros(1)
-    return np.asarray(values / values.std(ddof=1)) if n > 1 else values
+    if n > 1:
+        values = np.linspace(-1.0, 1.0, n)
+    else:
+        values = np.zeros(1)
+    if n > 1:
+        return np.asarray(values / values.std(ddof=1))
+    return values
 
 
 def _apart(kind: str, human: Side) -> Floats:
@@ -272,7 +284,10 @@ def _permutation(n: int, r: float) -> Floats:
     """
     places = np.arange(n, dtype=np.float64)
     target = (1 - r) * n * (n * n - 1) / 6
-    order = places.copy() if r >= 0 else places[::-1].copy()
+    if r >= 0:
+        order = places.copy()
+    else:
+        order = places[::-1].copy()
     best, nearest = order.copy(), math.inf
     dice = np.random.default_rng(n)  # any seed: the same copy each time
     for _ in range(_STEPS):
@@ -423,11 +438,10 @@ def _differs(one: float, other: float, most: float) -> bool:
 
 
 def _sizes(side: Side) -> list[float]:
-    groups = (
-        [float(sum(row)) for row in side.table]
-        if side.table is not None
-        else [side.n1, side.n2, *side.sizes]
-    )
+    if side.table is not None:
+        groups = [float(sum(row)) for row in side.table]
+    else:
+        groups = [side.n1, side.n2, *side.sizes]
     return [group for group in groups if not math.isnan(group)]
 
 

@@ -74,7 +74,8 @@ def to_study_tests(
         )
         raise BadOption("--allow-code", why)
     columns: Columns = (data or data_of(study, responses)).columns
-    columns = reducer(columns) if reducer is not None and study.reducer is not None else columns
+    if reducer is not None and study.reducer is not None:
+        columns = reducer(columns)
     return [
         _both_sides(
             study,
@@ -319,7 +320,10 @@ def _of_arms(
             for name in arms_of(study, test, fields_needed(study, test, shape))
             if name not in arms
         ]
-        nobody = Side(missing=f"arm '{lacking[0]}' was not run") if lacking else result.agent
+        if lacking:
+            nobody = Side(missing=f"arm '{lacking[0]}' was not run")
+        else:
+            nobody = result.agent
         results.append(replace(result, agent=nobody, coverage=NAN if lacking else result.coverage))
     return results
 

@@ -207,7 +207,9 @@ def _alone(text: str, field: Answered) -> Value | None:
     if field.type == "text":
         if _bare(plain).endswith(_bare(described(field))) or unfilled(plain):
             return None  # the form, repeated
-        return Value(kind=REFUSED) if refuses(plain) else Value(answer=plain)
+        if refuses(plain):
+            return Value(kind=REFUSED)
+        return Value(answer=plain)
     if len(plain) > 200 or "\n" in plain or _ASKS.match(plain):
         return None
     value = value_of(plain, field, whole=True)
@@ -244,11 +246,10 @@ def _in_json(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value]
         for key, value in item:
             if (name := names.get(_folded(key))) is not None:
                 field = fields[name]
-                read = (
-                    _value_in(value, field, fields)
-                    if isinstance(value, str)
-                    else _of_json(value, field)
-                )
+                if isinstance(value, str):
+                    read = _value_in(value, field, fields)
+                else:
+                    read = _of_json(value, field)
                 answers.setdefault(name, []).append(read)
     return answers
 
@@ -279,19 +280,18 @@ def _of_json(value: Any, field: Answered) -> Value:
         return Value(kind=INVALID)
     if isinstance(value, list) and field.type == "rank":
         flat = all(isinstance(item, (str, int, float)) for item in value)
-        return value_of(", ".join(map(str, value)), field) if flat else Value(kind=INVALID)
+        if flat:
+            return value_of(", ".join(map(str, value)), field)
+        return Value(kind=INVALID)
     if isinstance(value, list):
-        return (
-            _of_json(value[0], field)
-            if len(value) == 1 and not isinstance(value[0], list)
-            else Value(kind=INVALID)
-        )
+        if len(value) == 1 and not isinstance(value[0], list):
+            return _of_json(value[0], field)
+        return Value(kind=INVALID)
     if isinstance(value, bool):
-        value = (
-            {True: "yes", False: "no"}[value]
-            if {"yes", "no"} <= set(field.labels)
-            else str(value).lower()
-        )
+        if {"yes", "no"} <= set(field.labels):
+            value = {True: "yes", False: "no"}[value]
+        else:
+            value = str(value).lower()
     return value_of(str(value), field)
 
 
@@ -305,7 +305,10 @@ def _in_lines(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value
     for at, mark in enumerate(marks):
         name = names[_folded(mark["key"])]
         field = fields[name]
-        end = marks[at + 1].start() if at + 1 < len(marks) else len(text)
+        if at + 1 < len(marks):
+            end = marks[at + 1].start()
+        else:
+            end = len(text)
         line = text[mark.end() : min(end, mark.end() + _BLOCK)]
         if mark["cell"] and _HEADER.match(line):
             continue
@@ -316,15 +319,17 @@ def _in_lines(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value
         listed = _lists_options(line, field)
         if field.type != "text":
             first, _, below = line.partition("\n")
-            line = (
-                below.partition("\n\n")[0]
-                if field.type == "rank" and not first.strip(" *_`")
-                else first
-            )
+            if field.type == "rank" and not first.strip(" *_`"):
+                line = below.partition("\n\n")[0]
+            else:
+                line = first
             line = _up_to_next(line, name, tuple(fields))
         if _bare(line) == _bare(described(field)):
             continue  # the form, repeated
-        value = Value(kind=INVALID) if listed else _value_in(line, field, fields)
+        if listed:
+            value = Value(kind=INVALID)
+        else:
+            value = _value_in(line, field, fields)
         answers.setdefault(name, []).append(value)
     return answers
 
@@ -337,9 +342,9 @@ def _value_in(line: str, field: Answered, fields: Mapping[str, Answered]) -> Val
     if value.answer is None or field.type not in {"number", "likert"}:
         return value
     chosen = [other for other in fields.values() if other.type == "choice"]
-    return (
-        Value(kind=CONTRADICTORY) if any(names_option(line, other) for other in chosen) else value
-    )
+    if any(names_option(line, other) for other in chosen):
+        return Value(kind=CONTRADICTORY)
+    return value
 
 
 def _lists_options(block: str, one: Answered) -> bool:

@@ -84,7 +84,9 @@ class Answered(_Part):
     @property
     def meanings(self) -> Mapping[str, str]:
         """Label → meaning, if the file gives meanings."""
-        return self.options if isinstance(self.options, dict) else {}
+        if isinstance(self.options, dict):
+            return self.options
+        return {}
 
 
 class Relabelled(_Part):
@@ -138,7 +140,9 @@ class Rounds(_Part):
     @property
     def size(self) -> int | None:
         """Members of a group; None: each plays alone."""
-        return len(self.roles) if self.roles else self.group
+        if self.roles:
+            return len(self.roles)
+        return self.group
 
 
 class Arm(_Part):
@@ -157,7 +161,9 @@ class Arm(_Part):
         """The tasks in file order; an arm with a single prompt has one."""
         if self.tasks is not None:
             return tuple(self.tasks)
-        return () if self.prompt is None else (Task(prompt=self.prompt, fields=self.fields or {}),)
+        if self.prompt is None:
+            return ()
+        return (Task(prompt=self.prompt, fields=self.fields or {}),)
 
     @property
     def answered(self) -> dict[str, Answered]:
@@ -349,7 +355,10 @@ class Test(_Part):
     @classmethod
     def _known(cls, kind: Any) -> Any:
         """For a statistic that papers print and karat does not have, says what to write instead."""
-        plain = re.sub(r"[^a-z0-9]+", "", kind.lower()) if isinstance(kind, str) else ""
+        if isinstance(kind, str):
+            plain = re.sub(r"[^a-z0-9]+", "", kind.lower())
+        else:
+            plain = ""
         for names, instead in _INSTEAD.items():
             if plain in names:
                 raise ValueError(f"there is no kind '{kind}': {instead}")
@@ -362,8 +371,14 @@ class Test(_Part):
         if not isinstance(values, Mapping) or not isinstance(values.get("human"), Mapping):
             return handler(values)
         groups, human = values.get("groups"), values["human"]
-        listed = groups.get("levels") if isinstance(groups, Mapping) else None
-        names = [level_name(level) for level in listed] if isinstance(listed, list) else []
+        if isinstance(groups, Mapping):
+            listed = groups.get("levels")
+        else:
+            listed = None
+        if isinstance(listed, list):
+            names = [level_name(level) for level in listed]
+        else:
+            names = []
         # Keys of `human` that are neither a statistic nor a group, and groups with the name of a
         # statistic
         message = "'{}' is also the name of a statistic; rename the group"
@@ -399,8 +414,14 @@ class Test(_Part):
         """The columns that it reads: its groups or factors, its measure, and the column it is
         compared with.
         """
-        named = [self.groups.column] if self.groups is not None else []
-        against = [self.against] if isinstance(self.against, str) else []
+        if self.groups is not None:
+            named = [self.groups.column]
+        else:
+            named = []
+        if isinstance(self.against, str):
+            against = [self.against]
+        else:
+            against = []
         return [*named, *(self.factors or {}), self.measure, *against]
 
     @property
@@ -537,7 +558,9 @@ def level_name(level: Scalar) -> str:
     """A level as it is written as a key of `human`: `true`, `2`, or the text itself."""
     if isinstance(level, bool):
         return str(level).lower()
-    return f"{level:g}" if isinstance(level, float) else str(level)
+    if isinstance(level, float):
+        return f"{level:g}"
+    return str(level)
 
 
 def studies_of(dataset: Dataset) -> tuple[StudyFile, ...]:

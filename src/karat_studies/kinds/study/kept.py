@@ -62,11 +62,10 @@ def kept_studies(run: RunFolder) -> list[StudyFile]:
     studies = []
     for copy in run.kept():
         person = {name: _STANDS_FOR.get(kind, "x") for name, kind in copy.columns.items()}
-        path = (
-            Path(copy.folder) / "study.yaml"
-            if copy.folder is not None
-            else run.path / "studies" / copy.file
-        )
+        if copy.folder is not None:
+            path = Path(copy.folder) / "study.yaml"
+        else:
+            path = run.path / "studies" / copy.file
         try:
             study = read_kept_study(path, run.kept_file(copy), persons=[person] if person else [])
         except BadDataset as bad:
@@ -180,7 +179,9 @@ def _cause(caught: Caught) -> str | None:
     """What was raised, in words; None: nothing. Raises KeyboardInterrupt itself."""
     if isinstance(caught.error, KeyboardInterrupt):
         raise caught.error
-    return None if caught.error is None else f"{type(caught.error).__name__}: {caught.error}"
+    if caught.error is None:
+        return None
+    return f"{type(caught.error).__name__}: {caught.error}"
 
 
 class _Checked:

@@ -56,7 +56,10 @@ class Numbers(msgspec.Struct):
     def half(self, value: float, *below: str) -> float:
         """Half a unit of the last digit written in the file."""
         node = self.root.get(*self.place, "human", *below)
-        written = node.written if node is not None and node.written else repr(value)
+        if node is not None and node.written:
+            written = node.written
+        else:
+            written = repr(value)
         return 0.5 * 10.0 ** -len(written.partition(".")[2])
 
 
@@ -64,11 +67,10 @@ def check_numbers(numbers: Numbers) -> None:
     """Fills in the faults and notes of one test."""
     test = numbers.test
     human = numbers.test.human
-    of_groups = (
-        dict(zip(test.groups.names, levels_of(test, numbers.arms), strict=True))
-        if test.groups
-        else {}
-    )
+    if test.groups:
+        of_groups = dict(zip(test.groups.names, levels_of(test, numbers.arms), strict=True))
+    else:
+        of_groups = {}
     for name, level in [*human.levels.items(), (None, Level(n=human.n, k=human.k))]:
         below = () if name is None else (name,)
         n = level.n if name is None else of_groups[name].n
@@ -143,7 +145,12 @@ def _check_direction(numbers: Numbers) -> None:
             )
         )
     elif sign != wanted:
-        direction = "positive" if sign > 0 else "negative" if sign < 0 else "zero"
+        if sign > 0:
+            direction = "positive"
+        elif sign < 0:
+            direction = "negative"
+        else:
+            direction = "zero"
         message = f"says '{test.expect}', but the human effect is {direction}"
         numbers.faults.append(
             (
@@ -170,25 +177,26 @@ def _check_own_signs(numbers: Numbers) -> None:
     """Checks the sign of a t, U or F against the means given with it."""
     test = numbers.test
     levels = levels_of(test, numbers.arms)
-    means = [] if test.kind == "interaction" else [level.mean for level in levels]
+    if test.kind == "interaction":
+        means = []
+    else:
+        means = [level.mean for level in levels]
     if test.kind in PAIRED:  # the mean, or the mean difference
         means = [means[0] if len(means) == 1 else test.human.mean, reference_of(test)]
     if len(means) != 2 or means[0] is None or means[1] is None or means[0] == means[1]:
         return
     apart = math.copysign(1, means[0] - means[1])
-    statistic = (
-        test.human.t
-        if test.kind in _AS_T
-        else test.human.z
-        if test.kind == "mannwhitney"
-        else test.human.sign
-    )
+    if test.kind in _AS_T:
+        statistic = test.human.t
+    elif test.kind == "mannwhitney":
+        statistic = test.human.z
+    else:
+        statistic = test.human.sign
     if statistic is not None and statistic * apart < 0:
-        first, second = (
-            ("the mean", "what it is compared with")
-            if test.kind in PAIRED
-            else ("the first level", "the second")
-        )
+        if test.kind in PAIRED:
+            first, second = ("the mean", "what it is compared with")
+        else:
+            first, second = ("the first level", "the second")
         numbers.fault(
             f"the sign of the statistic contradicts the means: positive is {first} above {second}"
         )
@@ -262,7 +270,10 @@ def _as_own(test: Test, printed: str, value: float, half: float) -> list[Span] |
         "z": {"z": same, "t": same, "chi2": roots},
         "ratio": {"F": same},
     }
-    kind = "t" if test.kind in _AS_T else _OWN.get(test.statistic_kind, "t")
+    if test.kind in _AS_T:
+        kind = "t"
+    else:
+        kind = _OWN.get(test.statistic_kind, "t")
     return own[kind].get(printed)
 
 
@@ -310,12 +321,14 @@ def _check_statistic(numbers: Numbers, printed: Sequence[Span], text: str) -> No
     computed = list(_computed(numbers))
     if computed and not _meet(computed, printed):
         # for these it is a count
-        nominal = math.nan if test.kind in _SHARES else described(test, numbers.arms)
-        value = (
-            " or ".join(_shown(span) for span in computed[:3])
-            if math.isnan(nominal)
-            else f"{round(nominal, 3):g}"
-        )
+        if test.kind in _SHARES:
+            nominal = math.nan
+        else:
+            nominal = described(test, numbers.arms)
+        if math.isnan(nominal):
+            value = " or ".join(_shown(span) for span in computed[:3])
+        else:
+            value = f"{round(nominal, 3):g}"
         message = (
             f"means or counts give {_OWN.get(test.kind, 't')} = {value}, but '{quoted}' is printed"
         )
@@ -482,7 +495,10 @@ def _check_sizes(numbers: Numbers, printed: str, dfs: Sequence[float], n: int | 
 def check_chi2(numbers: Numbers) -> None:
     """Checks a χ² in the file against its counts; only the counts are used."""
     test, printed = numbers.test, numbers.test.human.chi2
-    table = table_of(test, levels_of(test, numbers.arms)) if test.kind == "contingency" else None
+    if test.kind == "contingency":
+        table = table_of(test, levels_of(test, numbers.arms))
+    else:
+        table = None
     if printed is None or table is None:
         return
     half = numbers.half(printed, "chi2")
@@ -528,7 +544,9 @@ def _free(test: Test, printed: str, total: float, groups: int) -> list[float]:
     if test.kind == "ttest_ind":
         return [total - 2]
     if test.statistic_kind == "anova":
-        return [total - groups] if groups > 1 else []
+        if groups > 1:
+            return [total - groups]
+        return []
     if test.kind in {"correlation", "spearman"}:
         return [total - 2]
     return [total - 1]
@@ -628,7 +646,9 @@ def _orders(values: Sequence[_Value]) -> Iterator[tuple[_Value, ...]]:
     """The values in every order, as papers need not use the order of the levels; more than four
     only as given.
     """
-    return permutations(values) if len(values) <= 4 else iter([tuple(values)])
+    if len(values) <= 4:
+        return permutations(values)
+    return iter([tuple(values)])
 
 
 def listed(values: Sequence[float]) -> str:

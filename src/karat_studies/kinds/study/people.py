@@ -49,7 +49,9 @@ def _size(study: StudyFile, arm: str, per_arm: int | None) -> int:
     if per_arm is not None:
         return per_arm
     declared = study.participants.per_arm
-    return declared if isinstance(declared, int) else study.arms[arm].n or 0
+    if isinstance(declared, int):
+        return declared
+    return study.arms[arm].n or 0
 
 
 def _person(study: StudyFile, group: str, arms: tuple[str, ...], number: int, seed: int) -> Person:
@@ -94,7 +96,9 @@ def _drawn(attribute: Any, dice: random.Random) -> Any:
     ):
         low, high = attribute
         integers = isinstance(low, int) and isinstance(high, int)
-        return dice.randint(low, high) if integers else round(dice.uniform(low, high), 3)
+        if integers:
+            return dice.randint(low, high)
+        return round(dice.uniform(low, high), 3)
     return dice.choice(attribute)
 
 
@@ -135,7 +139,10 @@ def missing_in(template: str, attributes: Collection[str]) -> list[str]:
 
 def known_to(template: str, attributes: Collection[str]) -> list[str]:
     """The names that `{{ … }}` in this prompt may use, for participants with these attributes."""
-    rest = [REST] if set(attributes) - _named(template) else []
+    if set(attributes) - _named(template):
+        rest = [REST]
+    else:
+        rest = []
     return [*(f"profile.{name}" for name in attributes), *rest]
 
 
@@ -155,7 +162,9 @@ def _line(line: str) -> tuple[list[str] | None, str]:
     and the line.
     """
     optional = _OPTIONAL.match(line)
-    return (None, line) if optional is None else (optional[1].split(), line[optional.end() :])
+    if optional is None:
+        return (None, line)
+    return (optional[1].split(), line[optional.end() :])
 
 
 def _named(template: str) -> set[str]:
@@ -164,4 +173,6 @@ def _named(template: str) -> set[str]:
 
 
 def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else fill("{{ value }}", {"value": value})
+    if isinstance(value, str):
+        return value
+    return fill("{{ value }}", {"value": value})

@@ -38,7 +38,9 @@ def prompt_problems(
     text: str, preset: str | None, known: Attributes
 ) -> tuple[list[str], list[str]]:
     """Faults and warnings for a system prompt, written out or from a preset."""
-    return _of_preset(text, preset, known) if preset is not None else (_of_text(text, known), [])
+    if preset is not None:
+        return _of_preset(text, preset, known)
+    return (_of_text(text, known), [])
 
 
 def _of_text(text: str, known: Attributes) -> list[str]:
@@ -83,11 +85,10 @@ def _of_preset(text: str, name: str, known: Attributes) -> tuple[list[str], list
     if not silent:
         return [], []
     wanted = [key.removeprefix("profile.") for key in optional if key != "rest"]
-    which = (
-        "anything about participants"
-        if "rest" in optional
-        else f"{', '.join(wanted[:-1])} or {wanted[-1]}"
-    )
+    if "rest" in optional:
+        which = "anything about participants"
+    else:
+        which = f"{', '.join(wanted[:-1])} or {wanted[-1]}"
     without = f"'{name}' describes participants, but {_listed(silent)} not say {which}"
     if len(silent) == len(known):
         return [f"{without}; use `preset: human`, or write a `system_prompt`"], []
@@ -99,5 +100,8 @@ def _listed(studies: Collection[str]) -> str:
     names = [f"'{study}'" for study in studies]
     if len(names) == 1:
         return f"study {names[0]} does"
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    if len(names) > 5:
+        more = f" and {len(names) - 5} more"
+    else:
+        more = ""
     return f"studies {', '.join(names[:5])}{more} do"

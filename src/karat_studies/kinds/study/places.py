@@ -98,9 +98,16 @@ def reads_as(path: Path) -> str:
     except OSError:
         return ""
     root = parse(data).root
-    keys = set(root.value) if root is not None and isinstance(root.value, dict) else set()
+    if root is not None and isinstance(root.value, dict):
+        keys = set(root.value)
+    else:
+        keys = set()
     ours, theirs = len(keys & _OURS), len(keys & _THEIRS)
-    return "study" if ours > theirs else "experiment" if theirs else ""
+    if ours > theirs:
+        return "study"
+    if theirs:
+        return "experiment"
+    return ""
 
 
 def _there(path: Path) -> Path | None:
@@ -243,7 +250,9 @@ def _own(study: StudyFile, name: str, known: Collection[str]) -> str:
     """The name without the study's name before it, unless the study has something of the full
     name.
     """
-    return name if name in known else name.removeprefix(f"{study.study}/")
+    if name in known:
+        return name
+    return name.removeprefix(f"{study.study}/")
 
 
 def _below(study: StudyFile, names: Iterable[str]) -> list[str]:

@@ -65,11 +65,10 @@ def prompt_text(
     itself.
     """
     text = study.materials[task.prompt]
-    fields = (
-        {name: _reversed(field) for name, field in task.fields.items()}
-        if study.reorder
-        else task.fields
-    )
+    if study.reorder:
+        fields = {name: _reversed(field) for name, field in task.fields.items()}
+    else:
+        fields = task.fields
     form = answer_form(fields)
     values = {
         "profile": dict(profile),
@@ -197,8 +196,12 @@ def _span(field: Answered) -> str:
         return f" from {low:g} to {high:g}"
     if low is not None:
         return f", {low:g} or more"
-    return f", {high:g} or less" if high is not None else ""
+    if high is not None:
+        return f", {high:g} or less"
+    return ""
 
 
 def _either(labels: Sequence[str]) -> str:
-    return f"{', '.join(labels[:-1])} or {labels[-1]}" if len(labels) > 1 else "".join(labels)
+    if len(labels) > 1:
+        return f"{', '.join(labels[:-1])} or {labels[-1]}"
+    return "".join(labels)

@@ -50,7 +50,10 @@ def relabelled(arm: Arm) -> Arm:
     they are counted.
     """
     own = arm.relabel or Relabelled()
-    tasks = None if arm.tasks is None else [_task(task, own.fields) for task in arm.tasks]
+    if arm.tasks is None:
+        tasks = None
+    else:
+        tasks = [_task(task, own.fields) for task in arm.tasks]
     rounds = arm.rounds
     if rounds is not None:
         rounds = rounds.model_copy(update={"fields": _fields(rounds.fields, own.fields)})
@@ -73,11 +76,9 @@ def _task(task: Task, of_arm: Mapping[str, Answered]) -> Task:
 def _fields(
     fields: Mapping[str, Answered] | None, others: Mapping[str, Answered]
 ) -> dict[str, Answered] | None:
-    return (
-        None
-        if fields is None
-        else {name: others.get(name, field) for name, field in fields.items()}
-    )
+    if fields is None:
+        return None
+    return {name: others.get(name, field) for name, field in fields.items()}
 
 
 def wordings_of(study: StudyFile) -> tuple[str, ...]:
@@ -126,7 +127,8 @@ def read_study(
     `relabel`: use the study's other names and amounts, if it has any.
     """
     try:
-        path = path / _WHERE if path.is_dir() else path
+        if path.is_dir():
+            path = path / _WHERE
         with open_regular(path) as file:
             data = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
@@ -195,11 +197,10 @@ class _Reader(msgspec.Struct):
         values = plain(self.root)
         draft = self.part(StudyDraft, values, ())
         participants = self.part(Participants, values.get("participants", {}), ("participants",))
-        rounds = (
-            self.part(Rounds, values["rounds"], ("rounds",))
-            if values.get("rounds") is not None
-            else None
-        )
+        if values.get("rounds") is not None:
+            rounds = self.part(Rounds, values["rounds"], ("rounds",))
+        else:
+            rounds = None
         arms = {
             name: self.part(Arm, raw, ("arms", name)) for name, raw in _pairs(values.get("arms"))
         }
@@ -211,7 +212,8 @@ class _Reader(msgspec.Struct):
             if arm is not None
         }
         others = self.relabel and any(changes(arm) for arm in good.values())
-        good = {name: relabelled(arm) for name, arm in good.items()} if others else good
+        if others:
+            good = {name: relabelled(arm) for name, arm in good.items()}
         findings = [
             self.part(Finding, raw, ("findings", at))
             for at, raw in enumerate(_listed(values.get("findings")))
@@ -279,11 +281,17 @@ class _Reader(msgspec.Struct):
         quiet = _Reader(root=self.root, folder=self.folder)
         readable: list[tuple[Place, Test]] = []
         for at, finding in enumerate(_listed(values.get("findings"))):
-            tests = finding.get("tests") if isinstance(finding, Mapping) else None
+            if isinstance(finding, Mapping):
+                tests = finding.get("tests")
+            else:
+                tests = None
             for number, raw in enumerate(_listed(tests)):
                 place = ("findings", at, "tests", number)
                 before = len(quiet.faults)
-                test = quiet.part(Test, raw, place) if isinstance(raw, Mapping) else None
+                if isinstance(raw, Mapping):
+                    test = quiet.part(Test, raw, place)
+                else:
+                    test = None
                 if test is not None and len(quiet.faults) == before:
                     readable.append((place, test))
         return readable
@@ -322,9 +330,10 @@ class _Reader(msgspec.Struct):
         if _leads_out(prompt):
             self.fault(place, f"'{prompt}' is outside the study's folder")
             return None
-        other = (
-            file.with_suffix(f".{self.wording}{file.suffix}") if self.wording is not None else file
-        )
+        if self.wording is not None:
+            other = file.with_suffix(f".{self.wording}{file.suffix}")
+        else:
+            other = file
         try:
             if other != file and other.is_file():
                 file, self.reworded = other, self.reworded + 1
@@ -378,11 +387,15 @@ def _prompts(arm: Arm) -> list[tuple[Place, str]]:
 
 
 def _pairs(values: Any) -> list[tuple[str, Any]]:
-    return list(values.items()) if isinstance(values, Mapping) else []
+    if isinstance(values, Mapping):
+        return list(values.items())
+    return []
 
 
 def _listed(values: Any) -> list[Any]:
-    return list(values) if isinstance(values, list) else []
+    if isinstance(values, list):
+        return list(values)
+    return []
 
 
 def _texts(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -421,7 +434,12 @@ def read_studies(
         return [read_study(files[0], sql=sql, wording=wording, relabel=relabel)]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         results = list(pool.map(read, files))
-    form = "relabel" if relabel else "wording" if wording is not None else None
+    if relabel:
+        form = "relabel"
+    elif wording is not None:
+        form = "wording"
+    else:
+        form = None
     faults = [
         Fault(place=f"{file.parent.name}: {fault.place}", message=fault.message, line=fault.line)
         for file, result in zip(files, results, strict=True)
@@ -452,14 +470,20 @@ def _without_form(
     ]
     if not any(lacking):
         return
-    lack = "no other names and amounts" if form == "relabel" else f"no wording '{wording}'"
+    if form == "relabel":
+        lack = "no other names and amounts"
+    else:
+        lack = f"no wording '{wording}'"
     if all(lacking):
         known = (
             {name for file in files for name in wordings(file.parent.rglob("*.md"))}
             if wording is not None
             else ()
         )
-        hint = did_you_mean(wording, known) if wording is not None else ""
+        if wording is not None:
+            hint = did_you_mean(wording, known)
+        else:
+            hint = ""
         yield Fault(place=form, message=f"{lack} in any of the {len(files)} studies{hint}")
         return
     without, having = (

@@ -125,11 +125,18 @@ class RecordedParticipants:
                 key = self._find(sample, turn, condition, repetition)
                 turns += 1
                 missing += key is None
-                used |= set() if key is None else {key}
+                if key is None:
+                    used |= set()
+                else:
+                    used |= {key}
         counts = {"rows": str(len(self._rows)), "rows_used": str(len(used)), "turns": str(turns)}
         left = len(self._rows) - len(used)
-        faults = [f"{plural(left, 'row')} for nobody in the run (left out)"] if left else []
-        faults += [f"{plural(missing, 'turn')} without a row (not answered)"] if missing else []
+        if left:
+            faults = [f"{plural(left, 'row')} for nobody in the run (left out)"]
+        else:
+            faults = []
+        if missing:
+            faults += [f"{plural(missing, 'turn')} without a row (not answered)"]
         return counts | (
             {"faults": "the file of answers has faults: " + "; ".join(faults)} if faults else {}
         )
@@ -154,7 +161,10 @@ class RecordedParticipants:
         columns = self._columns
         who = row.get(columns.participant)
         if who in (None, "") or isinstance(who, (dict, list, bool)):
-            hint = did_you_mean(columns.participant, row) if columns.participant not in row else ""
+            if columns.participant not in row:
+                hint = did_you_mean(columns.participant, row)
+            else:
+                hint = ""
             raise ValueError(f"'{columns.participant}' must name the participant{hint}")
         place = tuple(_text(row.get(getattr(columns, name))) for name in _PLACES)
         value = repetition_value(row.get(columns.repetition), columns.repetition)
@@ -165,7 +175,10 @@ class RecordedParticipants:
             number = self._repetitions.number(str(who), place[-1], value)
         key = str(who), place, number
         if key in self._rows:
-            at = "" if value is None else f", repetition {value}"
+            if value is None:
+                at = ""
+            else:
+                at = f", repetition {value}"
             raise ValueError(f"a second row for '{who}' in the same place{at}")
         self._rows[key] = self._answer(row)
         if place[-1] is not None:
@@ -194,4 +207,6 @@ def _names(sample: Sample, member: int | None) -> Iterator[str]:
 
 
 def _text(value: Any) -> str | None:
-    return None if value in (None, "") else str(value)
+    if value in (None, ""):
+        return None
+    return str(value)

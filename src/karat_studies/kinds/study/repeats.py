@@ -28,7 +28,10 @@ def person_of(data: Columns, row: int) -> Hashable:
     group.
     """
     people = data.get("participant")
-    who = None if people is None else people[row]
+    if people is None:
+        who = None
+    else:
+        who = people[row]
     return row if who is None else who
 
 

@@ -36,7 +36,10 @@ def groups_of(rounds: Rounds, persons: Sequence[Person]) -> list[list[Person]]:
             "dataset.per_arm",
             f"{len(persons)} participants cannot be divided into groups of {roles}",
         )
-    count = len(persons) if rounds.size is None else -(-len(persons) // rounds.size)
+    if rounds.size is None:
+        count = len(persons)
+    else:
+        count = -(-len(persons) // rounds.size)
     size, larger = divmod(len(persons), count)
     groups, at = [], 0
     for number in range(count):
@@ -141,7 +144,10 @@ def payoffs_of(
     payoffs: dict[str, float | None] = {}
     for role, formula in formulas.items():
         filled = fill(formula, values, place=f"payoffs.{role}")
-        value = math.nan if "null" in filled else compute(filled)
+        if "null" in filled:
+            value = math.nan
+        else:
+            value = compute(filled)
         payoffs[role] = value if math.isfinite(value) else None
     return payoffs
 
@@ -175,7 +181,9 @@ def _counted(field: Answered, value: Any) -> Any:
         }
     if not isinstance(value, float):
         return "null"
-    return repr(value) if value >= 0 else f"({value!r})"
+    if value >= 0:
+        return repr(value)
+    return f"({value!r})"
 
 
 def seen_of_others(fields: Mapping[str, Answered], others: Sequence[Answers]) -> dict[str, Any]:
@@ -219,11 +227,10 @@ def round_names(arm: Arm, *, first: bool, role: str | None = None) -> list[str]:
     seen = seen_of_others(fields, [])
     names = ["round", *(f"last.{name}" for name in fields)]
     for name, value in seen.items():
-        names += (
-            [f"others.{name}.{below}" for below in value]
-            if isinstance(value, dict)
-            else [f"others.{name}"]
-        )
+        if isinstance(value, dict):
+            names += [f"others.{name}.{below}" for below in value]
+        else:
+            names += [f"others.{name}"]
     return names
 
 
@@ -242,5 +249,9 @@ def _numbers(values: Sequence[float]) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     """A number as people write it: with two decimals, or none if it is whole."""
     if not isinstance(value, float):
-        return ", ".join(map(str, value)) if isinstance(value, list) else value
-    return int(value) if value == int(value) else round(value, 2)
+        if isinstance(value, list):
+            return ", ".join(map(str, value))
+        return value
+    if value == int(value):
+        return int(value)
+    return round(value, 2)

@@ -72,16 +72,20 @@ def _answer(field: Mapping[str, Any], dice: random.Random) -> Value:
             return " ".join(dice.sample(_EACH, 3))
     low, high = field.get("range") or (None, None)
     if low is None:
-        low = 0.0 if high is None else high - _SPAN
+        if high is None:
+            low = 0.0
+        else:
+            low = high - _SPAN
     if high is None:
         high = low + _SPAN
     if _is_whole(field):
         return float(dice.randint(_up(low), max(_up(low), int(high // 1))))
     # Two decimals, or more for a narrow range
     span = high - low
-    decimals = (
-        2 if span >= 1 else next((some for some in range(3, 12) if span * 10**some >= 100), 12)
-    )
+    if span >= 1:
+        decimals = 2
+    else:
+        decimals = next((some for some in range(3, 12) if span * 10**some >= 100), 12)
     return float(min(max(round(dice.uniform(low, high), decimals), low), high))
 
 
@@ -98,7 +102,9 @@ def _written(value: Value, field: Mapping[str, Any]) -> str:
         return ", ".join(value)
     if isinstance(value, str):
         return value
-    return str(int(value)) if _is_whole(field) else repr(value)
+    if _is_whole(field):
+        return str(int(value))
+    return repr(value)
 
 
 def person_sample(
@@ -163,7 +169,10 @@ def group_sample(
     rounds = study.arms[arm].rounds
     assert rounds is not None
     turns, fields = [], []
-    roles: list[str | None] = list(rounds.roles) if rounds.roles else [None] * len(members)
+    if rounds.roles:
+        roles: list[str | None] = list(rounds.roles)
+    else:
+        roles = [None] * len(members)
     for number in range(1, rounds.count + 1):
         for at, (member, role) in enumerate(zip(members, roles, strict=True)):
             task = round_task(study.arms[arm], number, role)
@@ -177,11 +186,17 @@ def group_sample(
                 "round": number,
                 "member": at,
             }
-            detail |= {} if role is None else {"role": role}
+            if role is None:
+                detail |= {}
+            else:
+                detail |= {"role": role}
             turns.append(Turn(question=text, detail=detail, seat=at, open=filled))
             fields.append(_as_data(task.fields))
     people = [{"participant": member.id, "profile": member.profile} for member in members]
-    paid = {} if not rounds.payoffs else {"payoffs": rounds.payoffs}
+    if not rounds.payoffs:
+        paid = {}
+    else:
+        paid = {"payoffs": rounds.payoffs}
     stop = (
         stop_after_unread
         if stop_after_unread is not None and rounds.count > stop_after_unread
@@ -228,7 +243,9 @@ def _check_open(arm: Arm, text: str, *, first: bool, role: str | None, who: str)
 
 def _stopping(most: int | None) -> dict[str, int]:
     """The entry in a sample's detail; empty if no participant can be stopped."""
-    return {} if most is None else {"stop_after_unread": most}
+    if most is None:
+        return {}
+    return {"stop_after_unread": most}
 
 
 def question_of(sample: Sample, turn: int, replies: Sequence[str | None]) -> str:
@@ -271,7 +288,10 @@ def _role_question(sample: Sample, turn: int, replies: Sequence[str | None]) -> 
             }
         return roles
 
-    before = range(begin - members, begin) if detail["round"] > 1 else range(0)
+    if detail["round"] > 1:
+        before = range(begin - members, begin)
+    else:
+        before = range(0)
     last = answers(before)
     if before and "payoffs" in sample.detail:
         fields = {sample.turns[at].detail["role"]: fields_of(sample, at) for at in before}
@@ -306,8 +326,14 @@ def responses_of(sample: Sample, values: Sequence[Mapping[str, Any] | None]) -> 
     alone = sample.id.removeprefix(f"{sample.detail['study']}/")
     for at, turn in enumerate(sample.turns):
         member = turn.detail.get("member")
-        who = alone if member is None else sample.detail["members"][member]["participant"]
-        answers = _in_units(sample, at, values[at]) if at < len(values) else None
+        if member is None:
+            who = alone
+        else:
+            who = sample.detail["members"][member]["participant"]
+        if at < len(values):
+            answers = _in_units(sample, at, values[at])
+        else:
+            answers = None
         key = who, turn.detail["arm"], turn.detail.get("round")
         rows.setdefault(key, []).append(answers)
         if "role" in turn.detail:
@@ -357,7 +383,9 @@ def in_units(answers: Mapping[str, Any], scales: Mapping[str, float]) -> dict[st
 
 
 def _read(sample: Sample, turn: int, reply: str | None) -> Mapping[str, Any]:
-    return {} if reply is None else answered_in(sample, turn, reply).values
+    if reply is None:
+        return {}
+    return answered_in(sample, turn, reply).values
 
 
 def answered_in(sample: Sample, turn: int, reply: str) -> Read:
@@ -406,7 +434,9 @@ def turn_question(sample: Sample, turn: int, replies: Sequence[str | None]) -> s
     """The question of a turn (from 0); None if the participant was stopped because their answers
     are unreadable.
     """
-    return None if is_stopped(sample, turn, replies) else question_of(sample, turn, replies)
+    if is_stopped(sample, turn, replies):
+        return None
+    return question_of(sample, turn, replies)
 
 
 def is_stopped(sample: Sample, turn: int, replies: Sequence[str | None]) -> bool:
@@ -435,7 +465,10 @@ def is_stopped(sample: Sample, turn: int, replies: Sequence[str | None]) -> bool
 
 def profile_of(sample: Sample, seat: int | None) -> Mapping[str, Any]:
     """The profile of the participant, or of the member at a seat: attribute → value."""
-    who: Mapping[str, Any] = sample.detail if seat is None else sample.detail["members"][seat]
+    if seat is None:
+        who: Mapping[str, Any] = sample.detail
+    else:
+        who = sample.detail["members"][seat]
     profile: Mapping[str, Any] = who["profile"]
     return profile
 
@@ -446,8 +479,6 @@ def prompt_for(condition: Condition, sample: Sample, session: int | None) -> str
     `prompt_problems` has made sure no name is missing.
     """
     prompt = condition.system_prompt
-    return (
-        prompt
-        if prompt is None or "study" not in sample.detail
-        else persona(prompt, profile_of(sample, session))
-    )
+    if prompt is None or "study" not in sample.detail:
+        return prompt
+    return persona(prompt, profile_of(sample, session))

@@ -86,7 +86,10 @@ def statistic_of(kind: str, side: SideNumbers) -> str:
     if side.statistic is None:
         return formats.UNKNOWN
     if kind in {"binomial", "proportion"}:
-        total = formats.UNKNOWN if side.n_eff is None else formats.count(round(side.n_eff))
+        if side.n_eff is None:
+            total = formats.UNKNOWN
+        else:
+            total = formats.count(round(side.n_eff))
         return f"{formats.number(side.statistic, digits=0)} of {total}"
     digits = 0 if kind == "mannwhitney" else 2
     return f"{_SYMBOLS.get(kind, kind)} {formats.number(side.statistic, digits=digits)}"
@@ -94,7 +97,9 @@ def statistic_of(kind: str, side: SideNumbers) -> str:
 
 def named(condition: StudyCondition) -> str:
     """Its name, marked if its agent answers at random."""
-    return f"{condition.condition} (floor)" if condition.floor else condition.condition
+    if condition.floor:
+        return f"{condition.condition} (floor)"
+    return condition.condition
 
 
 def number_cell(value: float | None) -> Number:
@@ -557,12 +562,14 @@ def _findings(condition: StudyCondition, part: StudySummary, *, folded: bool) ->
 
 
 def _test(test: TestResult) -> Row:
-    row = test.repetitions[0] if test.repetitions else None
-    sides = (
-        [formats.UNKNOWN] * 2
-        if row is None
-        else [statistic_of(test.kind, side) for side in (row.human, row.agent)]
-    )
+    if test.repetitions:
+        row = test.repetitions[0]
+    else:
+        row = None
+    if row is None:
+        sides = [formats.UNKNOWN] * 2
+    else:
+        sides = [statistic_of(test.kind, side) for side in (row.human, row.agent)]
     direction = {
         True: "same",
         False: "opposite" if test.opposed else "other",
@@ -653,7 +660,9 @@ def _without(findings: Sequence[tuple[StudyCondition, FindingResult]]) -> Iterat
 
 
 def _left(many: int) -> str:
-    return f" {formats.plural(many - _LISTED, 'further one')} left out." if many > _LISTED else ""
+    if many > _LISTED:
+        return f" {formats.plural(many - _LISTED, 'further one')} left out."
+    return ""
 
 
 def _unread(part: StudySummary) -> Iterator[Block]:
@@ -713,12 +722,10 @@ def _missing(results: StudyCondition) -> Iterator[str]:
             failures[kind] = failures.get(kind, 0) + count
     parts = [f"{kind} {formats.count(count)}" for kind, count in failures.items()]
     not_run = sum(study.not_run for study in results.studies)
-    parts += [f"not run {formats.count(not_run)}"] if not_run else []
-    parts += (
-        [f"stopped early {formats.count(results.participants.stopped)}"]
-        if results.participants.stopped
-        else []
-    )
+    if not_run:
+        parts += [f"not run {formats.count(not_run)}"]
+    if results.participants.stopped:
+        parts += [f"stopped early {formats.count(results.participants.stopped)}"]
     if parts:
         yield f"{results.condition}: {', '.join(parts)}"
 
@@ -780,7 +787,8 @@ def _used(part: StudySummary) -> Iterator[Block]:
     """What the answers of each study cost."""
     rows: list[Row | Group] = []
     for condition in part.conditions:
-        rows += [Group(named(condition))] if len(part.conditions) > 1 else []
+        if len(part.conditions) > 1:
+            rows += [Group(named(condition))]
         for study in condition.studies:
             usage = study.usage
             counts = map(Count, (usage.calls, usage.input_tokens, usage.output_tokens))

@@ -56,14 +56,15 @@ def human_side(test: Test, arms: Mapping[str, Arm]) -> Side:
     """The human side. What was not published is NaN; if nothing is usable, `missing` says why."""
     human, levels = test.human, levels_of(test, arms)
     known: dict[str, Any] = {"p0": test.p0, **_sizes(test, levels)}
-    statistic = published(test, known) if uses_statistic(test, arms) else described(test, arms)
+    if uses_statistic(test, arms):
+        statistic = published(test, known)
+    else:
+        statistic = described(test, arms)
     if test.kind == "contingency":
         table = table_of(test, levels)
-        return (
-            Side(table=table)
-            if table is not None
-            else Side(missing="no counts of people were published")
-        )
+        if table is not None:
+            return Side(table=table)
+        return Side(missing="no counts of people were published")
     if math.isnan(statistic):
         return Side(
             missing=(
@@ -99,7 +100,9 @@ def published(test: Test, sizes: Mapping[str, Any]) -> float:
         n1, n2 = sizes.get("n1", NAN), sizes.get("n2", NAN)
         return float(n1 * n2 / 2 + human.z * math.sqrt(n1 * n2 * (n1 + n2 + 1) / 12))
     value = getattr(human, STATISTIC.get(test.kind, "t"))
-    return NAN if value is None else float(value)
+    if value is None:
+        return NAN
+    return float(value)
 
 
 def described(test: Test, arms: Mapping[str, Arm]) -> float:
@@ -109,9 +112,14 @@ def described(test: Test, arms: Mapping[str, Arm]) -> float:
     human, levels = test.human, levels_of(test, arms)
     if test.kind in {"binomial", "proportion"}:
         k = human.k if human.k is not None else levels[0].k if len(levels) == 1 else None
-        return NAN if k is None else float(k)
+        if k is None:
+            return NAN
+        return float(k)
     if test.kind in PAIRED:
-        level = levels[0] if len(levels) == 1 else Level(n=human.n, mean=human.mean, sd=human.sd)
+        if len(levels) == 1:
+            level = levels[0]
+        else:
+            level = Level(n=human.n, mean=human.mean, sd=human.sd)
         if level.n is None or level.mean is None or not level.sd:
             return NAN
         return (level.mean - reference_of(test)) / (level.sd / math.sqrt(level.n))
@@ -134,7 +142,9 @@ def described(test: Test, arms: Mapping[str, Arm]) -> float:
 
 def reference_of(test: Test) -> float:
     """The number that one sample, or the difference within pairs, is compared with."""
-    return float(test.against) if isinstance(test.against, (int, float)) else 0.0
+    if isinstance(test.against, (int, float)):
+        return float(test.against)
+    return 0.0
 
 
 def statistic_of_means(kind: str, groups: Sequence[tuple[float, float, float]]) -> float:
@@ -143,12 +153,13 @@ def statistic_of_means(kind: str, groups: Sequence[tuple[float, float, float]]) 
     if kind == "welch":
         (n1, m1, s1), (n2, m2, s2) = groups
         error = s1 * s1 / n1 + s2 * s2 / n2
-        return (m1 - m2) / math.sqrt(error) if error > 0 else NAN
-    within = (
-        exact_sum((n - 1) * sd * sd for n, _, sd in groups) / (total - len(groups))
-        if total > len(groups)
-        else 0.0
-    )
+        if error > 0:
+            return (m1 - m2) / math.sqrt(error)
+        return NAN
+    if total > len(groups):
+        within = exact_sum((n - 1) * sd * sd for n, _, sd in groups) / (total - len(groups))
+    else:
+        within = 0.0
     if within <= 0:
         return NAN
     if kind == "ttest_ind":
@@ -171,11 +182,10 @@ def table_of(test: Test, levels: Sequence[Level]) -> tuple[tuple[int, ...], ...]
     for level in levels:
         if test.outcomes is not None:
             counts = level.counts or {}
-            row = (
-                [counts.get(level_name(outcome), 0) for outcome in test.outcomes]
-                if counts
-                else None
-            )
+            if counts:
+                row = [counts.get(level_name(outcome), 0) for outcome in test.outcomes]
+            else:
+                row = None
         elif level.k is not None and level.n is not None:
             row = [level.k, level.n - level.k]
         else:
@@ -183,7 +193,9 @@ def table_of(test: Test, levels: Sequence[Level]) -> tuple[tuple[int, ...], ...]
         if row is None or min(row) < 0:
             return None
         rows.append(tuple(row))
-    return tuple(rows) if len(rows) > 1 else None
+    if len(rows) > 1:
+        return tuple(rows)
+    return None
 
 
 def f_of_cells(
@@ -205,7 +217,10 @@ def f_of_cells(
         for at in range(0, len(cells), width)
     ]
     free = sum(n for n, _, _ in cells) - len(cells)
-    within = exact_sum((n - 1) * sd * sd for n, _, sd in cells) / free if free > 0 else 0.0
+    if free > 0:
+        within = exact_sum((n - 1) * sd * sd for n, _, sd in cells) / free
+    else:
+        within = 0.0
     if within <= 0:
         return NAN, sizes
     first = means[0]  # equal means then give exactly 0
@@ -238,7 +253,10 @@ def cell_sizes(test: Test, levels: Sequence[Level]) -> list[int] | None:
 
 def _grouped(test: Test, cells: Sequence[int]) -> list[Sequence[int]]:
     """The same, by compared group; empty if unknown."""
-    width = len(test.cells[0]) if test.cells else 1
+    if test.cells:
+        width = len(test.cells[0])
+    else:
+        width = 1
     return [cells[at : at + width] for at in range(0, len(cells), width)]
 
 
@@ -250,7 +268,9 @@ def _sizes(test: Test, levels: Sequence[Level]) -> dict[str, Any]:
     """n1 and n2, as arguments of `Side`."""
     if test.factors:
         pair = [float(sum(group)) for group in _grouped(test, cell_sizes(test, levels) or [])]
-        return {"n1": pair[0], "n2": pair[1]} if len(pair) == 2 else {}
+        if len(pair) == 2:
+            return {"n1": pair[0], "n2": pair[1]}
+        return {}
     if test.kind in TWO_GROUPS:
         if len(levels) != 2:
             return {}
@@ -259,10 +279,15 @@ def _sizes(test: Test, levels: Sequence[Level]) -> dict[str, Any]:
     n = test.human.n
     if n is None:
         sizes = [level.n for level in levels]
-        n = sum(size or 0 for size in sizes) if sizes and None not in sizes else None
+        if sizes and None not in sizes:
+            n = sum(size or 0 for size in sizes)
+        else:
+            n = None
     if n is None and test.kind in PAIRED and test.human.df1 is not None:
         n = round(test.human.df1) + 1
-    return {} if n is None else {"n1": float(n)}
+    if n is None:
+        return {}
+    return {"n1": float(n)}
 
 
 def _of_anova(test: Test, levels: Sequence[Level]) -> dict[str, Any]:
@@ -280,10 +305,23 @@ def _of_anova(test: Test, levels: Sequence[Level]) -> dict[str, Any]:
         )
     if len(sizes) == len(groups) > 1:
         known["sizes"] = sizes
-    df1 = human.df1 if human.df1 is not None else len(groups) - 1.0 if len(groups) > 1 else NAN
-    df2 = human.df2 if human.df2 is not None else sum(sizes) - cells if "sizes" in known else NAN
+    if human.df1 is not None:
+        df1 = human.df1
+    elif len(groups) > 1:
+        df1 = len(groups) - 1.0
+    else:
+        df1 = NAN
+    if human.df2 is not None:
+        df2 = human.df2
+    elif "sizes" in known:
+        df2 = sum(sizes) - cells
+    else:
+        df2 = NAN
     known |= {"df1": df1, "df2": df2}
-    means = [] if test.kind == "interaction" else [level.mean for level in levels]
+    if test.kind == "interaction":
+        means = []
+    else:
+        means = [level.mean for level in levels]
     if df1 == 1 and human.sign is not None:
         known["sign"] = human.sign
     elif (
@@ -323,7 +361,10 @@ def agent_side(test: Test, data: Columns) -> Side:
     if test.kind in {"binomial", "proportion"}:
         return _share(test, data, groups)
     if test.kind in {"ttest_paired", "ttest_one", "wilcoxon", "correlation", "spearman"}:
-        rows = np.concatenate(groups) if groups else np.arange(len(data[test.measure]))
+        if groups:
+            rows = np.concatenate(groups)
+        else:
+            rows = np.arange(len(data[test.measure]))
         return _one_group(test, data, np.sort(rows))
     values = numbers_of(data[test.measure])
     return _several_groups(test, [values[rows][np.isfinite(values[rows])] for rows in groups])
@@ -419,9 +460,15 @@ def _clustered(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) ->
     if not spread > 0 or not error > 0:
         return Side(missing="all answers within each group are the same: there is no spread")
     means = [_mean(sample) for sample in samples]
-    apart = means[0] - means[1] if len(means) == 2 else means[0]
+    if len(means) == 2:
+        apart = means[0] - means[1]
+    else:
+        apart = means[0]
     alone = spread * math.sqrt(sum(1 / size for size in sizes))
-    pair: dict[str, Any] = {"n2": sizes[1]} if len(sizes) == 2 else {"df1": sizes[0] - 1.0}
+    if len(sizes) == 2:
+        pair: dict[str, Any] = {"n2": sizes[1]}
+    else:
+        pair = {"df1": sizes[0] - 1.0}
     return Side(statistic=apart / error, n1=sizes[0], t_scale=alone / error, **pair)
 
 
@@ -432,16 +479,19 @@ def outcome_of(value: Any, *, truth: bool) -> str | None:
     if value is None:
         return None
     if truth and not isinstance(value, bool):
-        return (
-            {1.0: "true", 0.0: "false"}.get(float(value))
-            if isinstance(value, (int, float))
-            else None
-        )
-    return level_name(value) if isinstance(value, (str, bool, int, float)) else None
+        if isinstance(value, (int, float)):
+            return {1.0: "true", 0.0: "false"}.get(float(value))
+        return None
+    if isinstance(value, (str, bool, int, float)):
+        return level_name(value)
+    return None
 
 
 def _share(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) -> Side:
-    rows = np.concatenate(groups) if groups else np.arange(len(data[test.measure]))
+    if groups:
+        rows = np.concatenate(groups)
+    else:
+        rows = np.arange(len(data[test.measure]))
     values = data[test.measure]
     seen = [outcome_of(values[at], truth=True) for at in rows]
     k, others = _counts(test, data, rows, seen, ["true", "false"])
@@ -479,7 +529,8 @@ def _correlation(first: Floats, second: Floats) -> Side:
         return Side(missing=_no_spread(n))
     a, b = first - _mean(first), second - _mean(second)
     r = float((a * b).sum() / math.sqrt(float((a * a).sum()) * float((b * b).sum())))
-    r = math.copysign(1.0, r) if 1 - abs(r) < ROUNDING else r
+    if 1 - abs(r) < ROUNDING:
+        r = math.copysign(1.0, r)
     return Side(statistic=0.0 if abs(r) < ROUNDING else r, n1=float(n))
 
 
@@ -504,18 +555,19 @@ def _several_groups(test: Test, samples: Sequence[Floats]) -> Side:
     if few or len(samples) < 2:
         return Side(missing=f"too few answers in {_named(few)}" if few else "there are no groups")
     sizes = [float(len(sample)) for sample in samples]
-    pair: dict[str, Any] = {"n1": sizes[0], "n2": sizes[1]} if len(sizes) == 2 else {}
+    if len(sizes) == 2:
+        pair: dict[str, Any] = {"n1": sizes[0], "n2": sizes[1]}
+    else:
+        pair = {}
     if test.kind == "mannwhitney":
         together = ties_merged(np.concatenate(samples))
         u = float(_ranks(together)[: len(samples[0])].sum()) - sizes[0] * (sizes[0] + 1) / 2
         return Side(statistic=u, tie_term=_tie_term(together), **pair)
     if test.kind == "variance_ratio":
         one, two = (_sd(sample) ** 2 for sample in samples)
-        return (
-            Side(statistic=one / two, **pair)
-            if two > 0 and one > 0
-            else Side(missing="no spread in a group")
-        )
+        if two > 0 and one > 0:
+            return Side(statistic=one / two, **pair)
+        return Side(missing="no spread in a group")
     means = ties_merged(
         np.array([_mean(sample) for sample in samples]),
         largest=max(float(np.abs(sample).max()) for sample in samples),
@@ -532,7 +584,10 @@ def _several_groups(test: Test, samples: Sequence[Floats]) -> Side:
         return Side(statistic=statistic, **pair)
     df1 = len(sizes) - 1.0
     above = float(np.sign(described[0][1] - described[1][1]))
-    sign = int(above) if df1 == 1 and above else None
+    if df1 == 1 and above:
+        sign = int(above)
+    else:
+        sign = None
     return Side(
         statistic=statistic,
         df1=df1,
@@ -554,7 +609,10 @@ def _factorial(test: Test, cells: Sequence[tuple[int, float, float]]) -> Side:
     if math.isnan(statistic):
         return Side(missing="all answers within each group are the same: there is no spread")
     sizes, df1 = groups[:, :, 0].sum(axis=1).tolist(), len(means) - 1.0
-    above = float(np.sign(means[0] - means[1])) if df1 == 1 else 0.0
+    if df1 == 1:
+        above = float(np.sign(means[0] - means[1]))
+    else:
+        above = 0.0
     return Side(
         statistic=statistic,
         df1=df1,
@@ -568,7 +626,9 @@ def _factorial(test: Test, cells: Sequence[tuple[int, float, float]]) -> Side:
 
 def _mean(values: Floats) -> float:
     """The mean, rounded only once, so that it does not depend on the order of the numbers."""
-    return exact_sum(values.tolist()) / len(values) if len(values) else NAN
+    if len(values):
+        return exact_sum(values.tolist()) / len(values)
+    return NAN
 
 
 def _sd(values: Floats, *, of: Floats | None = None) -> float:
@@ -580,7 +640,9 @@ def _sd(values: Floats, *, of: Floats | None = None) -> float:
     if len(values) < 2:
         return 0.0
     largest = float(np.abs(values if of is None else of).max())
-    return float(values.std(ddof=1)) if float(np.ptp(values)) > ROUNDING * largest else 0.0
+    if float(np.ptp(values)) > ROUNDING * largest:
+        return float(values.std(ddof=1))
+    return 0.0
 
 
 def _ranks(values: Floats) -> Floats:

@@ -158,7 +158,10 @@ def _leading(labels: tuple[str, ...]) -> re.Pattern[str]:
 def _naming(labels: tuple[str, ...]) -> re.Pattern[str]:
     letters = [label for label in labels if len(label) <= 2 and not label.islower()]
     words = [label for label in labels if label not in letters]
-    parts = [rf"(?:{_any(letters)})(?!(?<=[AI])\s+[a-z]|['’]\w)"] if letters else []
+    if letters:
+        parts = [rf"(?:{_any(letters)})(?!(?<=[AI])\s+[a-z]|['’]\w)"]
+    else:
+        parts = []
     if words:
         parts.append(rf"(?:{_any(words)})(?=[\"'*`)\]]{{0,4}}\s*(?:[.,;:!?)\n]|$))")
     return re.compile(rf"(?<!\w)(?:{'|'.join(parts)})(?!\w)")

@@ -184,7 +184,8 @@ def _tests(
         rows.append(Row(name="people", total=True, cells=(*human, Text(""), Text(""), Text(""))))
         rows += [_result(part, color, result) for color, result in results]
         again += _again(part, own, results)
-    rows += _pooled(part, sides) if len(tests) > 1 else []
+    if len(tests) > 1:
+        rows += _pooled(part, sides)
     heads = columns(*_HEADS, text=("statistic", "direction"))
     yield Table(caption=f"Tests of {name}", columns=heads, rows=tuple(rows), legend=DIRECTION)
     if again:
@@ -197,7 +198,10 @@ def _tests(
 
 
 def _result(part: StudySummary, color: int, test: TestResult) -> Row:
-    row = test.repetitions[0] if test.repetitions else None
+    if test.repetitions:
+        row = test.repetitions[0]
+    else:
+        row = None
     statistic, evidence, effect, own = _side(test.kind, None if row is None else row.agent)
     if len(test.repetitions) > 1:
         own = Number(test.d_agent, signed=True)
@@ -242,11 +246,10 @@ def _pooled(
         if finding.pas.value is None and finding.reason:
             pas = Text(formats.UNKNOWN, below=finding.reason)
         directed = formats.count(finding.tests_directed)
-        same = (
-            f"{formats.count(finding.tests_agreeing)} of {directed} the same"
-            if finding.tests_directed
-            else ""
-        )
+        if finding.tests_directed:
+            same = f"{formats.count(finding.tests_agreeing)} of {directed} the same"
+        else:
+            same = ""
         cells = (*[Text("")] * 4, pas, Text(same), coverage_cell(finding.coverage))
         yield Row(name=named(part.conditions[color]), color=color, cells=cells)
 
@@ -332,12 +335,14 @@ def _unread(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> 
             Count(arm.answers.get(field, 0)),
         ]
         for kind in kinds:
-            label = "turn=stopped" if kind == "stopped" else f"{field}={kind}"
-            link = (
-                _listed(run, study.study, arm.arm, condition.condition, label=label)
-                if counts.get(kind)
-                else ""
-            )
+            if kind == "stopped":
+                label = "turn=stopped"
+            else:
+                label = f"{field}={kind}"
+            if counts.get(kind):
+                link = _listed(run, study.study, arm.arm, condition.condition, label=label)
+            else:
+                link = ""
             cells.append(Count(counts.get(kind, 0), link=link))
         rows.append(Row(name=field, color=color, cells=tuple(cells)))
     if rows:
@@ -357,13 +362,13 @@ def _lost(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> It
     rows = []
     for color, (condition, study) in enumerate(results):
         parts = [f"{kind} {formats.count(many)}" for kind, many in study.failures.items()]
-        parts += [f"not run {formats.count(study.not_run)}"] if study.not_run else []
+        if study.not_run:
+            parts += [f"not run {formats.count(study.not_run)}"]
         if parts:
-            link = (
-                _listed(run, study.study, "", condition.condition, failure="any")
-                if study.failures
-                else ""
-            )
+            if study.failures:
+                link = _listed(run, study.study, "", condition.condition, failure="any")
+            else:
+                link = ""
             rows.append(
                 Row(
                     name=condition.condition,

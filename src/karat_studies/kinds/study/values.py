@@ -118,7 +118,10 @@ def _led(rest: str, lead: re.Match[str], field: Answered) -> Value | None:
     labels = field.labels
     label = spelled(lead["label"], labels)
     also = _AND.match(rest)
-    other = _leading(labels).match(rest[also.end() :]) if also is not None else None
+    if also is not None:
+        other = _leading(labels).match(rest[also.end() :])
+    else:
+        other = None
     if other is not None and spelled(other["label"], labels) != label:
         return Value(kind=CONTRADICTORY)
     marked = bool(set(lead["shut"]) & set(")]:*`") or (lead["shut"] and lead["open"]))
@@ -152,7 +155,10 @@ def _doubted(rest: str, label: str, field: Answered) -> Value | None:
     if _LEFT_OPEN.search(rest):
         return Value(kind=CONTRADICTORY)
     reason = _OPTION_REASON.search(rest)
-    plain = rest if reason is None else rest[: reason.start()]
+    if reason is None:
+        plain = rest
+    else:
+        plain = rest[: reason.start()]
     if any(spelled(match[1], labels) != label for match in _beside(labels).finditer(plain)):
         return Value(kind=CONTRADICTORY)
     folded = " ".join(plain.casefold().split())
@@ -160,7 +166,9 @@ def _doubted(rest: str, label: str, field: Answered) -> Value | None:
         meaning.casefold() in folded for name, meaning in field.meanings.items() if name != label
     ):
         return Value(kind=CONTRADICTORY)
-    return Value(kind=INVALID) if _ASKED.match(rest) or _UNDECIDED.search(plain) else None
+    if _ASKED.match(rest) or _UNDECIDED.search(plain):
+        return Value(kind=INVALID)
+    return None
 
 
 def names_option(text: str, field: Answered) -> bool:
@@ -209,7 +217,10 @@ def _standing(labels: Sequence[str]) -> re.Pattern[str]:
     """
     words = [label for label in labels if len(label) > 2]
     letters = [label for label in labels if len(label) <= 2]
-    parts = [rf"(?i:{_any_of(words)})"] if words else []
+    if words:
+        parts = [rf"(?i:{_any_of(words)})"]
+    else:
+        parts = []
     if letters:
         parts.append(
             rf"(?:(?<=[(\[\"'*`])|(?<=option )|(?<=Option )|(?<=choose )"
@@ -225,7 +236,10 @@ def _beside(labels: Sequence[str]) -> re.Pattern[str]:
     """
     words = [label for label in labels if len(label) > 2 or label.islower()]
     letters = [label for label in labels if label not in words]
-    parts = [rf"(?i:{_any_of(words)})(?=\W*$|[\"'*`)\]]{{0,4}}[.,;:!?])"] if words else []
+    if words:
+        parts = [rf"(?i:{_any_of(words)})(?=\W*$|[\"'*`)\]]{{0,4}}[.,;:!?])"]
+    else:
+        parts = []
     if letters:
         parts.append(rf"(?:{_any_of(letters)})(?!(?<=[AI])\s+[a-z]|['’]\w)")
     return re.compile(rf"(?<!\w)({'|'.join(parts)})(?!\w)")
@@ -357,11 +371,9 @@ def number_of(text: str, field: Answered, *, whole: bool) -> Value:
             field.range is not None and field.range[1] == float(out_of[1]) and not first["unit"]
         )
         good = whole_scale and not _BOUND.search(head)
-        return (
-            _in_range(value, field)
-            if good
-            else Value(kind=CONTRADICTORY if rest[:1] == "/" else INVALID)
-        )
+        if good:
+            return _in_range(value, field)
+        return Value(kind=CONTRADICTORY if rest[:1] == "/" else INVALID)
     if _RANGE.match(rest):
         return Value(kind=CONTRADICTORY)
     leads = re.fullmatch(rf"\s*{LEAD}{_ABOUT}", head, re.IGNORECASE) is not None
@@ -407,7 +419,10 @@ def _in_its_unit(number: re.Match[str], rest: str, field: Answered) -> bool:
     if _other_measure(unit + rest, hint):
         return False
     if unit in {"%", "％", "percent", "per cent"}:
-        high = field.range[1] if field.range is not None else None
+        if field.range is not None:
+            high = field.range[1]
+        else:
+            high = None
         return high is None or high == 100 or "percent" in hint or "%" in hint
     if _CENTS.match(rest):
         return "cent" in hint or "pence" in hint
@@ -419,7 +434,10 @@ def _other_measure(behind: str, hint: str) -> bool:
     metres.
     """
     behind_word = re.match(r"\s?([A-Za-z]{1,12})\b", behind)
-    given = _MEASURE.fullmatch(behind_word[1]) if behind_word is not None else None
+    if behind_word is not None:
+        given = _MEASURE.fullmatch(behind_word[1])
+    else:
+        given = None
     asked = {
         match.lastgroup
         for word in re.findall(r"[a-z]+", hint)
@@ -514,21 +532,26 @@ def value_of(text: str, field: Answered, *, whole: bool = False) -> Value:
     if field.type == "text":
         if unfilled(plain):
             return Value(kind=MISSING)
-        return Value(kind=REFUSED) if refuses(plain) and len(plain) < 400 else Value(answer=plain)
+        if refuses(plain) and len(plain) < 400:
+            return Value(kind=REFUSED)
+        return Value(answer=plain)
     if field.type == "rank":
         value = _ranking(plain, field)
     elif field.type == "choice":
         value = option_of(plain, field, whole=whole)
     else:
         value = number_of(plain, field, whole=whole)
-    return Value(kind=REFUSED) if value.kind == INVALID and refuses(plain) else value
+    if value.kind == INVALID and refuses(plain):
+        return Value(kind=REFUSED)
+    return value
 
 
 def _bare(text: str) -> str:
     """The answer without quotes, placeholder brackets and emoji around it."""
     plain = text.strip().strip(_QUOTES)
     around = _AROUND.fullmatch(plain)
-    plain = plain if around is None else next(part for part in around.groups() if part is not None)
+    if around is not None:
+        plain = next(part for part in around.groups() if part is not None)
     ends = [
         at
         for at, letter in enumerate(plain[:4])
@@ -571,4 +594,6 @@ def _ranked(texts: Sequence[str], field: Answered) -> Value:
     places = [int(part["place"]) for part in parts if part["place"]]
     if len(set(order)) < len(order) or places != sorted(set(places)):
         return Value(kind=CONTRADICTORY)  # also `2. warm, 1. cold`: which of the two is first?
-    return Value(answer=order) if len(order) == len(field.labels) else Value(kind=INVALID)
+    if len(order) == len(field.labels):
+        return Value(answer=order)
+    return Value(kind=INVALID)

@@ -103,23 +103,21 @@ class StudyViews(Views):
             arms, study = list(dict.fromkeys(names))[:_MOST_ARMS], detail.study[:_LONGEST_NAME]
             members = len(detail.members)
             groups += members > 0
-            who = (
-                f"group of {formats.plural(members, 'member')}"
-                if members
-                else profile_text(detail.profile)
-            )
+            if members:
+                who = f"group of {formats.plural(members, 'member')}"
+            else:
+                who = profile_text(detail.profile)
             listing.parts[row] = study
             listing.cells[row] = ((formats.excerpt(", ".join(arms), _LONG), ""), (who, ""))
             listing.choices["study"].setdefault(study, []).append(row)
             for arm in arms:
                 listing.choices["arm"].setdefault(arm, []).append(row)
-        listing.unit = (
-            "group"
-            if groups and groups == len(listing.parts)
-            else "session"
-            if groups
-            else "participant"
-        )
+        if groups and groups == len(listing.parts):
+            listing.unit = "group"
+        elif groups:
+            listing.unit = "session"
+        else:
+            listing.unit = "participant"
         if len(listing.choices["study"]) > 1:
             for row, (arms_cell, who_cell) in listing.cells.items():
                 listing.cells[row] = ((arms_cell[0], listing.parts[row]), who_cell)
@@ -148,11 +146,10 @@ class StudyViews(Views):
         group.
         """
         members = _members(page.sample)
-        seat = (
-            int(page.seat)
-            if page.seat.isascii() and page.seat.isdigit() and len(page.seat) < 6
-            else -1
-        )
+        if page.seat.isascii() and page.seat.isdigit() and len(page.seat) < 6:
+            seat = int(page.seat)
+        else:
+            seat = -1
         if members and not 0 <= seat < len(members):
             return "group.html.j2", {"group": _game(page)}
         content: dict[str, object] = {"seat": None, "group_path": None}
@@ -228,11 +225,9 @@ class StudyViews(Views):
     def page(self, summary: Summary, run: str, group: str, name: str) -> KindPage | None:
         from karat_studies.kinds.study.study_page import study_page
 
-        return (
-            study_page(summary.study, run, name)
-            if group == "studies" and summary.study is not None
-            else None
-        )
+        if group == "studies" and summary.study is not None:
+            return study_page(summary.study, run, name)
+        return None
 
 
 class _Turns:
@@ -246,17 +241,24 @@ class _Turns:
     def reply(self, turn: int) -> Reply | None:
         """The reply; None if there is none."""
         replies = self.trial.replies
-        return replies[turn] if turn < len(replies) and not replies[turn].absent else None
+        if turn < len(replies) and not replies[turn].absent:
+            return replies[turn]
+        return None
 
     def why_missing(self, turn: int) -> str:
         """Why there is no reply; empty if there is one."""
         if self.reply(turn) is not None:
             return ""
-        why = self.rows[turn].labels.get("turn") if turn in self.rows else None
+        if turn in self.rows:
+            why = self.rows[turn].labels.get("turn")
+        else:
+            why = None
         if turn < len(self.trial.replies):
             stopped = self.trial.replies[turn].stop_reason == "not_asked"
             why = why or ("stopped" if stopped else "unrecorded")
-        return self.trial.why_missing() if why is None else _WITHOUT.get(why, why)
+        if why is None:
+            return self.trial.why_missing()
+        return _WITHOUT.get(why, why)
 
     def shown(self, sample: Sample, turn: int) -> str | None:
         """What the participant was shown; None if they were not asked, or if it is unknown."""
@@ -273,9 +275,10 @@ class _Turns:
         """Each field of a turn with its answer, or why there is none."""
         row = self.rows.get(turn)
         values = _mapping(None if row is None else row.detail.get("answers"))
-        labels = (
-            {} if row is None else {name: why for name, why in row.labels.items() if name != "turn"}
-        )
+        if row is None:
+            labels = {}
+        else:
+            labels = {name: why for name, why in row.labels.items() if name != "turn"}
         fields = _fields_of(sample, turn)
         return [
             {
@@ -355,7 +358,10 @@ def _reply(page: SamplePage, turn: int, trial: _Turns) -> dict[str, object]:
     ended.
     """
     record, row, reply = trial.trial, trial.rows.get(turn), trial.reply(turn)
-    text = "" if reply is None else reply.text or reply.answer or ""
+    if reply is None:
+        text = ""
+    else:
+        text = reply.text or reply.answer or ""
     people: dict[str, list[tuple[str, str, bool]]] = {}
     for label in page.reviews.of_turn(record.id, turn):
         for name in [*label.answers, *label.unread][:_MOST]:
@@ -434,11 +440,10 @@ def _cell(sample: Sample, turn: int | None, trial: _Turns) -> dict[str, object]:
     if turn is None:
         return {"answers": [], "missing": "", "saw": []}
     missing, fields = trial.why_missing(turn), trial.fields(sample, turn)
-    saw = (
-        []
-        if missing
-        else filled_values(sample.turns[turn].question, trial.shown(sample, turn))[:_MOST_IN_CELL]
-    )
+    if missing:
+        saw = []
+    else:
+        saw = filled_values(sample.turns[turn].question, trial.shown(sample, turn))[:_MOST_IN_CELL]
     answers = [
         (field["name"] if len(fields) > 1 else "", field["value"] or "", field["why"])
         for field in fields
@@ -493,12 +498,14 @@ def _prompt(info: RunInfo, name: str, sample: Sample, seat: int | None) -> Promp
     if not template:
         return Prompt(conditions=[], what="none", other=other)
     members = sample.detail.get("members")
-    who = (
-        members[seat]
-        if isinstance(members, list) and seat is not None and seat < len(members)
-        else sample.detail
-    )
-    size = len(msgspec.json.encode(who.get("profile"))) if isinstance(who, dict) else 0
+    if isinstance(members, list) and seat is not None and seat < len(members):
+        who = members[seat]
+    else:
+        who = sample.detail
+    if isinstance(who, dict):
+        size = len(msgspec.json.encode(who.get("profile")))
+    else:
+        size = 0
     unfilled = Prompt(conditions=[], what="template", text=template, other=other)
     if len(template) > _LONGEST_TEMPLATE or (1 + template.count("{{")) * size > _MOST_FILLED:
         return unfilled
@@ -532,7 +539,10 @@ def reading_choices(
             choices.insert(0, _choice(karat[0], "", karat))
         choices += [_choice(None, kind, karat) for kind in KINDS]
         mine = (None, "") if own is None else _read_by(own, name)
-        before = "" if mine == (None, "") else _sent(*mine)
+        if mine == (None, ""):
+            before = ""
+        else:
+            before = _sent(*mine)
         typed = bool(before) and before not in {value for value, _ in choices}
         asked.append(
             {
@@ -557,7 +567,10 @@ def checked_reading(
     read.
     """
     names = list(_fields_of(sample, turn))[:_MOST]
-    at = int(place) if place.isascii() and place.isdigit() and len(place) < 6 else len(names)
+    if place.isascii() and place.isdigit() and len(place) < 6:
+        at = int(place)
+    else:
+        at = len(names)
     value, kind = given
     if at >= len(names) or (value is None) == (not kind):
         raise ValueError(
@@ -581,7 +594,8 @@ def checked_reading(
 
 def _choice(value: Reading | None, kind: str, karat: tuple[Reading | None, str]) -> tuple[str, str]:
     name = _shown_value(value, kind)
-    name = name if len(name) <= _NAMED else f"{name[:_NAMED]}…"
+    if not (len(name) <= _NAMED):
+        name = f"{name[:_NAMED]}…"
     return _sent(value, kind), f"{name}, as karat read it" if (value, kind) == karat else name
 
 
@@ -598,7 +612,9 @@ def _options(field: object) -> list[Reading]:
     options, ends = asked.get("options"), asked.get("range")
     if asked.get("type") == "choice" and isinstance(options, dict | list):
         names = [option for option in options if isinstance(option, str)]
-        return [*names] if len(names) == len(options) <= _MOST else []
+        if len(names) == len(options) <= _MOST:
+            return [*names]
+        return []
     if (
         asked.get("type") == "likert"
         and isinstance(ends, list)
@@ -644,7 +660,9 @@ def _read_by(label: Label, name: str) -> tuple[Reading | None, str]:
 
 
 def _shown_value(value: Reading | None, kind: str) -> str:
-    return _value_text(value) if value is not None else kind.replace("_", " ") or formats.UNKNOWN
+    if value is not None:
+        return _value_text(value)
+    return kind.replace("_", " ") or formats.UNKNOWN
 
 
 def _hashable(
@@ -657,7 +675,9 @@ def _hashable(
 def _fields_of(sample: Sample, turn: int) -> Object:
     """Field → what it asks for, according to the study."""
     fields = sample.detail.get("fields")
-    return _mapping(fields[turn]) if isinstance(fields, list) and turn < len(fields) else {}
+    if isinstance(fields, list) and turn < len(fields):
+        return _mapping(fields[turn])
+    return {}
 
 
 def _field_text(field: object) -> str:
@@ -671,7 +691,8 @@ def _field_text(field: object) -> str:
     if isinstance(ends, list) and len(ends) == 2:
         low, high = ("" if end is None else _value_text(end) for end in ends)
         parts.append(f"{low} to {high}" if low and high else f"from {low}" if low else f"to {high}")
-    parts += ["optional"] if field.get("optional") is True else []
+    if field.get("optional") is True:
+        parts += ["optional"]
     words = ", ".join(filter(None, parts))
     return formats.excerpt(": ".join(filter(None, (str(field.get("type", "")), words))), _LONG)
 
@@ -688,17 +709,20 @@ def _value_text(value: object) -> str:
         return _cut(", ".join(_value_text(item) for item in value[:100]))
     if isinstance(value, str):
         return _cut(value)
-    return (
-        formats.raw(value)
-        if isinstance(value, (int, float))
-        else _cut(json.dumps(value, ensure_ascii=False))
-    )
+    if isinstance(value, (int, float)):
+        return formats.raw(value)
+    return _cut(json.dumps(value, ensure_ascii=False))
 
 
 def _meaning(value: object, field: object) -> str:
     """The meaning of a chosen option, if the study gives one."""
-    words = _mapping(_mapping(field).get("options")).get(value) if isinstance(value, str) else None
-    return _cut(words) if isinstance(words, str) and words != value else ""
+    if isinstance(value, str):
+        words = _mapping(_mapping(field).get("options")).get(value)
+    else:
+        words = None
+    if isinstance(words, str) and words != value:
+        return _cut(words)
+    return ""
 
 
 def filled_values(template: str, filled: str | None) -> list[tuple[str, str]]:
@@ -719,11 +743,10 @@ def filled_values(template: str, filled: str | None) -> list[tuple[str, str]]:
     for number, part in enumerate(parts):
         name, closed, literal = part.partition("}}")
         last = number == len(parts) - 1
-        end = (
-            len(filled) - len(literal)
-            if last and filled.endswith(literal)
-            else filled.find(literal, at)
-        )
+        if last and filled.endswith(literal):
+            end = len(filled) - len(literal)
+        else:
+            end = filled.find(literal, at)
         if not closed or end < at or (not literal and not last):
             return []
         values.setdefault(name.strip(), filled[at:end])
@@ -739,7 +762,10 @@ def profile_text(profile: Object) -> str:
     """
     parts = []
     for name, value in list(profile.items())[:50]:
-        text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        if isinstance(value, str):
+            text = value
+        else:
+            text = msgspec.json.encode(value).decode()
         parts.append(f"{name.replace('_', ' ')} {text[:_LONG]}")
     return formats.excerpt(", ".join(parts), _LONG)
 
@@ -747,11 +773,9 @@ def profile_text(profile: Object) -> str:
 def _members(sample: Sample) -> list[Object]:
     """The members of a group in a game; empty for a single participant."""
     members = sample.detail.get("members")
-    return (
-        members
-        if isinstance(members, list) and all(isinstance(member, dict) for member in members)
-        else []
-    )
+    if isinstance(members, list) and all(isinstance(member, dict) for member in members):
+        return members
+    return []
 
 
 def _mapping(value: object) -> Object:
@@ -759,4 +783,6 @@ def _mapping(value: object) -> Object:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _LONG else f"{text[:_LONG]}…"
+    if len(text) <= _LONG:
+        return text
+    return f"{text[:_LONG]}…"

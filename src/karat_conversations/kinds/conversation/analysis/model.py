@@ -238,13 +238,14 @@ class ConversationSummary(Part, frozen=True, kw_only=True):
             if result.unreadable_programs:
                 rate = result.rate("logic_recall")
                 given = result.unreadable_programs + (0 if rate is None else rate.n)
-                name = f" ({result.condition})" if len(self.conditions) > 1 else ""
+                if len(self.conditions) > 1:
+                    name = f" ({result.condition})"
+                else:
+                    name = ""
                 counts.append(f"{result.unreadable_programs} of {given}{name}")
-        return (
-            f"Programs that cannot be read, so not available here: {', '.join(counts)}."
-            if counts
-            else ""
-        )
+        if counts:
+            return f"Programs that cannot be read, so not available here: {', '.join(counts)}."
+        return ""
 
     def of(self, condition: str) -> ConversationResult | None:
         """One condition; None if there is none."""
@@ -336,7 +337,9 @@ class ConversationSummary(Part, frozen=True, kw_only=True):
                 turns[how] = turns.get(how, 0) + count
         listed = sorted(turns.items(), key=lambda item: -item[1])
         counts = (f"{formats.count(count)} {_FOUND.get(how, f'by {how}')}" for how, count in listed)
-        return f"Answers: {', '.join(counts)}." if turns else ""
+        if turns:
+            return f"Answers: {', '.join(counts)}."
+        return ""
 
     def warning_lines(self) -> list[str]:
         """Turns that count as wrong without an answer, and numbers that are not comparable."""

@@ -245,7 +245,10 @@ def _feature(part: Turns, name: str) -> Feature | None:
         for value, column in zip(ordered, parts, strict=True)
     ]
     ordinal = kinds <= {bool, int}
-    numbers = np.array([float(value) for value in ordered]) if ordinal else np.empty(0)
+    if ordinal:
+        numbers = np.array([float(value) for value in ordered])
+    else:
+        numbers = np.empty(0)
     return Feature(
         name=name,
         strata=tuple(stratum for stratum in by_value if stratum.n),
@@ -265,14 +268,18 @@ def _correlation(part: Turns, first: Floats, second: Floats) -> float | None:
     )
     # Sums of products, not matrix products, whose last digit differs between processors.
     scale = math.sqrt(float((weights * x**2).sum()) * float((weights * y**2).sum()))
-    return known(float((weights * (x * y)).sum()) / scale) if scale > 1e-12 else None
+    if scale > 1e-12:
+        return known(float((weights * (x * y)).sum()) / scale)
+    return None
 
 
 def _between(part: Turns, groups: Sequence[Floats]) -> Estimate | None:
     """The last group's rate minus the first one's."""
     first, second = (_sums(values, part) for values in groups)
     gap = ratio_gap(first, second, level=part.level)
-    return None if math.isnan(gap.se) else estimated(gap, -1.0, 1.0)
+    if math.isnan(gap.se):
+        return None
+    return estimated(gap, -1.0, 1.0)
 
 
 def _ratio(values: Floats, part: Turns, samples: Ints | None = None) -> ClusteredRatio:
@@ -364,7 +371,10 @@ def propagation(part: Turns) -> Propagation:
     """Over the answered turns: nothing else is known about the others."""
     right = np.where(part.scored, part.value("right"), np.nan)
     # The value of the turn before, in the same conversation; NaN for first turns
-    earlier = np.concatenate(([np.nan], right[:-1])) if right.size else right
+    if right.size:
+        earlier = np.concatenate(([np.nan], right[:-1]))
+    else:
+        earlier = right
     before = np.where(part.number > 0, earlier, np.nan)
     wrong = right == 0
     proved, carried = np.zeros((2, right.size), dtype=bool)
@@ -404,7 +414,10 @@ def cost(part: Turns, account: Account, right_conversations: int) -> Cost:
     right_turns = int(np.nansum(part.rate("right")))
     usage = account.tokens
     known = [count for count in (usage.input, usage.output) if count is not None]
-    tokens = max(sum(known) - part.scoring_tokens, 0) if known else None
+    if known:
+        tokens = max(sum(known) - part.scoring_tokens, 0)
+    else:
+        tokens = None
     spent, unknown = account.cost.agent.known, account.cost.agent.unknown
     dollars = None if unknown and not spent else spent
     return Cost(
@@ -422,7 +435,9 @@ def cost(part: Turns, account: Account, right_conversations: int) -> Cost:
 
 
 def _each(amount: float | None, count: int) -> float | None:
-    return amount / count if amount is not None and count else None
+    if amount is not None and count:
+        return amount / count
+    return None
 
 
 def pace(part: Turns) -> Pace:
@@ -444,7 +459,9 @@ def pace(part: Turns) -> Pace:
 
 
 def _mean_of(values: Floats) -> float | None:
-    return float(values.mean()) if values.size else None
+    if values.size:
+        return float(values.mean())
+    return None
 
 
 def quarantine(part: Turns, nulls: Nulls) -> Quarantine | None:

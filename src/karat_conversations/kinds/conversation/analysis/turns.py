@@ -62,7 +62,9 @@ class Matcher(msgspec.Struct, frozen=True, kw_only=True):
             printed=printed,
         )
         values: dict[str, bool | None] = {name: getattr(matches, name) for name in MATCHES}
-        return values if printed is not None else values | {"printed": None}
+        if printed is not None:
+            return values
+        return values | {"printed": None}
 
 
 def matcher_of(run: RunFolder, scorer: str, scoring: str) -> Matcher | None:
@@ -116,7 +118,10 @@ def declarations(index: RunIndex) -> Declarations:
     listed = sorted(index.run.samples(), key=lambda sample: index.samples[sample.id])
     counts = np.array([len(sample.turns) for sample in listed], dtype=np.int64)
     turns = [turn for sample in listed for turn in sample.turns]
-    first = np.concatenate(([0], np.cumsum(counts)))[:-1] if listed else counts
+    if listed:
+        first = np.concatenate(([0], np.cumsum(counts)))[:-1]
+    else:
+        first = counts
     operations = [
         _number(turn.detail.get("operations")) if turn.detail.get("program") else np.nan
         for turn in turns
@@ -142,11 +147,15 @@ def _is_scored(turn: Turn) -> bool:
 
 
 def _number(value: object) -> float:
-    return float(value) if isinstance(value, (int, float)) else np.nan
+    if isinstance(value, (int, float)):
+        return float(value)
+    return np.nan
 
 
 def _text(value: object) -> str | None:
-    return None if value is None else str(value)
+    if value is None:
+        return None
+    return str(value)
 
 
 def _quarantined(samples: Sequence[Sample]) -> list[tuple[str, ...] | None]:
@@ -436,7 +445,10 @@ def _note(part: Turns, slots: slice, score: _Score) -> str:
         part.unreadable_programs.add(slot)
     if detail.program:
         # Step metrics, and the operations that the program attempts: missing in older scores
-        step = detail.reasoning.step if detail.reasoning is not None else {}
+        if detail.reasoning is not None:
+            step = detail.reasoning.step
+        else:
+            step = {}
         values = {_STEP + name: value for name, value in step.items()}
         attempted = part.values.get("agent_operations")
         if attempted is None or np.isnan(attempted[slot]):
@@ -451,7 +463,9 @@ def _note(part: Turns, slots: slice, score: _Score) -> str:
 def _written(value: Any) -> str:
     if isinstance(value, float):
         return formats.brief(value)
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    if isinstance(value, str):
+        return value
+    return msgspec.json.encode(value).decode()
 
 
 def _proof(evidence: Any) -> str:

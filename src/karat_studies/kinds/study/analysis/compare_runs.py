@@ -145,7 +145,9 @@ def _se(first: Scored, second: Scored, here: int, there: int) -> float | None:
         return None
     change = (after - before).mean(axis=0)
     change = change[np.isfinite(change)]
-    return float(change.std(ddof=1)) if change.size > 1 else None
+    if change.size > 1:
+        return float(change.std(ddof=1))
+    return None
 
 
 class _Study(msgspec.Struct, frozen=True, kw_only=True):
@@ -183,11 +185,10 @@ def compare_studies(
     """Over the studies that both have, by name. Raises BadRun for a damaged run."""
     first, second = (_part(summary) for summary in summaries)
     studies_a = _studies(runs[0], first, allow_code=allow_code)
-    studies_b = (
-        studies_a
-        if runs[0].path == runs[1].path
-        else _studies(runs[1], second, allow_code=allow_code)
-    )
+    if runs[0].path == runs[1].path:
+        studies_b = studies_a
+    else:
+        studies_b = _studies(runs[1], second, allow_code=allow_code)
     shared = [name for name in studies_a if name in studies_b]
     comparison = StudyComparison(
         level=first.level,
@@ -433,7 +434,10 @@ def _drawn(pair: tuple[_Study, _Study], places: Sequence[int], *, repetitions: i
 
 def _people(side: Measured) -> set[tuple[str, str, str]]:
     """Who took part: name, arm and profile."""
-    rows = side.runs[0].responses if side.runs else ()
+    if side.runs:
+        rows = side.runs[0].responses
+    else:
+        rows = ()
     return {(row.participant, row.arm, repr(sorted(row.profile.items()))) for row in rows}
 
 

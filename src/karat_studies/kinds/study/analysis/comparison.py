@@ -98,7 +98,8 @@ class StudyComparison(Part, frozen=True, kw_only=True):
     def lines(self) -> list[str]:
         lines = [line for pairing in self.pairings for line in ("", *_pairing(pairing, self))]
         for names, side in ((self.only_a, "first"), (self.only_b, "second")):
-            lines += ["", f"only in the {side}: {', '.join(names)}"] if names else []
+            if names:
+                lines += ["", f"only in the {side}: {', '.join(names)}"]
         return lines
 
     def headline(self) -> str:
@@ -156,7 +157,9 @@ def _by(pairing: StudyPairing, name: str) -> str:
 
 def _turned(pairing: StudyPairing) -> str:
     flips = sum(test.flipped for test in pairing.tests)
-    return f"; {formats.plural(flips, 'test')} in the other direction" if flips else ""
+    if flips:
+        return f"; {formats.plural(flips, 'test')} in the other direction"
+    return ""
 
 
 def _pairing(pairing: StudyPairing, comparison: StudyComparison) -> Iterator[str]:
@@ -177,7 +180,10 @@ def _pairing(pairing: StudyPairing, comparison: StudyComparison) -> Iterator[str
         )
     yield f"second − first ({how})"
     for name, difference in (("PAS", pairing.pas), ("ECS", pairing.ecs)):
-        reason = f": {difference.reason}" if difference.value is None and difference.reason else ""
+        if difference.value is None and difference.reason:
+            reason = f": {difference.reason}"
+        else:
+            reason = ""
         yield (
             f"  {name} {signed(difference, digits=DIGITS)} over "
             f"{formats.plural(difference.n, 'test')}{reason}"
@@ -207,7 +213,12 @@ def _tests(pairing: StudyPairing, compared: StudyComparison) -> Iterator[str]:
         ),
     ]
     for test in pairing.tests[:LISTED]:
-        mark = "FLIPPED " if test.flipped else "(sign changed) " if test.sign_changed else ""
+        if test.flipped:
+            mark = "FLIPPED "
+        elif test.sign_changed:
+            mark = "(sign changed) "
+        else:
+            mark = ""
         moved = f"{formats.signed(test.d_a)} → {formats.signed(test.d_b)}"
         change = signed(test.change)
         yield f"    {mark}{test.name}: {moved} ({change}), people {formats.signed(test.d_human)}"

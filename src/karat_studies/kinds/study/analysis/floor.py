@@ -237,7 +237,10 @@ def _estimate(
     kept = [value for value in values if value is not None]
     method = f"mean of {formats.plural(len(kept), 'repetition')} of random answers"
     if len(kept) < 2:
-        why = "one repetition has no spread" if kept else reason or "no score"
+        if kept:
+            why = "one repetition has no spread"
+        else:
+            why = reason or "no score"
         return Estimate(
             value=mean(kept),
             low=None,

@@ -72,7 +72,9 @@ class ArmCount(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def share_read(self) -> float | None:
         """Of the answers that came; None if none did."""
-        return sum(self.answers.values()) / self.came if self.came else None
+        if self.came:
+            return sum(self.answers.values()) / self.came
+        return None
 
     def _unread(self, *, without: Collection[str]) -> Iterator[int]:
         for kinds in self.unread.values():
@@ -626,7 +628,10 @@ def test_rows(part: StudySummary) -> Iterator[dict[str, Any]]:
 
 def _of_floor(part: StudySummary, study: str, test: FloorTest | None) -> dict[str, Any]:
     """Scores of random answers in the same test and study; empty if they have none."""
-    floor = None if part.floor is None else part.floor.study(study)
+    if part.floor is None:
+        floor = None
+    else:
+        floor = part.floor.study(study)
     return {
         "floor_pas": None if test is None else test.pas,
         "floor_d": None if test is None else test.d,
@@ -644,7 +649,10 @@ def _of_test(test: TestResult) -> dict[str, Any]:
     sides: dict[str, Any] = {}
     for which in ("human", "agent"):
         alike = {getattr(repetition, which) for repetition in test.repetitions}
-        sides |= _side(which, alike.pop()) if len(alike) == 1 else {}
+        if len(alike) == 1:
+            sides |= _side(which, alike.pop())
+        else:
+            sides |= {}
     return {
         **sides,
         "test": test.id,

@@ -30,7 +30,10 @@ def reading_notices(part: StudySummary) -> list[str]:
         if unreadable >= OFTEN * came:
             quotes += condition.unread
     such = "; ".join(f'"{quote}"' for quote in quotes[:QUOTES])
-    left_out = f"and are left out, such as {such}" if such else "and are left out"
+    if such:
+        left_out = f"and are left out, such as {such}"
+    else:
+        left_out = "and are left out"
     named = [(condition.condition, condition) for condition in part.conditions]
     by_condition = [
         (f"{study} under {name}", share, arm) for name, study, arm, share in _shares(named)

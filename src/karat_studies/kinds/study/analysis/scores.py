@@ -104,8 +104,13 @@ def unscored(reasons: Iterable[str | None]) -> str | None:
         reason: count for reason, count in counts.items() if not reason.endswith("not in ECS")
     } or counts
     ordered = sorted(counts, key=lambda why: -counts[why])
-    more = f"; and {formats.plural(len(ordered) - 3, 'more reason')}" if len(ordered) > 3 else ""
-    return "; ".join(ordered[:3]) + more if ordered else None
+    if len(ordered) > 3:
+        more = f"; and {formats.plural(len(ordered) - 3, 'more reason')}"
+    else:
+        more = ""
+    if ordered:
+        return "; ".join(ordered[:3]) + more
+    return None
 
 
 def finding_result(
@@ -133,7 +138,10 @@ def finding_result(
         mean(score.pas for score in scores),
         [test for test in tests if test.pas.value is not None],
     )
-    reason = None if pas is not None else unscored(test.reason for test in tests)
+    if pas is not None:
+        reason = None
+    else:
+        reason = unscored(test.reason for test in tests)
     return FindingResult(
         study=study,
         sub_study=declared.sub_study,
@@ -201,7 +209,10 @@ def _test_result(
     directions = {row.same_direction for row in scored}
     alone = rows[0].pas if len(rows) == 1 else None
     value = mean(row.pas.value for row in rows)
-    reason = None if value is not None else unscored(row.pas.reason for row in rows)
+    if value is not None:
+        reason = None
+    else:
+        reason = unscored(row.pas.reason for row in rows)
     several = Estimate(
         value=value,
         low=None,
@@ -234,8 +245,14 @@ def _row(number: int, score: TestScore, other: tuple[float, float], *, level: fl
     human = _side(score.test.human, score.human, score.pi_human, other[0])
     agent = _side(score.test.agent, score.agent, score.pi_agent, other[1])
     pas = known(score.pas)
-    reason = None if pas is not None else unscored([*score.human.reasons, *score.agent.reasons])
-    interval = pas_interval_of_test(score, level=level) if pas is not None else None
+    if pas is not None:
+        reason = None
+    else:
+        reason = unscored([*score.human.reasons, *score.agent.reasons])
+    if pas is not None:
+        interval = pas_interval_of_test(score, level=level)
+    else:
+        interval = None
     return from_fields(
         TestRow,
         score,
@@ -296,10 +313,16 @@ def level_score(condition: Condition, level: str, name: str) -> LevelScore:
     by_study: dict[str, list[FindingResult]] = {}
     for finding in below:
         by_study.setdefault(finding.study, []).append(finding)
-    parts = [[finding] for finding in below] if level == "study" else list(by_study.values())
+    if level == "study":
+        parts = [[finding] for finding in below]
+    else:
+        parts = list(by_study.values())
     used = [part for part in parts if any(finding.pas.value is not None for finding in part)]
     pas = mean(score.pas for score in scores)
-    reason = None if pas is not None else unscored(finding.reason for finding in below)
+    if pas is not None:
+        reason = None
+    else:
+        reason = unscored(finding.reason for finding in below)
     tests = sum(finding.tests_used for finding in below)
     effects = max((score.tests_with_effects for score in scores), default=0)
     ceilings = {("study", study): ceiling for study, ceiling in condition.sure.ecs_ceiling.items()}
@@ -470,7 +493,10 @@ def _distinct(agreement: Agreement) -> Agreement:
     for score in agreement.tests:
         key = score.test.finding_id, score.test.test
         again = seen[key] = seen.get(key, 0) + 1
-        name = score.test.test if again == 1 else f"{score.test.test} ({again})"
+        if again == 1:
+            name = score.test.test
+        else:
+            name = f"{score.test.test} ({again})"
         tests.append(replace(score, test=replace(score.test, test=name)))
     return replace(agreement, tests=tuple(tests))
 

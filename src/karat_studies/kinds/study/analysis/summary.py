@@ -285,7 +285,9 @@ def _drawn(parts: Sequence[_Part]) -> str:
         return "statistics"
     if apart:
         who.append(f"the statistics of {formats.plural(apart, 'test')}")
-    return ", ".join(who[:-1]) + " and " + who[-1] if len(who) > 1 else who[0]
+    if len(who) > 1:
+        return ", ".join(who[:-1]) + " and " + who[-1]
+    return who[0]
 
 
 class _Scored(msgspec.Struct, frozen=True, kw_only=True):

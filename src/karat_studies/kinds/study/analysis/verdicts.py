@@ -273,11 +273,10 @@ def study_headline(part: StudySummary) -> str:
             f"{gap.b} and {gap.a} differ by {by} PAS over {over}, {but(pair, (gap.a, gap.b))}; "
             f"{shown_best}"
         )
-    looked_at = (
-        f" in any of {len(part.differences)} comparisons (Holm)"
-        if len(part.differences) > 1
-        else ""
-    )
+    if len(part.differences) > 1:
+        looked_at = f" in any of {len(part.differences)} comparisons (Holm)"
+    else:
+        looked_at = ""
     return (
         f"No difference shown in PAS{looked_at}: {gap.b} against {gap.a} {by} over {over}; "
         f"{shown_best}"
@@ -322,14 +321,18 @@ def pairs_sentence(part: StudySummary) -> str:
 
 def _beats(gap: StudyDifference, part: StudySummary) -> str:
     value, low, high = gap.pas.value or 0.0, gap.pas.low, gap.pas.high
-    better, other = (gap.b, gap.a) if value > 0 else (gap.a, gap.b)
+    if value > 0:
+        better, other = (gap.b, gap.a)
+    else:
+        better, other = (gap.a, gap.b)
     if value < 0 and low is not None and high is not None:
         low, high = -high, -low
     by = formats.estimate(abs(value), low, high)
     condition = part.of(better)
-    scores = (
-        f"; {_scores(condition)}{_beside_floor(condition, part)}" if condition is not None else ""
-    )
+    if condition is not None:
+        scores = f"; {_scores(condition)}{_beside_floor(condition, part)}"
+    else:
+        scores = ""
     return (
         f"{better} is closer to people than {other} by {by} PAS over "
         f"{formats.plural(gap.pas.n, 'test')}{scores}"
@@ -369,7 +372,10 @@ def _beside_floor(condition: StudyCondition, part: StudySummary) -> str:
     """Whether it is above answers without knowledge; empty if there is no score, or if it is such
     an agent.
     """
-    more = None if part.floor is None or condition.floor else part.floor.of(condition.condition)
+    if part.floor is None or condition.floor:
+        more = None
+    else:
+        more = part.floor.of(condition.condition)
     if part.floor is None or more is None or more.pas.low is None or more.pas.high is None:
         return ""
     second = None if part.floor_one_answer is None else part.floor_one_answer.benchmark.pas.value

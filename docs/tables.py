@@ -82,8 +82,8 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
 def attributes(cls: type[Any]) -> Iterator[tuple[str, str, str]]:
     """Name, type and note of each annotated attribute, in the order of the source.
 
-    The note is the comment that ends its line: there a value's unit and the meaning of
-    None are said (STYLE.md). "" where there is none.
+    The note is the comment that ends its line, or one directly above it: there a value's unit
+    and the meaning of None are said (STYLE.md). "" where there is none.
     """
     for owner in reversed(cls.__mro__):
         if not re.match(r"karat(_[a-z]+)?\.", owner.__module__):
@@ -97,11 +97,15 @@ def attributes(cls: type[Any]) -> Iterator[tuple[str, str, str]]:
             for token in tokenize.generate_tokens(io.StringIO(source).readline)
             if token.type == tokenize.COMMENT and not re.match(r"#\s*(noqa|type:)", token.string)
         }
+        lines_of = source.splitlines()
         tree = ast.parse(source).body[0]
         assert isinstance(tree, ast.ClassDef)
         for node in tree.body:
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-                lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+                first = node.lineno
+                while lines_of[first - 2].lstrip().startswith("#"):
+                    first -= 1
+                lines = range(first, (node.end_lineno or node.lineno) + 1)
                 note = " ".join(comments[line] for line in lines if line in comments)
                 yield node.target.id, ast.unparse(node.annotation), note
 

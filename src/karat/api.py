@@ -514,12 +514,10 @@ def _runs(folder: Path) -> list[Path]:
             known = msgspec.json.decode(info.read(), type=info_type)
         runs.append((known, file.parent))
     parts = {part for known, _ in runs if known.merged is not None for part in known.merged.runs}
-    return [
-        path
-        for *_, path in sorted(
-            (known.run not in parts, known.created, path) for known, path in runs
-        )
-    ]
+    found = []
+    for *_, path in sorted((known.run not in parts, known.created, path) for known, path in runs):
+        found.append(path)
+    return found
 
 
 def _selection(samples: int | Sequence[str] | None, conditions: Sequence[str]) -> Selection:

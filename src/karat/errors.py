@@ -15,8 +15,7 @@
     │   ├── BadRun                   2  a folder that is not a run, or has a newer format
     │   ├── RunBusy                  2  another process writes to this run
     │   └── ResumeRefused            2  the experiment changed in a way that answers depend on
-    └── TrialFault                   –  one trial failed: data for the journal, never shown as a
-    traceback
+    └── TrialFault                   –  one trial failed: data for the journal, no traceback
         ├── AgentFault                  the agent crashed or replied nonsense
         ├── InfrastructureFault         network, rate limit, MCP server, disk
         ├── JudgeFault                  the scorer failed; the answer is safe

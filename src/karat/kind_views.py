@@ -279,11 +279,10 @@ def address(*parts: str | int, **query: object) -> str:
     '/compare?run=a&run=b'
     """
     path = "/" + "/".join(quote(str(part), safe="") for part in parts)
-    pairs = [
-        (name, item)
-        for name, value in query.items()
-        for item in (value if isinstance(value, tuple) else (value,))
-    ]
+    pairs = []
+    for name, value in query.items():
+        for item in value if isinstance(value, tuple) else (value,):
+            pairs.append((name, item))
     given = [
         (name, value)
         for name, value in pairs

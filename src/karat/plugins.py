@@ -219,7 +219,8 @@ def describe(family: str) -> list[Description]:
 
 def _description(family: str, name: str, plugin: type[Any], source: str) -> Description:
     model = options_model(plugin)
-    summary = (inspect.getdoc(plugin) or "").partition("\n")[0]
+    first_paragraph = (inspect.getdoc(plugin) or "").partition("\n\n")[0]
+    summary = " ".join(first_paragraph.split())
     if model is not None:
         schema = model.model_json_schema()
     else:

@@ -202,7 +202,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if not rows:
         return
     terminalreporter.section("karat")
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    widths = []
+    for column in range(3):
+        widths.append(max(len(row[column]) for row in rows))
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
         terminalreporter.write_line("  ".join([*cells, row[3]]))

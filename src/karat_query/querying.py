@@ -163,7 +163,9 @@ def _print_json(stream: Stream) -> None:
 def _print_table(stream: Stream, output: Output) -> None:
     kinds = tuple(stream.columns.values())
     rows = list(islice((row for batch in stream for row in batch), _SHOWN + 1))
-    cells = [[_cell(value) for value in row] for row in rows[:_SHOWN]]
+    cells = []
+    for row in rows[:_SHOWN]:
+        cells.append([_cell(value) for value in row])
     heads = [formats.excerpt(name, _CELL) for name in stream.columns]
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for line in _table(heads, cells, kinds, width):
@@ -195,10 +197,15 @@ def _table(
     else:  # the widest columns shrink first
         while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > _NARROWEST:
             widths[widths.index(max(widths))] -= 1
-    rows = [
-        [formats.cut(cell, wide) for cell, wide in zip(row, widths, strict=True)]
-        for row in (heads, *cells)
-    ]
+    rows = []
+    for row in (heads, *cells):
+        rows.append([formats.cut(cell, wide) for cell, wide in zip(row, widths, strict=True)])
     rows.insert(1, ["─" * wide for wide in widths])
     lines = aligned(rows, right={at for at, kind in enumerate(kinds) if kind in _RIGHT})
-    return [formats.cut(line, width) if width is not None else line for line in lines]
+    found = []
+    for line in lines:
+        if width is not None:
+            found.append(formats.cut(line, width))
+        else:
+            found.append(line)
+    return found

@@ -34,11 +34,10 @@ def pack(experiment: Experiment, *, results: Path) -> dict[str, bytes]:
     folders, the dataset (samples travel with their trials), links and special files. Raises
     BadOption if there is too much.
     """
-    parts = [
-        part.path.absolute()
-        for condition in experiment.conditions
-        for part in condition.context.parts
-    ]
+    parts = []
+    for condition in experiment.conditions:
+        for part in condition.context.parts:
+            parts.append(part.path.absolute())
     if experiment.cassettes is not None:
         cassettes = [experiment.cassettes.folder]
     else:

@@ -276,11 +276,10 @@ class WorkerSide:
             )
             raise BadOption("execution.executor", message)
         await stack.enter_async_context(opened_scorers(scorers, status.notice))
-        servers = {
-            server.name: server
-            for condition in selected.conditions
-            for server in condition.mcp_servers
-        }
+        servers = {}
+        for condition in selected.conditions:
+            for server in condition.mcp_servers:
+                servers[server.name] = server
         toolbox = Toolbox(
             tuple(servers.values()),
             redact=redact,

@@ -169,8 +169,9 @@ def checks_junit(reports: Sequence[ServerReport]) -> str:
     Checks that do not apply are skipped; warnings pass.
     """
     kinds = {"failed": "failure", "not_applicable": "skipped"}
-    suites = {
-        report.server: [
+    suites = {}
+    for report in reports:
+        suites[report.server] = [
             (
                 check.id,
                 report.server,
@@ -180,6 +181,4 @@ def checks_junit(reports: Sequence[ServerReport]) -> str:
             )
             for check in report.checks
         ]
-        for report in reports
-    }
     return junit_xml("karat check --server", suites)

@@ -77,7 +77,9 @@ def _agreement(group: Sequence[Pair]) -> Agreement:
     column, n = group[0].column, len(group)
     steps = [float(value) for value, _ in steps_of(column)]
     # A mean over repeats is rounded to the nearest step, as between the judges of a panel.
-    gaps = [abs(pair.person - (_rounded(pair.judge) if steps else pair.judge)) for pair in group]
+    gaps = []
+    for pair in group:
+        gaps.append(abs(pair.person - (_rounded(pair.judge) if steps else pair.judge)))
     if steps:
         exact = formats.share(sum(gap == 0 for gap in gaps) / n)
     else:

@@ -149,12 +149,11 @@ def _result(comparison: Comparison) -> Table:
 def _reach(pairings: Sequence[Pairing]) -> float:
     """How far the scale of differences reaches on either side of 0."""
     estimates = [pairing.difference.estimate for pairing in pairings]
-    ends = [
-        abs(end)
-        for effect in estimates
-        for end in (effect.value, effect.low, effect.high)
-        if end is not None
-    ]
+    ends = []
+    for effect in estimates:
+        for end in (effect.value, effect.low, effect.high):
+            if end is not None:
+                ends.append(abs(end))
     return max([end for end in ends if math.isfinite(end)], default=0.0) or 1.0
 
 
@@ -248,10 +247,9 @@ def flips_page(site: Site, request: Request) -> Response:
     )
     with ExitStack() as stack:
         # Always in the same order, so that two requests cannot wait for each other.
-        pages = {
-            name: stack.enter_context(run.page())
-            for name, run in sorted({r.name: r for r in runs}.items())
-        }
+        pages = {}
+        for name, run in sorted({r.name: r for r in runs}.items()):
+            pages[name] = stack.enter_context(run.page())
         sides = (pages[first.name].questions, pages[second.name].questions)
         column = next(
             (candidate for candidate in sides[0].columns if candidate.key == metric), None

@@ -100,10 +100,12 @@ class Library:
         reloaded.
         """
         waiting = "being computed: reload the page"
-        sentences = {
-            name: (job.result()[0] if job.done() else waiting)
-            for name, job in self._computed(names).items()
-        }
+        sentences = {}
+        for name, job in self._computed(names).items():
+            if job.done():
+                sentences[name] = job.result()[0]
+            else:
+                sentences[name] = waiting
         return {name: sentences.get(name, "") for name in names}
 
     def history_of(self, name: str) -> tuple[list[Summary], int]:

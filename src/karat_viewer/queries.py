@@ -459,12 +459,11 @@ class Flips:
         self, sides: tuple[Questions, Questions], conditions: tuple[str, str], *, metric: str
     ) -> None:
         self._first, second = sides
-        means = [
-            side.means(column).mean[:, side.index.conditions[condition]]
-            for side, condition in zip(sides, conditions, strict=True)
-            for column in side.columns
-            if column.key == metric
-        ]
+        means = []
+        for side, condition in zip(sides, conditions, strict=True):
+            for column in side.columns:
+                if column.key == metric:
+                    means.append(side.means(column).mean[:, side.index.conditions[condition]])
         rows = others = np.arange(len(self._first.ids))
         if second is not self._first:
             a, b = self._first.index, second.index

@@ -164,12 +164,11 @@ class Door:
         """Why the sender is not admitted; None if the cookie and, for writes, the header are
         right.
         """
-        cookies = [
-            value.strip()
-            for header in _header(scope, b"cookie")
-            for name, _, value in (pair.partition("=") for pair in header.split(";"))
-            if name.strip() == self.cookie
-        ]
+        cookies = []
+        for header in _header(scope, b"cookie"):
+            for name, _, value in (pair.partition("=") for pair in header.split(";")):
+                if name.strip() == self.cookie:
+                    cookies.append(value.strip())
         if not any(
             hmac.compare_digest(value.encode(), self._session.encode()) for value in cookies
         ):

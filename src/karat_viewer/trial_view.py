@@ -62,17 +62,18 @@ def trial_view(trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
         if not math.isnan(value) or any(score is not None for score in given):
             by_people = [written(column, score) for score in given]
             scores.append({"key": column.key, "value": written(column, value), "people": by_people})
-    claims = [
-        {
-            "index": at,
-            "text": text,
-            "verdicts": [
-                (label.who, label.claims[text]) for label in labels if text in label.claims
-            ][-_MOST_PEOPLE:],
-            "own": own.claims.get(text, "") if own is not None else "",
-        }
-        for at, text in enumerate(claims_of(trial.scores))
-    ]
+    claims = []
+    for at, text in enumerate(claims_of(trial.scores)):
+        claims.append(
+            {
+                "index": at,
+                "text": text,
+                "verdicts": [
+                    (label.who, label.claims[text]) for label in labels if text in label.claims
+                ][-_MOST_PEOPLE:],
+                "own": own.claims.get(text, "") if own is not None else "",
+            }
+        )
     return {
         "n": trial.n,
         "id": trial.id,
@@ -180,21 +181,25 @@ def _reply(reply: Reply, turn: int, trial: TrialRecord, page: TrialContext) -> d
 
 def _calls(calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
     longest = max((call.milliseconds or 0.0 for call in calls), default=0.0)
-    return [
-        {
-            "tool": call.tool,
-            "server": call.server,
-            "input": json.dumps(call.input, ensure_ascii=False, indent=1) if call.input else "",
-            "elicited": "\n".join(map(_elicited, call.elicited)),
-            "result": call.result,
-            "error": call.error,
-            "took": "" if call.milliseconds is None else formats.duration(call.milliseconds / 1000),
-            "reach": None
-            if not longest or call.milliseconds is None
-            else round(100 * call.milliseconds / longest, 1),
-        }
-        for call in calls[:_MOST_CALLS]
-    ]
+    found = []
+    for call in calls[:_MOST_CALLS]:
+        found.append(
+            {
+                "tool": call.tool,
+                "server": call.server,
+                "input": json.dumps(call.input, ensure_ascii=False, indent=1) if call.input else "",
+                "elicited": "\n".join(map(_elicited, call.elicited)),
+                "result": call.result,
+                "error": call.error,
+                "took": ""
+                if call.milliseconds is None
+                else formats.duration(call.milliseconds / 1000),
+                "reach": None
+                if not longest or call.milliseconds is None
+                else round(100 * call.milliseconds / longest, 1),
+            }
+        )
+    return found
 
 
 def _elicited(question: Elicited) -> str:

@@ -68,7 +68,7 @@ def workspace_of(folder: Path, answer: Answer) -> Iterator[Workspace]:
 @pytest.mark.parametrize(("family", "name"), EVERY)
 def test_a_plugin_describes_itself_and_its_options(family: str, name: str) -> None:
     plugin = plugins.find(family, name)
-    assert (inspect.getdoc(plugin) or "").partition("\n")[0].endswith("."), "the first line is a sentence"
+    assert (inspect.getdoc(plugin) or "").partition("\n\n")[0].endswith("."), "it begins with a sentence"
     model = plugins.options_model(plugin)
     assert model is None or issubclass(model, BaseModel)
     if model is not None:

@@ -346,11 +346,13 @@ def _blocks(content: object) -> str:
     """The text of a message's content: text, or a list of texts and typed blocks."""
     if not isinstance(content, (list, tuple)):
         return _text(content)
-    texts = [
-        block if isinstance(block, str) else _get(block, "text")
-        for block in _items(content)
-        if (isinstance(block, str) or _get(block, "type") in _TEXT_BLOCKS)
-    ]
+    texts = []
+    for block in _items(content):
+        if isinstance(block, str) or _get(block, "type") in _TEXT_BLOCKS:
+            if isinstance(block, str):
+                texts.append(block)
+            else:
+                texts.append(_get(block, "text"))
     return "".join(map(str, texts))
 
 

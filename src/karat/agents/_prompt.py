@@ -26,13 +26,16 @@ def prompt_and_history(
     Not `remembers`: the agent does not receive the history, so the materials precede every
     question. `bare`: it receives the materials separately.
     """
-    past = [
-        {
-            "question": earlier.question if bare else prompt(sample, earlier, first=number == 0),
-            "answer": reply.text,
-        }
-        for number, (earlier, reply) in enumerate(history)
-    ]
+    past = []
+    for number, (earlier, reply) in enumerate(history):
+        past.append(
+            {
+                "question": earlier.question
+                if bare
+                else prompt(sample, earlier, first=number == 0),
+                "answer": reply.text,
+            }
+        )
     return turn.question if bare else prompt(sample, turn, first=not history or not remembers), past
 
 

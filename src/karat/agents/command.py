@@ -121,10 +121,12 @@ class Command:
         done = asyncio.Event()
         command = self._command
         if workspace is not None:
-            named = [
-                str(self._folder / part) if (self._folder / part).is_file() else part
-                for part in command[:2]
-            ]
+            named = []
+            for part in command[:2]:
+                if (self._folder / part).is_file():
+                    named.append(str(self._folder / part))
+                else:
+                    named.append(part)
             command = workspace.command([*named, *command[2:]])
         try:
             transport, output = await asyncio.get_running_loop().subprocess_exec(

@@ -381,7 +381,10 @@ def _bind(function: Callable[..., object]) -> _Binding:
         rows = []
         for value, names in _NAMES.items():
             others = [name for name in names if name != value][:_SHOWN]
-            rows.append(f"{value} ({', '.join(others)})" if others else value)
+            if others:
+                rows.append(f"{value} ({', '.join(others)})")
+            else:
+                rows.append(value)
         raise BadPlugin(
             shown,
             "\n  ".join(

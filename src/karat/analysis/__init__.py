@@ -163,10 +163,12 @@ def _with_problems(run: RunFolder, summary: Summary) -> Summary:
         "`require_mcp_tool_use` and `require_mcp_tool_success` of the condition make such answers "
         "failures"
     )
-    advice = [
-        f" (see Failures); {gates}" if problem.answers or problem.calls else ""
-        for problem in problems
-    ]
+    advice = []
+    for problem in problems:
+        if problem.answers or problem.calls:
+            advice.append(f" (see Failures); {gates}")
+        else:
+            advice.append("")
     finding = summary.headline
     if differences != summary.differences:
         finding = main_finding(differences, summary.metrics, unit=kind_of(summary.kind).unit)
@@ -390,13 +392,14 @@ def _figures(given: AnalysisInput, asked: _Asked, stopping: Stopping | None) -> 
     retried = np.frombuffer(index.retried, dtype=np.uint8).reshape(shape).astype(bool)
     first = conditions.index(asked.baseline)
     losses, clusters = losses_of(index, given.ended), clusters_of(index.clusters)
-    units = [
-        {
-            name: units_of_grid(grid, column, losses, clusters)
-            for column, name in enumerate(conditions)
-        }
-        for grid in all_grids
-    ]
+    units = []
+    for grid in all_grids:
+        units.append(
+            {
+                name: units_of_grid(grid, column, losses, clusters)
+                for column, name in enumerate(conditions)
+            }
+        )
     apart = tuple(
         differences(
             all_grids,

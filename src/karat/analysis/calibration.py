@@ -208,7 +208,10 @@ def with_corrected(run: RunFolder, summary: Summary) -> Summary:
     differences = []
     for pair in summary.differences:
         row = rows.get((pair.metric, pair.b, pair.a)) or rows.get((pair.metric, pair.a, pair.b))
-        differences.append(pair if row is None else _as_people_would(pair, row, infos[pair.metric]))
+        if row is None:
+            differences.append(pair)
+        else:
+            differences.append(_as_people_would(pair, row, infos[pair.metric]))
     changed = [
         pair
         for before, pair in zip(summary.differences, differences, strict=True)
@@ -263,7 +266,10 @@ def _rows(
     run: RunFolder, summary: Summary, draw: Draw, infos: Sequence[MetricInfo], scores: Scores
 ) -> tuple[_Rows, int]:
     """The answers of a draw, and how many other scored answers the run has."""
-    strata = {trial: at for at, stratum in enumerate(draw.strata) for trial in stratum.trials}
+    strata = {}
+    for at, stratum in enumerate(draw.strata):
+        for trial in stratum.trials:
+            strata[trial] = at
     names = sorted({who for by_person in scores.values() for who in by_person})
     rows = _Rows(
         judge={info.key: [] for info in infos},
@@ -397,7 +403,9 @@ def _agreement(rows: _Rows, info: MetricInfo, level: float) -> MetricAgreement:
     both = np.flatnonzero(np.isfinite(people) & np.isfinite(judge)).tolist()
     samples, steps = [rows.samples[row] for row in both], steps_of(info)
     scores, labels = (nearest_steps(column[both], steps) for column in (judge, people))
-    by_person = [[column[row] for row in both] for column in rows.people[info.key].values()]
+    by_person = []
+    for column in rows.people[info.key].values():
+        by_person.append([column[row] for row in both])
     shared = any(sum(map(math.isfinite, answer)) > 1 for answer in zip(*by_person, strict=True))
     kind: Literal["ordinal", "interval"] = "ordinal" if steps else "interval"
 

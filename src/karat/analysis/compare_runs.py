@@ -197,12 +197,13 @@ def _metrics(a: Summary, b: Summary) -> list[MetricInfo]:
             "runs",
             f"the two share no metric (they have: {listed}); score both alike with `karat score`",
         )
-    return [
-        metric
-        if _scale(metric) == _scale(theirs[metric.key])
-        else structs.replace(metric, **_NO_SCALE)
-        for metric in shared
-    ]
+    found = []
+    for metric in shared:
+        if _scale(metric) == _scale(theirs[metric.key]):
+            found.append(metric)
+        else:
+            found.append(structs.replace(metric, **_NO_SCALE))
+    return found
 
 
 _NO_SCALE: dict[str, Any] = {
@@ -297,13 +298,12 @@ def _problems(
     a: Summary, b: Summary, pairs: Sequence[tuple[str, str]]
 ) -> tuple[ServerProblem, ...]:
     """Labels of the compared conditions; with the run if two have the same name."""
-    problems = [
-        structs.replace(problem, condition=labels[side])
-        for labels, pair in zip(_unlike(a, b, pairs).values(), pairs, strict=True)
-        for side, summary in enumerate((a, b))
-        for problem in summary.server_problems
-        if problem.condition == pair[side]
-    ]
+    problems = []
+    for labels, pair in zip(_unlike(a, b, pairs).values(), pairs, strict=True):
+        for side, summary in enumerate((a, b)):
+            for problem in summary.server_problems:
+                if problem.condition == pair[side]:
+                    problems.append(structs.replace(problem, condition=labels[side]))
     return tuple(dict.fromkeys(problems))
 
 
@@ -319,12 +319,12 @@ def _unlike(
 ) -> dict[tuple[str, str], tuple[str, str]]:
     """Labels that distinguish two conditions of the same name."""
     runs = _files(a, b) or (a.run, b.run)
-    return {
-        (left, right): (left, right)
-        if left != right
-        else (f"{left} ({runs[0]})", f"{right} ({runs[1]})")
-        for left, right in pairs
-    }
+    found = {}
+    for left, right in pairs:
+        found[(left, right)] = (
+            (left, right) if left != right else (f"{left} ({runs[0]})", f"{right} ({runs[1]})")
+        )
+    return found
 
 
 def _pairing(effect: Difference, found: Compared) -> Pairing:

@@ -236,7 +236,13 @@ def _checks(
     alike = isinstance(baseline, Summary) and info.scoring in {
         metric.scoring for metric in baseline.metrics
     }
-    return [_unchanged(drop) if alike and drop.condition in usable else drop for drop in drops]
+    found = []
+    for drop in drops:
+        if alike and drop.condition in usable:
+            found.append(_unchanged(drop))
+        else:
+            found.append(drop)
+    return found
 
 
 def _total(summary: Summary, threshold: Threshold, condition: str | None, metric: str) -> Check:
@@ -442,6 +448,13 @@ def _drop(
     )
 
 
+_ASK_AGAIN = "trials are missing: `karat run FILE --resume RUN --retry-failed` asks them again"
+_STOPPED = (
+    "the run stopped when its comparisons were decided (`execution.stop`): a gate needs every "
+    "question"
+)
+
+
 def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds it
     summary: Summary,
     threshold: Threshold,
@@ -468,15 +481,7 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
     skewed = scale is None and info.low == 0 and threshold.bound != "max_drop"
     bounds = _Bounds(sides=sides, scale=scale, skewed=skewed, people=people, clusters=rows.clusters)
     intervals = bounds.at(LEVEL)
-    # A pseudo-value, or a conversation with a larger weight, may exceed the scale.
-    if ends[0] is None:
-        low = intervals[0].low
-    else:
-        low = max(intervals[0].low, ends[0])
-    if ends[1] is None:
-        high = intervals[1].high
-    else:
-        high = min(intervals[1].high, ends[1])
+    low, high = _within(intervals, ends)
     above = threshold.bound == "max"
     if above:
         kept, missed = (high <= limit, low > limit)
@@ -494,12 +499,10 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
     else:
         verdict = "undecided"
     if verdict == "undecided" and missing and reason is None:
-        reason = "trials are missing: `karat run FILE --resume RUN --retry-failed` asks them again"
         if summary.accounts[condition].ledger.decided:
-            reason = (
-                "the run stopped when its comparisons were decided (`execution.stop`): a gate "
-                "needs every question"
-            )
+            reason = _STOPPED
+        else:
+            reason = _ASK_AGAIN
     seen = rows.seen
     if seen.size:
         value = float(seen.mean())
@@ -534,6 +537,21 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
         needed=needed,
         reason=reason or intervals[0].reason,
     )
+
+
+def _within(
+    intervals: Sequence[OneSided], ends: tuple[float | None, float | None]
+) -> tuple[float, float]:
+    """The lower bound of the first interval and the upper one of the second, on the scale.
+
+    A pseudo-value, or a conversation with a larger weight, may exceed it.
+    """
+    low, high = intervals[0].low, intervals[1].high
+    if ends[0] is not None:
+        low = max(low, ends[0])
+    if ends[1] is not None:
+        high = min(high, ends[1])
+    return low, high
 
 
 class _Bounds(msgspec.Struct, frozen=True, kw_only=True):

@@ -99,13 +99,14 @@ def history(
 
 
 def _series(summaries: Sequence[Summary], condition: str, info: MetricInfo) -> Series:
-    points = [
-        Point(run=summary.run, created=summary.created, estimate=result.mean)
-        for summary in summaries
-        for result in summary.results
-        if (result.condition, result.metric) == (condition, info.key)
-        and result.mean.value is not None
-    ]
+    points = []
+    for summary in summaries:
+        for result in summary.results:
+            if (result.condition, result.metric) == (
+                condition,
+                info.key,
+            ) and result.mean.value is not None:
+                points.append(Point(run=summary.run, created=summary.created, estimate=result.mean))
     values, correlation = whitened([point.estimate.value or 0.0 for point in points])
     return Series(
         condition=condition,

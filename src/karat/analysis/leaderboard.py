@@ -130,15 +130,17 @@ def letters(count: int, apart: set[tuple[int, int]]) -> list[str]:
     columns.sort(key=sorted)
     named = [chr(ord("a") + at % 26) + str(at // 26 or "") for at in range(len(columns))]
     pairs = list(zip(named, columns, strict=True))
-    return ["".join(name for name, column in pairs if entry in column) for entry in range(count)]
+    found = []
+    for entry in range(count):
+        found.append("".join(name for name, column in pairs if entry in column))
+    return found
 
 
 def _metric(summaries: Sequence[Summary], metric: str | None) -> MetricInfo:
-    shared = [
-        info
-        for info in summaries[0].metrics
-        if all(info.key in {m.key for m in run.metrics} for run in summaries)
-    ]
+    shared = []
+    for info in summaries[0].metrics:
+        if all(info.key in {m.key for m in run.metrics} for run in summaries):
+            shared.append(info)
     if not shared:
         raise BadOption("compare", "the runs share no metric; score them alike with `karat score`")
     names = [info.key for info in shared]
@@ -186,12 +188,11 @@ def _warnings(summaries: Sequence[Summary], info: MetricInfo) -> list[str]:
         for summary in summaries
         if summary.stopping is not msgspec.UNSET and summary.stopping.out
     ]
-    scorings = {
-        metric.scoring
-        for summary in summaries
-        for metric in summary.metrics
-        if metric.key == info.key
-    }
+    scorings = set()
+    for summary in summaries:
+        for metric in summary.metrics:
+            if metric.key == info.key:
+                scorings.add(metric.scoring)
     if len(scorings) > 1:
         warnings.append(
             f"{info.key} was scored differently in some runs: score them alike with `karat score`"

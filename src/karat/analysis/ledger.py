@@ -168,7 +168,9 @@ def accounts(index: RunIndex, outcome: Outcome) -> tuple[dict[str, Account], Acc
 def _account(
     tallies: Sequence[Tally], counts: Sequence[Mapping[str, int]], retried: int
 ) -> Account:
-    ended = {cls: sum(count[cls] for count in counts) for cls in _CLASSES}
+    ended = {}
+    for cls in _CLASSES:
+        ended[cls] = sum(count[cls] for count in counts)
     seconds = ordered(tally.seconds for tally in tallies)
     failed = sum(tally.failed_attempts for tally in tallies)
     return Account(

@@ -346,12 +346,13 @@ def plan(
         least = min(prices, default=None)
     else:
         least = None
-    chosen = [
-        msgspec.structs.replace(
-            design, cheapest=design.cost == least if least else count == min(answers)
+    chosen = []
+    for design, count in zip(needed, answers, strict=True):
+        chosen.append(
+            msgspec.structs.replace(
+                design, cheapest=design.cost == least if least else count == min(answers)
+            )
         )
-        for design, count in zip(needed, answers, strict=True)
-    ]
     return Plan(
         delta=delta,
         power=power,

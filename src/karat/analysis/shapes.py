@@ -70,7 +70,9 @@ def frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> Any
     No extra of karat includes either.
     """
     names = tuple(columns or (rows[0] if rows else ()))
-    values = {name: [row.get(name) for row in rows] for name in names}
+    values = {}
+    for name in names:
+        values[name] = [row.get(name) for row in rows]
     for library in ("pandas", "polars"):
         try:
             module = importlib.import_module(library)

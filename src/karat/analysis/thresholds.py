@@ -76,11 +76,20 @@ def metric_names(scorers: Iterable[tuple[str, tuple[Metric, ...]]]) -> list[str]
     """The metrics that these scorers (name, metrics) will measure; None if one of them does not
     announce them.
     """
-    named = [(scorer, metric.name) for scorer, metrics in scorers for metric in metrics]
+    named = []
+    for scorer, metrics in scorers:
+        for metric in metrics:
+            named.append((scorer, metric.name))
     if any(metrics == (Metric(name=scorer),) for scorer, metrics in scorers):
         return None
     names = [name for _, name in named]
-    return [name if names.count(name) == 1 else f"{scorer}.{name}" for scorer, name in named]
+    found = []
+    for scorer, name in named:
+        if names.count(name) == 1:
+            found.append(name)
+        else:
+            found.append(f"{scorer}.{name}")
+    return found
 
 
 def resolve(

@@ -56,10 +56,9 @@ def _answers(run: RunFolder) -> dict[str, Answers]:
     with trusted(run):
         index = read_index(run)
         keys = {row: (name, index.digests[row]) for name, row in index.samples.items()}
-        answers: dict[str, Answers] = {
-            name: {key: [None] * index.repetitions for key in keys.values()}
-            for name in index.conditions
-        }
+        answers: dict[str, Answers] = {}
+        for name in index.conditions:
+            answers[name] = {key: [None] * index.repetitions for key in keys.values()}
         names = list(index.conditions)
         for cell, answer in index.answer_lines(_decode):
             row, condition, repetition = index.place(cell)

@@ -385,11 +385,17 @@ def shared(sides: Sequence[Units]) -> list[Units]:
     first = sides[0].keys
     if all(side.keys is first for side in sides):
         return list(sides)
-    places = [{key: row for row, key in enumerate(side.keys)} for side in sides]
-    common = [key for key in first if all(key in place for place in places)]
-    return [
-        side.only([place[key] for key in common]) for side, place in zip(sides, places, strict=True)
-    ]
+    places = []
+    for side in sides:
+        places.append({key: row for row, key in enumerate(side.keys)})
+    common = []
+    for key in first:
+        if all(key in place for place in places):
+            common.append(key)
+    found = []
+    for side, place in zip(sides, places, strict=True):
+        found.append(side.only([place[key] for key in common]))
+    return found
 
 
 def question_means(values: Floats) -> tuple[Floats, Ints]:

@@ -37,13 +37,13 @@ _UNREPORTED = "no answer reports a call, and the agent does not say that it repo
 
 def offered(info: RunInfo) -> dict[str, tuple[Offered, ...]]:
     """What each condition offers whose use is visible in tool calls."""
-    return {
-        name: (
+    found = {}
+    for name, parts in ((name, info.condition_offers.get(name, ())) for name in info.conditions):
+        found[name] = (
             *(Offered("server", server) for server in info.condition_servers.get(name, ())),
             *parts,
         )
-        for name, parts in ((name, info.condition_offers.get(name, ())) for name in info.conditions)
-    }
+    return found
 
 
 def is_reported(index: RunIndex, kind: str) -> bool:

@@ -240,7 +240,10 @@ def _also(first: Difference, shown: Sequence[Difference]) -> str:
         if len(names) > _MOST_ALSO:
             named += f" and {formats.plural(len(names) - _MOST_ALSO, 'further metric')}"
         if names:
-            parts.append(f"also on {named}" if pair == _pair(first) else f"{pair} on {named}")
+            if pair == _pair(first):
+                parts.append(f"also on {named}")
+            else:
+                parts.append(f"{pair} on {named}")
     if len(parts) > _MOST_ALSO:
         further = [formats.plural(len(parts) - _MOST_ALSO, "further pair")]
     else:

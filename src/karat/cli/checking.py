@@ -210,6 +210,10 @@ def _study_size(participants: int, questions: int) -> str:
     return f"{formats.plural(participants, 'participant')}, {formats.plural(questions, 'question')}"
 
 
+def _server_faults(servers: Sequence[CheckedServer]) -> list[str]:
+    return [f"{server.fault}\n{_REMEDY.format(server.name)}" for server in servers if server.fault]
+
+
 def check(
     experiment: Experiment,
     *,
@@ -254,9 +258,11 @@ def check(
         asked = run_in_own_loop(asked_judges(scorers, samples, redact=Redactor(experiment.secrets)))
         problems += [f"{judge.judge}: {judge.fault}" for judge in asked if judge.fault]
     servers = _servers(selected, started)
-    problems += [
-        f"{server.fault}\n{_REMEDY.format(server.name)}" for server in servers if server.fault
-    ]
+    problems += _server_faults(servers)
+    turns = sum(len(sample.turns) for sample in samples)
+    judges = [scorer.info for scorer in scorers if not scorer.info.offline]
+    judge_calls = sum(_calls(judge, selected) for judge in judges)
+    metrics = [metric for one in scorers for metric in one.info.metrics]
     execution = experiment.execution
     return Checked(
         file=str(experiment.path or ""),
@@ -266,12 +272,8 @@ def check(
         conditions=tuple(_checked_condition(experiment, condition) for condition in conditions),
         repetitions=selected.repetitions,
         agent=experiment.agent.type,
-        agent_calls=sum(len(sample.turns) for sample in samples)
-        * len(conditions)
-        * selected.repetitions,
-        judge_calls=sum(
-            _calls(scorer.info, selected) for scorer in scorers if not scorer.info.offline
-        ),
+        agent_calls=turns * len(conditions) * selected.repetitions,
+        judge_calls=judge_calls,
         dataset=shown(dataset.path),
         dataset_kind=dataset.kind,
         sha256=dataset.sha256,
@@ -292,12 +294,7 @@ def check(
             *_tool_advice(experiment, selected, started),
         ),
         studies=kinds.of(dataset.kind).parts_asked(dataset, samples),
-        can_show=can_show(
-            samples,
-            len(conditions),
-            dataset.kind,
-            metrics=[metric for one in scorers for metric in one.info.metrics],
-        ),
+        can_show=can_show(samples, len(conditions), dataset.kind, metrics=metrics),
         may_stop=stops_when(horizon_of(experiment, selected, scorers)),
         rates=tuple(_rates(experiment, selected, scorers)),
         asked=asked,
@@ -309,10 +306,9 @@ def _checked_condition(experiment: Experiment, condition: Condition) -> CheckedC
     shown: list[str] = []
     for key in condition.context.keys:
         value = getattr(condition.context, key)
-        names = [
-            str(getattr(part, "name", part))
-            for part in (value if isinstance(value, tuple) else (value,))
-        ]
+        names = []
+        for part in value if isinstance(value, tuple) else (value,):
+            names.append(str(getattr(part, "name", part)))
         shown.append(f"{key}: {', '.join(names)}")
     return CheckedCondition(
         name=condition.name,
@@ -506,9 +502,10 @@ async def _started(
     )
     from karat.mcp import Toolbox
 
-    servers = {
-        server.name: server for condition in selected.conditions for server in condition.mcp_servers
-    }
+    servers = {}
+    for condition in selected.conditions:
+        for server in condition.mcp_servers:
+            servers[server.name] = server
     redact = Redactor(experiment.secrets)
     cassettes = experiment.cassettes
     if cassettes is not None and cassettes.mode == "record":

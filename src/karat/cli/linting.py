@@ -57,16 +57,17 @@ class Lint(msgspec.Struct, frozen=True, kw_only=True):
                 ("", reason, formats.count(number), self.meanings.get(reason, ""))
                 for reason, number in self.reasons.items()
             ]
-            rows = [
-                (
-                    "",
-                    formats.excerpt(_place(doubt), _LONGEST_ID),
-                    reason,
-                    _evidence(doubt.evidence.get(reason)),
-                )
-                for doubt in self.doubted[:_SHOWN]
-                for reason in doubt.reasons
-            ]
+            rows = []
+            for doubt in self.doubted[:_SHOWN]:
+                for reason in doubt.reasons:
+                    rows.append(
+                        (
+                            "",
+                            formats.excerpt(_place(doubt), _LONGEST_ID),
+                            reason,
+                            _evidence(doubt.evidence.get(reason)),
+                        )
+                    )
             lines += [*aligned(reasons, right={2}), "", *aligned(rows)]
             more = len(self.doubted) - _SHOWN
             if more > 0:

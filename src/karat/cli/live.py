@@ -218,7 +218,10 @@ class Painter:
         drawn = []
         for line in lines:
             bar = len(line) - len(line.lstrip("━─"))
-            drawn.append(f"{_BAR}{line[:bar]}{_PLAIN}{line[bar:]}" if bar and self._color else line)
+            if bar and self._color:
+                drawn.append(f"{_BAR}{line[:bar]}{_PLAIN}{line[bar:]}")
+            else:
+                drawn.append(line)
         return "".join(f"{line}{_END_OF_LINE}\n" for line in drawn) + (_BELOW if lines else "")
 
     def _write(self, text: str) -> None:

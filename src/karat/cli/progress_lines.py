@@ -132,9 +132,10 @@ def _spent(now: Progress) -> list[str]:
         if spent == formats.UNKNOWN:
             spent = f"cost {spent}"
         more = now.dollars_in_all is not None and now.dollars_in_all > now.dollars > 0
-        parts.append(
-            f"{spent} of about {formats.dollars(_rounded(now.dollars_in_all))}" if more else spent
-        )
+        if more:
+            parts.append(f"{spent} of about {formats.dollars(_rounded(now.dollars_in_all))}")
+        else:
+            parts.append(spent)
     if now.tokens:
         spent = f"{'≥ ' if now.tokens_unknown else ''}{formats.count(now.tokens)}"
         more = now.tokens_in_all is not None and now.tokens_in_all > now.tokens

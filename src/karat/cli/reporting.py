@@ -122,7 +122,9 @@ def deliver(name: str, files: Mapping[str, str], out: Path | None, output: Outpu
     """
     if out is not None:
         absolute = getattr(plugins.find("exports", name, allow_code=False), "absolute_paths", False)
-        paths = [str(path) for path in save(files, out.absolute() if absolute else out)]
+        paths = []
+        for path in save(files, out.absolute() if absolute else out):
+            paths.append(str(path))
         output.result("\n".join(_listed(paths)), Written(report=name, paths=paths))
         return
     if len(files) > 1 and not output.as_json:

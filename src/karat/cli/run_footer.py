@@ -124,11 +124,10 @@ def _next(outcome: Outcome, summary: Summary, again: tuple[File, Chosen] | None)
         commands.append(
             (typed("score", run, missing_scores(outcome.run, summary)), "score what has no score")
         )
-    scored = [
-        name
-        for name in summary.conditions
-        if any(result.n_answers for result in summary.results if result.condition == name)
-    ]
+    scored = []
+    for name in summary.conditions:
+        if any(result.n_answers for result in summary.results if result.condition == name):
+            scored.append(name)
     if len(scored) > 1:
         by = kinds.of(summary.kind).compared_by
         commands.append((typed("compare", f"{run}:{scored[0]}", f":{scored[1]}"), by))

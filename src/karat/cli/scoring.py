@@ -137,11 +137,11 @@ def _advice(run: RunFolder, specs: Sequence[ScorerSpec]) -> list[str]:
             key == "agent.model" or (key.startswith("conditions.") and key.endswith(".agent.model"))
         )
     }
-    return [
-        f"{spec.name}.{key}: {message}"
-        for spec in specs
-        for key, message in judge_advice(spec.options, agents)
-    ]
+    found = []
+    for spec in specs:
+        for key, message in judge_advice(spec.options, agents):
+            found.append(f"{spec.name}.{key}: {message}")
+    return found
 
 
 def _keys_of(specs: Sequence[ScorerSpec]) -> dict[str, str]:

@@ -24,9 +24,10 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
         for run in self.runs:
             count = formats.plural(run.lines, "line")
             faults = formats.plural(len(run.damages), "fault")
-            lines.append(
-                f"{run.folder}: ok, {count}" if run.ok else f"{run.folder}: {faults} in {count}"
-            )
+            if run.ok:
+                lines.append(f"{run.folder}: ok, {count}")
+            else:
+                lines.append(f"{run.folder}: {faults} in {count}")
             for damage in run.damages:
                 if damage.line is None:
                     place = damage.file

@@ -128,7 +128,12 @@ def models_of(options: Mapping[str, Any]) -> list[str]:
     """Every model named in a scorer's or an agent's options."""
     listed = options.get("judges")
     named = [options.get("model"), *(listed if isinstance(listed, (list, tuple)) else ())]
-    models = [model.get("model") if isinstance(model, Mapping) else model for model in named]
+    models = []
+    for model in named:
+        if isinstance(model, Mapping):
+            models.append(model.get("model"))
+        else:
+            models.append(model)
     return [model for model in models if isinstance(model, str) and model]
 
 

@@ -473,9 +473,12 @@ class _Builder:
             own = self._root.get("conditions", name, "agent")
             # A value shows its source text: the condition's if it has one, else the experiment's.
             mine = self._reading.shown(model.agent.options, own)
-            both = {
-                key: mine[key] if key in model.agent.given else agent_shown[key] for key in mine
-            }
+            both = {}
+            for key in mine:
+                if key in model.agent.given:
+                    both[key] = mine[key]
+                else:
+                    both[key] = agent_shown[key]
             agent = self._agent(model.agent, both)
             if model.agent.given:
                 shown["agent"] = {

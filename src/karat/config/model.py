@@ -765,18 +765,17 @@ class ExperimentFile(Section):
         cls, conditions: dict[str, ConditionModel], info: ValidationInfo
     ) -> dict[str, ConditionModel]:
         servers = info.data.get("mcp_servers") or {}
-        problems = [
-            Problem(
-                (name, "elicit"),
-                (
-                    f"'{server}' is shared (`scope: run`), so its questions could be another "
-                    f"trial's; write `scope: trial`"
-                ),
-            )
-            for name, condition in conditions.items()
-            for server in (condition.mcp_servers if condition.elicit is not None else ())
-            if server in servers and servers[server].scope == "run"
-        ]
+        problems = []
+        for name, condition in conditions.items():
+            for server in condition.mcp_servers if condition.elicit is not None else ():
+                if server in servers and servers[server].scope == "run":
+                    problems.append(
+                        Problem(
+                            (name, "elicit"),
+                            f"'{server}' is shared (`scope: run`), so its questions could be "
+                            "another trial's; write `scope: trial`",
+                        )
+                    )
         problems += [
             Problem(
                 (name, "elicit"), "the condition has no mcp_servers, so none can ask; leave it out"

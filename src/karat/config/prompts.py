@@ -50,9 +50,11 @@ def read_prompt(folder: Path, name: str) -> PromptText:
 
 def presets() -> dict[str, Preset]:
     """Every preset of the dataset kinds, by name."""
-    return {
-        name: preset for kind in installed().values() for name, preset in kind.presets().items()
-    }
+    found = {}
+    for kind in installed().values():
+        for name, preset in kind.presets().items():
+            found[name] = preset
+    return found
 
 
 def prompt_problems(reading: Reading, text: str, preset: str | None) -> tuple[list[str], list[str]]:

@@ -108,21 +108,22 @@ def _choice(
     key: str, branches: dict[str, Json], aliases: dict[str, str], *, default: str | None = None
 ) -> Json:
     """A section whose `key` names a plug-in: its other keys depend on the name."""
-    names = {
-        name: [name, *(alias for alias, of in aliases.items() if of == name)] for name in branches
-    }
-    conditions = [
-        {
-            "if": {
-                "properties": {key: {"enum": names[name]}},
-                **({} if name == default else {"required": [key]}),
-            },
-            "then": branch
-            if name != default
-            else {**branch, "required": _without(branch["required"], key)},
-        }
-        for name, branch in branches.items()
-    ]
+    names = {}
+    for name in branches:
+        names[name] = [name, *(alias for alias, of in aliases.items() if of == name)]
+    conditions = []
+    for name, branch in branches.items():
+        conditions.append(
+            {
+                "if": {
+                    "properties": {key: {"enum": names[name]}},
+                    **({} if name == default else {"required": [key]}),
+                },
+                "then": branch
+                if name != default
+                else {**branch, "required": _without(branch["required"], key)},
+            }
+        )
     known = {key: _name(name for both in names.values() for name in both)}
     if default is not None:
         required = {}
@@ -312,12 +313,12 @@ def _tidied(value: Any, *, names: bool = False) -> Any:
     if isinstance(value, list):
         return [_tidied(item) for item in value]
     if isinstance(value, dict):
-        return {
-            str(key if names else _LIMITS.get(key, key)).removeprefix(_MODULE): _tidied(
+        found = {}
+        for key, below in value.items():
+            found[str(key if names else _LIMITS.get(key, key)).removeprefix(_MODULE)] = _tidied(
                 below, names=not names and key in ("properties", "$defs")
             )
-            for key, below in value.items()
-        }
+        return found
     if isinstance(value, str):
         return value.replace(f"#/$defs/{_MODULE}", "#/$defs/")
     return value

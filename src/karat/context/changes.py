@@ -245,9 +245,9 @@ class _Changes:
             if self._is_ignored(name) or name.rpartition("/")[0] in ignored:
                 ignored.add(name)
                 continue
-            above = [
-                name[:at] for at in [0, *(at for at, letter in enumerate(name) if letter == "/")]
-            ]
+            above = []
+            for at in [0, *(at for at, letter in enumerate(name) if letter == "/")]:
+                above.append(name[:at])
             gone = any(parent in self.removed for parent in above)
             if (
                 not gone

@@ -180,10 +180,10 @@ def _processes() -> list[tuple[int, int]]:
         listed = subprocess.run(
             ["/bin/ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=False
         )
-        return [
-            (int(pid), int(parent))
-            for pid, parent in (line.split() for line in listed.stdout.splitlines())
-        ]
+        found = []
+        for pid, parent in (line.split() for line in listed.stdout.splitlines()):
+            found.append((int(pid), int(parent)))
+        return found
     processes = []
     for name in os.listdir("/proc"):
         if name.isdigit():

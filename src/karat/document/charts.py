@@ -185,11 +185,10 @@ def _by_step(summary: Summary, group: Sequence[MetricInfo], steps: tuple[str, ..
 
 def _histogram(summary: Summary, info: MetricInfo, unit: str) -> Iterator[Chart]:
     table = summary.table_of_samples
-    means = {
-        column.condition: [value for value in column.mean if value is not None]
-        for column in (table.columns if table is not None else ())
-        if column.metric == info.key
-    }
+    means = {}
+    for column in table.columns if table is not None else ():
+        if column.metric == info.key:
+            means[column.condition] = [value for value in column.mean if value is not None]
     every = [value for values in means.values() for value in values]
     if not every:
         return
@@ -253,6 +252,20 @@ def _histogram(summary: Summary, info: MetricInfo, unit: str) -> Iterator[Chart]
     )
 
 
+def _widths(means: Iterable[Sequence[float | None]]) -> array[float]:
+    """Of each question, the gap between the highest and the lowest condition; NaN if fewer than two
+    have a score.
+    """
+    widths = array("d")
+    for values in zip(*means, strict=True):
+        known = [mean for mean in values if mean is not None]
+        if len(known) > 1:
+            widths.append(max(known) - min(known))
+        else:
+            widths.append(nan)
+    return widths
+
+
 def gaps(summary: Summary) -> Iterator[Chart]:
     """Questions with the largest gap between two conditions, on the first metric that has a
     score.
@@ -262,10 +275,7 @@ def gaps(summary: Summary) -> Iterator[Chart]:
     if table is None or info is None or not of(summary.kind).compared:
         return
     means = {column.condition: column.mean for column in table.columns if column.metric == info.key}
-    widths = array("d")  # of each question; NaN if fewer than two conditions have a score
-    for values in zip(*means.values(), strict=True):
-        known = [mean for mean in values if mean is not None]
-        widths.append(max(known) - min(known) if len(known) > 1 else nan)
+    widths = _widths(means.values())
     wide = (at for at, width in enumerate(widths) if width > 0)
     # Of a hundred thousand questions only a few are shown, so only these get a dictionary.
     top = [
@@ -281,21 +291,22 @@ def gaps(summary: Summary) -> Iterator[Chart]:
     unit, conditions = of(summary.kind).unit, list(summary.conditions)
     write, cell = (formats.share, Share) if info.percent else (formats.number, Number)
     ids = labels(name for _, name, _ in top)
-    lines = [
-        Line(
-            name=ids[name],
-            joined=True,
-            marks=tuple(
-                Mark(
-                    value=mean,
-                    series=conditions.index(condition),
-                    label=f"{condition} {write(mean)}",
-                )
-                for condition, mean in scored.items()
-            ),
+    lines = []
+    for _, name, scored in top:
+        lines.append(
+            Line(
+                name=ids[name],
+                joined=True,
+                marks=tuple(
+                    Mark(
+                        value=mean,
+                        series=conditions.index(condition),
+                        label=f"{condition} {write(mean)}",
+                    )
+                    for condition, mean in scored.items()
+                ),
+            )
         )
-        for _, name, scored in top
-    ]
     rows = tuple(
         Row(
             name=name, cells=(*(cell(scored.get(condition)) for condition in conditions), cell(gap))

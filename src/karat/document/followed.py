@@ -50,7 +50,10 @@ def _verdict(series: Series) -> str:
 
 def history_chart(history: History) -> Chart:
     """Runs from left to right, one line per condition, with the interval of each mean."""
-    runs = {point.run: point.created for series in history.series for point in series.points}
+    runs = {}
+    for series in history.series:
+        for point in series.points:
+            runs[point.run] = point.created
     order = {run: at + 1 for at, run in enumerate(sorted(runs, key=lambda run: runs[run]))}
     percent = any(series.percent for series in history.series)
     curves = tuple(
@@ -71,11 +74,10 @@ def history_chart(history: History) -> Chart:
         )
         for at, series in enumerate(history.series)
     )
-    means = {
-        (series.condition, point.run): point.estimate
-        for series in history.series
-        for point in series.points
-    }
+    means = {}
+    for series in history.series:
+        for point in series.points:
+            means[(series.condition, point.run)] = point.estimate
     conditions = [series.condition for series in history.series]
     rows = []
     for run in order:

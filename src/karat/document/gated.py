@@ -34,7 +34,9 @@ def gate_document(gate: Gate) -> Document:
     """
     order = ("failed", "undecided", "passed")
     checks = sorted(gate.checks, key=lambda check: order.index(check.verdict))
-    counts = {verdict: sum(check.verdict == verdict for check in gate.checks) for verdict in _TONES}
+    counts = {}
+    for verdict in _TONES:
+        counts[verdict] = sum(check.verdict == verdict for check in gate.checks)
     listed = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
     uncorrected = sum(check.corrected is False for check in gate.checks)
     drops = any(check.threshold.bound == "max_drop" for check in gate.checks)
@@ -161,14 +163,15 @@ def junit(gate: Gate) -> str:
     Undecided ones are errors: a skipped test counts as passed.
     """
     kinds = {"failed": "failure", "undecided": "error"}
-    cases = [
-        (
-            f"{check.metric} {check.threshold.words}",
-            check.condition or "run",
-            (kinds[check.verdict], check.verdict, check_line(check), _hint(check) or "")
-            if check.verdict in kinds
-            else None,
+    cases = []
+    for check in gate.checks:
+        cases.append(
+            (
+                f"{check.metric} {check.threshold.words}",
+                check.condition or "run",
+                (kinds[check.verdict], check.verdict, check_line(check), _hint(check) or "")
+                if check.verdict in kinds
+                else None,
+            )
         )
-        for check in gate.checks
-    ]
     return junit_xml("karat gate", {f"{gate.name} {gate.run}": cases})

@@ -257,7 +257,11 @@ def _scale(info: MetricInfo, results: Sequence[Result]) -> Scale | None:
     if info.low is not None and info.high is not None:
         return Scale(info.low, info.high)
     means = [result.mean for result in results if result.metric == info.key]
-    ends = [end for mean in means for end in (mean.value, mean.low, mean.high) if end is not None]
+    ends = []
+    for mean in means:
+        for end in (mean.value, mean.low, mean.high):
+            if end is not None:
+                ends.append(end)
     if ends:
         return Scale(min(ends), max(ends))
     return None
@@ -401,12 +405,11 @@ def _difference(
         bounds = between(None, pair.least, pair.most, percent=info.percent)[1]
     else:
         bounds = ""
-    ends = [
-        end
-        for other in alike
-        for end in (other.estimate.value, other.estimate.low, other.estimate.high)
-        if end
-    ]
+    ends = []
+    for other in alike:
+        for end in (other.estimate.value, other.estimate.low, other.estimate.high):
+            if end:
+                ends.append(end)
     reach = 1.05 * max(map(abs, ends), default=1.0)
     lost = pair.lost_a + pair.lost_b + pair.lost_both
     verdict = pair.verdict

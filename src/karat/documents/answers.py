@@ -263,7 +263,9 @@ def like_conditions(
         groups.setdefault(group_of(row), []).append(row)
     first, *others = groups.values()
     for column in [name for name in first[0] if name not in used]:
-        values = [sorted(_text(row.get(column)) for row in group) for group in (first, *others)]
+        values = []
+        for group in (first, *others):
+            values.append(sorted(_text(row.get(column)) for row in group))
         counts = Counter(values[0])
         alike = len({*counts.values()}) == 1 < len(counts) and all(
             other == values[0] for other in values

@@ -253,11 +253,11 @@ def _by_key(model: type[BaseModel], key: str | int) -> FieldInfo | None:
 
 def _keys(model: type[BaseModel], place: Place) -> list[str]:
     """The keys of the models at a place; none if there is no model."""
-    return [
-        field.alias or name
-        for section in _models(model, place)
-        for name, field in section.model_fields.items()
-    ]
+    found = []
+    for section in _models(model, place):
+        for name, field in section.model_fields.items():
+            found.append(field.alias or name)
+    return found
 
 
 def _field(model: type[BaseModel], place: Place) -> FieldInfo | None:

@@ -420,7 +420,10 @@ class _Writer:
             self._findings.note(text)
         notes = [*self._findings.notes]
         for kind, text, count, _ in self._findings:
-            notes.append(f"{kind}: {text} ({count} ×)" if count > 1 else f"{kind}: {text}")
+            if count > 1:
+                notes.append(f"{kind}: {text} ({count} ×)")
+            else:
+                notes.append(f"{kind}: {text}")
         return RunInfo(
             format=FORMAT_WITHOUT_STOP,
             run=name,
@@ -503,6 +506,17 @@ class _Writer:
         failure = trial.failure
         at = condition.name
         repetition = trial.repetition
+        if failure is not None:
+            lost = Failure(
+                trial=name,
+                stage="agent",
+                cls=failure.cls,
+                kind=failure.kind,
+                message=failure.message,
+                sample=sample.id,
+                condition=at,
+                repetition=repetition,
+            )
         if failure is not None and failure.stage == "agent":
             if reply is not None or trial.seconds is not None:
                 yield Attempt(
@@ -514,16 +528,7 @@ class _Writer:
                     seconds=trial.seconds,
                     replies=() if reply is None else (reply,),
                 )
-            yield Failure(
-                trial=name,
-                stage="agent",
-                cls=failure.cls,
-                kind=failure.kind,
-                message=failure.message,
-                sample=sample.id,
-                condition=at,
-                repetition=repetition,
-            )
+            yield lost
             self.counts["failures"] += 1
             if trial.scores:
                 self._findings.left_out("scores of a trial that failed", trial.sample)
@@ -544,28 +549,21 @@ class _Writer:
         self.counts["answers"] += 1
         rows = Counter(score.scorer for score in trial.scores)
         for score in trial.scores:
-            for metric, value in score.values.items():
-                if value is not None and math.isfinite(value):
-                    total, number = self._sums.get(
-                        (trial.condition, score.scorer, metric), (0.0, 0)
-                    )
-                    self._sums[trial.condition, score.scorer, metric] = total + value, number + 1
+            self._add_up(score, trial.condition)
             yield self._score(score, name, rows[score.scorer], trial.sample)
             self.counts["scores"] += 1
         if failure is not None:
             scorer = _name(failure.scorer or "scorer")
-            yield Failure(
-                trial=name,
-                stage="score",
-                cls=failure.cls,
-                kind=failure.kind,
-                message=failure.message,
-                sample=sample.id,
-                condition=at,
-                repetition=repetition,
-                scorer=scorer,
-                scoring=self._scoring(scorer),
+            yield msgspec.structs.replace(
+                lost, stage="score", scorer=scorer, scoring=self._scoring(scorer)
             )
+
+    def _add_up(self, score: ImportedScore, condition: str) -> None:
+        for metric, value in score.values.items():
+            if value is not None and math.isfinite(value):
+                key = (condition, score.scorer, metric)
+                total, number = self._sums.get(key, (0.0, 0))
+                self._sums[key] = total + value, number + 1
 
     def _score(self, score: ImportedScore, trial: str, rows: int, place: str) -> Score:
         scorer = _name(score.scorer)

@@ -158,11 +158,10 @@ def plan(
 
         named = {sample.id: sample for sample in samples}
         clusters = {name: sample.cluster for name, sample in named.items()}
-        samples = [
-            named[name]
-            for unit in in_order(clusters, experiment.execution.stop.seed)
-            for name in unit
-        ]
+        samples = []
+        for unit in in_order(clusters, experiment.execution.stop.seed):
+            for name in unit:
+                samples.append(named[name])
     return Plan(samples, conditions, experiment.execution.num_repetitions, shard)
 
 

@@ -94,10 +94,10 @@ def _prompts(conditions: Iterable[Condition]) -> dict[str, str]:
 
 
 def _servers(conditions: Iterable[Condition]) -> dict[str, tuple[str, ...]]:
-    return {
-        condition.name: tuple(server.name for server in condition.mcp_servers)
-        for condition in conditions
-    }
+    found = {}
+    for condition in conditions:
+        found[condition.name] = tuple(server.name for server in condition.mcp_servers)
+    return found
 
 
 def _offers(conditions: Iterable[Condition]) -> dict[str, tuple[Offered, ...]]:

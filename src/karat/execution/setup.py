@@ -120,14 +120,14 @@ def _unused(agent: str, takes: Collection[str], conditions: Sequence[Condition])
         key = tuple(value for name, value in _varied(condition).items() if name in takes)
         alike.setdefault(key, []).append(condition)
     for same in alike.values():
-        ignored = [
-            name
-            for name in _varied(same[0])
-            if name not in takes and any(_varied(one)[name] for one in same)
-        ]
-        differing = [
-            name for name in ignored if len({_varied(condition)[name] for condition in same}) > 1
-        ]
+        ignored = []
+        for name in _varied(same[0]):
+            if name not in takes and any(_varied(one)[name] for one in same):
+                ignored.append(name)
+        differing = []
+        for name in ignored:
+            if len({_varied(condition)[name] for condition in same}) > 1:
+                differing.append(name)
         names = ", ".join(f"'{condition.name}'" for condition in same)
         if differing:
             yield (
@@ -278,11 +278,10 @@ async def preflight(
             )
             continue
         infos.append(ServerInfo(name=name, digest=digests[name], fault=outcome.message))
-        names = [
-            condition.name
-            for condition in selected.conditions
-            if any(server.name == name for server in condition.mcp_servers)
-        ]
+        names = []
+        for condition in selected.conditions:
+            if any(server.name == name for server in condition.mcp_servers):
+                names.append(condition.name)
         error = AttemptError(
             cls="infrastructure", kind=outcome.kind, message=outcome.message, retriable=True
         )

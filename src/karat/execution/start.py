@@ -171,15 +171,19 @@ async def run_experiment(
         )
         reason = await _run_to_end(runner, part.journal, stop, status)
         _notice_changes(agents, status)
-        if budget.unknown is not None:
-            status.notice(
-                f"the budget stopped the run: {budget.unknown}, so the rest of it is not known"
-            )
+        _notice_unknown(budget, status)
     path = resume or results / part.folder.path.name  # as given: the working directory is unchanged
     return Outcome(run=RunFolder(path, part.folder.info), reason=reason, failed=status.failed)
 
 
 _NAMED = 8  # keys
+
+
+def _notice_unknown(budget: Budget, status: RunStatus) -> None:
+    if budget.unknown is not None:
+        status.notice(
+            f"the budget stopped the run: {budget.unknown}, so the rest of it is not known"
+        )
 
 
 def _notice_changes(agents: Agents, status: RunStatus) -> None:
@@ -284,11 +288,10 @@ class _Part:
         self.horizon = horizon_of(experiment, self.selected, self.scorers)
 
     def toolbox(self) -> Toolbox:
-        servers = {
-            server.name: server
-            for condition in self.selected.conditions
-            for server in condition.mcp_servers
-        }
+        servers = {}
+        for condition in self.selected.conditions:
+            for server in condition.mcp_servers:
+                servers[server.name] = server
         experiment = self.experiment
         return Toolbox(
             tuple(servers.values()),
@@ -536,10 +539,10 @@ def _shared_rates(rates: Mapping[str, Rate], shard: Shard | None) -> Mapping[str
     if shard is None:
         return rates
     plain = {name: msgspec.structs.asdict(rate) for name, rate in rates.items()}
-    return {
-        name: Rate(**{key: most and most / shard.of for key, most in rate.items()})
-        for name, rate in plain.items()
-    }
+    found = {}
+    for name, rate in plain.items():
+        found[name] = Rate(**{key: most and most / shard.of for key, most in rate.items()})
+    return found
 
 
 def _in_file_order(samples: Sequence[Sample]) -> Sequence[Sample]:
@@ -554,9 +557,11 @@ def _in_file_order(samples: Sequence[Sample]) -> Sequence[Sample]:
 
 
 def _source(agents: Agents) -> dict[str, str]:
-    return {
-        key: text for agent in agents.values() for key, text in getattr(agent, "source", {}).items()
-    }
+    found = {}
+    for agent in agents.values():
+        for key, text in getattr(agent, "source", {}).items():
+            found[key] = text
+    return found
 
 
 def _versions(agents: Agents) -> dict[str, str]:

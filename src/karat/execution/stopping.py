@@ -70,7 +70,10 @@ def horizon_of(
 
 def _metric(wanted: str, scorers: Sequence[ScorerInUse]) -> tuple[ScorerInUse, Metric]:
     option = "execution.stop.metric"
-    known = [(used, metric) for used in scorers for metric in used.info.metrics]
+    known = []
+    for used in scorers:
+        for metric in used.info.metrics:
+            known.append((used, metric))
     matches = [
         (used, metric)
         for used, metric in known

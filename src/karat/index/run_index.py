@@ -151,9 +151,10 @@ class ScoreRows:
         self.cells.append(cell)
         self.at.append(at)
         self.turns.append(-1 if row.turn is None else row.turn)
-        self.judges.append(
-            -1 if row.judge is None else self.names.setdefault(row.judge, len(self.names))
-        )
+        if row.judge is None:
+            self.judges.append(-1)
+        else:
+            self.judges.append(self.names.setdefault(row.judge, len(self.names)))
         self.repeats.append(row.repeat)
         if row.rows > 1:
             # Counts a scoring of several rows once all are there; later rows then replace them one

@@ -213,7 +213,10 @@ def checked_lines(
         else:
             contents = [*map(content_of, lines)]
         if cover is not None:
-            cover.add(contents if plain else [*filter(None, contents)])
+            if plain:
+                cover.add(contents)
+            else:
+                cover.add([*filter(None, contents)])
         for line, content in zip(lines, contents, strict=True):
             number += 1
             start = at

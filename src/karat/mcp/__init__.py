@@ -3,12 +3,10 @@ all their children.
 
     async with Toolbox(servers, redact=redact, folder=folder, on_news=events.append) as toolbox:
         listed = await toolbox.preflight()                # server → ToolList, or ServerFault
-        async with toolbox.open(condition) as tools:      # one trial's view: its condition's
-            servers, nothing else call = await tools.call("docs", "search_docs", {"query":
-            "resume"})
+        async with toolbox.open(condition) as tools:      # what one trial sees: its own servers
+            call = await tools.call("docs", "search_docs", {"query": "resume"})
         gates.check(condition.gate, tools.calls)
-        events                                            # such as servers that changed their tools
-        during the run
+        events                                            # servers that changed their tools
 
 With `cassettes` the toolbox records the traffic with servers, or replays it without
 servers (cassettes.py, taped.py); agents that start servers themselves then get a proxy

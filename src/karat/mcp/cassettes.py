@@ -4,8 +4,7 @@ the servers.
 One file per server, named after it and the digest of its definition, one line per event:
 
     {"event":"head","format":1,"server":"docs","digest":"…"}
-    {"event":"begin","session":"<trial>-<attempt>"}          earlier lines of this session no longer
-    count
+    {"event":"begin","session":"<trial>-<attempt>"}          earlier lines of it no longer count
     {"event":"asked","session":…,"method":"tools/call","arguments":{…},"n":0,"result":{…},"milliseconds":3.1}
 
 An answer is found by session, method, arguments in canonical form, and how often the same

@@ -7,13 +7,11 @@ mcp_init_timeout      yes         no handshake within `init_timeout_seconds`
 mcp_handshake         no          the server does not speak MCP
 mcp_protocol          no          it speaks another version of the protocol than `protocol` pins
 mcp_unreachable       yes         connection refused, no such host, TLS
-mcp_unauthorized      no          HTTP 401, 403, or no token (retriable where the authorization
-server failed)
+mcp_unauthorized      no          HTTP 401, 403, or no token (retriable: a failed login server)
 mcp_login             no          no login, or it has expired
 mcp_rate_limit        yes         HTTP 429, with Retry-After
 mcp_redirect          no          a redirect to another origin, not followed
-mcp_http_error        some        any other HTTP status (retriable: 5xx, and a success without an
-answer)
+mcp_http_error        some        any other HTTP status (retriable: 5xx, 2xx without an answer)
 mcp_server_down       yes         it ran, and has ended
 mcp_call_timeout      yes         no result within `call_timeout_seconds`
 mcp_tool_list         no          a list of tools without end

@@ -90,10 +90,9 @@ class Pending:
             return []
         if isinstance(message, list):
             problem = "its reply is a batch, which the protocol does not have"
-        errors = [
-            self._of(reply, problem)
-            for reply in (message if isinstance(message, list) else [message])
-        ]
+        errors = []
+        for reply in message if isinstance(message, list) else [message]:
+            errors.append(self._of(reply, problem))
         return [error for error in errors if error is not None]
 
     def _of(self, reply: object, problem: str | None) -> JSONRPCError | None:

@@ -165,12 +165,12 @@ class Session:
                 case "prompts/get":
                     arguments = given.get("arguments") or {}
                     # Arguments of prompts are text.
-                    texts = {
-                        name: value
-                        if isinstance(value, str)
-                        else msgspec.json.encode(value).decode()
-                        for name, value in arguments.items()
-                    }
+                    texts = {}
+                    for name, value in arguments.items():
+                        if isinstance(value, str):
+                            texts[name] = value
+                        else:
+                            texts[name] = msgspec.json.encode(value).decode()
                     return await client.get_prompt(str(given.get("name")), texts)
                 case "resources/list":
                     return await client.list_resources(cursor=given.get("cursor"))

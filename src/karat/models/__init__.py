@@ -1,12 +1,13 @@
 """Language models, for agents and judges alike: one HTTP client, one rate limiter per provider,
 prices, faults.
 
-    model = open_model("anthropic:claude-sonnet-4-5", api_key_env="MY_KEY")    # a pydantic-ai
-    model, ready to use with metered() as meter:
-        response = await model.request(messages, settings, parameters)         # or
-        pydantic_ai.Agent(model).run(…)
-    meter.usage, meter.dollars                                                 # of every response
-    in the block await close_model(model)
+    # a pydantic-ai model, ready to use
+    model = open_model("anthropic:claude-sonnet-4-5", api_key_env="MY_KEY")
+    with metered() as meter:
+        # or pydantic_ai.Agent(model).run(…)
+        response = await model.request(messages, settings, parameters)
+    meter.usage, meter.dollars  # of every response in the block
+    await close_model(model)
 
 A request of such a model waits for its provider's limiter, and reports its outcome:
 agent and judge with the same provider slow down together. SDKs do not retry by

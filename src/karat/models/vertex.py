@@ -4,7 +4,7 @@ and location.
 Settings are read in this order; LiteLLM's names come first because k-eval's judge uses them.
 
     project     VERTEXAI_PROJECT, ANTHROPIC_VERTEX_PROJECT_ID, GOOGLE_CLOUD_PROJECT, the
-    credentials' own project
+                credentials' own project
     location    VERTEXAI_LOCATION, CLOUD_ML_REGION, GOOGLE_CLOUD_LOCATION
 """
 

@@ -10,8 +10,7 @@ A rubric is a YAML file: `rubrics/NAME.yaml` in this package, or a file of the u
       completeness:
         description: Is everything there?
         levels: {1: Nothing., 2: …, 5: Everything.}     one text per level
-        empty: 1                                        optional: the level of an answer without
-        text
+        empty: 1                                        optional: that of an answer without text
     extra_fields:              optional: what the judge gives in addition to scores
       unverified_claims: {type: list, description: …}    type: list, text, bool or number
 """

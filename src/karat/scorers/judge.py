@@ -615,10 +615,12 @@ def _read(response: ModelResponse, rubric: Rubric, answers: Sequence[str]) -> Ju
         raise Unusable("it was cut off at the limit of tokens; be brief")
     if response.finish_reason == "content_filter":
         raise Unusable("it was stopped by the provider's filter")
-    given = [
-        args if isinstance(args, dict) else read_object(args or "", rubric)
-        for args in _given_by(response)
-    ]
+    given = []
+    for args in _given_by(response):
+        if isinstance(args, dict):
+            given.append(args)
+        else:
+            given.append(read_object(args or "", rubric))
     distinct = [args for place, args in enumerate(given) if args not in given[:place]]
     if len(distinct) > 1:
         raise Unusable("it recorded several judgements; give one")

@@ -216,9 +216,12 @@ def _sentences(text: str) -> Iterator[str]:
 
 def _tokens(text: str) -> list[str]:
     """Words in lower case, numbers by value; for a text without either, its characters."""
-    tokens = [
-        match[0] if _is_code(text, match) else _normal(match[0]) for match in _TOKEN.finditer(text)
-    ]
+    tokens = []
+    for match in _TOKEN.finditer(text):
+        if _is_code(text, match):
+            tokens.append(match[0])
+        else:
+            tokens.append(_normal(match[0]))
     return (
         [token for token in tokens if token not in _FUNCTION_WORDS]
         or tokens

@@ -154,7 +154,9 @@ class Pairwise:
             return
         question = _listed([turn.question for turn in sample.turns])
         golden = _listed([turn.golden or "" for turn in sample.turns])
-        texts = [_listed([reply.text for reply in shown.replies]) for shown in (other, answer)]
+        texts = []
+        for shown in (other, answer):
+            texts.append(_listed([reply.text for reply in shown.replies]))
         panel = self._judge.calls
         for call in panel:
             if len(panel) > 1:

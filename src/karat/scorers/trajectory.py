@@ -159,13 +159,19 @@ class Trajectory:
             calls = [call for call in calls if call.error is None]
         match part:
             case "used":
-                missing = [tool for tool in expected if not any(_is(call, tool) for call in calls)]
+                missing = []
+                for tool in expected:
+                    if not any(_is(call, tool) for call in calls):
+                        missing.append(tool)
                 return (
                     not missing,
                     f"not called: {', '.join(missing)} ({_listed_calls(calls)})" if missing else "",
                 )
             case "not_used":
-                used = [tool for tool in expected if any(_is(call, tool) for call in calls)]
+                used = []
+                for tool in expected:
+                    if any(_is(call, tool) for call in calls):
+                        used.append(tool)
                 return not used, f"called: {', '.join(used)}" if used else ""
             case "in_order":
                 left = list(expected)

@@ -104,9 +104,10 @@ def bca_bounds(
     at = []
     for tail in ((1 - level) / 2, (1 + level) / 2):
         reach = bias + z_quantile(tail)
-        at.append(
-            float(special.ndtr(bias + reach / (1 - skew * reach))) if skew * reach < 1 else math.nan
-        )
+        if skew * reach < 1:
+            at.append(float(special.ndtr(bias + reach / (1 - skew * reach))))
+        else:
+            at.append(math.nan)
     if math.isnan(at[0] + at[1]):
         return math.nan, math.nan, "too few values, or too skewed, for BCa"
     low, high = _tails(np.sort(means), *at)

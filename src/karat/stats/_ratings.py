@@ -163,7 +163,9 @@ def read_ratings(
     rated are left out. Without categories, those that occur, in order.
     """
     try:
-        listed = [list(rater) for rater in (list(raters[0]) if len(raters) == 1 else raters)]
+        listed = []
+        for rater in list(raters[0]) if len(raters) == 1 else raters:
+            listed.append(list(rater))
     except TypeError as error:
         raise ValueError(
             "raters: must be a list for each rater, or one table with a row for each"
@@ -182,7 +184,9 @@ def read_ratings(
     places = {value: place for place, value in enumerate(known)}
     if len(places) < len(known):
         raise ValueError("categories: a value appears twice")
-    rows = [[_place(value, places) for value in rater] for rater in listed]
+    rows = []
+    for rater in listed:
+        rows.append([_place(value, places) for value in rater])
     codes = np.array(rows, dtype=np.int64).reshape(len(rows), len(rows[0])).T
     kept = np.asarray((codes >= 0).any(axis=1))
     if clusters is None:
@@ -317,7 +321,11 @@ def _place(value: object, places: dict[object, int]) -> int:
 
 
 def _occurring(listed: Sequence[Sequence[object]]) -> tuple[Any, ...]:
-    values = {value for rater in listed for value in rater if not _missing(value)}
+    values = set()
+    for rater in listed:
+        for value in rater:
+            if not _missing(value):
+                values.add(value)
     try:
         return tuple(sorted(values))
     except TypeError as error:

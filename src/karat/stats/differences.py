@@ -472,7 +472,12 @@ def _error(x: Floats, y: Floats, equal_variances: bool) -> _Error:
     sizes, nan = (x.size, y.size), math.nan
     if min(sizes) < 1 or sum(sizes) < 3:
         return _Error(nan, nan, nan)
-    spread = [0.0 if side.size < 2 else sample_sd(side) ** 2 for side in (x, y)]
+    spread = []
+    for side in (x, y):
+        if side.size < 2:
+            spread.append(0.0)
+        else:
+            spread.append(sample_sd(side) ** 2)
     df = sum(sizes) - 2
     pooled = math.sqrt(((sizes[0] - 1) * spread[0] + (sizes[1] - 1) * spread[1]) / df)
     if equal_variances:

@@ -62,7 +62,10 @@ def leaderboard(
     sides = _sides(values, clusters)
     answered = {name: answered_means(side) for name, side in sides.items()}
     asked = dict.fromkeys(label for side in sides.values() for label in side.labels)
-    shared = [label for label in asked if all(label in means for means in answered.values())]
+    shared = []
+    for label in asked:
+        if all(label in means for means in answered.values()):
+            shared.append(label)
     table = np.array(
         [[means[label] for label in shared] for means in answered.values()], dtype=np.float64
     ).T
@@ -173,11 +176,10 @@ def _families(
         values[:, error > 0]
         for values, error in zip((centred, centred[:, a] - centred[:, b]), errors, strict=True)
     ]
-    largest = [
-        _largest(values, counts)
-        for counts in resampled_counts(n, rng=rng, replicates=replicates)
-        for values in shown
-    ]
+    largest = []
+    for counts in resampled_counts(n, rng=rng, replicates=replicates):
+        for values in shown:
+            largest.append(_largest(values, counts))
     families = [
         _Family(
             errors=error,

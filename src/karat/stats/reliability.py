@@ -90,10 +90,12 @@ def _chances(n: Counts, c: Counts, k: int, chance: Callable[[int, int], float]) 
     if whole("k", k) < 1:
         raise ValueError(f"k: must be at least 1, got {k}")
     wins, tries = counts_of(("c", "n"), c, n)
-    chances = [
-        chance(tried, won) if tried >= k else math.nan
-        for tried, won in zip(tries, wins, strict=True)
-    ]
+    chances = []
+    for tried, won in zip(tries, wins, strict=True):
+        if tried >= k:
+            chances.append(chance(tried, won))
+        else:
+            chances.append(math.nan)
     return np.array(chances, dtype=np.float64)
 
 

@@ -528,7 +528,13 @@ def _point(table: _Table) -> str:
 def _shares(parts: tuple[float, ...]) -> list[float]:
     """The shares of max(0, ·) in their sum; NaN if the sum is 0."""
     kept = [max(0.0, part) for part in parts]
-    return [part / exact_sum(kept) if exact_sum(kept) > 0 else math.nan for part in kept]
+    found = []
+    for part in kept:
+        if exact_sum(kept) > 0:
+            found.append(part / exact_sum(kept))
+        else:
+            found.append(math.nan)
+    return found
 
 
 def _bounds(table: _Table, level: float) -> dict[str, tuple[float, float]]:

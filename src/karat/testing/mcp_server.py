@@ -2,9 +2,9 @@
 tests and for trying out agents.
 
     python -m karat.testing.mcp_server                          # stdio
-    python -m karat.testing.mcp_server --transport http         # prints {"url": …} on stdout, then
-    serves python -m karat.testing.mcp_server --transport sse --require-header "authorization:
-    Bearer abc" python -m karat.testing.mcp_server --transport http --status 429 --retry-after 7
+    python -m karat.testing.mcp_server --transport http         # prints {"url": …}, then serves
+    python -m karat.testing.mcp_server --transport sse --require-header "authorization: Bearer abc"
+    python -m karat.testing.mcp_server --transport http --status 429 --retry-after 7
 
 From Python, `serving("http")` runs one in a process and yields its URL.
 """
@@ -95,7 +95,10 @@ def search(query: str, limit: int = 3) -> str:
         "# Rain\n\nRain falls from clouds.",
     ]
     words = query.lower().split()
-    hits = [text for text in shelf if any(word in text.lower() for word in words)]
+    hits = []
+    for text in shelf:
+        if any(word in text.lower() for word in words):
+            hits.append(text)
     return "\n\n".join(hits[:limit]) or "nothing found"
 
 
@@ -245,7 +248,7 @@ def _add_elicitation(server: MCPServer[object]) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Serves until stdin is closed (stdio) or the process is ended."""
     parser = argparse.ArgumentParser(
-        prog="karat.testing.mcp_server", description=(__doc__ or "").partition("\n")[0]
+        prog="karat.testing.mcp_server", description=(__doc__ or "").partition("\n\n")[0]
     )
     parser.add_argument("--transport", choices=("stdio", "http", "sse"), default="stdio")
     parser.add_argument("--port", type=int, default=0, help="http and sse; default: a free one")

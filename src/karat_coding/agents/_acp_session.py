@@ -372,10 +372,9 @@ class TurnUpdates:
         """The server and the tool, if it is one of the condition's."""
         report = call.reported
         name = self._name(call)
-        names = {
-            _plain(title)
-            for title in ((name,) if report.get("kind") in _RISKY else (name, call.first_title))
-        }
+        names = set()
+        for title in (name,) if report.get("kind") in _RISKY else (name, call.first_title):
+            names.add(_plain(title))
         for server in self._observed:
             for tool in server.tools:
                 spelled = {

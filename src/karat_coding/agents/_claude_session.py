@@ -444,10 +444,12 @@ def _text(content: str | list[JsonObject] | None) -> str:
     """A tool's result; anything but text as JSON."""
     if content is None or isinstance(content, str):
         return content or ""
-    parts = [
-        part["text"] if part.get("type") == "text" else json.dumps(part, ensure_ascii=False)
-        for part in content
-    ]
+    parts = []
+    for part in content:
+        if part.get("type") == "text":
+            parts.append(part["text"])
+        else:
+            parts.append(json.dumps(part, ensure_ascii=False))
     return "\n".join(parts)
 
 

@@ -164,9 +164,11 @@ def environment(
 
 def credentials(env: Mapping[str, str]) -> dict[str, str]:
     """Those of the variables that must not be shown."""
-    known = {
-        name for names in PROVIDERS.values() for name in names if not name.endswith(_NOT_SECRET)
-    }
+    known = set()
+    for names in PROVIDERS.values():
+        for name in names:
+            if not name.endswith(_NOT_SECRET):
+                known.add(name)
     return {name: value for name, value in env.items() if name in known}
 
 

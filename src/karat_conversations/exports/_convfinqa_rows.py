@@ -534,14 +534,14 @@ _NULL = {  # fields that may be null
 def typed(values: Mapping[str, Any], neutral: Mapping[str, Any]) -> Row:
     """The fields of `neutral`, filled; `unknown` lists those whose value is not known."""
     known = {name: values.get(name) for name in neutral}
-    filled = {
-        name: neutral[name]
-        if value is None
-        else float(value)
-        if isinstance(neutral[name], float)
-        else value
-        for name, value in known.items()
-    }
+    filled = {}
+    for name, value in known.items():
+        if value is None:
+            filled[name] = neutral[name]
+        elif isinstance(neutral[name], float):
+            filled[name] = float(value)
+        else:
+            filled[name] = value
     return {**filled, "unknown": [name for name, value in known.items() if value is None]}
 
 

@@ -130,13 +130,12 @@ class Totals:
 
     def fields(self) -> Row:
         """By the original's names; unknown values are omitted."""
-        groups = {
-            name: {
+        groups = {}
+        for name in ("accuracy_by_turn_number", "avg_operations_by_turn", "accuracy_by_type"):
+            groups[name] = {
                 key: total / n if n else None
                 for key, (total, n) in sorted(self._groups.get(name, {}).items())
             }
-            for name in ("accuracy_by_turn_number", "avg_operations_by_turn", "accuracy_by_type")
-        }
         return {
             "total_conversations": self.conversations,
             "total_turns": self.turns,
@@ -180,10 +179,9 @@ def statistics(summary: Summary, totals: Totals) -> Row:
         "run": summary.run,
         "name": summary.name,
     }
-    by_condition = {
-        result.condition: _condition(result)
-        for result in (part.conditions if part is not None else ())
-    }
+    by_condition = {}
+    for result in part.conditions if part is not None else ():
+        by_condition[result.condition] = _condition(result)
     if len(by_condition) == 1:
         only = next(iter(by_condition.values()))
     else:

@@ -220,8 +220,16 @@ class _Page:
         """Whether the page has a number in one of its forms, as is, written out, or counted in
         thousands, …
         """
-        written = [form.scaleb(-unit) for form in forms for unit in _UNITS if abs(form) >= 1000]
-        counted = [form.scaleb(unit) for form in forms for unit in _UNITS if abs(form) >= 1]
+        written = []
+        for form in forms:
+            for unit in _UNITS:
+                if abs(form) >= 1000:
+                    written.append(form.scaleb(-unit))
+        counted = []
+        for form in forms:
+            for unit in _UNITS:
+                if abs(form) >= 1:
+                    counted.append(form.scaleb(unit))
         return any(self._stands(form) for form in [*forms, *written, *counted])
 
     def _stands(self, number: Decimal) -> bool:
@@ -242,9 +250,10 @@ class _Page:
         if not 0 < abs(number) < 1 or not isinstance(exponent, int):
             return None
         places = range(-exponent, -exponent + 3)  # .450 became 450, and its float is .45
-        keys = [
-            (sign * number.scaleb(place)).normalize(_EXACT) for place in places for sign in (1, -1)
-        ]
+        keys = []
+        for place in places:
+            for sign in (1, -1):
+                keys.append((sign * number.scaleb(place)).normalize(_EXACT))
         return next((self.cells[key] for key in keys if key in self.cells), None)
 
 

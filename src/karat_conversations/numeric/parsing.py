@@ -114,7 +114,10 @@ def _tokens(parts: Sequence[Part]) -> list[_Number | Part] | None:
             if match is None:
                 return None
             number = match["number"] or match["constant"] or match["reference"]
-            tokens.append(match["operator"] if number is None else _Number(number))
+            if number is None:
+                tokens.append(match["operator"])
+            else:
+                tokens.append(_Number(number))
             at = match.end()
     return tokens
 

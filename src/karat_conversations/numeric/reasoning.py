@@ -320,10 +320,15 @@ def _counted(steps: Sequence[Step], keys: Sequence[Key], known: set[Key]) -> tup
     values = {at for at, key in enumerate(keys) if key in known}
     if not values:
         return tuple(range(len(steps)))
-    used = [
-        {arg.index for arg in step.arguments if arg.kind == "reference" and arg.index is not None}
-        for step in steps
-    ]
+    used = []
+    for step in steps:
+        used.append(
+            {
+                arg.index
+                for arg in step.arguments
+                if arg.kind == "reference" and arg.index is not None
+            }
+        )
     wanted = set(range(len(steps))).difference(*used)
     for at in range(len(steps) - 1, -1, -1):
         if at in wanted and at not in values:

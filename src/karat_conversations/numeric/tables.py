@@ -50,7 +50,11 @@ def one_cell(table: Table | None, label: str, column: str) -> Decimal | Executio
     elif table:
         at = [place for place, head in enumerate(table[0]) if place > 0 and head == column]
         rows = [row for row in table[1:] if row and row[0] == label]
-        matches = [row[place] for row in rows for place in at if place < len(row)]
+        matches = []
+        for row in rows:
+            for place in at:
+                if place < len(row):
+                    matches.append(row[place])
     if len(matches) != 1:
         return ExecutionError(
             "unknown_row", f"{len(matches)} cells are called {label[:40]!r}, {column[:40]!r}"

@@ -184,7 +184,10 @@ def _joined(answers: Sequence[str], scale: str) -> str:
     for text in sorted(map(str, answers)):
         value = _number(text)
         if value is None:
-            parts.append(f"{text} {scale}" if scale else text)
+            if scale:
+                parts.append(f"{text} {scale}")
+            else:
+                parts.append(text)
         else:
             parts.append(_written(value if "%" in text else round(value, 2) * _scale(scale)))
     return " ".join(parts)

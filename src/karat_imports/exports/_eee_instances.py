@@ -127,11 +127,10 @@ def _messages(sample: Sample, replies: tuple[Reply, ...]) -> tuple[list[JsonObje
         messages += _calls(reply, turn)
         places.append(len(messages))
         reply_message: JsonObject = {"role": "assistant", "content": reply.text}
-        messages.append(
-            {**reply_message, "reasoning_trace": reply.reasoning}
-            if reply.reasoning
-            else reply_message
-        )
+        if reply.reasoning:
+            messages.append({**reply_message, "reasoning_trace": reply.reasoning})
+        else:
+            messages.append(reply_message)
     return [{"turn_idx": index, **message} for index, message in enumerate(messages)], places
 
 
@@ -155,16 +154,18 @@ def _attribution(replies: tuple[Reply, ...], places: list[int]) -> list[JsonObje
     """Which text was scored: the short answer if the agent gave one separately, else the whole
     reply.
     """
-    return [
-        {
-            "turn_idx": places[index] if places else 0,
-            "source": f"messages[{places[index]}].content" if places else "output.raw",
-            "extracted_value": reply.answer if reply.answer is not None else reply.text,
-            "extraction_method": "whole_text" if reply.answer is None else "answer_given_apart",
-            "is_terminal": index == len(replies) - 1,
-        }
-        for index, reply in enumerate(replies)
-    ]
+    found = []
+    for index, reply in enumerate(replies):
+        found.append(
+            {
+                "turn_idx": places[index] if places else 0,
+                "source": f"messages[{places[index]}].content" if places else "output.raw",
+                "extracted_value": reply.answer if reply.answer is not None else reply.text,
+                "extraction_method": "whole_text" if reply.answer is None else "answer_given_apart",
+                "is_terminal": index == len(replies) - 1,
+            }
+        )
+    return found
 
 
 def _usage(replies: tuple[Reply, ...]) -> JsonObject | None:
@@ -178,9 +179,12 @@ def _usage(replies: tuple[Reply, ...]) -> JsonObject | None:
         "reasoning_tokens": "reasoning_tokens",
     }
     for ours, theirs in names.items():
-        counts = [
-            getattr(reply.usage, ours) if reply.usage is not None else None for reply in replies
-        ]
+        counts = []
+        for reply in replies:
+            if reply.usage is not None:
+                counts.append(getattr(reply.usage, ours))
+            else:
+                counts.append(None)
         if counts and all(tokens is not None and tokens >= 0 for tokens in counts):
             tokens[theirs] = sum(counts)
     if "input_tokens" not in tokens or "output_tokens" not in tokens:

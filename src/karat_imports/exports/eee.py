@@ -240,10 +240,9 @@ def _metric(summary: Summary, metric: MetricInfo, result: Result) -> JsonObject:
 def _judges(summary: Summary, metric: MetricInfo) -> JsonObject:
     facts = summary.provenance.judges.get(metric.scorer, {})
     named = facts.get("judges") or metric.judges or [summary.provenance.judge or metric.scorer]
-    models = [
-        {"model_info": Model.named(str(name)).info()}
-        for name in (named if isinstance(named, list | tuple) else [named])
-    ]
+    models = []
+    for name in named if isinstance(named, list | tuple) else [named]:
+        models.append({"model_info": Model.named(str(name)).info()})
     return {
         "judges": models,
         "input_prompt": f"karat's own judge prompt with the rubric {summary.provenance.rubric}",
@@ -276,12 +275,11 @@ def _generation(summary: Summary, condition: str) -> JsonObject:
         for key, value in origin.settings.items()
         if key.startswith(("agent.", f"conditions.{condition}."))
     }
-    tools = [
-        {"name": f"mcp__{server.name}__{tool}"}
-        for server in origin.servers
-        if server.name in origin.condition_servers.get(condition, ())
-        for tool in server.tools
-    ]
+    tools = []
+    for server in origin.servers:
+        if server.name in origin.condition_servers.get(condition, ()):
+            for tool in server.tools:
+                tools.append({"name": f"mcp__{server.name}__{tool}"})
     if tools:
         given = {"agentic_eval_config": {"available_tools": tools}}
     else:

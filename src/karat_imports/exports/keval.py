@@ -285,7 +285,10 @@ def _condition(
 ) -> JsonObject:
     name = f"{summary.name}/{condition}"
     details = [line["evaluation"]["details"] for line in lines if line["evaluation_name"] == name]
-    keys = [f"{metric.key}_{part}" for metric in summary.metrics for part in ("mean", "stddev")]
+    keys = []
+    for metric in summary.metrics:
+        for part in ("mean", "stddev"):
+            keys.append(f"{metric.key}_{part}")
     servers = [msgspec.to_builtins(use) for use in summary.accounts[condition].servers]
     return {
         "evaluation_name": name,

@@ -449,7 +449,10 @@ def repeats(names: Iterable[str]) -> Iterator[int]:
 
 def unique(names: Sequence[str]) -> list[str]:
     """The same names, with a number added to repeated ones."""
-    return [
-        f"{name} ({number + 1})" if number else name
-        for name, number in zip(names, repeats(names), strict=True)
-    ]
+    found = []
+    for name, number in zip(names, repeats(names), strict=True):
+        if number:
+            found.append(f"{name} ({number + 1})")
+        else:
+            found.append(name)
+    return found

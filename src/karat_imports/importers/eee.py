@@ -345,11 +345,10 @@ def _reply(row: Json) -> Reply | None:
     if not texts:
         return None
     traces = [text for message in replies if (text := message.text("reasoning_trace"))]
-    results = {
-        call: message.text("content")
-        for message in messages
-        for call in _texts(message.raw.get("tool_call_id"))
-    }
+    results = {}
+    for message in messages:
+        for call in _texts(message.raw.get("tool_call_id")):
+            results[call] = message.text("content")
     ends = [
         attribution
         for attribution in row.list("answer_attribution")

@@ -252,7 +252,12 @@ def _trial(
     doc, requests = row.at("doc"), _requests(row.raw.get("arguments"))
     responses = row.raw.get("resps")
     if isinstance(responses, list):
-        flat = [first[0] if isinstance(first, list) and first else first for first in responses]
+        flat = []
+        for first in responses:
+            if isinstance(first, list) and first:
+                flat.append(first[0])
+            else:
+                flat.append(first)
     else:
         flat = []
     if requests:
@@ -306,9 +311,12 @@ def _requests(value: object) -> list[list[object]]:
         requests = value
     else:
         requests = []
-    arguments = [
-        list(request.values()) if isinstance(request, dict) else request for request in requests
-    ]
+    arguments = []
+    for request in requests:
+        if isinstance(request, dict):
+            arguments.append(list(request.values()))
+        else:
+            arguments.append(request)
     return [values for values in arguments if isinstance(values, list) and values]
 
 

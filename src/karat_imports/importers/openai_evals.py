@@ -159,9 +159,10 @@ def _trial(sample: str, condition: str, events: Sequence[Json]) -> ImportedTrial
         )
         for place, known in enumerate(matches)
     ]
-    metrics = {
-        key: value for known in of_type.get("metrics", []) for key, value in known.raw.items()
-    }
+    metrics = {}
+    for known in of_type.get("metrics", []):
+        for key, value in known.raw.items():
+            metrics[key] = value
     if metrics:
         scores.append(_metrics(metrics))
     sampled = sampling.raw.get("sampled")
@@ -214,9 +215,12 @@ def _trial(sample: str, condition: str, events: Sequence[Json]) -> ImportedTrial
 
 def _metrics(metrics: Mapping[str, object]) -> ImportedScore:
     known = Json(dict(metrics))
-    values = {
-        key: known.number(key) if known.flag(key) is None else known.flag(key) for key in metrics
-    }
+    values = {}
+    for key in metrics:
+        if known.flag(key) is None:
+            values[key] = known.number(key)
+        else:
+            values[key] = known.flag(key)
     return ImportedScore(
         scorer="metrics",
         values={key: value for key, value in values.items() if value is not None},

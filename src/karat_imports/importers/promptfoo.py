@@ -109,10 +109,12 @@ class _File:
         prompts = results.list("prompts") or results.at("table", "head").list("prompts")
         pairs = [(_provider(prompt), _label(prompt)) for prompt in prompts]
         labels = list(dict.fromkeys(label for _, label in pairs))
-        short = {
-            label: label if len(label) <= 40 else f"prompt {place}"
-            for place, label in enumerate(labels, start=1)
-        }
+        short = {}
+        for place, label in enumerate(labels, start=1):
+            if len(label) <= 40:
+                short[label] = label
+            else:
+                short[label] = f"prompt {place}"
         many = len(labels) > 1, len({provider for provider, _ in pairs}) > 1
         names = unique([prefix + _name(pair[0], short[pair[1]], *many) for pair in pairs])
         self._by_place, self._by_pair = dict(enumerate(names)), dict(zip(pairs, names, strict=True))
@@ -265,10 +267,12 @@ class _Trials:
         in promptfoo.
         """
         assertions = [part.at("assertion") for part in group]
-        weights = [
-            1.0 if part.number("weight") is None else part.number("weight", low=0) or 0.0
-            for part in assertions
-        ]
+        weights = []
+        for part in assertions:
+            if part.number("weight") is None:
+                weights.append(1.0)
+            else:
+                weights.append(part.number("weight", low=0) or 0.0)
         if not sum(weights):
             weights = [1.0] * len(group)
         passes = [part.flag("pass") for part in group]

@@ -509,8 +509,12 @@ def _united(node: JsonObject, names: list[str] | None) -> Iterator[tuple[str, Js
             for item in parts[0]
         ]
         stars = [at for at, name in enumerate(called) if name is None]
-        left = [name or "" for name in (called[: stars[0]] if stars else called)]
-        right = [name or "" for name in (called[stars[-1] + 1 :] if stars else called)]
+        left = []
+        for name in called[: stars[0]] if stars else called:
+            left.append(name or "")
+        right = []
+        for name in called[stars[-1] + 1 :] if stars else called:
+            right.append(name or "")
     for part in parts:
         stars = [at for at, item in enumerate(part) if item.get("class") == "STAR"]
         for at, item in enumerate(part):

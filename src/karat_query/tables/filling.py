@@ -245,7 +245,9 @@ class _Filling:
         replies = event.replies
         times = [reply.milliseconds for reply in replies]
         dollars = _known(reply.dollars for reply in replies)
-        used = {name: _known(_tokens(reply.usage, name) for reply in replies) for name in _TOKENS}
+        used = {}
+        for name in _TOKENS:
+            used[name] = _known(_tokens(reply.usage, name) for reply in replies)
         yield {
             **self._planned(cell),
             "answer": event.text,
@@ -324,10 +326,10 @@ class _Filling:
         from karat.analysis.use import is_reported, offered  # with numpy
 
         parts = offered(self._run.widened_info()).items()
-        return {
-            name: [(part, is_reported(self.index, part.kind)) for part in given]
-            for name, given in parts
-        }
+        found = {}
+        for name, given in parts:
+            found[name] = [(part, is_reported(self.index, part.kind)) for part in given]
+        return found
 
     def _expected_tools(self, answer: Answer, *_: object) -> Iterator[Row]:
         row = self.index.samples[answer.sample]

@@ -1,7 +1,7 @@
 """Checks whether an MCP server follows the protocol, without a model: `karat check --server`.
 
-    report = await check_server(server, folder=folder, redact=redact, calls={"search": {"query":
-    "resume"}})
+    calls = {"search": {"query": "resume"}}
+    report = await check_server(server, folder=folder, redact=redact, calls=calls)
     report.failed                                     # whether a check failed
     [check.id for check in report.checks if check.verdict == "warning"]
 

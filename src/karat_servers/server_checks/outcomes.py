@@ -38,6 +38,7 @@ class ServerReport(msgspec.Struct, frozen=True, kw_only=True):
     def counts(self) -> dict[Verdict, int]:
         """Verdict → how many checks have it."""
         verdicts: tuple[Verdict, ...] = ("failed", "warning", "passed", "not_applicable")
-        return {
-            verdict: sum(check.verdict == verdict for check in self.checks) for verdict in verdicts
-        }
+        found = {}
+        for verdict in verdicts:
+            found[verdict] = sum(check.verdict == verdict for check in self.checks)
+        return found

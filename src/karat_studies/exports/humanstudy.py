@@ -68,11 +68,10 @@ def files(part: StudySummary | None) -> dict[str, str]:
     results: list[Any] = []
     summary: dict[str, Any] = {}
     if part is not None:
-        results = [
-            _evaluated(part, condition, study)
-            for condition in part.conditions
-            for study in condition.studies
-        ]
+        results = []
+        for condition in part.conditions:
+            for study in condition.studies:
+                results.append(_evaluated(part, condition, study))
         summary = {
             condition.condition: _benchmark(part, condition) for condition in part.conditions
         }
@@ -164,11 +163,10 @@ def _distinct(names: Iterable[str]) -> list[str]:
     for name in map(file_safe, names):
         used = {folder.lower() for folder in folders}
         free = (f"{name}-{number}" for number in count(2))
-        folders.append(
-            name
-            if name.lower() not in used
-            else next(new for new in free if new.lower() not in used)
-        )
+        if name.lower() not in used:
+            folders.append(name)
+        else:
+            folders.append(next(new for new in free if new.lower() not in used))
     return folders
 
 

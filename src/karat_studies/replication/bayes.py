@@ -185,8 +185,8 @@ def log_bf10_regression(
     Scale √2/4 on standardised slopes, as in BayesFactor. With p = 1 and rscale = 1 this is
     the correlation test of Wetzels & Wagenmakers (2012). R² = 1 gives +∞. n ≥ p + 2.
 
-        BF10 = ∫ (1 + Ng)^{(N−p−1)/2} (1 + Ng(1 − R²))^{−(N−1)/2} π(g) dg, g ~ InvGamma(½,
-        rscale²/2)
+        BF10 = ∫ (1 + Ng)^{(N−p−1)/2} (1 + Ng(1 − R²))^{−(N−1)/2} π(g) dg,
+        g ~ InvGamma(½, rscale²/2)
 
     >>> round(log_bf10_regression(0.82, 51, 4, rscale=0.5), 9)
     31.726885876

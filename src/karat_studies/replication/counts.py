@@ -42,8 +42,8 @@ def log_bf10_binomial(
     One-sided: the prior truncated at p0. Full precision to n = 10¹⁵ (saddle-point binomial
     probabilities), one-sided to 1e-10.
 
-        BF10 = B(k + a, n − k + b) / (B(a, b) p0^k (1 − p0)^{n−k});  a = b = 1: 1/((n + 1)·dbinom(k;
-        n, p0))
+        BF10 = B(k + a, n − k + b) / (B(a, b) p0^k (1 − p0)^{n−k})
+        a = b = 1: 1/((n + 1)·dbinom(k; n, p0))
 
     >>> round(log_bf10_binomial(7, 10), 12)
     -0.253915209981
@@ -94,8 +94,8 @@ def log_bf10_binomial_logistic(
     The prior of R's BayesFactor, for comparison with it; tests are scored with the beta prior of
     `log_bf10_binomial`. Accurate to 1e-9 for n ≤ 10⁷.
 
-        BF10 = ∫ exp(kθ − n·ln(1 + e^θ) − kθ₀ + n·ln(1 + e^θ₀)) f((θ − θ₀)/r)/r dθ,  f(u) =
-        e^{−u}/(1 + e^{−u})²
+        BF10 = ∫ exp(kθ − n·ln(1 + e^θ) − kθ₀ + n·ln(1 + e^θ₀)) f((θ − θ₀)/r)/r dθ
+        f(u) = e^{−u}/(1 + e^{−u})²
 
     >>> round(log_bf10_binomial_logistic(480, 1000), 6)
     -1.743998

@@ -160,11 +160,10 @@ def _jackknife(agreements: Sequence[Agreement]) -> EcsInterval:
     names = [score.test.study for score in agreements[0].tests]
     pairs = [effects_of(agreement.tests) for agreement in agreements]
     weights = [test_weights(agreements[0].tests, np.isfinite(x) & np.isfinite(y)) for x, y in pairs]
-    present = [
-        name
-        for name in dict.fromkeys(names)
-        if any(weight[at] > 0 for weight in weights for at, own in enumerate(names) if own == name)
-    ]
+    present = []
+    for name in dict.fromkeys(names):
+        if any(weight[at] > 0 for weight in weights for at, own in enumerate(names) if own == name):
+            present.append(name)
 
     def mean(left_out: str | None) -> float:
         kept = np.array([name != left_out for name in names])
@@ -325,14 +324,13 @@ def _difference(
     if not pairs:
         return Difference(value=NAN, se=NAN, low=NAN, high=NAN, n=0, method=missing)
     value = math.fsum(agent - beside for _, _, (agent, beside, _) in pairs) / len(pairs)
-    simulated = [
-        [beside for _, at, (_, beside, _) in pairs if at == index]
-        for index in range(len(reference))
-    ]
+    simulated = []
+    for index in range(len(reference)):
+        simulated.append([beside for _, at, (_, beside, _) in pairs if at == index])
     means = np.array([math.fsum(some) / len(some) for some in simulated if some])
-    repeated = [
-        [rows for number, _, (_, _, rows) in pairs if number == index] for index in range(len(own))
-    ]
+    repeated = []
+    for index in range(len(own)):
+        repeated.append([rows for number, _, (_, _, rows) in pairs if number == index])
     agent_se = _sd(mean_rows([mean_rows(some) for some in repeated if some]))
     count = len(means)
     method = f"bootstrap SE and the spread of {count} simulations, Welch's t"

@@ -99,10 +99,10 @@ class _Page:
 
     def items(self, texts: Sequence[str]) -> list[str]:
         """Short texts side by side, with line breaks between them."""
-        return [
-            line.removesuffix(" ·")
-            for line in _lines([f"{_line(text)} ·" for text in texts], self._width)
-        ]
+        found = []
+        for line in _lines([f"{_line(text)} ·" for text in texts], self._width):
+            found.append(line.removesuffix(" ·"))
+        return found
 
     def section(self, section: Section, *, full: bool, lowest: int) -> Iterator[str]:
         lows = 0
@@ -247,10 +247,11 @@ class _Page:
             name = ""
         texts = [grid.parts(at + 1, cell) for at, cell in enumerate(cells)]
         for place in range(max([1, *(len(lines) for lines, _ in texts)])):
-            pairs = [
-                ((lines[place] if place < len(lines) else ""), beside if not place else "")
-                for lines, beside in texts
-            ]
+            pairs = []
+            for lines, beside in texts:
+                pairs.append(
+                    ((lines[place] if place < len(lines) else ""), beside if not place else "")
+                )
             yield grid.line(
                 [(name if not place else "", ""), *pairs],
                 tones=["", *(self.tone(cell) for cell in cells)],
@@ -349,9 +350,10 @@ class _Grid:
                 shown = blank + text
             if wide:
                 shown += " " + " " * (wide - formats.width(beside)) + beside
-            parts.append(
-                f"\x1b[{tones[at]}m{shown}\x1b[0m" if tones and tones[at] and text else shown
-            )
+            if tones and tones[at] and text:
+                parts.append(f"\x1b[{tones[at]}m{shown}\x1b[0m")
+            else:
+                parts.append(shown)
         return " " * _INDENT + (" " * _GAP).join(parts).rstrip()
 
 

@@ -1,23 +1,19 @@
 """A scripted model server: speaks the APIs of OpenAI, Anthropic and Gemini, answers from a script
 and costs nothing.
 
-    with serve() as server:                     # without a script it makes up its answers (see
-    below)
-        server.openai_url                       # http://127.0.0.1:PORT/v1 – chat completions and
-        responses
+    with serve() as server:                     # without a script it makes up answers (see below)
+        server.openai_url                       # http://127.0.0.1:PORT/v1: completions, responses
         server.anthropic_url                    # http://127.0.0.1:PORT    – messages, count_tokens
-        server.gemini_url                       # http://127.0.0.1:PORT    – generateContent,
-        streamGenerateContent
+        server.gemini_url                       # http://127.0.0.1:PORT: generateContent
         server.requests                         # the requests, in order of arrival: list[Request]
 
-    with serve([{"when": {"model": "judge"}, "say": ['{"score": 5}']}, {"say": [{"tool_calls":
-                [{"name": "search", "arguments": {"query": "{{ question }}"}}]},
+    with serve([{"when": {"model": "judge"}, "say": ['{"score": 5}']},
+                {"say": [{"tool_calls": [{"name": "search", "arguments": {"query": "lamp"}}]},
                          "It says: {{ tool_result }}"]}]) as server: ...
-    with serve("script.yaml", log="requests.jsonl") as server: ... with serve(lambda request: "no"
-    if "x" in request.question else {"status": 429, "retry_after": 1}) as server: ...
+    with serve("script.yaml", log="requests.jsonl") as server: ...
+    with serve(lambda request: {"status": 429, "retry_after": 1}) as server: ...
 
-    python -m karat.testing.models [--script FILE] [--port N] [--log FILE]     # prints
-    {"openai_url", …}
+    python -m karat.testing.models [--script FILE] [--port N] [--log FILE]  # prints the URLs
 
 Any API key is accepted. Every response can be streamed; the client decides.
 
@@ -28,10 +24,10 @@ answers:
     rules:
       - when: {model: "claude-*", contains: lamp}    # all optional; see When in script.py
         say:                                         # the model's responses, one after another
-          - {status: 429, retry_after: 1, times: 2}  # a fault: when asked again, the next response
-            comes
-          - tool_calls: [{name: search, arguments: {query: lamp}}, {name: echo, arguments: {text:
-            hi}}]
+          - {status: 429, retry_after: 1, times: 2}  # a fault; asked again: the next response
+          - tool_calls:
+            - {name: search, arguments: {query: lamp}}
+            - {name: echo, arguments: {text: hi}}
           - text: "A match. {{ tool_result }}"
             usage: {input: 120, output: 9, cache_read: 64, reasoning: 4}
 

@@ -327,7 +327,11 @@ def _answer(wanted: str, dice: random.Random) -> str:
         return ", ".join(dice.sample(ranked, len(ranked)))
     if (span := _span(wanted)) is not None:
         return _between(*span, dice)
-    options = [option for part in wanted.split(", ") for option in part.split(" or ") if option]
+    options = []
+    for part in wanted.split(", "):
+        for option in part.split(" or "):
+            if option:
+                options.append(option)
     if len(options) > 1 or len(wanted.split()) == 1:
         return dice.choice(options)
     return "Rehearsed, in three words."

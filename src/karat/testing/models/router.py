@@ -294,7 +294,9 @@ class Router:
             head, _, name = call.path.rpartition("/models")
             if call.method in ("GET", "HEAD") and (head or call.path.startswith("/models")):
                 wanted = name.strip("/")
-                both = [_listed(model) for model in ([wanted] if wanted else self._player.models)]
+                both = []
+                for model in [wanted] if wanted else self._player.models:
+                    both.append(_listed(model))
                 listing = {
                     "object": "list",
                     "data": both,

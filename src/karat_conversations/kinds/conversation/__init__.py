@@ -290,12 +290,11 @@ class Conversation(Kind):
 
     def _lacking(self, drafts: Drafts) -> dict[str, list[int]]:
         """Conversation → its turns without the requested golden answer, if it has some."""
-        lacking = {
-            draft.id: [
+        lacking = {}
+        for draft in drafts.drafts:
+            lacking[draft.id] = [
                 index for index, turn in enumerate(draft.turns) if self._golden(turn) is None
             ]
-            for draft in drafts.drafts
-        }
         return {name: turns for name, turns in lacking.items() if turns}
 
     def _missing(self, drafts: Drafts, lacking: Mapping[str, Sequence[int]]) -> list[Fault]:

@@ -55,7 +55,9 @@ def rendered(table: Table) -> str:
     | price | 60.94 | 37.84 |
     | volatility | -27 |  |
     """
-    rows = [[cell_text(cell) for cell in row] for row in _rows(table)]
+    rows = []
+    for row in _rows(table):
+        rows.append([cell_text(cell) for cell in row])
     wide = max((len(row) for row in rows), default=0)
     if not wide:
         return ""
@@ -83,7 +85,9 @@ def has_duplicate_columns(table: Table) -> bool:
     """
     if isinstance(table, Mapping):
         return any(re.search(r"\(\d\)$", name) for name in table)
-    names = [str(cell).strip() for cell in (table[0][1:] if table else [])]
+    names = []
+    for cell in table[0][1:] if table else []:
+        names.append(str(cell).strip())
     return len(set(names)) < len(names)
 
 

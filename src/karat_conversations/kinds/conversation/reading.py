@@ -272,10 +272,13 @@ def _results(row: Row, step_list: Any) -> list[str | None]:
     if len(steps) != asked.count(False):
         steps = [None] * asked.count(False)
     left = iter(steps)
-    return [
-        step.split()[-1] if is_asked else next(left)
-        for step, is_asked in zip(step_list, asked, strict=True)
-    ]
+    found = []
+    for step, is_asked in zip(step_list, asked, strict=True):
+        if is_asked:
+            found.append(step.split()[-1])
+        else:
+            found.append(next(left))
+    return found
 
 
 def _steps(part: Any) -> list[str | None]:
@@ -285,7 +288,13 @@ def _steps(part: Any) -> list[str | None]:
         steps = None
     if not isinstance(steps, list):
         return []
-    return [plain_text(step.get("res")) if isinstance(step, dict) else None for step in steps]
+    found = []
+    for step in steps:
+        if isinstance(step, dict):
+            found.append(plain_text(step.get("res")))
+        else:
+            found.append(None)
+    return found
 
 
 NAMES = {
@@ -502,11 +511,11 @@ def _in_order(rows: Rows, lines: Sequence[_Line]) -> Sequence[_Line]:
 def _shared(rests: Sequence[Row]) -> dict[str, Any]:
     """The further columns with the same value on every line: they describe the conversation."""
     first = rests[0]
-    return {
-        key: value
-        for key, value in first.items()
-        if all(key in other and other[key] == value for other in rests)
-    }
+    found = {}
+    for key, value in first.items():
+        if all(key in other and other[key] == value for other in rests):
+            found[key] = value
+    return found
 
 
 Form = Literal["cleaned", "original", "finqa", "tatqa", "turns"]

@@ -13,19 +13,16 @@ from karat.blocks import (
     Axis,
     Bar,
     Block,
-    Cell,
     Chart,
     Column,
     Count,
     Curve,
-    Duration,
     Estimate,
     Fold,
     Group,
     KindBlocks,
     Line,
     Mark,
-    Money,
     Note,
     Number,
     Plane,
@@ -48,6 +45,7 @@ from karat_conversations.kinds.conversation.analysis.model import (
     Rung,
     Stratum,
 )
+from karat_conversations.kinds.conversation.costs import right_answers
 
 _NULLS = {
     "zero": "0",
@@ -127,7 +125,7 @@ def sections(summary: Summary) -> KindBlocks:
         results=tuple(_accuracies(part)),
         details=tuple(reasoning(part)),
         sections=(_chain(part, summary),),
-        cost=tuple(_right_answers(part)),
+        cost=tuple(right_answers(part)),
     )
 
 
@@ -188,20 +186,22 @@ def _accuracies(part: ConversationSummary) -> Blocks:
     nulls = [null.name for null in part.nulls]
 
     def rows(condition: ConversationResult) -> list[Row]:
-        return [
-            Row(
-                name="conversations"
-                if rate is condition.conversation_accuracy
-                else rate.metric.replace("_", " "),
-                cells=(
-                    _rate(rate, _color(part, condition)),
-                    Count(rate.n),
-                    Number(rate.design_effect),
-                    *(Share(rate.nulls.get(name), tone="quiet") for name in nulls),
-                ),
+        found = []
+        for rate in (*condition.accuracies, condition.conversation_accuracy):
+            found.append(
+                Row(
+                    name="conversations"
+                    if rate is condition.conversation_accuracy
+                    else rate.metric.replace("_", " "),
+                    cells=(
+                        _rate(rate, _color(part, condition)),
+                        Count(rate.n),
+                        Number(rate.design_effect),
+                        *(Share(rate.nulls.get(name), tone="quiet") for name in nulls),
+                    ),
+                )
             )
-            for rate in (*condition.accuracies, condition.conversation_accuracy)
-        ]
+        return found
 
     effect = "Design effect: how many times the variance is that of independent turns."
     yield Table(
@@ -510,21 +510,23 @@ def _diagnoses(part: ConversationSummary) -> Blocks:
     def lines(condition: ConversationResult) -> list[Line]:
         turns = {cause.label: cause.turns for cause in condition.diagnoses}
         if turns:
-            return [
-                Line(
-                    name=label.replace("_", " "),
-                    marks=(
-                        Mark(
-                            start=0.0,
-                            value=turns[label],
-                            label=formats.plural(turns[label], "turn"),
-                        ),
+            found = []
+            for label in order:
+                found.append(
+                    Line(
+                        name=label.replace("_", " "),
+                        marks=(
+                            Mark(
+                                start=0.0,
+                                value=turns[label],
+                                label=formats.plural(turns[label], "turn"),
+                            ),
+                        )
+                        if label in turns
+                        else (),
                     )
-                    if label in turns
-                    else (),
                 )
-                for label in order
-            ]
+            return found
         return []
 
     totals: dict[str, int] = {}
@@ -737,10 +739,10 @@ def _first_wrong(part: ConversationSummary) -> Blocks:
             *sorted(passed.first_wrong.items(), key=lambda item: int(item[0])),
             ("never", passed.never_wrong),
         ]
-        return [
-            Row(name=turn, cells=(Count(many), Share(many / went if went else None)))
-            for turn, many in counts
-        ]
+        found = []
+        for turn, many in counts:
+            found.append(Row(name=turn, cells=(Count(many), Share(many / went if went else None))))
+        return found
 
     passed = first.propagation
     most = max(passed.first_wrong, key=lambda turn: passed.first_wrong[turn])
@@ -765,18 +767,20 @@ def _features(part: ConversationSummary) -> Blocks:
     """Accuracy by the dataset's features of a conversation or a turn."""
 
     def rows(condition: ConversationResult) -> list[Row]:
-        return [
-            Row(
-                name=f"{feature.name.replace('_', ' ')}: {stratum.key}",
-                cells=(
-                    _rate(stratum, _color(part, condition)),
-                    Count(stratum.n),
-                    Number(feature.correlation, signed=True) if place == 0 else Text(""),
-                ),
-            )
-            for feature in condition.features
-            for place, stratum in enumerate(feature.strata)
-        ]
+        found = []
+        for feature in condition.features:
+            for place, stratum in enumerate(feature.strata):
+                found.append(
+                    Row(
+                        name=f"{feature.name.replace('_', ' ')}: {stratum.key}",
+                        cells=(
+                            _rate(stratum, _color(part, condition)),
+                            Count(stratum.n),
+                            Number(feature.correlation, signed=True) if place == 0 else Text(""),
+                        ),
+                    )
+                )
+        return found
 
     listed = _each(part, rows)
     if not listed:
@@ -911,107 +915,3 @@ def _unreadable(part: ConversationSummary) -> Iterator[Note]:
         yield Note(
             texts=tuple(abstained), tone="quiet", title="Turns without an answer, or that have none"
         )
-
-
-def _right_answers(part: ConversationSummary) -> Blocks:
-    """The total cost, divided by the right answers."""
-    rows = []
-    for at, result in enumerate(part.conditions):
-        cost, pace = result.cost, result.pace
-        if pace.milliseconds_median is None:
-            median = None
-        else:
-            median = pace.milliseconds_median / 1000
-        cells: tuple[Cell, ...] = (
-            Count(cost.right_conversations),
-            Count(cost.right_turns),
-            *(
-                _tokens_cell(tokens, cost.tokens_unknown)
-                for tokens in (
-                    cost.tokens,
-                    cost.tokens_per_right_conversation,
-                    cost.tokens_per_right_turn,
-                )
-            ),
-            *(
-                Money(dollars, cost.dollars_unknown)
-                for dollars in (
-                    cost.dollars,
-                    cost.dollars_per_right_conversation,
-                    cost.dollars_per_right_turn,
-                )
-            ),
-            Duration(median),
-        )
-        rows.append(Row(name=result.condition, color=at, cells=cells))
-    table = Table(
-        caption=f"Cost of right answers, right: {part.right}",
-        columns=columns(
-            "condition",
-            "right conversations",
-            "right turns",
-            Column("tokens", rank=1),
-            Column("each conv.", rank=2),
-            Column("each turn", rank=2),
-            "dollars",
-            Column("each conv.", rank=3),
-            Column("each turn", rank=3),
-            Column("time of a turn", legend="Time: median."),
-        ),
-        rows=tuple(rows),
-        legend=(
-            "Each: everything spent, over those that are right; – where none is, or the cost was "
-            "not reported."
-        ),
-    )
-    names, panels, least = labels(result.condition for result in part.conditions), [], []
-    for unit, goal, write, right in _COSTS:
-        lines, known = [], []
-        for result in part.conditions:
-            # at least so much: not shown beside exact figures
-            bound = getattr(result.cost, f"{unit}_unknown")
-            if bound:
-                each: float | None = None
-            else:
-                each = getattr(result.cost, f"{unit}_per_{right.removesuffix('s')}")
-            mark = () if each is None else (Mark(start=0.0, value=each, label=write(each)),)
-            lines.append(Line(name=names[result.condition], marks=mark))
-            known += [] if each is None else [(each, result)]
-        if known:
-            title = f"{unit} for {goal}"
-            panels.append(Rows(title=title, axis=Axis(title=title, start=0.0), lines=tuple(lines)))
-            lowest, result = min(known, key=lambda pair: pair[0])
-            n = formats.count(getattr(result.cost, right))
-            least.append(f"{result.condition} spends {write(lowest)} for {goal} (n {n} right)")
-    if not panels:
-        yield table
-        return
-    yield Chart(
-        name="cost-of-right-answers",
-        title=least[0],
-        description="The total cost of all conversations, divided by what they got right: one bar "
-        "per condition.A condition without a bar has nothing right, or did not report "
-        "what it spent.",
-        panels=tuple(panels),
-        table=table,
-    )
-
-
-def _tokens_cell(tokens: float | None, unknown: int) -> Cell:
-    if unknown and tokens is not None:
-        return Text(f"≥ {formats.number(tokens, digits=0)}")
-    return Number(tokens, digits=0)
-
-
-def _tokens(many: float | None) -> str:
-    if many is None:
-        return formats.UNKNOWN
-    return f"{formats.number(many, digits=0)} tokens"
-
-
-_COSTS: tuple[tuple[str, str, Callable[[float | None], str], str], ...] = (
-    ("tokens", "a fully right conversation", _tokens, "right_conversations"),
-    ("tokens", "a right turn", _tokens, "right_turns"),
-    ("dollars", "a fully right conversation", formats.dollars, "right_conversations"),
-    ("dollars", "a right turn", formats.dollars, "right_turns"),
-)

@@ -116,11 +116,10 @@ def condition_charts(
         }
     else:
         posteriors = {}
-    keyed = [
-        ((finding.study, finding.sub_study, finding.id, test.id), test)
-        for finding in condition.findings
-        for test in finding.tests
-    ]
+    keyed = []
+    for finding in condition.findings:
+        for test in finding.tests:
+            keyed.append(((finding.study, finding.sub_study, finding.id, test.id), test))
     names = apart(f"{'/'.join(filter(None, key[:3]))} {key[3]}" for key, _ in keyed)
     drawn = Drawn(
         name=condition.condition,

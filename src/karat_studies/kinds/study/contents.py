@@ -155,14 +155,18 @@ def _copy(test: CopyTest) -> str:
 def table(rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Columns side by side; the head first."""
     clean = [[formats.clean(cell) for cell in row] for row in rows]
-    widths = [max(formats.width(row[at]) for row in clean) for at in range(len(clean[0]))]
-    return [
-        "  ".join(
-            cell + " " * (wide - formats.width(cell))
-            for cell, wide in zip(row, widths, strict=True)
-        ).rstrip()
-        for row in clean
-    ]
+    widths = []
+    for at in range(len(clean[0])):
+        widths.append(max(formats.width(row[at]) for row in clean))
+    found = []
+    for row in clean:
+        found.append(
+            "  ".join(
+                cell + " " * (wide - formats.width(cell))
+                for cell, wide in zip(row, widths, strict=True)
+            ).rstrip()
+        )
+    return found
 
 
 class HeldArm(msgspec.Struct, frozen=True, kw_only=True):
@@ -276,7 +280,10 @@ def finding_name(finding: Finding) -> str:
 
 
 def _arm(name: str, arm: Arm, samples: Sequence[Sample]) -> HeldArm:
-    own = [sample for sample in samples if any(turn.detail["arm"] == name for turn in sample.turns)]
+    own = []
+    for sample in samples:
+        if any(turn.detail["arm"] == name for turn in sample.turns):
+            own.append(sample)
     rounds = arm.rounds
     roles: list[str | None] = list(arm.roles) or [None]
     if rounds is None:
@@ -459,18 +466,27 @@ class CheckedStudies(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def warnings(self) -> list[str]:
         """What cannot be checked, and what a person must check."""
-        warnings = [(study.name, warning) for study in self.studies for warning in study.warnings]
-        return [f"{name}: {text}" if len(self.studies) > 1 else text for name, text in warnings]
+        warnings = []
+        for study in self.studies:
+            for warning in study.warnings:
+                warnings.append((study.name, warning))
+        found = []
+        for name, text in warnings:
+            if len(self.studies) > 1:
+                found.append(f"{name}: {text}")
+            else:
+                found.append(text)
+        return found
 
     @property
     def problems(self) -> list[str]:
         """How copies of people differ from people."""
-        return [
-            f"{study.name}, {_LAYERS[copy.layer]}: {text}"
-            for study in self.studies
-            for copy in study.copies
-            for text in copy.apart
-        ]
+        found = []
+        for study in self.studies:
+            for copy in study.copies:
+                for text in copy.apart:
+                    found.append(f"{study.name}, {_LAYERS[copy.layer]}: {text}")
+        return found
 
 
 _LAYERS = {"statistic": "copy of people's numbers", "answers": "copy.jsonl"}

@@ -177,10 +177,10 @@ def statistic_copy(test: Test, human: Side) -> dict[str, list[Any]]:
 
 def _table(test: Test, human: Side) -> list[list[Any]]:
     outcomes = test.outcomes or [True, False]
-    return [
-        [one for one, count in zip(outcomes, row, strict=True) for _ in range(count)]
-        for row in human.table or ()
-    ]
+    found = []
+    for row in human.table or ():
+        found.append([one for one, count in zip(outcomes, row, strict=True) for _ in range(count)])
+    return found
 
 
 def _pattern(n: int) -> Floats:
@@ -245,10 +245,9 @@ def _factorial(test: Test, human: Side) -> dict[str, list[Any]]:
     if sizes is None:
         sizes = [max(2, round((human.df2 / sum(map(len, groups))) + 1))] * sum(map(len, groups))
     patterns = [_pattern(n) for n in sizes]
-    effective = [
-        per_cell**2 / sum(1 / n for n in sizes[at : at + per_cell])
-        for at in range(0, len(sizes), per_cell)
-    ]
+    effective = []
+    for at in range(0, len(sizes), per_cell):
+        effective.append(per_cell**2 / sum(1 / n for n in sizes[at : at + per_cell]))
     means = _means_apart(human, np.array(effective))
     cells = [(cell, mean) for group, mean in zip(groups, means, strict=True) for cell in group]
     columns: dict[str, list[Any]] = {name: [] for name in (*groups[0][0], test.measure)}
@@ -392,7 +391,10 @@ def _alike(one: Side, other: Side) -> bool:
 
 
 def _flat(side: Side) -> list[float]:
-    cells = [float(cell) for row in side.table or () for cell in row]
+    cells = []
+    for row in side.table or ():
+        for cell in row:
+            cells.append(float(cell))
     numbers = (side.statistic, side.n1, side.n2, side.df1, side.df2, side.tie_term, side.d)
     return [*numbers, *side.sizes, *cells, math.nan if side.sign is None else float(side.sign)]
 

@@ -76,18 +76,20 @@ def to_study_tests(
     columns: Columns = (data or data_of(study, responses)).columns
     if reducer is not None and study.reducer is not None:
         columns = reducer(columns)
-    return [
-        _both_sides(
-            study,
-            finding,
-            test,
-            agent_side(test, columns),
-            responses,
-            fields_needed(study, test, shape),
-        )
-        for finding in study.findings
-        for test in finding.tests
-    ]
+    found = []
+    for finding in study.findings:
+        for test in finding.tests:
+            found.append(
+                _both_sides(
+                    study,
+                    finding,
+                    test,
+                    agent_side(test, columns),
+                    responses,
+                    fields_needed(study, test, shape),
+                )
+            )
+    return found
 
 
 def untested(study: StudyFile, responses: Sequence[Response], why: str) -> list[StudyTest]:

@@ -352,12 +352,11 @@ def _lists_options(block: str, one: Answered) -> bool:
     chance`.
     """
     lines = [line for line in block.split("\n", 4)[:4] if line.strip()][:2]
-    heads = [
-        label
-        for line in lines
-        for label in one.labels
-        if re.match(rf"\W*{re.escape(label)}\s?[:.)]\s*\S", line)
-    ]
+    heads = []
+    for line in lines:
+        for label in one.labels:
+            if re.match(rf"\W*{re.escape(label)}\s?[:.)]\s*\S", line):
+                heads.append(label)
     return one.type == "choice" and len(set(heads)) > 1
 
 

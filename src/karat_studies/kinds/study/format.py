@@ -168,7 +168,10 @@ class Arm(_Part):
     @property
     def answered(self) -> dict[str, Answered]:
         """Every field of the arm."""
-        own = {name: answer for task in self.shown for name, answer in task.fields.items()}
+        own = {}
+        for task in self.shown:
+            for name, answer in task.fields.items():
+                own[name] = answer
         own |= {
             name: answer for role in self.roles.values() for name, answer in role.fields.items()
         }
@@ -442,10 +445,9 @@ class Test(_Part):
             dict(zip(self.factors or {}, levels, strict=True))
             for levels in product(*(self.factors or {}).values())
         ]
-        rows: list[list[Cell]] = [
-            [{self.groups.column: level, **other} for other in others]
-            for level in self.groups.levels
-        ]
+        rows: list[list[Cell]] = []
+        for level in self.groups.levels:
+            rows.append([{self.groups.column: level, **other} for other in others])
         if self.kind == "interaction" and len(rows) == len(others) == 2:
             return [[rows[0][0], rows[1][1]], [rows[0][1], rows[1][0]]]
         return rows
@@ -530,7 +532,11 @@ class StudyFile:
     @property
     def fields(self) -> dict[str, Answered]:
         """Every field of any arm, in file order."""
-        return {name: answer for arm in self.arms.values() for name, answer in arm.answered.items()}
+        found = {}
+        for arm in self.arms.values():
+            for name, answer in arm.answered.items():
+                found[name] = answer
+        return found
 
     @property
     def attributes(self) -> tuple[str, ...]:

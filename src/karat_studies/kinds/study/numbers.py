@@ -421,12 +421,13 @@ def _chi_squares(table: Sequence[Sequence[int]]) -> list[float]:
     total = sum(rows)
     if not all(rows) or not all(columns):
         return []
-    expected = [[row * column / total for column in columns] for row in rows]
-    pairs = [
-        (seen, want)
-        for ones, wants in zip(table, expected, strict=True)
-        for seen, want in zip(ones, wants, strict=True)
-    ]
+    expected = []
+    for row in rows:
+        expected.append([row * column / total for column in columns])
+    pairs = []
+    for ones, wants in zip(table, expected, strict=True):
+        for seen, want in zip(ones, wants, strict=True):
+            pairs.append((seen, want))
     values = [
         exact_sum((seen - want) ** 2 / want for seen, want in pairs),
         2 * exact_sum(seen * math.log(seen / want) for seen, want in pairs if seen),
@@ -438,7 +439,10 @@ def _chi_squares(table: Sequence[Sequence[int]]) -> list[float]:
         (a, b), (c, d) = table
         one, two = a / (a + b), c / (c + d)
         variance = one * (1 - one) / (a + b) + two * (1 - two) / (c + d)
-        values.append((one - two) ** 2 / variance if variance > 0 else math.inf)
+        if variance > 0:
+            values.append((one - two) ** 2 / variance)
+        else:
+            values.append(math.inf)
     return values
 
 

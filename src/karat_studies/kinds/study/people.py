@@ -38,11 +38,11 @@ def people(
     if study.design == "within":
         size = max((_size(study, arm, per_arm) for arm in arms), default=0)
         return [_person(study, "p", tuple(arms), number, seed) for number in range(size)]
-    return [
-        _person(study, arm, (arm,), number, seed)
-        for arm in arms
-        for number in range(_size(study, arm, per_arm))
-    ]
+    found = []
+    for arm in arms:
+        for number in range(_size(study, arm, per_arm)):
+            found.append(_person(study, arm, (arm,), number, seed))
+    return found
 
 
 def _size(study: StudyFile, arm: str, per_arm: int | None) -> int:

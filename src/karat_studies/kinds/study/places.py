@@ -138,7 +138,10 @@ def _missing(text: str, folders: Sequence[Path], shipped: Collection[str]) -> st
         return f"'{text}' is a folder without a {WHERE}, and no folder in it has one"
     if path is not None:
         return f"'{text}' is not a regular file (but a device or a pipe); name a {WHERE}"
-    beside = {entry.name for folder in folders for entry in _entries((folder / text).parent)}
+    beside = set()
+    for folder in folders:
+        for entry in _entries((folder / text).parent):
+            beside.add(entry.name)
     near = did_you_mean(Path(text).name, {*shipped, *beside}, listing=False)
     where = " or ".join(
         dict.fromkeys(

@@ -204,13 +204,13 @@ class _Reader(msgspec.Struct):
         arms = {
             name: self.part(Arm, raw, ("arms", name)) for name, raw in _pairs(values.get("arms"))
         }
-        good = {
-            name: arm
-            if rounds is None or arm.rounds is not None
-            else arm.model_copy(update={"rounds": rounds})
-            for name, arm in arms.items()
-            if arm is not None
-        }
+        good = {}
+        for name, arm in arms.items():
+            if arm is not None:
+                if rounds is None or arm.rounds is not None:
+                    good[name] = arm
+                else:
+                    good[name] = arm.model_copy(update={"rounds": rounds})
         others = self.relabel and any(changes(arm) for arm in good.values())
         if others:
             good = {name: relabelled(arm) for name, arm in good.items()}
@@ -464,10 +464,11 @@ def _without_form(
     wording: str | None,
 ) -> Iterator[Fault]:
     """One fault that says which studies lack the requested form, and how to choose the others."""
-    lacking = [
-        isinstance(read, BadDataset) and any(fault.place == form for fault in read.faults)
-        for read in results
-    ]
+    lacking = []
+    for read in results:
+        lacking.append(
+            isinstance(read, BadDataset) and any(fault.place == form for fault in read.faults)
+        )
     if not any(lacking):
         return
     if form == "relabel":

@@ -40,9 +40,10 @@ def most_rows(test: Test, data: Columns, groups: Rows) -> list[int]:
     usable = [name for name in (test.measure, test.against) if isinstance(name, str)]
     most = []
     for group in groups:
-        rows = [
-            row for row in group.tolist() if all(data[name][row] is not None for name in usable)
-        ]
+        rows = []
+        for row in group.tolist():
+            if all(data[name][row] is not None for name in usable):
+                rows.append(row)
         counts = Counter(person_of(data, row) for row in rows)
         most.append(max(counts.values(), default=0))
     return most
@@ -57,7 +58,10 @@ def of_people(test: Test, data: Columns, groups: Rows) -> tuple[dict[str, list[A
     averaged = [name for name in (test.measure, test.against) if isinstance(name, str)]
     for group in groups:
         for rows in _by_person(data, group):
-            known = [row for row in rows if all(_is_number(data[name][row]) for name in averaged)]
+            known = []
+            for row in rows:
+                if all(_is_number(data[name][row]) for name in averaged):
+                    known.append(row)
             first.append(rows[0])
             for name, values in data.items():
                 columns[name].append(values[rows[0]])
@@ -94,7 +98,9 @@ def shares_of_people(
     for row, outcome in zip(rows.tolist(), outcomes, strict=True):
         if outcome in names:
             people.setdefault(person_of(data, row), Counter())[str(outcome)] += 1
-    shares = [math.fsum(own[name] / own.total() for own in people.values()) for name in names]
+    shares = []
+    for name in names:
+        shares.append(math.fsum(own[name] / own.total() for own in people.values()))
     whole = [math.floor(share + 1e-9) for share in shares]
     by_remainder = sorted(range(len(names)), key=lambda at: whole[at] - shares[at])
     for at in by_remainder[: len(people) - sum(whole)]:

@@ -101,14 +101,12 @@ def filled_role(template: str, *, now: Mapping[str, Answers], last: Mapping[str,
 
     An answer that could not be read is shown as `unknown`.
     """
-    seen = {
-        role: {name: _plain(value) for name, value in answers.items()}
-        for role, answers in now.items()
-    }
-    before = {
-        role: {name: _plain(value) for name, value in answers.items()}
-        for role, answers in last.items()
-    }
+    seen = {}
+    for role, answers in now.items():
+        seen[role] = {name: _plain(value) for name, value in answers.items()}
+    before = {}
+    for role, answers in last.items():
+        before[role] = {name: _plain(value) for name, value in answers.items()}
     return fill(template, {**seen, "last": before}, place="rounds")
 
 
@@ -154,14 +152,13 @@ def payoffs_of(
 
 def check_payoff(formula: str, fields: Mapping[str, Mapping[str, Answered]]) -> str:
     """What is wrong with a payoff's formula; empty if nothing."""
-    values = {
-        role: {
+    values = {}
+    for role, own in fields.items():
+        values[role] = {
             name: _counted(field, field.labels[0] if field.labels else 1.0)
             for name, field in own.items()
             if (field.type in {"number", "likert", "choice"})
         }
-        for role, own in fields.items()
-    }
     try:
         compute(fill(formula, values, place="payoffs"))
     except BadOption as error:
@@ -176,9 +173,13 @@ def _counted(field: Answered, value: Any) -> Any:
     value, if missing.
     """
     if field.type == "choice":
-        return {
-            label: "null" if value is None else str(int(value == label)) for label in field.labels
-        }
+        found = {}
+        for label in field.labels:
+            if value is None:
+                found[label] = "null"
+            else:
+                found[label] = str(int(value == label))
+        return found
     if not isinstance(value, float):
         return "null"
     if value >= 0:

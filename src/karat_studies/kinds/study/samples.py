@@ -377,9 +377,13 @@ def _in_units(
 
 def in_units(answers: Mapping[str, Any], scales: Mapping[str, float]) -> dict[str, Any]:
     """Each answer divided by its field's scale, if that has one."""
-    return {
-        name: value / scales[name] if name in scales else value for name, value in answers.items()
-    }
+    found = {}
+    for name, value in answers.items():
+        if name in scales:
+            found[name] = value / scales[name]
+        else:
+            found[name] = value
+    return found
 
 
 def _read(sample: Sample, turn: int, reply: str | None) -> Mapping[str, Any]:

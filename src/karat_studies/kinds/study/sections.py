@@ -590,9 +590,10 @@ def _test(test: TestResult) -> Row:
 
 def _lost(part: StudySummary) -> Iterator[Block]:
     """What went wrong: opposite directions, findings without a score, unreadable answers."""
-    every = [
-        (condition, finding) for condition in part.conditions for finding in condition.findings
-    ]
+    every = []
+    for condition in part.conditions:
+        for finding in condition.findings:
+            every.append((condition, finding))
     yield from _opposed(
         [(one, finding, test) for one, finding in every for test in finding.tests if test.opposed]
     )

@@ -212,10 +212,9 @@ def f_of_cells(
     Yates (1934), J. Am. Stat. Assoc. 29:51, weighted squares of means.
     """
     width = len(cells) // len(means)
-    sizes = [
-        width**2 / sum(1 / n for n, _, _ in cells[at : at + width])
-        for at in range(0, len(cells), width)
-    ]
+    sizes = []
+    for at in range(0, len(cells), width):
+        sizes.append(width**2 / sum(1 / n for n, _, _ in cells[at : at + width]))
     free = sum(n for n, _, _ in cells) - len(cells)
     if free > 0:
         within = exact_sum((n - 1) * sd * sd for n, _, sd in cells) / free
@@ -274,7 +273,12 @@ def _sizes(test: Test, levels: Sequence[Level]) -> dict[str, Any]:
     if test.kind in TWO_GROUPS:
         if len(levels) != 2:
             return {}
-        pair = [NAN if level.n is None else float(level.n) for level in levels]
+        pair = []
+        for level in levels:
+            if level.n is None:
+                pair.append(NAN)
+            else:
+                pair.append(float(level.n))
         return {"n1": pair[0], "n2": pair[1]}
     n = test.human.n
     if n is None:
@@ -374,25 +378,26 @@ def group_rows(test: Test, data: Columns) -> list[NDArray[np.intp]]:
     """The rows of each level, or of each cell in a factorial design; empty without groups."""
     if test.groups is None:
         return []
-    names = {
-        name: np.array(
+    names = {}
+    for name in (test.groups.column, *(test.factors or {})):
+        names[name] = np.array(
             [
                 value if value is None or type(value) is str else level_name(value)
                 for value in data[name]
             ],
             dtype=object,
         )
-        for name in (test.groups.column, *(test.factors or {}))
-    }
-    return [
-        np.flatnonzero(
-            np.logical_and.reduce(
-                [names[name] == level_name(level) for name, level in cell.items()]
+    found = []
+    for group in test.cells:
+        for cell in group:
+            found.append(
+                np.flatnonzero(
+                    np.logical_and.reduce(
+                        [names[name] == level_name(level) for name, level in cell.items()]
+                    )
+                )
             )
-        )
-        for group in test.cells
-        for cell in group
-    ]
+    return found
 
 
 def numbers_of(values: Sequence[Any]) -> Floats:
@@ -416,11 +421,10 @@ def _table(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) -> Sid
     for group in groups:
         seen = [outcome_of(values[at], truth=truth) for at in group]
         rows.append(tuple(_counts(test, data, group, seen, names)))
-    empty = [
-        name
-        for name, row in zip(test.groups.names if test.groups else (), rows, strict=True)
-        if not sum(row)
-    ]
+    empty = []
+    for name, row in zip(test.groups.names if test.groups else (), rows, strict=True):
+        if not sum(row):
+            empty.append(name)
     if empty or len(rows) < 2:
         return Side(
             missing=f"no answer in {_named(empty)} could be used"
@@ -439,7 +443,10 @@ def _counts(
 ) -> list[int]:
     if test.by is not None:
         return shares_of_people(data, rows, seen, names)
-    return [sum(outcome == name for outcome in seen) for name in names]
+    found = []
+    for name in names:
+        found.append(sum(outcome == name for outcome in seen))
+    return found
 
 
 def _clustered(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) -> Side:
@@ -449,7 +456,9 @@ def _clustered(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) ->
         groups = [np.concatenate(groups)]
         values = values - compared_with(test, data, np.arange(len(values)))
     rows = [group[np.isfinite(values[group])] for group in groups]
-    people = [[person_of(data, int(row)) for row in own] for own in rows]
+    people = []
+    for own in rows:
+        people.append([person_of(data, int(row)) for row in own])
     sizes = [float(len(set(own))) for own in people]
     samples = [values[own] for own in rows]
     if min(sizes) < 2:
@@ -550,7 +559,10 @@ def _signed_ranks(apart: Floats, *, largest: float) -> Side:
 
 def _several_groups(test: Test, samples: Sequence[Floats]) -> Side:
     least = 1 if test.kind == "mannwhitney" else 2
-    cells = [" ".join(map(level_name, cell.values())) for group in test.cells for cell in group]
+    cells = []
+    for group in test.cells:
+        for cell in group:
+            cells.append(" ".join(map(level_name, cell.values())))
     few = [name for name, sample in zip(cells, samples, strict=True) if len(sample) < least]
     if few or len(samples) < 2:
         return Side(missing=f"too few answers in {_named(few)}" if few else "there are no groups")

@@ -290,7 +290,9 @@ def _arms(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Ta
                     cells=(Text(condition.condition), *numbers, Share(arm.share_read)),
                 )
             )
-    order = {name: at for at, name in enumerate(dict.fromkeys(row.name for row in rows))}
+    order = {}
+    for at, name in enumerate(dict.fromkeys(row.name for row in rows)):
+        order[name] = at
     heads = (
         "arm",
         "condition",

@@ -280,15 +280,17 @@ class _Turns:
         else:
             labels = {name: why for name, why in row.labels.items() if name != "turn"}
         fields = _fields_of(sample, turn)
-        return [
-            {
-                "name": name,
-                "value": _value_text(values[name]) if name in values else None,
-                "meaning": _meaning(values.get(name), fields.get(name)),
-                "why": labels.get(name, "").replace("_", " "),
-            }
-            for name in list(dict.fromkeys([*fields, *values, *labels]))[:_MOST]
-        ]
+        found = []
+        for name in list(dict.fromkeys([*fields, *values, *labels]))[:_MOST]:
+            found.append(
+                {
+                    "name": name,
+                    "value": _value_text(values[name]) if name in values else None,
+                    "meaning": _meaning(values.get(name), fields.get(name)),
+                    "why": labels.get(name, "").replace("_", " "),
+                }
+            )
+        return found
 
     def head(self, page: SamplePage) -> dict[str, object]:
         """Identifies the trial."""
@@ -444,10 +446,11 @@ def _cell(sample: Sample, turn: int | None, trial: _Turns) -> dict[str, object]:
         saw = []
     else:
         saw = filled_values(sample.turns[turn].question, trial.shown(sample, turn))[:_MOST_IN_CELL]
-    answers = [
-        (field["name"] if len(fields) > 1 else "", field["value"] or "", field["why"])
-        for field in fields
-    ]
+    answers = []
+    for field in fields:
+        answers.append(
+            (field["name"] if len(fields) > 1 else "", field["value"] or "", field["why"])
+        )
     return {"missing": missing, "answers": answers[:_MOST_IN_CELL], "saw": saw}
 
 
@@ -690,7 +693,12 @@ def _field_text(field: object) -> str:
         parts.append(" / ".join(str(label) for label in list(options)[:20]))
     if isinstance(ends, list) and len(ends) == 2:
         low, high = ("" if end is None else _value_text(end) for end in ends)
-        parts.append(f"{low} to {high}" if low and high else f"from {low}" if low else f"to {high}")
+        if low and high:
+            parts.append(f"{low} to {high}")
+        elif low:
+            parts.append(f"from {low}")
+        else:
+            parts.append(f"to {high}")
     if field.get("optional") is True:
         parts += ["optional"]
     words = ", ".join(filter(None, parts))

@@ -240,10 +240,11 @@ def _feature(part: Turns, name: str) -> Feature | None:
     right = part.rate("right")
     right = np.where(codes < 0, np.nan, right)
     parts = [np.where(codes == number, right, np.nan) for number in range(len(ordered))]
-    by_value = [
-        _stratum(part, column, str(value).lower() if isinstance(value, bool) else str(value))
-        for value, column in zip(ordered, parts, strict=True)
-    ]
+    by_value = []
+    for value, column in zip(ordered, parts, strict=True):
+        by_value.append(
+            _stratum(part, column, str(value).lower() if isinstance(value, bool) else str(value))
+        )
     ordinal = kinds <= {bool, int}
     if ordinal:
         numbers = np.array([float(value) for value in ordered])
@@ -316,17 +317,18 @@ def diagnosed(part: Turns) -> tuple[Diagnosed, ...]:
     strict = int((wrong & part.scored & part.reached & (part.value("numerical") == 1)).sum())
     failed = sum(map(len, slots.values())) + strict
     ordered = sorted(slots.items(), key=lambda item: (-len(item[1]), item[0]))
-    diagnoses = [
-        Diagnosed(
-            label=label,
-            turns=len(there),
-            share=len(there) / failed,
-            examples=tuple(
-                _example(part, slot) for slot in _of_different_conversations(part, there)
-            ),
+    diagnoses = []
+    for label, there in ordered:
+        diagnoses.append(
+            Diagnosed(
+                label=label,
+                turns=len(there),
+                share=len(there) / failed,
+                examples=tuple(
+                    _example(part, slot) for slot in _of_different_conversations(part, there)
+                ),
+            )
         )
-        for label, there in ordered
-    ]
     # Only a turn that is not numerical has a diagnosis; stricter matches count others as wrong,
     # too.
     return (

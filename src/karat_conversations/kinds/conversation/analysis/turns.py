@@ -122,10 +122,12 @@ def declarations(index: RunIndex) -> Declarations:
         first = np.concatenate(([0], np.cumsum(counts)))[:-1]
     else:
         first = counts
-    operations = [
-        _number(turn.detail.get("operations")) if turn.detail.get("program") else np.nan
-        for turn in turns
-    ]
+    operations = []
+    for turn in turns:
+        if turn.detail.get("program"):
+            operations.append(_number(turn.detail.get("operations")))
+        else:
+            operations.append(np.nan)
     return Declarations(
         ids=[sample.id for sample in listed],
         weights=np.array([sample.weight for sample in listed], dtype=np.float64),
@@ -159,7 +161,10 @@ def _text(value: object) -> str | None:
 
 
 def _quarantined(samples: Sequence[Sample]) -> list[tuple[str, ...] | None]:
-    quarantined = [turn.detail.get("quarantined") for sample in samples for turn in sample.turns]
+    quarantined = []
+    for sample in samples:
+        for turn in sample.turns:
+            quarantined.append(turn.detail.get("quarantined"))
     if all(reasons is None for reasons in quarantined):
         return [None] * len(quarantined)
     return [
@@ -320,9 +325,9 @@ def read_turns(
     for pending in index.open_trials.values():
         if matcher is not None and pending.cell in failed:
             condition, slots = places.of(pending.cell)
-            replies = [
-                reply_of(line) for line in index.lines(at for at, _ in pending.partial.replies)
-            ]
+            replies = []
+            for line in index.lines(at for at, _ in pending.partial.replies):
+                replies.append(reply_of(line))
             _hear(parts[condition], slots, replies, matcher)
     for part, tally in zip(parts, index.tallies, strict=True):
         part.scoring_tokens = tally.judge_tokens
@@ -473,12 +478,11 @@ def _proof(evidence: Any) -> str:
     if not isinstance(evidence, dict):
         return _written(evidence)
     swaps = evidence.get("substitutions")
-    parts = [
-        (
-            f"turn {_written(swap.get('turn'))} {_written(swap.get('answer'))} for "
-            f"{_written(swap.get('golden'))}"
-        )
-        for swap in (swaps if isinstance(swaps, list) else [])
-        if isinstance(swap, dict)
-    ]
+    parts = []
+    for swap in swaps if isinstance(swaps, list) else []:
+        if isinstance(swap, dict):
+            parts.append(
+                f"turn {_written(swap.get('turn'))} {_written(swap.get('answer'))} for "
+                f"{_written(swap.get('golden'))}"
+            )
     return f"proved: {', '.join(parts)} gives {_written(evidence.get('result'))}"

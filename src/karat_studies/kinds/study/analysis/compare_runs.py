@@ -72,10 +72,9 @@ class Scored(msgspec.Struct, frozen=True, kw_only=True):
 
 def changes(first: Scored, second: Scored) -> list[TestChange]:
     """Those whose direction flipped first, then those that moved most."""
-    places = {
-        (score.test.finding_id, score.test.test): at
-        for at, score in enumerate(second.agreements[0].tests if second.agreements else ())
-    }
+    places = {}
+    for at, score in enumerate(second.agreements[0].tests if second.agreements else ()):
+        places[(score.test.finding_id, score.test.test)] = at
     tests = [
         _test(first, second, at, places[key])
         for at, score in enumerate(first.agreements[0].tests if first.agreements else ())
@@ -85,10 +84,9 @@ def changes(first: Scored, second: Scored) -> list[TestChange]:
 
 
 def _test(first: Scored, second: Scored, here: int, there: int) -> TestChange:
-    sides = [
-        [agreement.tests[at] for agreement in side.agreements]
-        for side, at in ((first, here), (second, there))
-    ]
+    sides = []
+    for side, at in ((first, here), (second, there)):
+        sides.append([agreement.tests[at] for agreement in side.agreements])
     test = sides[0][0].test
     d_a, d_b = (mean(score.agent.d for score in side) for side in sides)
     pas_a, pas_b = (mean(score.pas for score in side) for side in sides)
@@ -293,14 +291,16 @@ def _plainly(study: str, rows: Iterable[Response]) -> list[Response]:
     before them.
     """
     prefix = f"{study}/"
-    return [
-        replace(
-            row,
-            participant=row.participant.removeprefix(prefix),
-            group=None if row.group is None else row.group.removeprefix(prefix),
+    found = []
+    for row in rows:
+        found.append(
+            replace(
+                row,
+                participant=row.participant.removeprefix(prefix),
+                group=None if row.group is None else row.group.removeprefix(prefix),
+            )
         )
-        for row in rows
-    ]
+    return found
 
 
 def _pairing(
@@ -315,9 +315,9 @@ def _pairing(
     repetitions = min(part.repetitions for part in parts)
     drawn = [_drawn(pair, places, repetitions=repetitions) for pair in studies]
     level = parts[0].level
-    sides = [
-        _joined([study.sides[at] for study in drawn], repetitions, level=level) for at in (0, 1)
-    ]
+    sides = []
+    for at in (0, 1):
+        sides.append(_joined([study.sides[at] for study in drawn], repetitions, level=level))
     paired = all(study.paired for study in drawn)
     apart: dict[str, Sequence[Draws]] = {
         "first_draws": sides[0].draws,
@@ -418,17 +418,18 @@ def _drawn(pair: tuple[_Study, _Study], places: Sequence[int], *, repetitions: i
         return _Drawn(
             sides=((first, draws[:repetitions]), (second, draws[repetitions:])), paired=True
         )
-    own = [
-        [
-            resampled.draws
-            for resampled in study_draws(
-                file, side.runs, rng=stream, replicates=REPLICATES, reducer=reducer
-            )
-        ]
-        for file, side, stream, reducer in zip(
-            files, (first, second), rng.spawn(2), reducers, strict=True
+    own = []
+    for file, side, stream, reducer in zip(
+        files, (first, second), rng.spawn(2), reducers, strict=True
+    ):
+        own.append(
+            [
+                resampled.draws
+                for resampled in study_draws(
+                    file, side.runs, rng=stream, replicates=REPLICATES, reducer=reducer
+                )
+            ]
         )
-    ]
     return _Drawn(sides=((first, own[0]), (second, own[1])), paired=False)
 
 
@@ -447,9 +448,10 @@ def _joined(
     """The tests of all studies, repetition by repetition."""
     agreements, draws = [], []
     for at in range(repetitions):
-        tests: list[StudyTest] = [
-            score.test for side, _ in parts for score in side.agreements[at].tests
-        ]
+        tests: list[StudyTest] = []
+        for side, _ in parts:
+            for score in side.agreements[at].tests:
+                tests.append(score.test)
         agreements.append(agreement_of(tests, level=level))
         draws.append(join_draws([own[at] for _, own in parts]))
     return Scored(agreements=agreements, draws=draws, level=level)

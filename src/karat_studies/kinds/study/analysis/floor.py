@@ -149,10 +149,11 @@ def floor_of(
     several. `copy`: of people, judged as another condition.
     """
     repetitions = min((len(part.tests) for part in parts), default=0)
-    agreements = [
-        agreement_of([test for part in parts for test in part.tests[at]], level=level)
-        for at in range(repetitions)
-    ]
+    agreements = []
+    for at in range(repetitions):
+        agreements.append(
+            agreement_of([test for part in parts for test in part.tests[at]], level=level)
+        )
     first = agreements[0]
     return StudyFloor(
         repetitions=repetitions,
@@ -183,9 +184,12 @@ def perfect_copy(parts: Sequence[Guesses], *, level: float = 0.95) -> Scored:
     statistics.
     """
     tests = [test for part in parts for test in part.tests[0]]
-    copied = [
-        replace(test, agent=test.human) if test.agent.missing is None else test for test in tests
-    ]
+    copied = []
+    for test in tests:
+        if test.agent.missing is None:
+            copied.append(replace(test, agent=test.human))
+        else:
+            copied.append(test)
     copy = agreement_of(copied, level=level)
     rng = np.random.default_rng([len(copied), COPY_REPLICATES])
     return [copy], [draw_scores(copy, rng=rng, replicates=COPY_REPLICATES)]

@@ -591,10 +591,9 @@ def test_rows(part: StudySummary) -> Iterator[dict[str, Any]]:
     With several repetitions scores and effects are means, and a side that differs between them is
     left out.
     """
-    floors = {
-        (floor.study, floor.sub_study, floor.finding, floor.test): floor
-        for floor in (() if part.floor is None else part.floor.tests)
-    }
+    floors = {}
+    for floor in () if part.floor is None else part.floor.tests:
+        floors[(floor.study, floor.sub_study, floor.finding, floor.test)] = floor
     for condition in part.conditions:
         for study in condition.studies:
             info = part.info(study.study)

@@ -51,7 +51,10 @@ if TYPE_CHECKING:
 def means(scores: Iterable[object], *names: str) -> dict[str, float | None]:
     """The mean of each of these fields."""
     scores = list(scores)
-    return {name: mean(getattr(score, name) for score in scores) for name in names}
+    found = {}
+    for name in names:
+        found[name] = mean(getattr(score, name) for score in scores)
+    return found
 
 
 def sd(values: Iterable[float | None]) -> float | None:
@@ -123,10 +126,9 @@ def finding_result(
 ) -> FindingResult:
     """`sure`: for the mean over repetitions; `each`: for every repetition separately."""
     key = (study, declared.sub_study, declared.id)
-    scores = [
-        next(finding for finding in agreement.findings if finding.id == key)
-        for agreement in agreements
-    ]
+    scores = []
+    for agreement in agreements:
+        scores.append(next(finding for finding in agreement.findings if finding.id == key))
     level = agreements[0].level
     tests = tuple(
         _test_result(
@@ -295,7 +297,10 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
             agreement.studies if level == "study" else agreement.domains
             for agreement in self.agreements
         ]
-        return [next(score for score in own if score.name == name) for own in listed]
+        found = []
+        for own in listed:
+            found.append(next(score for score in own if score.name == name))
+        return found
 
     def below(self, level: str, name: str) -> list[FindingResult]:
         """The findings of a level."""
@@ -317,7 +322,10 @@ def level_score(condition: Condition, level: str, name: str) -> LevelScore:
         parts = [[finding] for finding in below]
     else:
         parts = list(by_study.values())
-    used = [part for part in parts if any(finding.pas.value is not None for finding in part)]
+    used = []
+    for part in parts:
+        if any(finding.pas.value is not None for finding in part):
+            used.append(part)
     pas = mean(score.pas for score in scores)
     if pas is not None:
         reason = None
@@ -446,11 +454,10 @@ def summary_of_tests(scored: Mapping[str, tuple[Agreement, Uncertainty]]) -> Stu
         raise ValueError("a table of tests needs a condition")
     scored = {name: (_distinct(agreement), sure) for name, (agreement, sure) in scored.items()}
     first, sure = next(iter(scored.values()))
-    studies = {
-        test.test.study: test.test.domain
-        for agreement, _ in scored.values()
-        for test in agreement.tests
-    }
+    studies = {}
+    for agreement, _ in scored.values():
+        for test in agreement.tests:
+            studies[test.test.study] = test.test.domain
     return StudySummary(
         scorer="",
         scoring="",

@@ -269,16 +269,14 @@ class _Work:
 
 def _drawn(parts: Sequence[_Part]) -> str:
     """What was resampled."""
-    tests = [
-        set(kinds)
-        for part in parts
-        for kinds in zip(*(draw.drawn for draw in part.draws.values()), strict=True)
-    ]
-    who = [
-        name
-        for name in ("participants", "groups")
-        if any(name in kind for kinds in tests for kind in kinds)
-    ]
+    tests = []
+    for part in parts:
+        for kinds in zip(*(draw.drawn for draw in part.draws.values()), strict=True):
+            tests.append(set(kinds))
+    who = []
+    for name in ("participants", "groups"):
+        if any(name in kind for kinds in tests for kind in kinds):
+            who.append(name)
     # tests whose rows could not be traced to participants
     apart = sum("statistic" in kinds for kinds in tests)
     if not who:
@@ -320,17 +318,20 @@ class _Scored(msgspec.Struct, frozen=True, kw_only=True):
         # The same seed for every condition: differences between them are not due to the draw.
         rng = np.random.default_rng([1 << 20, *(part.seed for part in self.parts)])
         sure = repeated_uncertainty(self.agreements, self.draws, rng=rng)
-        findings = [
-            finding_result(
-                finding,
-                part.file.study,
-                agreements=self.agreements,
-                sure=sure.pas.get(("finding", (part.file.study, finding.sub_study, finding.id))),
-                each=sure.each,
-            )
-            for part in self.parts
-            for finding in part.file.findings
-        ]
+        findings = []
+        for part in self.parts:
+            for finding in part.file.findings:
+                findings.append(
+                    finding_result(
+                        finding,
+                        part.file.study,
+                        agreements=self.agreements,
+                        sure=sure.pas.get(
+                            ("finding", (part.file.study, finding.sub_study, finding.id))
+                        ),
+                        each=sure.each,
+                    )
+                )
         condition = Condition(
             agreements=self.agreements,
             sure=sure,

@@ -92,11 +92,11 @@ def opposed_in(condition: StudyCondition) -> list[str]:
     """The findings, as study/finding, with an effect opposite to people's that PAS counts as
     agreement.
     """
-    return [
-        f"{entry.study}/{entry.name}"
-        for entry in condition.findings
-        if any(test.opposed for test in entry.tests)
-    ]
+    found = []
+    for entry in condition.findings:
+        if any(test.opposed for test in entry.tests):
+            found.append(f"{entry.study}/{entry.name}")
+    return found
 
 
 def leaves_out_0(estimate: Estimate) -> bool:
@@ -446,10 +446,9 @@ def narrow_warnings(part: StudySummary) -> Iterator[str]:
 
 def studies_counted(part: StudySummary) -> str:
     """Over which studies PAS is a mean: all of the run, or those that have a score."""
-    counts = {
-        sum(study.score.pas.value is not None for study in condition.studies)
-        for condition in part.conditions
-    }
+    counts = set()
+    for condition in part.conditions:
+        counts.add(sum(study.score.pas.value is not None for study in condition.studies))
     if counts == {len(part.studies)}:
         return formats.plural(len(part.studies), "study", "studies")
     shown = " or ".join(formats.count(count) for count in sorted(counts))
@@ -549,7 +548,10 @@ def _of_condition(agent: StudyCondition) -> Iterator[str]:
             f"{formats.share(least)} ({_named(flagged)}): the number may only reflect those who "
             f"answered"
         )
-    opposed = [finding for finding in scored if any(test.decisive for test in finding.tests)]
+    opposed = []
+    for finding in scored:
+        if any(test.decisive for test in finding.tests):
+            opposed.append(finding)
     if opposed:
         count = formats.plural(len(opposed), "finding has", "findings have")
         yield (

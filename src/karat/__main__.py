@@ -21,6 +21,7 @@ def main(arguments: list[str] | None = None) -> int:
         if isinstance(stream, TextIOWrapper):
             # a terminal that cannot show a character shows ? instead
             stream.reconfigure(errors="replace")
+
     ending = Ending()
     with ending:
         ending.code = cli.main(arguments, prog_name="karat", standalone_mode=False, obj=ending) or 0

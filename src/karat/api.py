@@ -62,6 +62,7 @@ def run(
         raise BadOption(
             "karat.run", "an event loop is already running here: use `await karat.arun(...)`"
         )
+
     from karat.execution import run_in_own_loop
 
     outcome = run_in_own_loop(
@@ -79,6 +80,7 @@ def run(
         raise KeyboardInterrupt(
             f"stopped; continue with karat.run(..., resume={str(outcome.run.path)!r})"
         )
+
     return outcome.run
 
 
@@ -128,12 +130,14 @@ async def carry_out(
             "karat.run",
             f"want an Experiment or the path of an experiment file, got {experiment!r:.60}",
         )
+
     if not isinstance(experiment, Experiment):
         experiment = load(os.fspath(experiment))
     if resume is not None:
         before = open(resume, results=results)
     else:
         before = None
+
     return await execution.run_experiment(
         experiment,
         results=Path(results),
@@ -166,6 +170,7 @@ def open(  # noqa: A001 -- karat.open reads well, and nothing here opens files
                 str(path),
                 f"holds results of another tool: `karat import {name} {path}` makes a run of it",
             )
+
         if not to_write and (imported := cached_import(path)) is not None:
             return imported
         known = "a run folder, or results that `karat import` makes one of"
@@ -173,6 +178,7 @@ def open(  # noqa: A001 -- karat.open reads well, and nothing here opens files
             str(path),
             f"is a file that karat does not know; want {known} (a table needs `karat import csv`)",
         )
+
     return _opened(path)
 
 
@@ -187,6 +193,7 @@ def folders(
         raise BadOption(
             "karat.open", f"want a run, its folder or the beginning of its name, got {run!r:.60}"
         )
+
     try:
         return _find_runs(run, Path(results))
     except OSError as error:  # a name that is too long, a folder that may not be read
@@ -202,11 +209,10 @@ def _find_runs(run: str | os.PathLike[str], results: Path) -> list[Path]:
     below = _runs(results)
     if text == "latest" and below:
         return below[-1:]
-    matches = [
-        folder
-        for folder in below
-        if folder.name.startswith(text) or folder.name.rpartition("-")[2].startswith(text)
-    ]
+    matches = []
+    for folder in below:
+        if folder.name.startswith(text) or folder.name.rpartition("-")[2].startswith(text):
+            matches.append(folder)
     if len(matches) == 1:
         return matches
     if matches:
@@ -215,6 +221,7 @@ def _find_runs(run: str | os.PathLike[str], results: Path) -> list[Path]:
             text,
             f"{len(matches)} runs in {results} match; say which, e.g. one of the newest:{shown}",
         )
+
     if not below:
         raise BadRun(
             text,
@@ -223,11 +230,13 @@ def _find_runs(run: str | os.PathLike[str], results: Path) -> list[Path]:
                 f"creates one"
             ),
         )
+
     near = did_you_mean(text, [folder.name for folder in below])
     if "mean" in near:
         hint = near
     else:
         hint = f"; the newest is {below[-1]}"
+
     raise BadRun(
         text, f"there is no such file or folder, and no run in {results} has that name{hint}"
     )
@@ -287,9 +296,11 @@ def compare(
                 hint = f"'{a}' is a condition; name a second one to compare it with"
                 raise BadOption("karat.compare", hint) from error
             raise
+
         return summary.compare(
             first, second, scorings=scorings, level=level, allow_code=allow_code, right=right
         )
+
     if not isinstance(a, str):
         raise BadOption("karat.compare", "want (run, condition, condition) or (run, run)")
     return summary.compare(
@@ -336,6 +347,7 @@ def gate(
             "--baseline",
             "nothing is compared with it: name a --max-drop, or `gate.max_drop` in the file",
         )
+
     named = settings.get("gate.baseline")
     against, missing = None, None
     if drops and (asked := baseline or (named if isinstance(named, str) else None)) is not None:
@@ -344,6 +356,7 @@ def gate(
         compared = None
     else:
         compared = summarize(against)
+
     summary = summarize(folder)
     for read in filter(None, (folder, against)):
         read.refuse_gaps()
@@ -351,10 +364,12 @@ def gate(
         from karat.analysis.calibration import with_corrected
 
         summary = with_corrected(folder, summary)
+
     if against is None:
         same = frozenset[str]()
     else:
         same = unchanged_conditions(folder, against)
+
     return _kept(
         folder, decided(summary, thresholds, baseline=compared, no_baseline=missing, unchanged=same)
     )
@@ -367,24 +382,27 @@ def _kept(folder: RunFolder, decided: Gate) -> Gate:
     from karat.journal.outcomes import Outcome, add_outcomes
 
     at = datetime.now(UTC).isoformat(timespec="seconds")
-    outcomes = [
-        Outcome(
-            at=at,
-            bound=check.threshold.bound,
-            name=check.threshold.name,
-            limit=check.threshold.value,
-            condition=check.condition,
-            verdict=check.verdict,
-            baseline=decided.baseline if check.threshold.bound == "max_drop" else None,
+    outcomes = []
+    for check in decided.checks:
+        outcomes.append(
+            Outcome(
+                at=at,
+                bound=check.threshold.bound,
+                name=check.threshold.name,
+                limit=check.threshold.value,
+                condition=check.condition,
+                verdict=check.verdict,
+                baseline=decided.baseline if check.threshold.bound == "max_drop" else None,
+            )
         )
-        for check in decided.checks
-    ]
+
     try:
         add_outcomes(folder, outcomes)
     except BadRun as error:
         effect = "" if decided.verdict == "passed" else " (`--baseline latest` may take this run)"
         warning = f"the outcome is not kept in the run folder{effect}: {error}"
         return structs.replace(decided, warnings=(*decided.warnings, warning))
+
     return decided
 
 
@@ -409,6 +427,7 @@ def refuse_thresholds(
             str(experiment.path or "experiment"),
             [Fault(place="gate", message="names no threshold")],
         )
+
     experiment, _ = experiment.with_dataset()
     refuse_unknown_gates(experiment, experiment_scorers(experiment), thresholds)
 
@@ -444,13 +463,16 @@ def _baseline(asked: RunLike, run: RunFolder, results: Path) -> tuple[RunFolder 
         newest, colon, name = asked.partition(":")
     else:
         newest, colon, name = ("", "", "")
+
     if newest != "latest" or Path(str(asked)).exists():
         other = open(asked, results=results)
         if other.info.run == run.info.run:
             raise BadOption(
                 "--baseline", f"run {other.info.run} is the run itself: name an earlier run"
             )
+
         return other, None
+
     name, others, held_back = name if colon else run.info.name, 0, 0
     for path in reversed(_runs(results)):
         with suppress(BadRun):  # an unreadable run hides no other
@@ -461,6 +483,7 @@ def _baseline(asked: RunLike, run: RunFolder, results: Path) -> tuple[RunFolder 
                 or other.info.rehearsed != run.info.rehearsed
             ):
                 continue
+
             alike = (
                 other.info.dataset.sha256 == run.info.dataset.sha256 and other.info.shard is None
             )
@@ -470,16 +493,19 @@ def _baseline(asked: RunLike, run: RunFolder, results: Path) -> tuple[RunFolder 
                 held_back += 1
             else:
                 return other, None
+
     if held_back:
         left_out = [f"{held_back} whose gate did not pass"]
     else:
         left_out = []
+
     if others:
         left_out += [f"{others} over another dataset, of a shard, or not finished"]
     if left_out:
         why = f" (left out: {'; '.join(left_out)})"
     else:
         why = ""
+
     return None, f"no earlier run of '{name}' in {results} to compare with{why}"
 
 
@@ -505,6 +531,7 @@ def _runs(folder: Path) -> list[Path]:
         files = list(folder.glob("[!.]*/run.json"))
     except ValueError:  # a name that no file can have; before Python 3.13 such a folder is empty
         return []
+
     for file in files:
         known = info_type()
         with (
@@ -512,7 +539,9 @@ def _runs(folder: Path) -> list[Path]:
             open_regular(file, within=file.parent, at_most=LARGEST_INFO) as info,
         ):
             known = msgspec.json.decode(info.read(), type=info_type)
+
         runs.append((known, file.parent))
+
     parts = {part for known, _ in runs if known.merged is not None for part in known.merged.runs}
     found = []
     for *_, path in sorted((known.run not in parts, known.created, path) for known, path in runs):

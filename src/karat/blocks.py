@@ -204,10 +204,12 @@ def _estimate(cell: Estimate) -> tuple[str, str]:
             point = formats.POINT if cell.low == cell.high else ""
             interval = f"[{formats.share(cell.low)}, {formats.share(cell.high)}]{point}{cell.mark}"
         return formats.share(cell.value), interval
+
     if cell.percent:
         digits, scale = (1, 100)
     else:
         digits, scale = (cell.digits, 1)
+
     value, low, high = (
         None if end is None else scale * end for end in (cell.value, cell.low, cell.high)
     )
@@ -215,6 +217,7 @@ def _estimate(cell: Estimate) -> tuple[str, str]:
         write, span = (formats.signed, formats.signed_interval)
     else:
         write, span = (formats.number, formats.interval)
+
     interval = span(low, high, digits=digits)
     return write(value, digits=digits), f"{interval}{cell.mark}" if interval else cell.below
 
@@ -406,6 +409,7 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
                         *(formats.clean(plain(cell)) for cell in row.cells),
                     )
                 )
+
         return tuple(rows)
 
     def _repr_html_(self) -> str:
@@ -566,10 +570,12 @@ def forest(table: Table) -> Chart:
             panels.append((row.name, []))
         else:
             panels = panels or [("", [])]
-            drawn = [
-                cell for cell in row.cells if isinstance(cell, Estimate) and cell.scale is not None
-            ]
+            drawn = []
+            for cell in row.cells:
+                if isinstance(cell, Estimate) and cell.scale is not None:
+                    drawn.append(cell)
             panels[-1][1].extend((row.name, cell, row.color or 0) for cell in drawn[:1])
+
     head = next(column.head for column in table.columns[1:] if column.number).partition(" [")[0]
     rows = []
     for part, lines in panels:
@@ -591,6 +597,7 @@ def forest(table: Table) -> Chart:
                 ),
             )
         )
+
     return Chart(
         name=table.chart,
         title=table.finding,
@@ -636,6 +643,7 @@ def apart(names: Iterable[str]) -> list[str]:
             label = f"{plain} ({again})"
         taken.add(label)
         distinct.append(label)
+
     return distinct
 
 

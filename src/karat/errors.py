@@ -76,6 +76,7 @@ class Fault:
             column = f", column {self.column}"
         else:
             column = ""
+
         if self.line:
             return f"{self.place} (line {self.line}{column}): {self.message}"
         return f"{self.place}: {self.message}"
@@ -181,6 +182,7 @@ class _FaultList(OperatorError):
             count = "1 fault"
         else:
             count = f"{len(self.faults)} faults"
+
         lines = [f"  {fault}" for fault in self.faults[:_SHOWN]]
         if len(self.faults) > _SHOWN:
             lines.append(f"  … and {len(self.faults) - _SHOWN} more")
@@ -238,6 +240,7 @@ class UnknownPlugin(OperatorError):
             noun = "kind of dataset"
         else:
             noun = family.rstrip("s")
+
         super().__init__(f"no {noun} is called '{name}'{did_you_mean(name, self.known)}")
 
 
@@ -302,6 +305,7 @@ class RunBusy(OperatorError):
             who = f"process {pid} on {host}"
         else:
             who = "another process"
+
         super().__init__(f"{path}: {who} is writing to this run; wait for it, or stop it")
 
 

@@ -44,6 +44,7 @@ def open_regular(
         fd = os.open(path, _FLAGS)
     else:
         fd = _open_below(Path(within), Path(path).relative_to(within))
+
     status = os.fstat(fd)
     if stat.S_ISREG(status.st_mode) and (at_most is None or status.st_size <= at_most):
         return os.fdopen(fd, "rb")
@@ -124,11 +125,14 @@ def remove_tree(folder: str | os.PathLike[str]) -> None:
                                         src_dir_fd=fd,
                                         dst_dir_fd=top,
                                     )
+
                                 waiting.append(f"{prefix}{number}")
+
                 with suppress(OSError):
                     os.rmdir(name, dir_fd=top)  # not ".", which is removed last
         finally:
             os.close(top)
+
         os.rmdir(folder)
 
 
@@ -145,6 +149,7 @@ def unlocked(name: str, *, dir_fd: int) -> Iterator[int]:
             os.chmod(f"/proc/self/fd/{handle}", stat.S_IMODE(status.st_mode) | wanted)
         finally:
             os.close(handle)
+
     fd = os.open(name, _FLAGS | os.O_NOFOLLOW, dir_fd=dir_fd)
     try:
         yield fd
@@ -205,6 +210,7 @@ def _open_below(root: Path, path: Path) -> int:
             flags = _FLAGS
         else:
             flags = _FLAGS | os.O_DIRECTORY
+
         try:
             fd = os.open(part, flags | os.O_NOFOLLOW, dir_fd=folder)
         except OSError as error:
@@ -214,7 +220,9 @@ def _open_below(root: Path, path: Path) -> int:
             raise
         finally:
             os.close(folder)
+
         folder = fd
+
     return folder
 
 
@@ -289,6 +297,7 @@ def write_durably(path: Path, parts: Iterable[bytes]) -> None:
         file.writelines(parts)
         file.flush()
         os.fsync(file.fileno())
+
     part.replace(path)
     sync_folder(path.parent)
 

@@ -56,6 +56,7 @@ def number(value: float | None, *, digits: int = 2) -> str:
         text = f"{size:#.2g}"
     else:
         text = f"{size:.1e}"
+
     if value < 0:
         return f"{_MINUS}{text}"
     return text
@@ -168,6 +169,7 @@ def p_value(value: float | None) -> str:
         if value < 0.04995:
             return f"{value:.4f}"
         return "<0.05"
+
     return ">0.999" if text == "1.000" and value < 1 else text
 
 
@@ -192,6 +194,7 @@ def dollars(known: float | None, *, unknown: int = 0) -> str:
         text = f"${whole}.{cents.rstrip('0'):0<2}"
     else:
         text = "<$0.0001"
+
     if unknown and not text.startswith("<"):
         return f"≥ {text}"
     return text
@@ -237,6 +240,7 @@ def some_of(names: Sequence[str], *, most: int = 4) -> str:
         more = f" and {len(names) - most} more"
     else:
         more = ""
+
     return f"{', '.join(names[:most])}{more}"
 
 
@@ -375,6 +379,7 @@ def cut(line: str, columns: int) -> str:
         if used > columns:
             break
         kept.append(char)
+
     return "".join(kept).rstrip() + "…"
 
 

@@ -47,6 +47,7 @@ def _installer(python: Path) -> list[str]:
             "pip" if command is not None and pip.samefile(command) else shown_path(pip),
             "install",
         ]
+
     shown = shown_path(python)
     if find_spec("pip") is not None:
         return [shown, "-m", "pip", "install"]
@@ -75,6 +76,7 @@ def _requirement(extra: str, direct_url: str | None) -> list[str]:
         origin = json.loads(direct_url)
     else:
         origin = {}
+
     url = str(origin.get("url", ""))
     if "dir_info" in origin:
         folder = shown_path(Path(url2pathname(urlsplit(url).path)))
@@ -82,9 +84,11 @@ def _requirement(extra: str, direct_url: str | None) -> list[str]:
             named = f"{folder}[{extra}]"
         else:
             named = f"./{folder}[{extra}]"
+
         if origin["dir_info"].get("editable"):
             return ["-e", named]
         return [named]
+
     if "vcs_info" in origin:
         commit = origin["vcs_info"].get("commit_id", "")
         return [f"{DISTRIBUTION}[{extra}] @ {origin['vcs_info'].get('vcs', 'git')}+{url}@{commit}"]
@@ -113,4 +117,5 @@ def plugin_modules(family: str) -> dict[str, str]:
         place = f"{package}.{family}".replace("/", ".")
         modules = (module.name for module in pkgutil.iter_modules([str(home / package / family)]))
         found |= {module: f"{place}.{module}" for module in modules if not module.startswith("_")}
+
     return dict(sorted(found.items()))

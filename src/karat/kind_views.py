@@ -80,6 +80,7 @@ class Reviews(msgspec.Struct, frozen=True, kw_only=True):
                 if label.turn is not None:
                     by_turn.setdefault(label.turn, []).append(label)
             self.turns[trial] = by_turn
+
         return self.turns.get(trial, {}).get(turn, [])
 
 
@@ -207,6 +208,7 @@ class Views:
                 karat = "right"
             else:
                 karat = "wrong"
+
             person = None if label.verdict == "cannot_tell" else label.verdict
             differs = karat is not None and karat != person
             yield Judgement(
@@ -216,6 +218,7 @@ class Views:
                 words=VERDICTS[label.verdict] + (f" (karat: {karat})" if differs else ""),
                 differs=differs and person is not None,
             )
+
         if label.verdict is not None and label.diagnosis:
             differs = diagnosis is not None and diagnosis != label.diagnosis
             words = label.diagnosis + (f" (karat: {diagnosis})" if differs else "")

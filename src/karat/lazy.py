@@ -32,6 +32,7 @@ def lazy(
             if module is not None:
                 return getattr(import_module(module), name)
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
         home = import_module(f"{package}.{homes[name]}")
         if held[homes[name]]:
             return getattr(home, name)

@@ -83,6 +83,7 @@ def find(
         if not allow_code:
             raise BadPlugin(name, "this command does not import code that a run folder names")
         return _as_class(load(name, folder=folder), name)
+
     built_in = plugin_modules(family).get(name.replace("-", "_"))
     if built_in is not None:
         module = importlib.import_module(built_in)
@@ -92,7 +93,9 @@ def find(
             raise BadPlugin(
                 built_in, f"must name exactly one class in __all__, it names {len(classes)}"
             )
+
         return classes[0]
+
     for point in _entry_points(family):
         if point.name == name:
             try:
@@ -101,7 +104,9 @@ def find(
                 raise BadPlugin(
                     name, f"entry point {point.value} cannot be imported: {error}"
                 ) from error
+
             return _as_class(plugin, name)
+
     known = {*names(family), *(point.name for point in _entry_points(family))}
     if family == "importers":  # format names have hyphens
         known = {key.replace("_", "-") for key in known}
@@ -125,6 +130,7 @@ def check_options(
             for key in options
         ]
         return {}, unknown
+
     from pydantic import ValidationError
 
     from karat.documents.nodes import dotted
@@ -155,19 +161,23 @@ def build(plugin: type[Any], options: Mapping[str, Any], **setting: Any) -> Any:
         taken = offered
     else:
         taken = {key: value for key, value in offered.items() if key in parameters}
-    missing = [
-        parameter.name
-        for parameter in parameters.values()
-        if parameter.default is parameter.empty
-        and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
-        and parameter.name not in taken
-    ]
+
+    missing = []
+    for parameter in parameters.values():
+        if (
+            parameter.default is parameter.empty
+            and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+            and parameter.name not in taken
+        ):
+            missing.append(parameter.name)
+
     if missing:
         wanted = ", ".join(missing)
         raise BadPlugin(
             plugin.__name__,
             f"its constructor asks for {wanted}; it may ask for {', '.join(sorted(offered))}",
         )
+
     with Caught() as caught:
         built = plugin(**taken)
     if caught.error is None:
@@ -213,7 +223,9 @@ def describe(family: str) -> list[Description]:
             )
             descriptions.append(broken)
             continue
+
         descriptions.append(_description(family, point.name, plugin, source))
+
     return descriptions
 
 
@@ -225,6 +237,7 @@ def _description(family: str, name: str, plugin: type[Any], source: str) -> Desc
         schema = model.model_json_schema()
     else:
         schema = {}
+
     name = getattr(plugin, "listed_as", name)
     return Description(family=family, name=name, summary=summary, options=schema, source=source)
 
@@ -250,7 +263,9 @@ def load(name: str, *, folder: Path | None = None) -> Any:
             why = str(caught.error)
         else:
             why = described(caught.error)
+
         raise BadPlugin(name, f"module '{module_name}' cannot be imported: {why}") from caught.error
+
     try:
         return getattr(module, attribute)
     except AttributeError as error:
@@ -284,6 +299,7 @@ def _module(name: str, folder: Path | None) -> Any:
         assert spec.loader is not None
         sys.modules[private] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sys.modules[private])
+
     return sys.modules[private]
 
 

@@ -84,6 +84,7 @@ class GatedRun:
             defaults = marker.kwargs
         else:
             defaults = {}
+
         own = ("min", "max", "max_drop", "baseline", "undecided")
         keys = {**{key: value for key, value in defaults.items() if key not in own}, **keys}
         least, most, drop = (
@@ -94,6 +95,7 @@ class GatedRun:
             against = defaults.get("baseline")
         else:
             against = baseline
+
         wanted = (
             undecided or defaults.get("undecided") or self._item.config.getini("karat_undecided")
         )
@@ -113,6 +115,7 @@ class GatedRun:
         else:
             self._report(decided, str(wanted))
             return decided
+
         pytest.fail(problem, pytrace=False)
 
     def _results(self) -> Path:
@@ -129,10 +132,12 @@ class GatedRun:
                 pytest.fail(
                     f"an experiment has its own keys: leave out {', '.join(keys)}", pytrace=False
                 )
+
             if isinstance(experiment, Experiment):
                 return experiment
             beside = self._item.path.parent / str(experiment)
             return load(beside if beside.exists() else str(experiment))
+
         dataset = keys.get("dataset")
         if isinstance(dataset, Sequence) and not isinstance(dataset, str):
             path = self._folder() / "questions.jsonl"
@@ -140,6 +145,7 @@ class GatedRun:
             keys["dataset"] = {"path": str(path)}
         elif dataset is not None and not isinstance(dataset, Mapping):
             keys["dataset"] = {"path": str(dataset)}
+
         keys = {"name": self._item.name.replace("/", " "), "conditions": {"agent": {}}, **keys}
         agent = {"type": "python", "target": experiment}
         return Experiment(folder=self._item.path.parent, env=None, agent=agent, **keys)
@@ -187,6 +193,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
         gated = pyfuncitem.funcargs["karat"]
         assert isinstance(gated, GatedRun)
         gated(*marker.args)
+
     return (yield)
 
 

@@ -430,6 +430,7 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             low, high = (0.0, 1.0)
         else:
             low, high = (None, None)
+
         return low if self.low is None else self.low, high if self.high is None else self.high
 
 
@@ -466,6 +467,7 @@ def absurd_usage(usage: Usage | None) -> str | None:
         counts = {}
     else:
         counts = msgspec.structs.asdict(usage)
+
     return next(
         (wrong for name, count in counts.items() if (wrong := _outside(name, count, MOST_TOKENS))),
         None,

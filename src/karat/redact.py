@@ -105,6 +105,7 @@ class Redactor:
                 mask = f"${{{name}}}"
                 parts += text[end:start], mask
             end = stop
+
         return "".join((*parts, text[end:]))
 
     def values(self, value: Any) -> Any:
@@ -166,6 +167,7 @@ class Redactor:
                 yield start, stop
             start = at if at >= stop else start
             stop = at + _PIECE
+
         if stop:
             yield start, stop
 
@@ -217,6 +219,7 @@ def _grams(value: str) -> dict[str, int]:
             grams[gram] = min(
                 size if strange >= _PIECE // 2 else _ORDINARY, grams.get(gram, _ORDINARY)
             )
+
     return grams
 
 
@@ -246,6 +249,7 @@ def _phrase(value: str) -> frozenset[str]:
         or any(_is_odd(word) and len(word) > _ORDINARY for word in words)
     ):
         return frozenset()
+
     return frozenset(_lower(word) for word in words if word.isalpha())
 
 
@@ -287,6 +291,7 @@ def _spellings(value: str) -> set[str]:
             for form in forms
             for ascii_only in (True, False)
         }
+
     return {form for form in forms if len(form) >= SHORTEST_SECRET}
 
 
@@ -305,6 +310,7 @@ def _encodings(value: str) -> set[str]:
             forms.add(text[start:stop])
             if offset == 0:
                 forms.add(text)
+
     return {form for form in forms if len(form) >= SHORTEST_SECRET}
 
 

@@ -70,6 +70,7 @@ def fill_body(body: object, values: Mapping[str, object], *, place: str = "body"
             value = _value(field[1].strip(), values, place)
             parts += [between, json.dumps(_text(value))[1:-1] if quoted else json.dumps(value)]
             position = field.end()
+
         parts.append(body[position:])
         try:
             return json.loads("".join(parts))
@@ -78,6 +79,7 @@ def fill_body(body: object, values: Mapping[str, object], *, place: str = "body"
                 place,
                 f"is not JSON once its fields are filled: {error.msg} at character {error.pos}",
             ) from None
+
     return _fill_json(body, values, place)
 
 
@@ -119,6 +121,7 @@ def _value(name: str, values: Mapping[str, object], place: str) -> object:
                 f"question }}}}"
             ),
         )
+
     here: Any = values
     for depth, part in enumerate(name.split(".")):
         if isinstance(here, Mapping) and part in here:
@@ -131,6 +134,7 @@ def _value(name: str, values: Mapping[str, object], place: str) -> object:
             here = here[int(part)]
         else:
             raise BadOption(place, f"there is no value called '{name}'{_hint(name, values, depth)}")
+
     return here
 
 
@@ -143,6 +147,7 @@ def _hint(name: str, values: Mapping[str, object], depth: int) -> str:
             here = here[part]
         else:
             here = None
+
     if not isinstance(here, Mapping) or len(name) > _LONGEST_NAMED:
         return ""
     near = (".".join([*prefix, str(key)]) for key in islice(here, _MOST_NAMED))

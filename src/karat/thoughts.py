@@ -32,4 +32,5 @@ def spoken(text: str) -> str:
         if opens and not thinks:
             parts.append(text[at : mark.start()])
         at, thinks = mark.end(), opens
+
     return "".join(parts if thinks else [*parts, text[at:]])

@@ -46,6 +46,7 @@ class Threads:
             inbox = self._idle.pop()
         else:
             inbox = self._started()
+
         inbox.put((lambda: context.run(function, *arguments, **named), future, loop))
         return await future
 
@@ -63,6 +64,7 @@ class Threads:
                 f"give it a timeout"
             )
             raise AgentFault("threads_exhausted", message)
+
         self._alive += 1
         inbox: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
         threading.Thread(target=self._serve, args=(inbox,), name="karat-call", daemon=True).start()
@@ -80,6 +82,7 @@ class Threads:
                 value = work()
             except BaseException as error:  # noqa: BLE001 -- raised for the caller of the function
                 problem = error
+
             end_child_of(self._process, problem)
             try:
                 loop.call_soon_threadsafe(self._finish, inbox, future, value, problem)
@@ -97,6 +100,7 @@ class Threads:
             inbox.put(None)
         else:
             self._idle.append(inbox)
+
         if future.cancelled():
             return
         if problem is None:

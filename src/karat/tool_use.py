@@ -95,6 +95,7 @@ def called_tool(
             loaded = _skill(given)
         else:
             loaded = msgspec.convert(given, _Skill)
+
     return CalledTool(tool, None, loaded.skill or loaded.command)
 
 
@@ -119,11 +120,11 @@ def expected_actions(sample: Sample) -> list[Mapping[str, object]]:
     """The calls that a task of tau-bench expects, in order; empty: it expects none."""
     listed = (turn.detail.get("actions") for turn in sample.turns)
     actions = [action for given in listed if isinstance(given, (list, tuple)) for action in given]
-    return [
-        action
-        for action in actions
-        if isinstance(action, Mapping) and isinstance(action.get("name"), str)
-    ]
+    found = []
+    for action in actions:
+        if isinstance(action, Mapping) and isinstance(action.get("name"), str):
+            found.append(action)
+    return found
 
 
 def expected_tools(options: Mapping[str, object], sample: Sample) -> frozenset[str] | None:
@@ -147,8 +148,10 @@ def expected_tools(options: Mapping[str, object], sample: Sample) -> frozenset[s
             value = names_in_cell(sample.metadata.get(column))
             if value is None and column == "actions":
                 value = [action["name"] for action in expected_actions(sample)] or None
+
         if isinstance(value, (list, tuple)):
             given += [value]
+
     if not given:
         return None
     names = (
@@ -177,4 +180,5 @@ def chosen_tools(
         matched.update(hits)
         if not hits:
             others.add(next((name for name in tool.spellings if name in known), tool.name))
+
     return matched, others

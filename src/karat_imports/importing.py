@@ -68,10 +68,12 @@ class ImportedResults(msgspec.Struct, frozen=True, kw_only=True):
                     times = f"{formats.count(entry.count)} × "
                 else:
                     times = ""
+
                 lines.append(
                     f"  {entry.kind}: {times}{entry.what} "
                     f"({formats.excerpt('; '.join(entry.places), 80)})"
                 )
+
         return formats.clean("\n".join(lines)) + "\n"
 
 
@@ -95,6 +97,7 @@ def import_results(
         if len({target for target, _, _ in pairs}) < len(pairs):
             raise BadOption("--map", "names a target twice")
         options["map"] = {target: column for target, _, column in pairs}
+
     runs = []
     for result in import_runs(kind, paths, results, options=options, cluster=cluster):
         plan = result.run.info.plan
@@ -116,4 +119,5 @@ def import_results(
                 notes=tuple(result.findings.notes),
             )
         )
+
     return ImportedResults(tool=kind, runs=tuple(runs))

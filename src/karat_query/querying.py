@@ -72,6 +72,7 @@ def list_tables(runs: Sequence[RunFolder], output: Output) -> None:
             {"name": name, "type": kind, "meaning": meaning} for _, name, kind, meaning in rows
         )
         listed.append(ListedTable(name=table.name, rows=table.rows, columns=columns))
+
     output.result("\n".join(lines[1:]), Listed(tables=tuple(listed)))
 
 
@@ -84,6 +85,7 @@ def take_tables(
         raise BadOption(
             "--out", f"every table as {asking.to} makes several files: name a folder for them"
         )
+
     if asking.out.is_file():
         raise BadOption("--out", f"{asking.out} is a file; every table needs a folder")
     written = write_tables(run, asking.to, asking.out, scorings=scorings)
@@ -155,8 +157,10 @@ def _print_json(stream: Stream) -> None:
                 ]
             else:
                 lines = [msgspec.json.encode(row).decode() for row in named]
+
             file.write(formats.escaped(comma + ",\n".join(lines)))
             comma = ",\n"
+
         file.write("\n]}\n")
 
 
@@ -197,6 +201,7 @@ def _table(
     else:  # the widest columns shrink first
         while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > _NARROWEST:
             widths[widths.index(max(widths))] -= 1
+
     rows = []
     for row in (heads, *cells):
         rows.append([formats.cut(cell, wide) for cell, wide in zip(row, widths, strict=True)])
@@ -208,4 +213,5 @@ def _table(
             found.append(formats.cut(line, width))
         else:
             found.append(line)
+
     return found

@@ -66,11 +66,13 @@ async def ray_workers(
                     int((there.get(name, 0.0) + 1e-9) // amount) for name, amount in needed.items()
                 ]
                 rooms += min(counts, default=int(there.get("CPU", 1.0)))
+
         concurrency = _concurrency(settings, rooms, max_concurrent)
         if settings.address:
             where = f"the cluster at {settings.address}"
         else:
             where = "a cluster of this machine alone"
+
         workers = RayWorkers(ray, settings, setup, ray.put(dict(archives)), concurrency)
         notice(
             f"trials run on {plural(len(concurrency), 'worker')} of {where}, "
@@ -114,6 +116,7 @@ async def _connected(ray: Any, settings: RayModel) -> AsyncGenerator[None]:
                 # Ray's C++ takes SIGTERM all the same: it prints its stack, and aborts the process
                 # 3 s later.
                 signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
+
             yield
         except (ConnectionError, ValueError, RuntimeError, OSError) as error:
             if ray.is_initialized():
@@ -159,6 +162,7 @@ class RayWorkers:
             gpus = f", num_gpus {settings.num_gpus:g}"
         else:
             gpus = ""
+
         self.needs = f"num_cpus {settings.num_cpus:g}{gpus}{resources}"
         self._ray = ray
         self._setup = setup
@@ -188,10 +192,12 @@ class RayWorkers:
         except (asyncio.CancelledError, WorkerLost):
             self.kill(worker)
             raise
+
         if problem is not None:
             raise BadOption(
                 "execution.executor", f"{setup.name} cannot run this experiment: {problem}"
             )
+
         return worker
 
     def kill(self, worker: Worker) -> None:
@@ -258,6 +264,7 @@ class Actor:
                 f"its karat is {__version__}, the driver's {version}: install the same on every "
                 f"node"
             )
+
         ready: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         self._life = asyncio.create_task(self._live(setup, archives, ready))
         return await ready

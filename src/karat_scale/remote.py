@@ -250,6 +250,7 @@ class RemoteTrials:
             kept = self._work.saved_replies(trial.id)
         else:
             kept = job.kept
+
         handed = _Handed(job, kept, agent_done)
         self._queue.append(handed)
         self._push_soon()
@@ -257,6 +258,7 @@ class RemoteTrials:
             ended = await handed.over
         finally:
             handed.asked()
+
         if ended is None:
             await self._finish_here(handed)
         elif ended.retry is not None:
@@ -302,6 +304,7 @@ class RemoteTrials:
             )
             await self._local.fail(handed.job.trial, "agent", error)
             return
+
         scorers = [used for used in self._work.scorers if used.info.scoring not in handed.complete]
         await self._scoring.score(
             PendingScore(
@@ -340,6 +343,7 @@ class RemoteTrials:
             ahead = int(
                 min(self._batch_size, link.concurrency * _AHEAD_SECONDS / max(self._seconds, 1e-6))
             )
+
         return link.concurrency + ahead - sum(handed.asking for handed in link.handed.values())
 
     def _request(self, link: _Link) -> Request:
@@ -353,6 +357,7 @@ class RemoteTrials:
             jobs.append(msgspec.structs.replace(handed.job, kept=handed.kept))
             if workspaces is not None:
                 numbers[trial.id] = workspaces.last_number(trial.id)
+
         admitted = link.admitted
         link.admitted = []
         return Request(
@@ -372,6 +377,7 @@ class RemoteTrials:
         finally:
             for trial, handed in link.handed.items():
                 handed.end(Ended(trial=trial, seconds=0.0))
+
         link.out = True
         self._run.status.notice(
             f"worker {link.number + 1} is not started again: it was lost {link.deaths} times"
@@ -401,9 +407,11 @@ class RemoteTrials:
                     f"needs {self._workers.needs}"
                 )
                 self._give_up()
+
             worker = await opening
         finally:
             opening.cancel()
+
         link.out = False
         return worker
 
@@ -428,6 +436,7 @@ class RemoteTrials:
             self._count(event)
             if (handed := link.handed.get(getattr(event, "trial", ""))) is not None:
                 handed.note(event)
+
         for method, arguments, named in finished.failures:
             getattr(self._run.failures, method)(*arguments, **named)
         self._heard_of_requests(link, finished)
@@ -440,8 +449,10 @@ class RemoteTrials:
                 self._seconds = ended.seconds
             else:
                 self._seconds = 0.95 * self._seconds + 0.05 * ended.seconds
+
             if (handed := link.handed.pop(ended.trial, None)) is not None:
                 handed.end(ended)
+
         for trial in finished.returned:
             if (handed := link.handed.pop(trial, None)) is not None:
                 handed.end(Ended(trial=trial, seconds=0.0))
@@ -468,6 +479,7 @@ class RemoteTrials:
             raise BadOption(
                 "execution.executor", f"a worker sent a file with the name {name!r:.60}"
             )
+
         write_durably(self._journal.path.parent / WORKSPACES / name, [data])
         self._work.workspaces.continue_after(trial, int(number))
 
@@ -496,6 +508,7 @@ class RemoteTrials:
                 self._admit(link, number, model, tokens)
             )
             task.add_done_callback(partial(_forget, link, number))
+
         for number, usage in finished.used:
             if (used := link.used.get(number)) is not None and not used.done():
                 used.set_result(usage)
@@ -531,6 +544,7 @@ class RemoteTrials:
                 entry.end(Ended(trial=entry.job.trial.id, seconds=0.0, answered=False))
             elif entry.answer is not None:
                 entry.end(None)
+
         for position, entry in enumerate(again):
             if position < link.concurrency:
                 self._run.budget.add_failure("agent", None, None)  # it may have cost something
@@ -540,10 +554,12 @@ class RemoteTrials:
                 self._run.status.agent.answered(entry.replies)
                 entry.kept = (*entry.kept, *entry.replies)
                 entry.replies = []
+
             if self._run.draining.is_set():
                 entry.end(Ended(trial=entry.job.trial.id, seconds=0.0))
             elif entry.losses >= _MOST_LOSSES:
                 entry.end(None)
+
         again = [entry for entry in again if not entry.over.done()]
         self._queue.extendleft(reversed(again))
         self._asked_again += len(again)

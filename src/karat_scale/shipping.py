@@ -42,6 +42,7 @@ def pack(experiment: Experiment, *, results: Path) -> dict[str, bytes]:
         cassettes = [experiment.cassettes.folder]
     else:
         cassettes = []
+
     roots = dict.fromkeys(path.absolute() for path in (experiment.folder, *parts, *cassettes))
     skipped = {results.resolve(), experiment.dataset.path.resolve()}
     left = MOST_BYTES
@@ -60,11 +61,15 @@ def pack(experiment: Experiment, *, results: Path) -> dict[str, bytes]:
                         "needs"
                     )
                     raise BadOption("execution.executor", f"{problem}, and {remedy}")
+
                 with open_regular(path) as file:
                     data = file.read(entry.size)
                 stream.write(member(entry, data.ljust(entry.size, b"\0")))
+
             stream.write(END)
+
         archives[str(root)] = written.getvalue()
+
     return archives
 
 
@@ -122,6 +127,7 @@ def unpack(
                 "execution.executor",
                 f"the files of {root} arrived damaged: their digest is another",
             )
+
         target = folder / f"shipped-{number}"
         target.mkdir(mode=0o700)
         try:
@@ -130,8 +136,10 @@ def unpack(
             raise BadOption(
                 "execution.executor", f"the files of {root} arrived damaged: {error}"
             ) from error
+
         one_file = names == [Path(root).name] and Path(root) != experiment.folder
         places[Path(root)] = target / names[0] if one_file else target
+
     return experiment.moved(places, {**os.environ, **experiment.env})
 
 
@@ -144,4 +152,5 @@ def _write(target: Path, files: Iterable[tuple[Entry, bytes]]) -> list[str]:
         path.write_bytes(data)
         path.chmod(0o755 if entry.executable else 0o644)
         names.append(name)
+
     return names

@@ -92,6 +92,7 @@ class Outbox:
                     if path.name not in self._sent:
                         self._sent.add(path.name)
                         self.content.files[path.name] = path.read_bytes()
+
         self._waiting.append(future)
         self._ready.set()
         return future
@@ -275,6 +276,7 @@ class WorkerSide:
                 "its scorers are not those of the driver: a rubric or a file that they read differs"
             )
             raise BadOption("execution.executor", message)
+
         await stack.enter_async_context(opened_scorers(scorers, status.notice))
         servers = {}
         for condition in selected.conditions:
@@ -306,6 +308,7 @@ class WorkerSide:
             )
             outbox.workspaces = folder / WORKSPACES
             memory.workspaces.run = folder
+
         self._foreign_code = ForeignCode(status, redact=redact)
         run = RunContext(
             journal=outbox,
@@ -342,6 +345,7 @@ class WorkerSide:
             self._outbox.content.returned += [job.trial.id for job in self._due]
             self._due.clear()
             self._outbox.wake()
+
         self._start_more()
 
     async def take(self, request: Request) -> Finished:
@@ -416,6 +420,7 @@ class WorkerSide:
                 self._outbox.content.problem = str(error)
             else:
                 self._outbox.content.problem = described(error)
+
             self._outbox.wake()
 
     def _notice(self, text: str) -> None:

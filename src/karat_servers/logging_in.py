@@ -64,11 +64,13 @@ def log_in(
             did_you_mean(name, [server.name for server in experiment.servers]) or " (it has none)"
         )
         raise BadOption("SERVER", f"the experiment has no MCP server '{name}'{hint}")
+
     if server.auth is None or server.auth.type != "login":
         raise BadOption(
             "SERVER",
             f"'{name}' has no `auth: {{type: login}}` in the experiment file: it needs no login",
         )
+
     patient = msgspec.structs.replace(server, init_timeout_seconds=seconds, scope="trial")
     tools = asyncio.run(
         _logged_in(
@@ -117,6 +119,7 @@ async def _logged_in(
             offer = (await toolbox.preflight())[server.name]
     finally:
         way_back.close()
+
     if isinstance(offer, ServerFault):
         return offer
     return len(offer.tools)
@@ -146,6 +149,7 @@ class _WayBack:
             )
         except OSError as error:
             raise BadOption("--port", f"port {port} cannot be used: {error.strerror}") from error
+
         return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}{_PATH}"
 
     async def wait(self) -> AuthorizationCodeResult:
@@ -164,6 +168,7 @@ class _WayBack:
                 text = self._take(dict(parse_qsl(parts.query)))
             else:
                 text = "Nothing here."
+
             page = (
                 f"<!doctype html><meta charset=utf-8><title>karat</title><p>{html.escape(text)}"
             ).encode()
@@ -200,6 +205,7 @@ class _WayBack:
             )
             self._result.set_result(result)
             return "You are logged in. You can close this page; karat continues in the terminal."
+
         reason = given.get("error", "the browser brought no code")
         self._result.set_exception(OAuthFlowError(f"the login was refused: {reason}"))
         return "The login was refused. You can close this page."

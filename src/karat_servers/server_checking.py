@@ -65,9 +65,11 @@ def check_servers(
                 hint = did_you_mean(name, [server.name for server in experiment.servers])
             else:
                 hint = " (it has none)"
+
             raise BadOption(
                 "SERVER", f"the experiment has no MCP server{f' {name!r}' if name else ''}{hint}"
             )
+
         for server in chosen:
             if server.type == "sse":
                 raise BadOption(
@@ -77,12 +79,14 @@ def check_servers(
                         f"over `http`"
                     ),
                 )
+
         servers = chosen
     elif url is not None:
         if urlsplit(url).scheme not in ("http", "https"):
             raise BadOption(
                 "--url", f"'{url}' is not an HTTP address, e.g. http://localhost:8000/mcp"
             )
+
         servers = [McpServer(name=urlsplit(url).hostname or "server", type="http", url=url)]
     else:
         servers = [
@@ -90,6 +94,7 @@ def check_servers(
                 name=PurePath(command[0]).name, type="stdio", command=command[0], args=command[1:]
             )
         ]
+
     wanted = _calls(calls)
 
     async def check_all() -> tuple[ServerReport, ...]:
@@ -111,11 +116,13 @@ def _calls(given: tuple[str, ...]) -> dict[str, JsonObject]:
             calls[tool] = json.loads(arguments or "{}")
         except ValueError as error:
             raise BadOption("--call", f"the arguments of '{tool}' are not JSON: {error}") from None
+
         if not isinstance(calls[tool], dict):
             raise BadOption(
                 "--call",
                 f"the arguments of '{tool}' must be an object, e.g. {tool}='{{\"query\": \"a\"}}'",
             )
+
     return calls
 
 
@@ -131,10 +138,12 @@ def _shown(report: ServerReport) -> str:
         about = f", {report.about}"
     else:
         about = ""
+
     if report.protocol:
         protocol = f"; protocol {report.protocol}"
     else:
         protocol = ""
+
     has = ", ".join(
         formats.plural(count, noun)
         for count, noun in (
@@ -160,6 +169,7 @@ def _shown(report: ServerReport) -> str:
             for line in textwrap.wrap(f"→ {check.advice}", _WIDEST - len(indent))
             if check.advice
         ]
+
     return "\n".join(lines) + "\n"
 
 
@@ -181,4 +191,5 @@ def checks_junit(reports: Sequence[ServerReport]) -> str:
             )
             for check in report.checks
         ]
+
     return junit_xml("karat check --server", suites)

@@ -121,6 +121,7 @@ def study_tests(path: Path, output: Output, asked: StudyTests) -> None:
         rng = np.random.default_rng([SEED, at] if at else SEED)
         draws[condition] = draw_scores(agreement, rng=rng)
         scored[condition] = agreement, score_uncertainty(agreement, rng=rng, draws=draws[condition])
+
     if asked.plot is not None:
         from karat.cli.plotting import draw
         from karat_studies.kinds.study.charts import study_charts
@@ -129,6 +130,7 @@ def study_tests(path: Path, output: Output, asked: StudyTests) -> None:
             chart for name, both in scored.items() for chart in study_charts(*both, condition=name)
         ]
         draw(charts, asked.plot, (), dark=False, output=output)
+
     if asked.out is not None:
         from karat.exports import save
         from karat_studies.exports.humanstudy import files_of_tests
@@ -136,6 +138,7 @@ def study_tests(path: Path, output: Output, asked: StudyTests) -> None:
         for written in save(files_of_tests(scored), asked.out):
             output.say(f"wrote {written}")
         return
+
     parts = [report.agreement_text(name, *both, bound=asked.bound) for name, both in scored.items()]
     data = {name: report.agreement_data(*both, bound=asked.bound) for name, both in scored.items()}
     first, *others = scored
@@ -149,6 +152,7 @@ def study_tests(path: Path, output: Output, asked: StudyTests) -> None:
         )
         parts.append(report.difference_text(first, name, pas, ecs))
         data[name]["against"] = report.difference_data(first, pas, ecs)
+
     output.result("\n\n".join(parts), data)
 
 
@@ -160,16 +164,16 @@ def read_tests(path: Path) -> dict[str, list[StudyTest]]:
     except (OSError, UnicodeDecodeError) as error:
         message = f"cannot be read: {getattr(error, 'strerror', None) or error}"
         raise BadDataset(str(path), [Fault(place="file", message=message)]) from error
+
     reader = csv.DictReader(text.splitlines())
     columns = list(reader.fieldnames or [])
-    faults = [
-        Fault(
-            place=f"column {name}",
-            message=f"is not a column of study tests{did_you_mean(name, COLUMNS, listing=False)}",
-        )
-        for name in columns
-        if name not in COLUMNS
-    ]
+    faults = []
+    for name in columns:
+        if name not in COLUMNS:
+            hint = did_you_mean(name, COLUMNS, listing=False)
+            message = f"is not a column of study tests{hint}"
+            faults.append(Fault(place=f"column {name}", message=message))
+
     faults += [
         Fault(place=f"column {name}", message="is missing")
         for name in NEEDED
@@ -183,13 +187,16 @@ def read_tests(path: Path) -> dict[str, list[StudyTest]]:
             message = "has more cells than the header: put what has commas in quotes"
             faults.append(Fault(place="test", message=message, line=reader.line_num))
             continue
-        given = {
-            key: value.strip() for key, value in row.items() if key and value and value.strip()
-        }
+
+        given = {}
+        for key, value in row.items():
+            if key and value and value.strip():
+                given[key] = value.strip()
         try:
             tests.setdefault(given.get("condition", "agent"), []).append(_test(given))
         except ValueError as error:
             faults.append(Fault(place="test", message=str(error), line=reader.line_num))
+
     faults += _domains(tests)
     if faults:
         raise BadDataset(str(path), faults)
@@ -208,14 +215,18 @@ def _domains(by_condition: dict[str, list[StudyTest]]) -> list[Fault]:
         by_condition[condition] = [
             replace(test, domain=next(iter(domains[test.study]), "")) for test in tests
         ]
-    return [
-        Fault(
-            place=f"study {study}",
-            message=f"must have a single domain, got {', '.join(sorted(names))}",
-        )
-        for study, names in domains.items()
-        if len(names) > 1
-    ]
+
+    found = []
+    for study, names in domains.items():
+        if len(names) > 1:
+            found.append(
+                Fault(
+                    place=f"study {study}",
+                    message=f"must have a single domain, got {', '.join(sorted(names))}",
+                )
+            )
+
+    return found
 
 
 def _test(given: Mapping[str, str]) -> StudyTest:
@@ -248,16 +259,14 @@ def _test(given: Mapping[str, str]) -> StudyTest:
 def _side(which: str, kind: str, given: Mapping[str, str]) -> Side:
     from karat_studies.replication import Side, d_from_t_df, parse_reported
 
-    cells = {
-        column: given[f"{which}_{column}"]
-        for column in SIDE_COLUMNS
-        if f"{which}_{column}" in given
-    }
-    known: dict[str, Any] = {
-        column: _number(column, cells, math.nan)
-        for column in ("n1", "n2", "df1", "df2", "d", "d_se")
-        if column in cells
-    }
+    cells = {}
+    for column in SIDE_COLUMNS:
+        if f"{which}_{column}" in given:
+            cells[column] = given[f"{which}_{column}"]
+    known: dict[str, Any] = {}
+    for column in ("n1", "n2", "df1", "df2", "d", "d_se"):
+        if column in cells:
+            known[column] = _number(column, cells, math.nan)
     if "tie_term" in cells:
         known["tie_term"] = _number("tie_term", cells, 0.0)
     if "p0" in given:
@@ -274,6 +283,7 @@ def _side(which: str, kind: str, given: Mapping[str, str]) -> Side:
             known["statistic"] = float(statistic)
         except ValueError:
             known.update(_reported(kind, parse_reported(statistic), known))
+
     if kind in {"ttest_ind", "welch"} and "n1" not in known and "d" not in known and "df1" in known:
         known["d"] = d_from_t_df(known["statistic"], known["df1"])
     return Side(**known)
@@ -296,6 +306,7 @@ def _reported(kind: str, reported: Reported, known: Mapping[str, Any]) -> dict[s
         raise ValueError(
             f"statistic: a test of kind {kind} is reported by {wanted}, got {reported.text!r}"
         )
+
     values: dict[str, Any] = {"statistic": reported.statistic}
     if kind == "anova":
         values |= {"df1": reported.df1, "df2": reported.df2}
@@ -315,6 +326,7 @@ def _reported(kind: str, reported: Reported, known: Mapping[str, Any]) -> dict[s
             values["n1"] = None
     else:
         values |= {"n1": reported.n, "n2": reported.n2}
+
     return {key: value for key, value in values.items() if value is not None and key not in known}
 
 
@@ -345,6 +357,7 @@ def _table(name: str, text: str) -> tuple[tuple[int, ...], ...]:
         raise ValueError(
             f"{name}: must be rows of counts, as '121,34;43,109', got '{text}'"
         ) from None
+
     if len(rows) < 2 or len({len(row) for row in rows}) > 1:
         raise ValueError(f"{name}: must have two or more rows of one length, got '{text}'")
     return rows

@@ -84,14 +84,22 @@ def _agreement(group: Sequence[Pair]) -> Agreement:
         exact = formats.share(sum(gap == 0 for gap in gaps) / n)
     else:
         exact = formats.UNKNOWN
+
     if len(steps) > 2:
         within = formats.share(sum(gap <= 1 for gap in gaps) / n)
     else:
         within = formats.UNKNOWN
+
     if steps:
         kappa = _kappa(group, steps)
     else:
         kappa = None
+
+    if kappa is None:
+        kappa_note = "the metric has no steps"
+    else:
+        kappa_note = _note(kappa)
+
     return Agreement(
         metric=column.key,
         who=group[0].who,
@@ -100,7 +108,7 @@ def _agreement(group: Sequence[Pair]) -> Agreement:
         exact=exact,
         within_one=within,
         kappa=formats.UNKNOWN if kappa is None else _estimate(kappa),
-        kappa_note="the metric has no steps" if kappa is None else _note(kappa),
+        kappa_note=kappa_note,
         bias=formats.signed(math.fsum(pair.judge - pair.person for pair in group) / n),
     )
 
@@ -120,18 +128,27 @@ def _of_words(group: Sequence[WordPair]) -> Agreement:
                 categories=categories,
                 weights="none",
             )
+
+    if n:
+        exact = formats.share(sum(pair.person == pair.karat for pair in both) / n)
+    else:
+        exact = formats.UNKNOWN
+
+    if kappa is None:
+        kappa_note = note
+    else:
+        kappa_note = _note(kappa)
+
     return Agreement(
         metric=group[0].what,
         who=group[0].who,
         answers=n,
         clusters=len({pair.cluster for pair in both}),
         undecided=sum(pair.person is None for pair in group),
-        exact=formats.share(sum(pair.person == pair.karat for pair in both) / n)
-        if n
-        else formats.UNKNOWN,
+        exact=exact,
         within_one=formats.UNKNOWN,
         kappa=formats.UNKNOWN if kappa is None else _estimate(kappa),
-        kappa_note=note if kappa is None else _note(kappa),
+        kappa_note=kappa_note,
         bias=formats.UNKNOWN,
     )
 
@@ -147,6 +164,7 @@ def _kappa(group: Sequence[Pair], steps: Sequence[Any]) -> Interval:
             method="cohen's kappa",
             reason="some scores are not among the metric's steps",
         )
+
     return cohen_kappa(people, judged, [pair.cluster for pair in group], categories=list(steps))
 
 

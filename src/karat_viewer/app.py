@@ -74,6 +74,7 @@ def _answered(site: Site, request: Request, view: Callable[[OpenRun], Response])
         opened = site.library.open(request.path_params["run"])
     except BadRun as error:
         return site.problem(request, 404, "The run cannot be opened", str(error))
+
     return _page_or_problem(site, request, opened, lambda: view(opened))
 
 
@@ -105,6 +106,7 @@ def _labels(site: Site) -> Callable[[Request], Any]:
             body = await request.body()
         except ClientDisconnect:
             return PlainTextResponse("The request is too large.", status_code=413)
+
         return await run_in_threadpool(_answered, site, request, lambda opened: save(opened, body))
 
     return answer
@@ -125,6 +127,7 @@ def _missing(site: Site) -> Callable[[Request, Exception], Response]:
             message = "There is no such page."
         else:
             message = formats.clean(str(getattr(error, "detail", "")))
+
         return site.problem(
             request, status, "No such page" if status == 404 else "Bad request", message
         )

@@ -51,6 +51,7 @@ def compare_page(site: Site, request: Request) -> Response:
         return site.problem(
             request, 400, "Nothing to compare", "Choose two runs in the list of runs."
         )
+
     first, second = runs
     a, b = asked(request, "a"), asked(request, "b")
     conditions = first.run.info.plan.conditions
@@ -58,6 +59,7 @@ def compare_page(site: Site, request: Request) -> Response:
         if len(conditions) < 2:
             return _choice(site, request, first, second, "")
         a, b = conditions[:2]
+
     key = (first.name, first.stamp(), second.name, second.stamp(), a, b)
     try:
         comparison = site.compared.result(
@@ -65,6 +67,7 @@ def compare_page(site: Site, request: Request) -> Response:
         )
     except OperatorError as error:
         return _choice(site, request, first, second, str(error))
+
     texts = _texts(runs, (flip.sample for pairing in comparison.pairings for flip in pairing.flips))
     return site.page(
         request,
@@ -92,6 +95,7 @@ def _texts(runs: tuple[OpenRun, OpenRun], ids: Iterable[str]) -> dict[str, str]:
             for sample in wanted:
                 if sample in rows and sample not in texts:
                     texts[sample] = page.questions.question(rows[sample]).question
+
     return texts
 
 
@@ -116,6 +120,7 @@ def _result(comparison: Comparison) -> Table:
             sides = difference.a
         else:
             sides = f"{difference.a} → {difference.b}"
+
         offline = " · offline" if difference.offline else ""
         rows.append(
             Row(
@@ -137,6 +142,7 @@ def _result(comparison: Comparison) -> Table:
                 ),
             )
         )
+
     level = f"difference, {formats.level(comparison.level)} interval"
     unit = comparison.unit
     again = Column("same again", legend=SAME_AGAIN.format(unit=unit))
@@ -154,6 +160,7 @@ def _reach(pairings: Sequence[Pairing]) -> float:
         for end in (effect.value, effect.low, effect.high):
             if end is not None:
                 ends.append(abs(end))
+
     return max([end for end in ends if math.isfinite(end)], default=0.0) or 1.0
 
 
@@ -194,6 +201,7 @@ def _section(
                     cells=(change, *link),
                 )
             )
+
         heads = (
             comparison.unit,
             "difference",
@@ -209,6 +217,7 @@ def _section(
                     slim=True,
                 )
             )
+
     # In two runs, labels tell apart conditions of the same name: these are the chosen ones.
     names = [
         picked or name.removesuffix(f" ({side.run.info.run})")
@@ -222,6 +231,7 @@ def _section(
         sides_text = difference.a
     else:
         sides_text = f"{difference.a} → {difference.b}"
+
     counts = f"{formats.count(pairing.better)} better, {formats.count(pairing.worse)} worse"
     section = Section(
         id=f"pairing-{at}",
@@ -239,6 +249,7 @@ def flips_page(site: Site, request: Request) -> Response:
         return site.problem(
             request, 400, "Nothing to compare", "Choose two runs in the list of runs."
         )
+
     first, second = runs
     a, b, metric = asked(request, "a"), asked(request, "b"), asked(request, "metric")
     order, number = (
@@ -269,10 +280,12 @@ def flips_page(site: Site, request: Request) -> Response:
             gained, lost = (flips.down, flips.up)
         else:
             gained, lost = (flips.up, flips.down)
+
         if total:
             counted = f"{formats.count(gained)} gained, {formats.count(lost)} lost"
         else:
             counted = f"No {unit} differs."
+
     names = (first.run.info.name, second.run.info.name)
     return site.page(
         request,

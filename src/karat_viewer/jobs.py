@@ -41,6 +41,7 @@ class Jobs(Generic[_Result]):
             self._jobs[key] = job
             while len(self._jobs) > _KEPT:
                 self._jobs.pop(next(iter(self._jobs))).cancel()
+
         wait([job], timeout=PATIENCE_SECONDS)
         if not job.done():
             raise NotYet(self._what)

@@ -106,6 +106,7 @@ class Library:
                 sentences[name] = job.result()[0]
             else:
                 sentences[name] = waiting
+
         return {name: sentences.get(name, "") for name in names}
 
     def history_of(self, name: str) -> tuple[list[Summary], int]:
@@ -119,6 +120,7 @@ class Library:
             info = self._info(name)
         else:
             info = "there is no such run in this folder"
+
         if not isinstance(info, RunInfo):
             raise BadRun(name, info)
         alike = [
@@ -140,12 +142,14 @@ class Library:
                 stamp = _stamp(RunFolder(path, info).journal)
             else:
                 stamp = ""
+
             if isinstance(info, RunInfo) and stamp:
                 known = self._results.get(name)
                 if known is None or (known[0] != stamp and known[1].done()):
                     known = stamp, self._results_pool.submit(self._result, RunFolder(path, info))
                     self._results[name] = known
                 jobs[name] = known[1]
+
         wait(jobs.values(), timeout=_RESULTS_SECONDS)
         return jobs
 
@@ -161,6 +165,7 @@ class Library:
                 summary = summarize(run)
         except (KaratError, OSError, RecursionError):
             return "cannot be computed: open the run to see why", None
+
         if summary is None:
             return "open the run to compute", None
         return verdicts(summary)[0], structs.replace(
@@ -183,9 +188,11 @@ class Library:
                         RunFolder.open(path), self.pool, going_on=lambda: not self.closing.is_set()
                     ),
                 )
+
             self._open[name] = known
             while len(self._open) > _MOST_OPEN:
                 del self._open[next(iter(self._open))]
+
         return known[1]
 
     def _path(self, name: str) -> Path:
@@ -197,6 +204,7 @@ class Library:
             or (self.only and name not in self.only)
         ):
             raise BadRun(name, "there is no such run in this folder")
+
         return self.root / name
 
     def _names(self) -> Sequence[str]:
@@ -205,13 +213,15 @@ class Library:
         try:
             with os.scandir(self.root) as entries:
                 # A link may point outside the folder.
-                folders = [
-                    entry.name
-                    for entry in entries
-                    if entry.is_dir(follow_symlinks=False)
-                    and entry.name.isprintable()
-                    and _stamp(Path(entry.path, "run.json"))
-                ]
+                folders = []
+                for entry in entries:
+                    if (
+                        entry.is_dir(follow_symlinks=False)
+                        and entry.name.isprintable()
+                        and _stamp(Path(entry.path, "run.json"))
+                    ):
+                        folders.append(entry.name)
+
                 return sorted(folders, reverse=True)
         except OSError as error:
             raise BadRun(str(self.root), f"cannot be read: {error.strerror}") from error
@@ -259,6 +269,7 @@ def _require_plain(run: Path) -> None:
             mode = (run / name).lstat().st_mode
         except FileNotFoundError:
             continue
+
         if not stat.S_ISREG(mode):
             raise BadRun(str(run), f"{name} is a link or not a regular file, so it is not opened")
 
@@ -293,6 +304,7 @@ def _by_the_end(run: RunFolder) -> str:
         end = msgspec.json.decode(run.last_line(), type=End)
     except msgspec.DecodeError:
         return "crashed"
+
     return end.reason if end.command == "run" else "scored again"
 
 
@@ -302,6 +314,7 @@ def _stamp(file: Path) -> str:
         status = file.lstat()
     except OSError:
         return ""
+
     if stat.S_ISREG(status.st_mode):
         return f"{status.st_ino}.{status.st_size}.{status.st_mtime_ns}"
     return ""

@@ -61,8 +61,13 @@ class LiveIndex:
         # The journal may end with an unfinished line, so what counts is whether anything has
         # changed since.
         finished = self._read_state == self._state()
+        if finished:
+            done = total
+        else:
+            done = min(index.end, total - 1)
+
         return Progress(
-            done=total if finished else min(index.end, total - 1),
+            done=done,
             total=total,
             damaged=index.damaged,
         )
@@ -106,6 +111,7 @@ class LiveIndex:
             or self._samples_state != file_state(self.run.path / "samples.jsonl")
         ):
             return False
+
         return self._before(index.end) == self._tail
 
     def _begin(self) -> None:
@@ -139,6 +145,7 @@ def file_state(path: Path) -> str:
         status = path.stat()
     except OSError:
         return "none"
+
     return f"{status.st_ino:x}.{status.st_size:x}.{status.st_mtime_ns:x}"
 
 

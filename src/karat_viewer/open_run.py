@@ -120,7 +120,9 @@ class OpenRun:
                 last.stamp != stamp and last.job.done() and not (self.going() and last.fresh())
             ):
                 self._sum = _Sum(stamp, self._pool, self.run, before=last)
+
             job = self._sum or last
+
         assert job is not None
         wait([job.job], timeout=PATIENCE_SECONDS)
         if job.job.done():
@@ -164,6 +166,7 @@ class _Sum:
                 self.before = before.job.result()
             else:
                 self.before = before.before
+
         self._large, self._took, self._ended = is_large(run), 0.0, 0.0
         self.job: Future[Summary] = pool.submit(self._make, run)
 

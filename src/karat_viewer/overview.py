@@ -33,6 +33,7 @@ def runs_page(site: Site, request: Request) -> Response:
         text = " ".join((card.folder, card.name, card.run, *card.tags)).lower()
         if (not tag or tag in card.tags) and all(word in text for word in words):
             cards.append(card)
+
     if sort == "oldest":
         cards.reverse()
     elif sort:
@@ -41,6 +42,7 @@ def runs_page(site: Site, request: Request) -> Response:
                 (card.name.lower(), card.created) if sort == "name" else (card.status, card.name)
             )
         )
+
     page, most = whole_asked(request, "page", most=1000), max(1, -(-len(cards) // _PAGE))
     shown = cards[page * _PAGE : (page + 1) * _PAGE]
     return site.page(
@@ -101,6 +103,7 @@ def history_page(site: Site, request: Request) -> Response:
         made_of = history_document(history(summaries, metric=metric, condition=condition))
     except BadOption as error:
         return site.problem(request, 400, "No such history", str(error))
+
     more = (f"{formats.plural(waiting, 'run')} being computed: reload the page",) if waiting else ()
     return site.page(
         request,

@@ -152,6 +152,7 @@ class _Means:
             key = self.low if (sort == "worst") != lower else -self.high
         else:
             key = -(self.gap if sort == "gap" else self.spread)
+
         order = np.lexsort((rows if key is self.low else -rows, key))  # NaN comes last
         ordered: Ints = order[np.isfinite(self.low[order])]
         return ordered
@@ -203,11 +204,13 @@ class Questions:
                 order = np.arange(len(self.index.samples))
             else:
                 order = self.means(column).order(wanted.sort, lower=column.direction == "lower")
+
             for flags in self._masks(wanted, column):
                 order = order[flags[order]]
             if len(self._ordered) >= 8:
                 del self._ordered[next(iter(self._ordered))]
             self._ordered[wanted] = order
+
         return self._ordered[wanted]
 
     def listed(self, wanted: Filter, *, page: int = 0) -> list[Listed]:
@@ -217,19 +220,25 @@ class Questions:
             means = None
         else:
             means = self.means(column)
+
         rows = self.rows(wanted)[page * PAGE : (page + 1) * PAGE].tolist()
         return [self.question(row, means) for row in rows]
 
     def question(self, row: int, means: _Means | None = None) -> Listed:
         """One question, with its numbers on one metric."""
         turns = _sample_line(self.sample_bytes(row)).turns
+        if means is None:
+            gap = math.nan
+        else:
+            gap = float(means.gap[row])
+
         return Listed(
             row=row,
             id=self.ids[row],
             position=self.index.positions[row],
             question=excerpt(turns[0].question, 300) if turns else "",
             turns=len(turns),
-            gap=math.nan if means is None else float(means.gap[row]),
+            gap=gap,
             cells=tuple(self._cells(row, means)),
         )
 
@@ -245,10 +254,12 @@ class Questions:
                     mean, sd = (math.nan, math.nan)
                 else:
                     mean, sd = (float(means.mean[at]), float(means.sd[at]))
+
                 if means is None:
                     n = 0
                 else:
                     n = int(means.n[at])
+
                 yield Cell(
                     condition=condition, mean=mean, sd=sd, n=n, answers=answers, failures=failures
                 )
@@ -304,6 +315,7 @@ class Questions:
             for cell, at in zip(rows.cells, rows.at, strict=True):
                 if cell in suspects:
                     later.setdefault(cell, {})[scorer] = at
+
         for cell in suspects:
             at, code = last[cell]
             failed, rows_at = self._groups[code].scorer, later.get(cell, {})
@@ -311,8 +323,10 @@ class Questions:
                 newest = max(rows_at.values(), default=-1)
             else:
                 newest = rows_at.get(failed, -1)
+
             if newest < at:
                 failures[cell] = last[cell]
+
         return failures
 
     def _masks(self, wanted: Filter, column: MetricInfo | None) -> Iterator[Flags]:
@@ -321,6 +335,7 @@ class Questions:
             condition = self.index.conditions.get(wanted.condition, -1)
         else:
             condition = None
+
         if column is not None and (wanted.low is not None or wanted.high is not None):
             low = -np.inf if wanted.low is None else wanted.low
             high = np.inf if wanted.high is None else wanted.high
@@ -334,11 +349,13 @@ class Questions:
                 if condition >= 0
                 else self._none()
             )
+
         if wanted.failure:
             kinds = ((cell, self._groups[code].kind) for cell, (_, code) in self.failures.items())
             yield self._having(
                 (cell for cell, kind in kinds if wanted.failure in ("any", kind)), condition
             )
+
         name, equals, value = wanted.label.partition("=")
         if equals:
             cells = (
@@ -348,6 +365,7 @@ class Questions:
                 if of == value and name in ("", label)
             )
             yield self._having(chain.from_iterable(cells), condition)
+
         if wanted.claims:
             cells = (_counting_cells(rows, rows.claims) for rows in self.scores.values())
             yield self._having(chain.from_iterable(cells), condition)
@@ -355,6 +373,7 @@ class Questions:
             flags = self._none()
             flags[self.listing.choices.get(name, {}).get(value, [])] = True
             yield flags
+
         if wanted.text:
             yield self.search(wanted.text, wanted.condition)
 
@@ -371,11 +390,13 @@ class Questions:
                 place = self.index.conditions.get(condition, -1)
             else:
                 place = None
+
             if len(self._found) >= 8:
                 del self._found[next(iter(self._found))]
             flags = self._none()
             flags[list(self._search(words, place) if words else range(len(flags)))] = True
             self._found[words, condition] = flags
+
         return self._found[words, condition]
 
     def _none(self) -> Flags:
@@ -409,6 +430,7 @@ class Questions:
             texts += self.views.searched_texts(sample)
             if sample.id in index.samples and _holds(texts, patterns):
                 yield index.samples[sample.id]
+
         for at, answer in self._lines_with(
             rare, index.run.open_journal(), b'{"event":"answer"', _answer, end
         ):
@@ -445,6 +467,7 @@ class Questions:
                         with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
                             yield place + start, decode(block[start:after])
                     at = lowered.find(sought, after + 1)
+
                 partial, place = block[length:], place + length
 
 
@@ -464,12 +487,14 @@ class Flips:
             for column in side.columns:
                 if column.key == metric:
                     means.append(side.means(column).mean[:, side.index.conditions[condition]])
+
         rows = others = np.arange(len(self._first.ids))
         if second is not self._first:
             a, b = self._first.index, second.index
             both = ((row, b.samples[name]) for name, row in a.samples.items() if name in b.samples)
             same = [(row, other) for row, other in both if a.digests[row] == b.digests[other]]
             rows, others = np.array(same, dtype=np.int64).reshape(-1, 2).T
+
         change = means[1][others] - means[0][rows]
         differing = np.abs(change) > NOISE
         self._rows, self._others, self._change = (

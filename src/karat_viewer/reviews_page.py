@@ -63,6 +63,7 @@ def reviews_page(site: Site, request: Request, opened: OpenRun) -> Response:
         rows = [
             _listed(at, label, compared, opened, page) for at, label in enumerate(newest[:_LISTED])
         ]
+
     claims = [verdict for label in newest for verdict in label.claims.values()]
     # If the kind's turns have fields, all fields together come before each single one.
     fields = [
@@ -127,6 +128,7 @@ def _compared(labels: Sequence[Label], page: Page) -> _Compared:
                             cluster=place.row,
                         )
                     )
+
     return compared
 
 
@@ -179,6 +181,7 @@ def _listed(
         path = address("runs", opened.name, "samples", place.row + 1, **query) + (
             f"#{fragment}" if fragment else ""
         )
+
     return {
         "label": label,
         "turn": None if label.turn is None else label.turn + 1,
@@ -220,6 +223,7 @@ def save(opened: OpenRun, body: bytes) -> Response:
             if trial is None or trial.answer is None:
                 raise ValueError("the run has no answer for this trial")
             label = _label(review, trial, page)
+
         add_label(opened.run, label)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return JSONResponse({"problem": f"not a review: {error}"}, status_code=422)
@@ -229,6 +233,7 @@ def save(opened: OpenRun, body: bytes) -> Response:
         )
     except BadRun as error:
         return JSONResponse({"problem": str(error)}, status_code=409)
+
     return JSONResponse({"saved": label.at, "stamp": opened.stamp()}, status_code=201)
 
 
@@ -243,6 +248,7 @@ def _label(review: Review, trial: TrialRecord, page: Page) -> Label:
         label = _of_turn(review, trial, page)
     else:
         label = _of_whole(review, trial, page)
+
     at, note = datetime.now(UTC).isoformat(timespec="seconds"), formats.clean(review.note).strip()
     return msgspec.structs.replace(label, at=at, who=who, note=note)
 
@@ -259,9 +265,11 @@ def _of_whole(review: Review, trial: TrialRecord, page: Page) -> Label:
             at = int(place)
         else:
             at = -1
+
         if not 0 <= at < len(claims) or verdict not in ("confirmed", "rejected"):
             raise ValueError("a claim must be one of the trial's, and confirmed or rejected")
         chosen[claims[at]] = verdict
+
     return Label(at="", who="", trial=trial.id, scores=review.scores, claims=chosen)  # type: ignore[arg-type] # checked
 
 
@@ -277,10 +285,12 @@ def _of_turn(review: Review, trial: TrialRecord, page: Page) -> Label:
         raise ValueError(
             f"a verdict is one of {', '.join(get_args(Judged))}, and the turn needs a golden answer"
         )
+
     if review.diagnosis and (
         review.diagnosis not in page.questions.views.diagnoses or review.verdict != "wrong"
     ):
         raise ValueError("a diagnosis must be one of karat's, and the turn must be wrong")
+
     readings = {place: (reading.value, reading.kind) for place, reading in review.readings.items()}
     answers, unread = page.questions.views.check_readings(sample, turn, trial.scores, readings)
     return Label(

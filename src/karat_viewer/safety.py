@@ -94,7 +94,9 @@ class Door:
                     [(b"location", location.encode()), (b"set-cookie", self._set_cookie())],
                 )
                 return
+
             refusal = self._unknown(scope)
+
         if refusal is not None:
             await _answer(send, *refusal)
             return
@@ -108,6 +110,7 @@ class Door:
             or len(scope.get("raw_path") or b"") > MOST_PATH
         ):
             return 414, "The address is too long."
+
         if scope["method"] not in ("GET", "HEAD", "POST"):
             return 405, "Only GET, HEAD and POST are allowed."
         hosts = _header(scope, b"host")
@@ -116,6 +119,7 @@ class Door:
                 421,
                 "This server has another host name. Open the address that `karat view` printed.",
             )
+
         origins = _header(scope, b"origin")
         if any(origin != f"http://{hosts[0]}" for origin in origins):
             return 403, "Other sites may not send requests to this server."
@@ -129,6 +133,7 @@ class Door:
             not length[0].isdecimal() or len(length[0]) > 12 or int(length[0]) > MOST_BODY
         ):
             return 413, "The request is too large."
+
         return None
 
     def _is_ours(self, host: str) -> bool:
@@ -169,6 +174,7 @@ class Door:
             for name, _, value in (pair.partition("=") for pair in header.split(";")):
                 if name.strip() == self.cookie:
                     cookies.append(value.strip())
+
         if not any(
             hmac.compare_digest(value.encode(), self._session.encode()) for value in cookies
         ):
@@ -176,6 +182,7 @@ class Door:
                 "This browser has no access. Open the address that `karat view` printed; it works "
                 "once. If it has been used already, start `karat view` again."
             )
+
         _authenticate(scope)
         if scope["method"] == "POST":
             given = _header(scope, b"x-karat-csrf")
@@ -184,6 +191,7 @@ class Door:
                     403,
                     "The page is from an earlier `karat view`, or not one of ours. Reload it.",
                 )
+
         return None
 
 
@@ -195,6 +203,7 @@ def hosts_of(host: str) -> set[str]:
         names = {socket.gethostname(), socket.getfqdn()}
     else:
         names = {host, f"[{host}]"}
+
     return {"127.0.0.1", "localhost", "[::1]", *names}
 
 
@@ -213,6 +222,7 @@ def _is_number(name: str) -> bool:
         ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
     except ValueError:
         return False
+
     return True
 
 
@@ -237,6 +247,7 @@ def _guarded(send: Send) -> Send:
             if not any(name.lower() == b"cache-control" for name, _ in kept):
                 kept.append((b"cache-control", b"no-store"))
             message = {**message, "headers": [*kept, *_HEADERS]}
+
         await send(message)
 
     return sending

@@ -44,6 +44,7 @@ def samples_page(site: Site, request: Request, opened: OpenRun) -> Response:
             questions = page.questions
         with trusted(opened.run):  # without the lock, so that other pages do not wait for a search
             questions.search(text, asked(request, "condition"))
+
     with opened.page() as page:
         questions, wanted = page.questions, _wanted(request, page)
         column, total = questions.column(wanted.metric), len(questions.rows(wanted))
@@ -84,6 +85,7 @@ def sample_page(site: Site, request: Request, opened: OpenRun) -> Response:
             return site.problem(
                 request, 404, "No such question", "The run has no question with this number."
             )
+
         sample = page.texts.sample(n - 1)
         trials, total = page.texts.trials(n - 1, first=first)
         reviews = Reviews(labels=opened.labels(), reviewer=site.reviewer)
@@ -125,6 +127,7 @@ def sample_page(site: Site, request: Request, opened: OpenRun) -> Response:
             query=content["query"],
         )
         own = questions.views.sample_page(given)
+
     if own is None:
         return site.page(request, "sample.html.j2", **content)
     template, more = own
@@ -148,6 +151,7 @@ def _grouped(
         groups.setdefault(
             trial.n if alone else (trial.condition, texts, repr(trial.values)), []
         ).append(view)
+
     of = Counter(view["condition"] for view in views)
     return [
         {"trial": first, "same": same, "of": of[first["condition"]]}
@@ -171,12 +175,22 @@ def _place_in_list(opened: OpenRun, page: Page, request: Request, view: str) -> 
     wanted, at = _wanted(request, page), whole_asked(request, "at", most=10**8)
     query = _query(wanted)
     number = max(0, at - 1) // queries.PAGE
+    if at:
+        before = _beside(opened, page, wanted, at - 1, view)
+    else:
+        before = None
+
+    if at:
+        after = _beside(opened, page, wanted, at + 1, view)
+    else:
+        after = None
+
     return {
         "at": at or None,
         "query": query,
         "list_path": address("runs", opened.name, "samples", page=number or None, **query),
-        "before": _beside(opened, page, wanted, at - 1, view) if at else None,
-        "after": _beside(opened, page, wanted, at + 1, view) if at else None,
+        "before": before,
+        "after": after,
     }
 
 
@@ -189,6 +203,7 @@ def text_page(site: Site, request: Request, opened: OpenRun) -> Response:
         return site.problem(
             request, 404, "No such text", "The run has no answer for this trial and turn."
         )
+
     body = replies[turn].text.encode("utf-8", "replace")
     headers = {"content-disposition": f'attachment; filename="answer-{turn + 1}.txt"'}
     return PlainTextResponse(body, headers=headers)
@@ -202,6 +217,7 @@ def found_page(site: Site, request: Request, opened: OpenRun) -> Response:
         return site.problem(
             request, 404, "No such question", "The run has no question with this id."
         )
+
     return RedirectResponse(address("runs", opened.name, "samples", row + 1), status_code=303)
 
 
@@ -224,11 +240,10 @@ def _wanted(request: Request, page: Page) -> Filter:
 def _query(wanted: Filter) -> dict[str, Any]:
     """The filter as parameters, without defaults."""
     default = Filter()
-    given = {
-        name: value
-        for name, value in structs.asdict(wanted).items()
-        if value != getattr(default, name)
-    }
+    given = {}
+    for name, value in structs.asdict(wanted).items():
+        if value != getattr(default, name):
+            given[name] = value
     return {
         name: "1" if value is True else value for name, value in given.items() if name != "choices"
     } | dict(wanted.choices)
@@ -257,18 +272,24 @@ def _sorts(opened: OpenRun, page: Page) -> list[tuple[str, str]]:
         if several:
             sorts += [("variance", "most varied repetitions")]
         sorts += [("best", "best first")]
+
     return sorts
 
 
 def _row(row: Listed, questions: Questions, column: MetricInfo | None) -> dict[str, Any]:
     cells = {cell.condition: cell for cell in row.cells}
+    if column is None:
+        gap = ""
+    else:
+        gap = _number(column, row.gap)
+
     return {
         "n": row.row + 1,
         "id": row.id,
         "position": row.position,
         "question": row.question or row.id,
         "turns": row.turns,
-        "gap": "" if column is None else _number(column, row.gap),
+        "gap": gap,
         "more": questions.listing.cells.get(row.row, [("", "")] * len(questions.listing.heads)),
         "cells": [_cell(cells.get(n), column) for n in range(len(questions.conditions))],
     }
@@ -282,6 +303,7 @@ def _cell(cell: Cell | None, column: MetricInfo | None) -> dict[str, Any]:
         failed = f"{formats.count(cell.failures)} failed"
     else:
         failed = ""
+
     below = (
         f"± {formats.number(cell.sd)}" if has_spread else "",
         f"n {cell.n}" if cell.n > 1 else "",
@@ -291,6 +313,7 @@ def _cell(cell: Cell | None, column: MetricInfo | None) -> dict[str, Any]:
         text = _number(column, cell.mean)
     else:
         text = formats.plural(cell.answers, "answer")
+
     return {"text": text, "below": ", ".join(filter(None, below)), "failed": bool(failed)}
 
 

@@ -59,6 +59,7 @@ def serve(
         raise BadOption(
             "--host", f"{host} can be reached by other machines: add --allow-remote to allow that"
         )
+
     listener = _listener(host, port)
     with (
         listener,
@@ -116,6 +117,7 @@ def _server(library: Library, host: str, port: int, reviewer: str) -> tuple[uvic
         name = socket.gethostname()
     else:
         name = host
+
     return uvicorn.Server(
         config
     ), f"http://{f'[{name}]' if ':' in name else name}:{port}/?token={door.token}"
@@ -135,6 +137,7 @@ def _listener(host: str, port: int) -> socket.socket:
             place = f"{host} port {port}"
         else:
             place = host
+
         option = "--port" if port else "--host"
         # `create_server` adds the address to the text, as a Python tuple; an unknown name has no
         # errno.
@@ -142,6 +145,7 @@ def _listener(host: str, port: int) -> socket.socket:
             why = os.strerror(error.errno)
         else:
             why = error.strerror or str(error)
+
         raise BadOption(option, f"cannot listen at {place}: {why}") from error
 
 

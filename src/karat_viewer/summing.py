@@ -55,6 +55,7 @@ def _apart(kind: type[_Result], *arguments: str | Path) -> _Result:
         raise (OperatorError if process.returncode == OperatorError.exit_code else KaratError)(
             stderr or "it was ended"
         )
+
     return from_json(process.stdout, kind)
 
 
@@ -71,6 +72,7 @@ def main(arguments: list[str]) -> int:
     except KaratError as error:
         sys.stderr.write(str(error))
         return error.exit_code
+
     sys.stdout.buffer.write(msgspec.json.encode(result))
     return 0
 

@@ -41,6 +41,7 @@ def difference(golden: str, answer: str) -> tuple[list[tuple[str, str]], str]:
             (kind, words) for kind, words in (("del", gone), ("ins", come), ("same", same)) if words
         ]
         gone = come = ""
+
     left = max(len(old), len(new)) > MOST_WORDS or max(len(golden), len(answer)) > 20 * MOST_WORDS
     return (
         pieces,

@@ -47,6 +47,7 @@ class Texts:
             sample = msgspec.json.decode(self._questions.sample_bytes(row), type=Sample)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise BadRun(str(self._index.run.path), f"samples.jsonl is damaged: {error}") from error
+
         if self._index.samples.get(sample.id) != row:
             raise Moved
         return sample
@@ -73,6 +74,7 @@ class Texts:
             if trials and self._left < 0:
                 break
             trials.append(self._trial(cell))
+
         return trials, len(cells)
 
     def trial(self, name: str) -> TrialRecord | None:
@@ -101,11 +103,13 @@ class Texts:
             answer = self._line(index.answers[cell], Answer)
         else:
             answer = None
+
         failed = questions.failures.get(cell)
         if failed is None:
             failure = None
         else:
             failure = self._line(failed[0], Failure)
+
         heard = next((trial for trial in index.open_trials.values() if trial.cell == cell), None)
         replies = () if heard is None or answered else (at for at, _ in heard.partial.replies[:200])
         events = [self._line(at, _ReplyEvent) for at in replies]
@@ -114,18 +118,24 @@ class Texts:
             dollars, tokens = (None, None)
         else:
             dollars, tokens = _spent(answer.replies)
+
         trial = (
             answer or failure or (self._line(index.answers[cell], AnswerLine) if answered else None)
         )
         if trial is None:
             raise Moved
+        if answer is not None:
+            scores = self.scores_of(cell)
+        else:
+            scores = ()
+
         return TrialRecord(
             n=cell,
             id=trial.trial,
             condition=condition,
             repetition=repetition,
             answer=answer,
-            scores=self.scores_of(cell) if answer is not None else (),
+            scores=scores,
             failure=failure,
             attempts=tuple(attempt for attempt in attempts if attempt is not None),
             heard=tuple(event.reply for event in events if event is not None),
@@ -141,6 +151,7 @@ class Texts:
             line = self._reader.line(at)
         except (BadRun, OSError) as error:
             raise Moved from error
+
         self._left -= len(line)
         try:
             return msgspec.json.decode(line, type=kind)

@@ -47,6 +47,7 @@ def trial_view(trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
         name = page.conditions[trial.condition]
     else:
         name = "?"
+
     own = next(
         (label for label in labels if label.who == page.reviews.reviewer and label.turn is None),
         None,
@@ -62,6 +63,7 @@ def trial_view(trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
         if not math.isnan(value) or any(score is not None for score in given):
             by_people = [written(column, score) for score in given]
             scores.append({"key": column.key, "value": written(column, value), "people": by_people})
+
     claims = []
     for at, text in enumerate(claims_of(trial.scores)):
         claims.append(
@@ -74,6 +76,7 @@ def trial_view(trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
                 "own": own.claims.get(text, "") if own is not None else "",
             }
         )
+
     return {
         "n": trial.n,
         "id": trial.id,
@@ -137,6 +140,7 @@ def _question(column: MetricInfo, own: Label | None) -> dict[str, Any]:
         value = own.scores.get(column.key)
     else:
         value = None
+
     steps = steps_of(column)
     return {
         "key": column.key,
@@ -155,6 +159,7 @@ def _failure(trial: TrialRecord) -> dict[str, str] | None:
         where = f"{failure.scorer or 'a scorer'} failed"
     else:
         where = f"{failure.cls} fault"
+
     return {"what": failure.kind.replace("_", " "), "where": where, "message": failure.message}
 
 
@@ -163,17 +168,21 @@ def _reply(reply: Reply, turn: int, trial: TrialRecord, page: TrialContext) -> d
         golden = page.golden_answers[turn]
     else:
         golden = None
+
     diff, uncompared = None, ""
     if page.view == "diff" and golden is not None and not page.by_turn:
         diff, uncompared = difference(golden, reply.text)
+    if len(reply.text) > _SHOWN:
+        whole = address("runs", page.run, "text", trial.id, turn)
+    else:
+        whole = None
+
     return {
         "text": reply.text,
         "length": len(reply.text),
         "diff": diff,
         "uncompared": uncompared,
-        "whole": address("runs", page.run, "text", trial.id, turn)
-        if len(reply.text) > _SHOWN
-        else None,
+        "whole": whole,
         "calls": _calls(reply.tool_calls),
         "reasoning": reply.reasoning,
     }
@@ -199,6 +208,7 @@ def _calls(calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
                 else round(100 * call.milliseconds / longest, 1),
             }
         )
+
     return found
 
 
@@ -207,6 +217,7 @@ def _elicited(question: Elicited) -> str:
         content = f" {json.dumps(question.content, ensure_ascii=False)}"
     else:
         content = ""
+
     return f"{question.message}\n→ {question.action}{content}"
 
 
@@ -221,6 +232,7 @@ def _reasons(scores: Sequence[Score]) -> list[tuple[str, str]]:
             by = [score.judge or "judge"]
         else:
             by = []
+
         if several[1]:
             by += [f"repeat {score.repeat + 1}"]
         if score.turn is not None:
@@ -229,7 +241,9 @@ def _reasons(scores: Sequence[Score]) -> list[tuple[str, str]]:
             mark = f" ({', '.join(by)})"
         else:
             mark = ""
+
         reasons += [(f"{metric}{mark}", reason) for metric, reason in score.reasons.items()]
+
     return reasons[:100]
 
 
@@ -261,10 +275,12 @@ def _workspace(trial: TrialRecord, run: Path) -> dict[str, str] | None:
         parts += []
     else:
         parts += [f"not everything was saved: {'; '.join(changes.left_out)}"]
+
     try:
         diff = read_stored(run, changes.file)[1]
     except (OSError, ValueError) as error:
         parts, diff = [*parts, f"the archive cannot be read: {error}"], ""
+
     return {"what": ", ".join(parts), "diff": diff, "file": f"workspaces/{changes.file}"}
 
 
@@ -283,4 +299,5 @@ def _spent(trial: TrialRecord) -> str:
         models = dict.fromkeys(reply.model for reply in trial.answer.replies if reply.model)
         if models:
             parts += [formats.excerpt(", ".join(models), 80)]
+
     return " · ".join(parts)

@@ -45,6 +45,7 @@ def view(run: str | None, results: Path, viewing: Viewing, output: Output) -> No
                 "every prompt, answer and review, and can add reviews; all of it travels "
                 "unencrypted. Prefer an SSH tunnel to 127.0.0.1."
             )
+
         output.say("Open this address; it works once. Ctrl-C ends the viewer.")
         # Printed last: a program that waits for this line has then read the others.
         output.result(where.url, Served(url=where.url, host=where.host, port=where.port))
@@ -71,6 +72,7 @@ def _what(run: str | None, results: Path) -> tuple[Path, tuple[str, ...]]:
         path = results
     else:
         path = Path(run)
+
     if path.is_dir() and not (path / "run.json").exists():
         return path, ()
     if run is None:

@@ -55,8 +55,10 @@ class Site:
                 more = {}
             else:
                 more = {"kind": folder}
+
             templates = self._environments[folder] = environment(view=_HERE / "templates", **more)
             templates.globals.update(address=address, assets=assets(), version=__version__)
+
         common = {
             "csrf": request.scope.get("karat.csrf", ""),
             "reviewer": self.reviewer,
@@ -69,6 +71,7 @@ class Site:
             name = template
         else:
             name = f"view/{template}"
+
         text = self._environments[folder].get_template(name).render({**common, **content})
         return HTMLResponse(text.encode("utf-8", "replace"), status_code=status)
 
@@ -115,6 +118,7 @@ def number_asked(request: Request, name: str) -> float | None:
         value = float(request.query_params.get(name, "")[:30])
     except ValueError:
         return None
+
     return value if math.isfinite(value) else None
 
 
@@ -149,4 +153,5 @@ def assets() -> dict[str, Asset]:
             by_name[name] = Asset(
                 name=name, type=types[name.rpartition(".")[2]], body=body, mark=mark
             )
+
     return by_name

@@ -183,6 +183,7 @@ class _Adapter:
             closed = self._agent.aclose()
         else:
             closed = None
+
         if inspect.isawaitable(closed):
             await closed
 
@@ -269,6 +270,7 @@ class _History:
             reply: Reply = await result
         else:
             reply = result
+
         self._so_far.append((turn, reply))
         return reply
 

@@ -46,6 +46,7 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
         raise AgentFault(
             "bad_reply", f"the agent returned a {type(value).__name__}, want {_WANTED}"
         )
+
     fields = {name: value[name] for name in Reply.__struct_fields__ if name in value}
     if "text" not in fields:
         key = next((key for key in TEXT_KEYS if _written(value.get(key)) is not None), None)
@@ -54,11 +55,14 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
                 "bad_reply",
                 f"the object has no 'text' (keys: {', '.join(map(str, value)) or 'none'})",
             )
+
         fields["text"] = value[key]
+
     for name in _TEXTS & fields.keys():
         written = _written(fields[name])
         if written is not None:
             fields[name] = written
+
     cost_key = next((key for key in _COST_KEYS if value.get(key) is not None), "dollars")
     fields["dollars"] = _dollars(value.get(cost_key))
     counted = fields.pop("usage", None)
@@ -72,10 +76,12 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
             unread.add("usage")
         if fields["dollars"] is None and value.get(cost_key) is not None:
             unread.add(cost_key)
+
     try:
         reply = msgspec.convert(msgspec.to_builtins(fields, enc_hook=plain), Reply)
     except (msgspec.ValidationError, TypeError) as error:
         raise AgentFault("bad_reply", f"the object is not a reply: {error}") from error
+
     return msgspec.structs.replace(reply, usage=usage)
 
 
@@ -91,6 +97,7 @@ def _dollars(cost: object) -> float | None:
         dollars = float(cost)
     except (ValueError, OverflowError):  # a signalling NaN; more digits than a float has
         return None
+
     return dollars if absurd_dollars(dollars) is None else None
 
 
@@ -127,10 +134,12 @@ def empty_answer(stop_reason: str | None) -> TrialFault:
         return LimitReached(
             "max_tokens", "the model ran out of tokens before it answered (max_tokens)"
         )
+
     if stop_reason in ("content_filter", "refusal"):
         return AgentFault(
             "content_filter", "the provider's filter stopped the answer, or the model refused"
         )
+
     return AgentFault("empty_answer", "the model ended its turn without an answer", retriable=True)
 
 
@@ -163,8 +172,10 @@ def _reply(result: object) -> Reply | None:
             text is not None and all(isinstance(item, Mapping) for item in messages)
         ):
             return None  # a mapping of Reply's fields
+
         structured = _get(result, "structured_response")
         return _from_messages(messages, text=text if structured is None else _answer(structured))
+
     if _are_messages(result):
         return _from_messages(result)
     if isinstance(result, (list, tuple)):
@@ -183,6 +194,7 @@ def _from_pydantic_ai(result: Any) -> Reply:
         raise AgentFault(
             "bad_reply", "the run did not finish: it waits for the results of deferred tool calls"
         )
+
     calls = _Calls()
     output_tool = _get(result, "_output_tool_name")
     for part in (
@@ -198,15 +210,18 @@ def _from_pydantic_ai(result: Any) -> Reply:
         elif kind in ("tool-return", "builtin-tool-return", "retry-prompt"):
             failed = kind == "retry-prompt" or _get(part, "outcome") not in (None, "success")
             calls.returned(call_id, _text(_get(part, "content")), failed=failed)
+
     # a method in version 1
     if hasattr(result.usage, "input_tokens"):
         usage = result.usage
     else:
         usage = result.usage()
+
     if _get(usage, "unmeasured_requests"):
         tokens = None
     else:
         tokens = usage_of(usage)
+
     return Reply(text=_answer(result.output), tool_calls=calls.joined(), usage=tokens)
 
 
@@ -228,6 +243,7 @@ def _from_openai(result: Any) -> Reply:
                 )
         elif kind == "tool_call_output_item":
             calls.returned(call_id, _text(_get(item, "output")) if output is None else output)
+
     total = _usage([_get(_get(result, "context_wrapper"), "usage")])
     usage = total or _usage(
         [_get(response, "usage") for response in _items(_get(result, "raw_responses"))]
@@ -248,26 +264,31 @@ def _from_messages(messages: Sequence[object], *, text: str | None = None) -> Re
             raise AgentFault(
                 "bad_reply", "no message of the model follows the last message of the user"
             )
+
         # a tool's message is the answer where its result is returned directly
         role, last = turn[-1]
         if role == _MODEL and _get(last, "tool_calls"):
             raise AgentFault(
                 "bad_reply", "the last message asks for a tool: the run did not finish"
             )
+
         content = _get(last, "content")
         text = _blocks(content)
         if not text and content != "":
             raise AgentFault("bad_reply", "the last message holds no text")
+
     calls = _Calls()
     for role, message in turn:
         if role == _TOOL:
             failed = _get(message, "status") == "error"
             calls.returned(_get(message, "tool_call_id"), _get(message, "content"), failed=failed)
             continue
+
         for call in _items(_get(message, "tool_calls")):
             function = _get(call, "function") or call  # a chat completion's call has one
             arguments = _get(function, "args") or _get(function, "arguments")
             calls.called(_get(call, "id"), _get(function, "name"), arguments)
+
     usage = _usage([_get(message, "usage_metadata") for role, message in turn if role == _MODEL])
     return Reply(text=text, tool_calls=calls.joined(), usage=usage)
 
@@ -299,7 +320,9 @@ class _Calls:
                 result, error = (None, text)
             else:
                 result, error = (text, None)
+
             calls.append(msgspec.structs.replace(call, result=result, error=error))
+
         return tuple(calls)
 
 
@@ -308,11 +331,10 @@ def _usage(counts: Sequence[object]) -> Usage | None:
     start at 0.
     """
     usages = [usage_from(count) for count in counts]
-    counted = [
-        usage
-        for usage in usages
-        if usage is not None and None not in (usage.input_tokens, usage.output_tokens)
-    ]
+    counted = []
+    for usage in usages:
+        if usage is not None and None not in (usage.input_tokens, usage.output_tokens):
+            counted.append(usage)
     if len(counted) < len(usages):
         return None
     whole = functools.reduce(total, counted, None)
@@ -325,6 +347,7 @@ def _answer(output: object) -> str:
         raise AgentFault(
             "bad_reply", "the run has no output: it was interrupted, or did not finish"
         )
+
     if isinstance(output, str):
         return output
     return _JSON.dump_json(output).decode()
@@ -353,6 +376,7 @@ def _blocks(content: object) -> str:
                 texts.append(block)
             else:
                 texts.append(_get(block, "text"))
+
     return "".join(map(str, texts))
 
 
@@ -367,6 +391,7 @@ def _arguments(arguments: object) -> JsonObject:
         value = json.loads(_text(arguments))
     except ValueError:
         value = arguments  # the model did not write JSON
+
     if isinstance(value, dict):
         return value
     return {"arguments": value}
@@ -393,6 +418,7 @@ def _items(values: object) -> Sequence[Any]:
             "bad_reply",
             f"the result holds a list of {len(values)} items, want at most {MOST_ITEMS}",
         )
+
     return values
 
 

@@ -36,6 +36,7 @@ def prompt_and_history(
                 "answer": reply.text,
             }
         )
+
     return turn.question if bare else prompt(sample, turn, first=not history or not remembers), past
 
 
@@ -93,4 +94,5 @@ def client_config(
                 "url": server.url,
                 "headers": dict(server.headers),
             }
+
     return config

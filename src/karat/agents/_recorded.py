@@ -81,12 +81,14 @@ class _Keys:
                 raise ValueError(
                     f"has no '{name}' (set answer_key to one of: {some_of([*row], most=12)})"
                 )
+
         for name in columns.id:
             if name not in row:
                 raise ValueError(
                     f"has no '{name}' (set id_key to one of: {some_of([*row], most=12)}; or "
                     f"null to count rows)"
                 )
+
         sample = self._sample(row, number)
         condition = condition_of(row, columns.condition)
         value = repetition_value(row.get(columns.repetition), columns.repetition)
@@ -99,6 +101,7 @@ class _Keys:
         else:
             repetition = self._met.get((sample, condition), 0)
             self._met[sample, condition] = repetition + 1
+
         if condition is not None:
             self.conditions[condition] = None
         self.repetitions = max(self.repetitions, repetition + 1)
@@ -138,6 +141,7 @@ class _Keys:
                     earlier = None
                 else:
                     earlier = put(key, at)
+
                 if earlier is not None and not self.copies.is_same(line, row, earlier):
                     assert key is not None
                     sample, condition, repetition = key
@@ -147,6 +151,7 @@ class _Keys:
                     )
             except ValueError as error:
                 faults.append(Fault(place=f"{self.unit} {line}", message=str(error)))
+
         return faults
 
 
@@ -170,6 +175,7 @@ class OffsetRows:
             raise BadDataset(
                 path, [Fault(place="file", message=f"cannot be read: {error.strerror}")]
             ) from error
+
         weakref.finalize(self, self._file.close)
         lines = sum(1 for _ in self._lines()) + 1
         # At most 4/5 full, so that a search ends soon.
@@ -206,9 +212,12 @@ class OffsetRows:
                     raise AgentFault(
                         "bad_record", f"{self.path} was damaged at byte {offset - 1}: {fault}"
                     )
+
                 row: JsonObject = self._decode(line)
                 return row
+
             at = (at + 1) & self._mask
+
         return None
 
     def __iter__(self) -> Iterator[AnswerRow]:
@@ -244,7 +253,9 @@ class OffsetRows:
                 if self._run is None:
                     return self.get(key)
                 return None
+
             at = (at + 1) & self._mask
+
         self._offsets[at] = start + 1
         self._hashes[at] = code
         return None
@@ -273,6 +284,7 @@ class OffsetRows:
                 if end < 0:
                     return block
                 return block[:end]
+
             size *= 8
 
 

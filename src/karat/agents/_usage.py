@@ -134,6 +134,7 @@ def usage_from(reported: object) -> Usage | None:
         and "thoughts_token_count" not in found
     ):
         return None
+
     if "input_tokens" in found and _APART & found.keys():
         cached = (counts["cache_read_tokens"] or 0) + (counts["cache_write_tokens"] or 0)
         counts["input_tokens"] = _sum(counts["input_tokens"], cached)
@@ -152,6 +153,7 @@ def counts_of(reported: object) -> JsonObject:
             found.update((inner, count) for inner, count in _items(value) if count is not None)
         elif value is not None:
             found[name] = value
+
     return found
 
 
@@ -161,13 +163,16 @@ def unread_counts(reported: object) -> list[str]:
         return []
     known = {name for names in _COUNTS.values() for name in names}
     found = counts_of(reported)
-    return [
-        name
-        for name, value in found.items()
-        if name not in _NOT_COUNTED
-        and name != _TOOL_INPUT
-        and (name not in known or whole(value) is None)
-    ]
+    out = []
+    for name, value in found.items():
+        if (
+            name not in _NOT_COUNTED
+            and name != _TOOL_INPUT
+            and (name not in known or whole(value) is None)
+        ):
+            out.append(name)
+
+    return out
 
 
 def whole(value: object) -> int | None:
@@ -182,6 +187,7 @@ def whole(value: object) -> int | None:
         number = float(value)
     except (ValueError, OverflowError):
         return None
+
     if number.is_integer() and 0 <= number <= MOST_TOKENS:
         return int(number)
     return None
@@ -196,7 +202,9 @@ def _items(reported: object) -> Iterator[tuple[str, Any]]:
                 ),
                 value,
             )
+
         return
+
     for name in (*(name for names in _COUNTS.values() for name in names), *_DETAILS, _TOOL_INPUT):
         value = getattr(reported, name, None)
         if not callable(value):

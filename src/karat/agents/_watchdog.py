@@ -48,6 +48,7 @@ class Watchdog:
             os.set_blocking(self._pipe, False)  # a stopped watchdog must not block the run
             _open.add(self._pipe)
             self._end = weakref.finalize(self, _close, self._pipe, process)
+
         self._send(_WATCH, group)
 
     def release(self, group: int) -> None:
@@ -104,6 +105,7 @@ def main() -> None:
             os.killpg(group, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
             pass
+
     os._exit(0)
 
 

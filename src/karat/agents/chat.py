@@ -177,6 +177,7 @@ class _ChatSession:
                     )
                 )
                 messages.append(ModelRequest(parts=[_tool_return(call, name=name, key=key)]))
+
             messages.append(
                 ModelResponse(parts=[TextPart(content=reply.text)], model_name=reply.model)
             )
@@ -211,7 +212,9 @@ class _ChatSession:
                 if reply.text.strip():
                     return reply
                 raise empty_answer(response.finish_reason)
+
             self._messages.append(ModelRequest(parts=await self._call(wanted, progress)))
+
         message = (
             f"the model wanted more than {self._max_turns} responses for one question (max_turns)"
         )
@@ -226,6 +229,7 @@ class _ChatSession:
             before = [SystemPromptPart(content=system)]
         else:
             before = []
+
         return ModelRequest(
             parts=[*before, UserPromptPart(content=prompt(self._sample, turn, first=first))]
         )
@@ -249,6 +253,7 @@ class _ChatSession:
                 tasks = [group.create_task(self._call_one(part, progress)) for part in wanted]
         except BaseExceptionGroup as failed:
             raise fault_of(failed) from failed
+
         return [task.result() for task in tasks]
 
     async def _call_one(self, part: ToolCallPart, progress: _Progress) -> ToolReturnPart:
@@ -278,6 +283,7 @@ class _ChatSession:
                         tool=tool.name, server=tool.server, input=arguments, error=fault.message
                     )
                     raise
+
         progress.calls[place] = call
         return _tool_return(
             call, name=part.tool_name, key=part.tool_call_id, images=images if self._images else ()
@@ -295,6 +301,7 @@ def _tool_return(call: ToolCall, *, name: str, key: str, images: Images = ()) ->
         return ToolReturnPart(
             tool_name=name, content=call.error, tool_call_id=key, outcome="failed"
         )
+
     text = call.result or ""
     pictures = [BinaryContent(data, media_type=media_type) for media_type, data in images]
     return ToolReturnPart(
@@ -318,6 +325,7 @@ class _Progress:
             texts = [response.text for response in self.responses]
         else:
             texts = [last.text]
+
         thoughts = [response.thinking for response in self.responses]
         said = "\n\n".join(text for text in texts if text)
         answer = spoken(said)
@@ -342,15 +350,17 @@ def _parameters(named: Mapping[str, Tool]) -> ModelRequestParameters:
 
     # Not strict: providers would rewrite the schema that the server gives, which is part of what is
     # measured.
-    tools = [
-        ToolDefinition(
-            name=name,
-            description=tool.description,
-            parameters_json_schema=tool.input_schema,
-            strict=False,
+    tools = []
+    for name, tool in named.items():
+        tools.append(
+            ToolDefinition(
+                name=name,
+                description=tool.description,
+                parameters_json_schema=tool.input_schema,
+                strict=False,
+            )
         )
-        for name, tool in named.items()
-    ]
+
     return ModelRequestParameters(function_tools=tools)
 
 
@@ -374,6 +384,7 @@ def named_tools(tools: Sequence[Tool]) -> dict[str, Tool]:
         if name in named:
             name = _hashed(name, f"{tool.server}\0{tool.name}")
         named[name] = tool
+
     return named
 
 

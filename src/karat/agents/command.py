@@ -106,6 +106,7 @@ class Command:
             raise AgentFault(
                 "empty_output", "the program ended well but printed nothing", retriable=True
             )
+
         if output.startswith("{"):
             try:
                 return reply_from(msgspec.json.decode(output), self.unread)
@@ -115,6 +116,7 @@ class Command:
                     f"standard output begins with '{{' but is not JSON: {error}",
                     retriable=True,
                 ) from error
+
         return Reply(text=output)
 
     async def _run(self, task: bytes, workspace: Workspace | None) -> str:
@@ -127,7 +129,9 @@ class Command:
                     named.append(str(self._folder / part))
                 else:
                     named.append(part)
+
             command = workspace.command([*named, *command[2:]])
+
         try:
             transport, output = await asyncio.get_running_loop().subprocess_exec(
                 lambda: _ProcessOutput(self._limit, done),
@@ -144,6 +148,7 @@ class Command:
             raise AgentFault(
                 "no_program", f"cannot start {self._command[0]!r}: {error.strerror}{hint}"
             ) from error
+
         group = transport.get_pid()
         try:
             self._watchdog.watch(group)
@@ -158,6 +163,7 @@ class Command:
             self._watchdog.release(group)
             await _within(output.exited)
             transport.close()
+
         return self._result(output, transport.get_returncode())
 
     def _result(self, output: _ProcessOutput, code: int | None) -> str:
@@ -165,6 +171,7 @@ class Command:
             raise LimitReached(
                 "output_too_long", f"more than {self._limit} bytes on standard output"
             )
+
         if code == 0:
             return output.out.decode("utf-8", "replace")
         how = f"ended with exit code {code}"
@@ -173,11 +180,13 @@ class Command:
             with suppress(ValueError):
                 name = signal.Signals(-code).name
             how = f"was ended by signal {name}"
+
         stderr = self._redact(output.err.decode("utf-8", "replace"))[-_STDERR_SHOWN:].strip()
         if stderr:
             stderr_text = f": {stderr}"
         else:
             stderr_text = " and wrote nothing to standard error"
+
         raise AgentFault("exit_code", f"the program {how}{stderr_text}", retriable=True)
 
 

@@ -97,6 +97,7 @@ class Floor:
                 prompt = condition.system_prompt or ""
             else:
                 prompt = ""
+
             short = "paragraph" if _SHORT.search(prompt) else "full"
             yield _Session(tools, sample, "sentence" if _ONE_SENTENCE.search(prompt) else short)
 
@@ -174,6 +175,7 @@ def _search_tool(tools: tuple[Tool, ...]) -> tuple[Tool, JsonObject] | None:
                     None,
                 )
                 return tool, {limit: 1} if limit else {}
+
     return None
 
 
@@ -189,7 +191,9 @@ def unsuitable(tools: Sequence[Tool]) -> str | None:
             obstacle = f"needs {required}"
         else:
             obstacle = "takes no query"
+
         shown.append(f"{tool.name} {'does more than search' if _acts(tool) else obstacle}")
+
     more = len(searching or tools) - len(shown)
     listed = "; ".join(shown) + (f"; {more} more" if more else "")
     return (
@@ -224,11 +228,10 @@ def _type_of(tool: Tool, name: str) -> str | None:
     described = (tool.input_schema.get("properties") or {}).get(name)
     if not isinstance(described, dict):
         return None
-    types = [
-        choice.get("type")
-        for choice in (described, *(described.get("anyOf") or ()))
-        if isinstance(choice, dict)
-    ]
+    types = []
+    for choice in (described, *(described.get("anyOf") or ())):
+        if isinstance(choice, dict):
+            types.append(choice.get("type"))
     kinds = [
         kind for listed in types for kind in (listed if isinstance(listed, list) else [listed])
     ]
@@ -243,6 +246,7 @@ def _first_result(text: str) -> str:
         value = json.loads(text)
     except ValueError:
         return text.strip()
+
     if isinstance(value, dict) and len(value) == 1 and isinstance(next(iter(value.values())), list):
         value = next(iter(value.values()))
     if isinstance(value, list):
@@ -250,10 +254,12 @@ def _first_result(text: str) -> str:
             value = value[0]
         else:
             value = ""
+
     if isinstance(value, dict):
         value = next(
             (value[key] for key in _TEXT_KEYS if isinstance(value.get(key), str)), json.dumps(value)
         )
+
     if isinstance(value, str):
         return value.strip()
     return str(value)

@@ -82,6 +82,7 @@ class Http:
                     raise ValueError(
                         f"there is no value called '{name}'{did_you_mean(name, _FIELDS)}"
                     )
+
             return template
 
         @field_validator(*_EXPRESSIONS)
@@ -99,6 +100,7 @@ class Http:
                 raise ValueError(f"is not a JMESPath expression: {words}") from None
             except ImportError:
                 pass  # reported when the agent is created
+
             return expression
 
     indifferent = ("headers", "timeout_seconds", "max_response_bytes")
@@ -116,6 +118,7 @@ class Http:
             self._find = {name: _compiled(getattr(options, name)) for name in _EXPRESSIONS}
         except ImportError as error:
             raise MissingExtra("chat", "a JMESPath expression of the http agent") from error
+
         self._body = options.body if options.body is not None or options.method == "GET" else _BODY
         sent = {name.partition(".")[0] for name in (*_names(self._body), *_names(options.query))}
         self._remembers = "history" in sent
@@ -156,7 +159,9 @@ class Http:
                 if fault.kind == "rate_limit":
                     pace.refused(fault.retry_after)
                 raise
+
             pace.success()
+
         return msgspec.structs.replace(
             self._read(text), milliseconds=round((monotonic() - started) * 1000, 3)
         )
@@ -171,14 +176,17 @@ class Http:
             body = fill_body(self._body, values, place="agent.body")
         else:
             body = None
+
         if body is not None:
             content = json.dumps(body).encode()
         else:
             content = None
+
         if content is not None:
             kind = {"content-type": "application/json"}
         else:
             kind = {}
+
         query = {
             key: fill(text, values, place=f"agent.query.{key}")
             for key, text in options.query.items()
@@ -214,6 +222,7 @@ class Http:
                     "output_too_long",
                     f"more than {limit} bytes in the response (max_response_bytes)",
                 )
+
         text = b"".join(parts).decode(response.encoding or "utf-8", "replace")
         if response.status_code >= 400:
             message = (
@@ -221,6 +230,7 @@ class Http:
                 f"{self._redact(text)[:_SHOWN].strip() or response.reason_phrase}"
             )
             raise from_status(response.status_code, message, wait=retry_after(response.headers))
+
         if response.status_code >= 300:
             where = response.headers.get("location", "elsewhere")
             message = (
@@ -228,6 +238,7 @@ class Http:
                 f"that as url"
             )
             raise InfrastructureFault("redirect", message)
+
         return text
 
     def _read(self, text: str) -> Reply:
@@ -239,12 +250,14 @@ class Http:
                 message = f"the response is not JSON ({error}): {self._redact(text)[:_SHOWN]}"
                 raise AgentFault("bad_json", message, retriable=True) from error
             response = text
+
         if self._find["answer"] is None and isinstance(response, (bool, int, float)):
             # a body such as 42, 1.50 or true is the answer as it is written
             response = text.strip()
-        values = {
-            name: find.search(response) for name, find in self._find.items() if find is not None
-        }
+        values = {}
+        for name, find in self._find.items():
+            if find is not None:
+                values[name] = find.search(response)
         reply = self._answered(values.get("answer"), response)
         dollars = values.get("dollars", self._options.dollars)
         counted = values.get("usage")
@@ -267,13 +280,18 @@ class Http:
             raise AgentFault(
                 "empty_output", "the service answered with an empty text", retriable=True
             )
+
         if answer is None or answer == "":
             shown = self._redact(json.dumps(response, ensure_ascii=False))[:_SHOWN]
             message = f"`answer` ({self._options.answer}) finds nothing in the response: {shown}"
             raise AgentFault("no_answer", message, retriable=True)
-        return Reply(
-            text=answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
-        )
+
+        if isinstance(answer, str):
+            text = answer
+        else:
+            text = json.dumps(answer, ensure_ascii=False)
+
+        return Reply(text=text)
 
 
 def _names(template: object) -> list[str]:
@@ -313,6 +331,7 @@ def _tool_calls(reported: object) -> tuple[ToolCall, ...] | None:
                 arguments = {}
             else:
                 arguments = {"value": given}
+
             calls.append(
                 ToolCall(
                     tool=str(call.get("tool", call.get("name", ""))),
@@ -323,6 +342,7 @@ def _tool_calls(reported: object) -> tuple[ToolCall, ...] | None:
                     milliseconds=took if isinstance(took, (int, float)) else None,
                 )
             )
+
     return tuple(calls)
 
 

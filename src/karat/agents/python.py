@@ -61,6 +61,7 @@ class Python:
                 raise ValueError(
                     'want "module:function", a function, or an object with `session` or `ask`'
                 )
+
             return target
 
     connects_itself = True  # to its MCP servers: recorded or replayed, through karat's proxy
@@ -78,6 +79,7 @@ class Python:
             raise BadPlugin(
                 str(options.target), "want a function, or an object with `session` or `ask`"
             )
+
         if not (hasattr(target, "session") or hasattr(target, "ask")):
             target = _Function(target, setting)
         self.takes: Collection[str] | None = getattr(target, "takes", None)
@@ -114,6 +116,7 @@ class _Function:
             chat = {"system_prompt"}
         else:
             chat = set()
+
         self.shown = _written(function)
         self.takes = self._binding.takes | chat
         call = getattr(function, "__call__", None)  # noqa: B004 -- only an object's __call__ may be async
@@ -155,6 +158,7 @@ class _Function:
                     _message("user", earlier["question"]),
                     _message("assistant", earlier["answer"]),
                 ]
+
             opening = condition.system_prompt if "system_prompt" not in takes else None
             messages = [*([_message("system", opening)] if opening else []), *chat]
             if "question" not in takes:
@@ -170,6 +174,7 @@ class _Function:
             }
             known |= {"sample": sample, "sample_id": sample.id}
             known["workspace"] = None if workspace is None else workspace.path
+
         positional, keywords = self._binding.arguments(known)
         with self._shared_clients:
             if self._waits:
@@ -178,6 +183,7 @@ class _Function:
                 result = await self._threads.call(self._function, *positional, **keywords)
                 if inspect.isawaitable(result):
                     result = await result
+
         if type(result) is str:
             return Reply(text=result)
         reply = framework_reply(result)
@@ -231,6 +237,7 @@ class _SharedClients:
                 message = described(cause)
             else:
                 message = ""
+
             if any(words in message.lower() for words in _SHARED):
                 raise AgentFault("crash", f"{message} ({self._advice})", retriable=True) from error
             cause = cause.__cause__ or cause.__context__ or error
@@ -321,15 +328,18 @@ class _Binding:
                 value = known[name]
             else:
                 value = None
+
             given = value is not None and not (name == "mcp_servers" and not value)
             if not given and parameter.default is not parameter.empty:
                 value = parameter.default
             elif not given:
                 value = "" if name == "system_prompt" else value
+
             if parameter.kind in (_POSITIONAL if self._question_last else _POSITIONAL[:1]):
                 positional.append(value)
             elif name is not None:
                 keywords[parameter.name] = value
+
         if self._question_last:
             positional += [known["question"]]
         keywords.update((name, known[name]) for name in self._keywords if known[name] is not None)
@@ -345,11 +355,11 @@ def _bind(function: Callable[..., object]) -> _Binding:
         raise BadPlugin(
             shown, "its parameters cannot be seen; wrap it in a plain function"
         ) from error
-    parameters = [
-        parameter
-        for parameter in signature.parameters.values()
-        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-    ]
+
+    parameters = []
+    for parameter in signature.parameters.values():
+        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            parameters.append(parameter)
     kinds = {parameter.kind for parameter in signature.parameters.values()}
     if not parameters and kinds == {
         inspect.Parameter.VAR_POSITIONAL,
@@ -359,6 +369,7 @@ def _bind(function: Callable[..., object]) -> _Binding:
             shown,
             "its parameters are hidden by a decorator; put functools.wraps on the inner function",
         )
+
     values, faults = _by_name(parameters)
     question_last = False
     if "question" not in values.values():
@@ -369,11 +380,11 @@ def _bind(function: Callable[..., object]) -> _Binding:
             question_last = True
         elif not {"messages", "sample"} & set(values.values()):
             faults.append("no parameter takes the question")
-    unbound = [
-        parameter.name
-        for parameter in parameters
-        if parameter.name not in values and parameter.default is parameter.empty
-    ]
+
+    unbound = []
+    for parameter in parameters:
+        if parameter.name not in values and parameter.default is parameter.empty:
+            unbound.append(parameter.name)
     faults += [
         _unknown(name) for name in unbound if not any(f"'{name}'" in fault for fault in faults)
     ]
@@ -385,12 +396,14 @@ def _bind(function: Callable[..., object]) -> _Binding:
                 rows.append(f"{value} ({', '.join(others)})")
             else:
                 rows.append(value)
+
         raise BadPlugin(
             shown,
             "\n  ".join(
                 ["its arguments cannot be bound", *faults, f"It may name: {', '.join(rows)}."]
             ),
         )
+
     return _Binding(signature, values, question_last=question_last)
 
 
@@ -405,6 +418,7 @@ def _asks_by_name(agent: object) -> bool:
         names = list(inspect.signature(ask).parameters)
     except (ValueError, TypeError):
         return False
+
     return any("question" in _BY_NAME.get(_normalized(name), ()) for name in names)
 
 
@@ -434,6 +448,7 @@ def _by_name(parameters: Iterable[inspect.Parameter]) -> tuple[dict[str, str], l
             claims.setdefault(meant[0], []).append(parameter)
         elif meant:
             either.append(parameter)
+
     for parameter in either:  # `prompt` is the question, or the system prompt next to a question
         value = (
             "system_prompt"
@@ -441,6 +456,7 @@ def _by_name(parameters: Iterable[inspect.Parameter]) -> tuple[dict[str, str], l
             else "question"
         )
         claims.setdefault(value, []).append(parameter)
+
     values: dict[str, str] = {}
     faults = []
     for value, claimed in claims.items():
@@ -450,6 +466,7 @@ def _by_name(parameters: Iterable[inspect.Parameter]) -> tuple[dict[str, str], l
         else:
             names = " and ".join(f"'{parameter.name}'" for parameter in claimed)
             faults.append(f"{names} both ask for the {value.replace('_', ' ')}")
+
     return values, faults
 
 

@@ -113,9 +113,11 @@ class Replay:
                 columns = getattr(options, kind.answer_file.option)
             else:
                 columns = None
+
             if columns is not None:
                 self._recorded = kind.recorded(path, columns)
                 return
+
         if (path / "run.json").exists():
             named = Columns(
                 id=("sample",),
@@ -127,6 +129,7 @@ class Replay:
             run = RunFolder.open(path)
             self._rows: OffsetRows | TableRows = OffsetRows(run.journal, named, run=run)
             return
+
         is_lines = path.suffix.lower() in (".jsonl", ".ndjson")
         skip = options.skip is not None
         self._rows = (OffsetRows if is_lines else TableRows)(path, _columns(options), skip=skip)
@@ -164,12 +167,14 @@ class Replay:
     ) -> dict[str, str]:
         """What `run.json` keeps of the file in addition to `source`."""
         if self._recorded is None:
-            sentences = [
-                text for text in (self._rows.left_out, self._rows.keys.copies.sentence()) if text
-            ]
+            sentences = []
+            for text in (self._rows.left_out, self._rows.keys.copies.sentence()):
+                if text:
+                    sentences.append(text)
             if sentences:
                 return {"faults": f"the file of answers: {'; '.join(sentences)}"}
             return {}
+
         asked = 1 if self._options.reuse else repetitions
         return self._recorded.notes(samples, conditions=conditions, repetitions=asked)
 
@@ -222,12 +227,15 @@ class Replay:
                     "not_recorded",
                     f"{self._rows.path.name} holds {len(replies)} turns, asked for {turn + 1}",
                 )
+
             return msgspec.convert(replies[turn], Reply)
+
         columns = _names(self._options.answer_key)
         if len(columns) > 1:
             column = condition
         else:
             column = columns[0]
+
         text = row.get(column)
         if not isinstance(text, str):
             raise AgentFault("bad_record", f"'{column}' is a {type(text).__name__}, want a text")
@@ -253,8 +261,10 @@ def _recorded(row: AnswerRow, columns: Mapping[str, float]) -> float | None:
             value = float(row[name]) * unit
         except (KeyError, TypeError, ValueError):
             continue
+
         if 0 <= value < math.inf:
             return value
+
     return None
 
 

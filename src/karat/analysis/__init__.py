@@ -137,6 +137,7 @@ def _with_repeats(summary: Summary) -> Summary:
         units = side(pair.a, pair.metric), side(pair.b, pair.metric)
         again = would_repeat(pair, units, ((summary, pair.a), (summary, pair.b)))
         differences.append(structs.replace(pair, again=again))
+
     return structs.replace(summary, differences=tuple(differences))
 
 
@@ -144,9 +145,10 @@ def _with_problems(run: RunFolder, summary: Summary) -> Summary:
     """The summary, headed by the conditions whose MCP servers were not used: it says nothing about
     their effect.
     """
-    unknown = {
-        use.condition for use in summary.contexts if use.kind == "server" and use.used is None
-    }
+    unknown = set()
+    for use in summary.contexts:
+        if use.kind == "server" and use.used is None:
+            unknown.add(use.condition)
     info = run.widened_info()
     problems = server_problems(
         summary.accounts, info.condition_servers, unknown, measures_calls=info.measures_calls
@@ -169,6 +171,7 @@ def _with_problems(run: RunFolder, summary: Summary) -> Summary:
             advice.append(f" (see Failures); {gates}")
         else:
             advice.append("")
+
     finding = summary.headline
     if differences != summary.differences:
         finding = main_finding(differences, summary.metrics, unit=kind_of(summary.kind).unit)
@@ -189,12 +192,14 @@ def _baseline(run: RunFolder, name: str | None) -> str:
             "baseline",
             f"run {run.info.run} has no condition '{name}'{did_you_mean(name, conditions)}",
         )
+
     if name is not None:
         wanted = name
     elif choice is not None:
         wanted = choice.value
     else:
         wanted = None
+
     # a partial run may lack the one in the file
     if wanted in conditions:
         return wanted
@@ -234,6 +239,7 @@ def _summary(
         compared = figures.compared
     else:
         compared = ()
+
     contexts, tools, confusions = _use(run, index, scorers, shown, compared, level)
     return Summary(
         format=formats.OUTPUT_FORMAT,
@@ -340,6 +346,7 @@ def _part(given: AnalysisInput, asked: _Asked) -> tuple[dict[str, Part], str, li
             "the kind knows"
         )
         return {}, f"Not analysed: {missing}", [f"{missing}: {fallback}"]
+
     part = kind_of(kind).analyse(given)
     if part is None:
         return {}, "", []
@@ -400,6 +407,7 @@ def _figures(given: AnalysisInput, asked: _Asked, stopping: Stopping | None) -> 
                 for column, name in enumerate(conditions)
             }
         )
+
     apart = tuple(
         differences(
             all_grids,
@@ -473,6 +481,7 @@ def _server_warnings(
             text == server.fault or f"'{server.name}'" in text for text in examples
         ):
             continue
+
         users = [name for name, servers in info.condition_servers.items() if server.name in servers]
         ledgers = [accounts[name].ledger for name in users if name in accounts]
         if not ledgers or any(ledger.infrastructure or ledger.not_run for ledger in ledgers):
@@ -509,12 +518,14 @@ def _made_up(run: RunFolder) -> list[str]:
         caveats = [REHEARSED]
     else:
         caveats = []
+
     if (replay := run.info.experiment.get("mcp.replay")) is not None:
         where = clean(str(replay.value))
         caveats.append(
             f"MCP servers were not asked: their answers and latencies come from the recording "
             f"'{where}'"
         )
+
     caveats += [
         clean(run.info.source[key]) for key in ("notes", "faults") if run.info.source.get(key)
     ]
@@ -557,10 +568,12 @@ def _warnings(
                 f"not in this run, which is shard {run.info.shard} (`karat runs merge` puts "
                 f"shards together)"
             )
+
         if unasked:
             parts = [f"{plural(unasked, 'trial')} {why}"]
         else:
             parts = []
+
         if unscored:
             parts += [f"{plural(unscored, 'answer')} not scored, because the scoring was stopped"]
         other = "because the answer to compare with is missing"
@@ -571,27 +584,33 @@ def _warnings(
         warnings.append(
             f"every trial was run, but the run did not end by itself (status: {status})"
         )
+
     if index.duplicates:
         warnings.append(
             f"{plural(index.duplicates, 'answer')} came after the one that counts: left out"
         )
+
     if index.outside_plan:
         warnings.append(
             f"{plural(index.outside_plan, 'event')} of trials outside the plan: left out"
         )
+
     if index.foreign_lines:
         warnings.append(
             f"{plural(index.foreign_lines, 'line')} of the journal not as karat writes them: "
             f"left out"
         )
+
     if endless := sum(rows.too_large for rows in index.scores.values()):
         warnings.append(
             f"{plural(endless, 'score')} too large to be added up (beyond 1e100): left out"
         )
+
     if index.orphan_scores:
         warnings.append(
             f"{plural(index.orphan_scores, 'score')} of trials without an answer: left out"
         )
+
     return warnings
 
 

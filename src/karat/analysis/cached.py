@@ -52,6 +52,7 @@ def summarize_cached(
         summary = summarize(run)
         if summary.status != "running":
             file.write(msgspec.json.encode(summary))
+
     return summary
 
 

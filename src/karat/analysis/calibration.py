@@ -55,11 +55,13 @@ def metrics_for_people(summary: Summary, names: Sequence[str] = ()) -> list[Metr
             "label --sample",
             f"answers to a {summary.kind} dataset are reviewed turn by turn: use `karat view`",
         )
+
     if not summary.metrics:
         raise BadOption(
             "label --sample",
             f"run {summary.run} has no scores: score it first, `karat score RUN --judge MODEL`",
         )
+
     if names:
         return [metric_of(summary, name) for name in dict.fromkeys(names)]
     return [info for info in summary.metrics if info.scorer == summary.metrics[0].scorer]
@@ -85,6 +87,7 @@ def draw_answers(
             "label --sample",
             f"no answer of run {summary.run} to a single question has a score on '{metric.key}'",
         )
+
     names, conditions, scores = (
         [row[0] for row in rows],
         [row[1] for row in rows],
@@ -173,6 +176,7 @@ def calibrated(
             if {b, a or b} <= set(rows.conditions)
         ]
         disagreements += _disagreements(rows, info, chosen)
+
     disagreements.sort(key=lambda disagreement: -abs(disagreement.judge - disagreement.people))
     unknown = sorted(given - {info.key for info in infos})
     return Calibrated(
@@ -212,6 +216,7 @@ def with_corrected(run: RunFolder, summary: Summary) -> Summary:
             differences.append(pair)
         else:
             differences.append(_as_people_would(pair, row, infos[pair.metric]))
+
     changed = [
         pair
         for before, pair in zip(summary.differences, differences, strict=True)
@@ -221,6 +226,7 @@ def with_corrected(run: RunFolder, summary: Summary) -> Summary:
         headline = _headline(changed[0])
     else:
         headline = summary.headline
+
     return msgspec.structs.replace(
         summary, calibrated=people, differences=tuple(differences), headline=headline
     )
@@ -231,6 +237,7 @@ def _headline(pair: Difference) -> str:
         found = f"{pair.verdict} between {pair.b} and {pair.a}"
     else:
         found = pair.verdict
+
     return f"{found} on {pair.metric}, as people would score"
 
 
@@ -254,9 +261,10 @@ def _as_people_would(pair: Difference, row: Corrected, info: MetricInfo) -> Diff
 def _draw(kept: Calibrations, name: str | None, run: str) -> Draw:
     if name is not None and name not in kept.draws:
         raise BadOption("--draw", f"run {run} has no draw '{name}'{did_you_mean(name, kept.draws)}")
-    usable = [
-        draw for draw in kept.draws.values() if kept.scores.get(draw.id) and name in (None, draw.id)
-    ]
+    usable = []
+    for draw in kept.draws.values():
+        if kept.scores.get(draw.id) and name in (None, draw.id):
+            usable.append(draw)
     if not usable:
         raise BadOption("labels", f"run {run} has no labels of drawn answers: {_REMEDY}")
     return usable[-1]
@@ -292,6 +300,7 @@ def _rows(
             rows.judge[info.key].append(math.nan if value is None else value)
             for who, column in rows.people[info.key].items():
                 column.append(by_person.get(who, {}).get(info.key, math.nan))
+
     return rows, besides
 
 
@@ -317,11 +326,13 @@ def _notes(
             f"{formats.plural(unlabelled, 'drawn answer')} without a label: taken as left out at "
             f"random within their stratum"
         )
+
     if besides:
         yield (
             f"{formats.plural(besides, 'answer')} scored after the draw: not in the corrected "
             f"numbers"
         )
+
     if unknown:
         yield f"labels on {', '.join(unknown)} are left out: the run shows no such metric"
     asked: dict[str, set[str]] = {}
@@ -369,19 +380,23 @@ def _corrected(
                 floor = math.sqrt(max(now**2 - drawing**2, 0.0))
             else:
                 floor = 0.0
+
             needed = labels_needed(
                 half_width, labelled=labelled, answers=len(mine), drawing=drawing, floor=floor
             )
         elif now <= half_width:  # an interval that does not come from the draw
             needed = labelled
+
     if estimate.reason is not None and "stratum" in estimate.reason:
         estimate = replace(
             estimate, reason="a stratum has fewer than two labels: label more rows of the sheet"
         )
+
     if a is None:
         ends = (info.low, info.high)
     else:
         ends = (None, None)
+
     return Corrected(
         metric=info.key,
         condition=b,
@@ -424,15 +439,26 @@ def _agreement(rows: _Rows, info: MetricInfo, level: float) -> MetricAgreement:
         table = calibrate(scores, labels, categories=steps)
     else:
         table = None
+
+    if table is None:
+        exact = None
+    else:
+        exact = known(table.exact)
+
+    if shared:
+        people_alpha = alpha(by_person)
+    else:
+        people_alpha = None
+
     return MetricAgreement(
         metric=info.key,
         labelled=len(both),
         questions=len(set(samples)),
-        exact=None if table is None else known(table.exact),
+        exact=exact,
         kappa=estimated(kappa, -1, 1),
         ac2=estimated(ac2, -1, 1),
         alpha=alpha([scores, labels]),
-        people_alpha=alpha(by_person) if shared else None,
+        people_alpha=people_alpha,
         steps=tuple(steps),
         confusion=() if table is None else table.confusion or (),
     )
@@ -442,17 +468,20 @@ def _disagreements(rows: _Rows, info: MetricInfo, draw: Draw) -> list[Disagreeme
     places = {trial: at for at, trial in enumerate(draw.drawn, start=1)}
     people, judge = _people(rows, info), np.array(rows.judge[info.key])
     gap = np.abs(judge - people)
-    return [
-        Disagreement(
-            metric=info.key,
-            row=f"{draw.id}-{places[rows.names[row]]}",
-            sample=rows.samples[row],
-            condition=rows.conditions[row],
-            repetition=rows.repetitions[row],
-            judge=float(judge[row]),
-            people=float(people[row]),
-            question=rows.questions[row],
-        )
-        for row in np.argsort(-gap, kind="stable").tolist()[:_SHOWN]
-        if gap[row] > 0
-    ]
+    found = []
+    for row in np.argsort(-gap, kind="stable").tolist()[:_SHOWN]:
+        if gap[row] > 0:
+            found.append(
+                Disagreement(
+                    metric=info.key,
+                    row=f"{draw.id}-{places[rows.names[row]]}",
+                    sample=rows.samples[row],
+                    condition=rows.conditions[row],
+                    repetition=rows.repetitions[row],
+                    judge=float(judge[row]),
+                    people=float(people[row]),
+                    question=rows.questions[row],
+                )
+            )
+
+    return found

@@ -68,6 +68,7 @@ def compare(  # noqa: PLR0913 -- two runs, a condition of each, and the options 
         second = first
     else:
         second = summarize(b, **asked)
+
     labels = _labels(first, second, condition_a, condition_b)
     sides = (_side(first, labels[0], condition_a), _side(second, labels[1], condition_b))
     comparison = None
@@ -75,6 +76,7 @@ def compare(  # noqa: PLR0913 -- two runs, a condition of each, and the options 
         comparison = kind_of(first.kind).compare(
             (a, b), (first, second), pairs, sides, allow_code=allow_code
         )
+
     if comparison is None:
         comparison = _compared(first, second, pairs, sides, level=level)
     comparison = _with_problems(
@@ -156,10 +158,12 @@ def _conditions(
                 "condition",
                 f"run {run.info.run} has no condition '{name}'{did_you_mean(name, known)}",
             )
+
     if first is None and second is None and not same_run:
         same = [(name, name) for name in ours if name in theirs]
         if same:
             return same
+
     left = first or (
         second if second in ours and not same_run else ours[0] if len(ours) == 1 else None
     )
@@ -176,6 +180,7 @@ def _conditions(
         raise BadOption(
             "condition", f"{why}say which conditions to compare, as RUN:CONDITION (known: {both})"
         )
+
     if same_run and left == right:
         raise BadOption("condition", f"'{left}' of run {a.info.run} cannot be compared with itself")
     return [(left, right)]
@@ -197,12 +202,14 @@ def _metrics(a: Summary, b: Summary) -> list[MetricInfo]:
             "runs",
             f"the two share no metric (they have: {listed}); score both alike with `karat score`",
         )
+
     found = []
     for metric in shared:
         if _scale(metric) == _scale(theirs[metric.key]):
             found.append(metric)
         else:
             found.append(structs.replace(metric, **_NO_SCALE))
+
     return found
 
 
@@ -264,6 +271,7 @@ def _contests(
             )
             found = compared_units(ours, theirs, level=level)
             contests.append(_Contest(metric, left, right, found, reweighted, _tested(a, metric)))
+
     return contests
 
 
@@ -291,6 +299,7 @@ def _pairings(a: Summary, b: Summary, contests: Sequence[_Contest]) -> list[Pair
         if not contest.tested:
             effect = structs.replace(effect, verdict=NOT_TESTED)
         pairings.append(_pairing(effect, found))
+
     return pairings
 
 
@@ -304,6 +313,7 @@ def _problems(
             for problem in summary.server_problems:
                 if problem.condition == pair[side]:
                     problems.append(structs.replace(problem, condition=labels[side]))
+
     return tuple(dict.fromkeys(problems))
 
 
@@ -324,6 +334,7 @@ def _unlike(
         found[(left, right)] = (
             (left, right) if left != right else (f"{left} ({runs[0]})", f"{right} ({runs[1]})")
         )
+
     return found
 
 
@@ -413,6 +424,7 @@ def _warnings(
         caveats = [REHEARSED]
     else:
         caveats = []
+
     if changed:
         text = formats.plural(changed, f"{unit} has", f"{unit}s have")
         caveats.append(f"{text} the same id but another content in the two runs: left out")
@@ -421,6 +433,7 @@ def _warnings(
             "the two runs drew their samples with other weights: what both have is compared "
             "without weights"
         )
+
     ours, theirs = ({metric.key: metric for metric in summary.metrics} for summary in (a, b))
     caveats += [
         f"{key} is {_meaning(ours[key])} in run {a.run}, and {_meaning(theirs[key])} in run "
@@ -443,6 +456,7 @@ def _warnings(
                 f"run {summary} ended early, once it was decided: intervals and p-values here do "
                 f"not allow for that; `karat report` shows those that do"
             )
+
     alike: dict[tuple[str, str, int], list[str]] = {}
     for pair in (pairing.difference for pairing in pairings):
         if pair.lost_a != pair.lost_b:
@@ -453,10 +467,12 @@ def _warnings(
             on = lost_on[0]
         else:
             on = f"{len(lost_on)} metrics"
+
         caveats.append(
             f"{right} against {left} on {on}: {lost} scored on one side only; the compared "
             f"parts may differ"
         )
+
     return list(dict.fromkeys(caveats))
 
 

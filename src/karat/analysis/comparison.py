@@ -152,10 +152,12 @@ def _text(result: Comparison) -> str:
             name if name == other else f"{name} with {other}" for name, other in result.conditions
         )
         lines.append(f"conditions compared: {', '.join(named)}")
+
     if result.right is None:
         lines += []
     else:
         lines += [f"right: {result.right}, or the same yes or no"]
+
     for pairing in result.pairings:
         lines += ["", *_pairing_lines(pairing, result)]
     lines += [line for part in result.parts.values() for line in part.lines()]
@@ -179,6 +181,7 @@ def _chances(again: Repeat, unit: str) -> str:
         more = ""
     else:
         more = f", {formats.chance(same)} with the same {unit}s"
+
     null = "; where nothing differs at all, 2 %" if again.shown else ""
     return (
         f"{formats.chance(again.new_questions)} of runs with new {unit}s{more}, if effects of "
@@ -212,4 +215,5 @@ def _pairing_lines(pairing: Pairing, result: Comparison) -> list[str]:
             f"    {label:24} {formats.number(flip.a)} → {formats.number(flip.b)} "
             f"({formats.signed(flip.difference)})"
         )
+
     return lines

@@ -37,11 +37,10 @@ class TrialRecord(msgspec.Struct, frozen=True, kw_only=True):
         """The trial's number: mean over repeats of each judge, then over judges, then over
         turns.
         """
-        rows = [
-            row
-            for row in self.scores
-            if (row.scorer, row.scoring) == (metric.scorer, metric.scoring)
-        ]
+        rows = []
+        for row in self.scores:
+            if (row.scorer, row.scoring) == (metric.scorer, metric.scoring):
+                rows.append(row)
         return trial_value((row.turn, row.judge, row.values.get(metric.name)) for row in rows)
 
 
@@ -98,11 +97,13 @@ class _Texts:
                 scores=(),
                 failure=None,
             )
+
         answered = bool(self._index.answered[cell])
         if answered:
             answer = _answer(self._line(self._index.answers[cell]))
         else:
             answer = None
+
         # older versions recorded the time it took to read the file
         if answer is not None and self._index.recorded:
             seconds = recorded_seconds(reply.milliseconds for reply in answer.replies)
@@ -113,16 +114,24 @@ class _Texts:
             )
         else:
             scores = ()
+
         if cell in self._failed:
             failure = _failure(self._line(self._failed[cell]))
         else:
             failure = None
+
         if answered and failure is not None and (failure.stage != "score" or scores):
             failure = None
         if answered:
             partial = None
         else:
             partial = self._open.get(cell)
+
+        if partial:
+            heard = tuple(reply_of(self._line(at)) for at, _ in partial.replies)
+        else:
+            heard = ()
+
         return TrialRecord(
             sample=sample,
             condition=condition,
@@ -130,5 +139,5 @@ class _Texts:
             answer=answer,
             scores=scores,
             failure=failure,
-            heard=tuple(reply_of(self._line(at)) for at, _ in partial.replies) if partial else (),
+            heard=heard,
         )

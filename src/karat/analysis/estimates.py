@@ -79,7 +79,23 @@ def _result(
         worst, best = _bounds(units)
     else:
         worst, best = _turn_bounds(info, grid.turns, index, there)
+
     found = mean(units, level=level)
+    if units.sums is None:
+        distribution = _distribution(info, flat)
+    else:
+        distribution = _turn_counts(info, units.sums)
+
+    if units.clusters is None:
+        clusters = None
+    else:
+        clusters = len(set(units.clusters[units.there].tolist()))
+
+    if units.clusters is None:
+        design_effect = None
+    else:
+        design_effect = known(found.design_effect)
+
     return Result(
         condition=condition,
         metric=info.key,
@@ -88,9 +104,7 @@ def _result(
         between_sd=_quantity(between_sd(flat, questions, level=level)),
         judge_sd=_judge_sd(grid, index),
         top_share=_top_share(info, flat),
-        distribution=_distribution(info, flat)
-        if units.sums is None
-        else _turn_counts(info, units.sums),
+        distribution=distribution,
         reliability=_reliability(info, values[asked], there[asked], level=level),
         n_questions=int(np.count_nonzero(units.answers)),
         n_answers=int(flat.size),
@@ -103,8 +117,8 @@ def _result(
             _judge_mean(name, part[:, index, :]) for name, part in grid.by_judge.items()
         ),
         offline=info.offline,
-        clusters=None if units.clusters is None else len(set(units.clusters[units.there].tolist())),
-        design_effect=None if units.clusters is None else known(found.design_effect),
+        clusters=clusters,
+        design_effect=design_effect,
     )
 
 
@@ -163,6 +177,11 @@ def estimated(
     inside_high = min(high, most) if high is not None and most is not None else high
     cut = (inside_low, inside_high) != (low, high)
     alone = interval.n == 1 and low is not None
+    if cut:
+        method = f"{interval.method}, cut at the end of the scale"
+    else:
+        method = interval.method
+
     return Estimate(
         value=value,
         low=None if alone else inside_low,
@@ -170,7 +189,7 @@ def estimated(
         se=known(interval.se),
         n=interval.n,
         level=interval.level,
-        method=f"{interval.method}, cut at the end of the scale" if cut else interval.method,
+        method=method,
         reason="one question: its spread cannot be known" if alone else interval.reason,
     )
 
@@ -234,11 +253,13 @@ def _reliability(info: MetricInfo, values: Floats, there: Flags, *, level: float
             method="wilson",
             reason=reason,
         )
+
     slack = 1e-9  # a mean over judges may miss the threshold only by rounding
     if info.direction == "lower":
         reached = values <= threshold + slack
     else:
         reached = values >= threshold - slack
+
     alone = int(complete.sum()) == 1
     wins = int(reached[complete].all(axis=1).sum())
     interval = proportion_interval(wins, int(complete.sum()), level=level)
@@ -313,6 +334,7 @@ def differences(
             continue
         for a, b in _pairs(sides, conditions[baseline], every=every):
             raw.append((grid, a, b, compared(sides[a], sides[b], level=level)))
+
     looks = [look_of(stopping, grid.info, a, b) for grid, a, b, _ in raw]
     tested = [
         math.nan if not grid.is_tested else tested_p(found) if look is None else look.p
@@ -322,6 +344,7 @@ def differences(
         adjusted = adjust(tested).tolist()
     else:
         adjusted = []
+
     shown = []
     for at, ((grid, a, b, found), p, look) in enumerate(zip(raw, adjusted, looks, strict=True)):
         effect = difference((a, b), found, p, holds=holds(found, tested, at))
@@ -382,6 +405,7 @@ def difference(names: tuple[str, str], found: Compared, p: float, *, holds: bool
         span = info.high - info.low
     else:
         span = None
+
     words = verdict(info, *names, value, p_adjusted)
     best = winner(info, *names, value, p_adjusted)
     if not holds and words not in (NO_DIFFERENCE, UNLIKE):

@@ -23,17 +23,19 @@ def failure_kinds(index: RunIndex, outcome: Outcome) -> tuple[FailureKind, ...]:
     the newest of all.
     """
     messages = _messages(index, outcome)
-    groups = [
-        from_fields(
-            FailureKind,
-            group,
-            trials=outcome.groups.get(group, 0),
-            attempts=count.attempts,
-            example=messages.get(count.code, count.example),
-        )
-        for group, count in index.groups.items()
-        if count.attempts or outcome.groups.get(group, 0)
-    ]
+    groups = []
+    for group, count in index.groups.items():
+        if count.attempts or outcome.groups.get(group, 0):
+            groups.append(
+                from_fields(
+                    FailureKind,
+                    group,
+                    trials=outcome.groups.get(group, 0),
+                    attempts=count.attempts,
+                    example=messages.get(count.code, count.example),
+                )
+            )
+
     gap = outcome.groups.get(JUDGE_GAP, 0)
     if gap and JUDGE_GAP not in index.groups:
         cls, stage, kind = JUDGE_GAP.cls, JUDGE_GAP.stage, JUDGE_GAP.kind
@@ -41,10 +43,12 @@ def failure_kinds(index: RunIndex, outcome: Outcome) -> tuple[FailureKind, ...]:
         groups.append(
             FailureKind(cls=cls, stage=stage, kind=kind, trials=gap, attempts=0, example=message)
         )
+
     if index.run.info.measures_calls:
         failed_calls = []
     else:
         failed_calls = call_failures(index)
+
     groups.sort(key=lambda kind: (kind.cls, kind.kind, kind.error or "", kind.scorer or ""))
     groups.sort(key=lambda kind: (kind.trials, kind.attempts), reverse=True)
     return (*groups, *failed_calls)

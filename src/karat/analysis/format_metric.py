@@ -80,11 +80,13 @@ def between(
         digits, scale = (1, 100)
     else:
         digits, scale = (2, 1)
+
     ends = [None if end is None else scale * end for end in (value, low, high)]
     if plain:
         number, span = (formats.number, formats.interval)
     else:
         number, span = (formats.signed, formats.signed_interval)
+
     return number(ends[0], digits=digits), span(ends[1], ends[2], digits=digits)
 
 

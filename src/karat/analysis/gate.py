@@ -105,6 +105,7 @@ def gate(
             "gate",
             "no threshold: name some with --min, --max or --max-drop, or under `gate:` in the file",
         )
+
     against = baseline or no_baseline
     checks = [
         check
@@ -123,6 +124,7 @@ def gate(
         decided.append(
             msgspec.structs.replace(check, verdict=verdict, p_failed=p_failed, reason=reason)
         )
+
     verdicts = {check.verdict for check in decided}
     if "failed" in verdicts:
         worst: Verdict = "failed"
@@ -130,6 +132,7 @@ def gate(
         worst = "undecided"
     else:
         worst = "passed"
+
     return Gate(
         run=summary.run,
         name=summary.name,
@@ -159,9 +162,10 @@ def _unchanged(check: Check) -> Check:
 
 def _not_corrected(checks: Sequence[Check]) -> Iterator[str]:
     """Thresholds that `--corrected` does not apply to."""
-    names = [
-        f"{check.metric} under {check.condition}" for check in checks if check.corrected is False
-    ]
+    names = []
+    for check in checks:
+        if check.corrected is False:
+            names.append(f"{check.metric} under {check.condition}")
     if names:
         yield (
             f"NOT corrected: {', '.join(names)}: no labels by people, so the scorer's own scores "
@@ -180,11 +184,13 @@ def _off_the_scale(summary: Summary, thresholds: Sequence[Threshold]) -> Iterato
             low, high = (0.0, info.high - info.low)
         else:
             low, high = (info.low, info.high)
+
         if not low <= threshold.value <= high:
             if info.percent:
                 share = f" ({threshold.value / 100:g}, or {threshold.value:g}%, is a share)"
             else:
                 share = ""
+
             yield f"{threshold}: outside of what it can be, {low:g} to {high:g}{share}"
 
 
@@ -216,10 +222,12 @@ def _checks(
         chosen = summary.conditions
     else:
         chosen = (condition,)
+
     if threshold.bound == "max_drop" and summary.calibrated is not msgspec.UNSET:
         raise BadOption(
             "--corrected", "applies to --min and --max: the baseline has its own labels"
         )
+
     if threshold.bound != "max_drop":
         return [_level(summary, threshold, info, name) for name in chosen]
     if baseline is None:
@@ -227,10 +235,12 @@ def _checks(
             "--max-drop",
             "needs a run to compare with: --baseline RUN, or `gate.baseline` in the file",
         )
+
     if info.direction == "none":
         raise BadOption(
             "--max-drop", f"'{metric}' is better in no direction: set a --min or a --max"
         )
+
     drops = [_drop(summary, threshold, info, name, baseline) for name in chosen]
     usable = set(unchanged) - {problem.condition for problem in summary.server_problems}
     alike = isinstance(baseline, Summary) and info.scoring in {
@@ -242,6 +252,7 @@ def _checks(
             found.append(_unchanged(drop))
         else:
             found.append(drop)
+
     return found
 
 
@@ -253,6 +264,7 @@ def _total(summary: Summary, threshold: Threshold, condition: str | None, metric
         account = summary.total
     else:
         account = summary.accounts[condition]
+
     ledger, cost = account.ledger, account.cost
     unknown, value, reason = 0, None, "nothing was planned"
     if metric == "failed":
@@ -268,12 +280,14 @@ def _total(summary: Summary, threshold: Threshold, condition: str | None, metric
             cost.agent.unknown + cost.judge.unknown,
         )
         reason = f"{unknown} calls have no known price"
+
     verdict: Verdict = "undecided"
     if value is not None:
         if threshold.bound == "max":
             above = value > threshold.value
         else:
             above = value >= threshold.value
+
         kept = above == (threshold.bound == "min")
         # Unknown prices can only raise the sum.
         if unknown and not above:
@@ -282,6 +296,7 @@ def _total(summary: Summary, threshold: Threshold, condition: str | None, metric
             verdict = "passed"
         else:
             verdict = "failed"
+
     return Check(
         threshold=threshold,
         metric=metric,
@@ -362,11 +377,10 @@ def _level(summary: Summary, threshold: Threshold, info: MetricInfo, condition: 
     if summary.calibrated is msgspec.UNSET:
         return _decided(summary, threshold, info, condition, rows, missing, ends)
     every = summary.calibrated.corrected
-    alike = [
-        entry
-        for entry in every
-        if (entry.metric, entry.condition, entry.against) == (info.key, condition, None)
-    ]
+    alike = []
+    for entry in every:
+        if (entry.metric, entry.condition, entry.against) == (info.key, condition, None):
+            alike.append(entry)
     if not alike or info.low is None or info.high is None:
         check = _decided(summary, threshold, info, condition, rows, missing, ends)
         reason = (
@@ -376,6 +390,7 @@ def _level(summary: Summary, threshold: Threshold, info: MetricInfo, condition: 
         )
         reason = "; ".join(filter(None, [reason, check.reason]))
         return msgspec.structs.replace(check, reason=reason, corrected=False)
+
     [people], share = alike, missing / max(summary.samples * summary.repetitions, 1)
     check = _decided(
         summary, threshold, info, condition, rows, missing, ends, people=(people, share)
@@ -400,6 +415,7 @@ def _drop(
         nothing = _Rows(np.empty(0), [np.empty(0)] * 2, None)
         check = _decided(summary, threshold, info, condition, nothing, 0, (None, None))
         return msgspec.structs.replace(check, reason=baseline)
+
     theirs = next((metric for metric in baseline.metrics if metric.key == info.key), None)
     if theirs is None or condition not in baseline.conditions:
         raise BadOption("--baseline", f"run {baseline.run} has no '{info.key}' under '{condition}'")
@@ -424,11 +440,13 @@ def _drop(
         first, *ends = sides
     else:
         first, *ends = [-sides[0], -sides[2], -sides[1]]
+
     rows = _Rows(first, ends, new.units.only(here).clusters)
     if info.low is None or info.high is None:
         width = None
     else:
         width = info.high - info.low
+
     missing = int(new.units.missing[here].sum() + old.units.missing[there].sum())
     scale = (None, None) if width is None else (-width, width)
     check = _decided(summary, threshold, info, condition, rows, missing, scale)
@@ -437,12 +455,14 @@ def _drop(
         reason = f"questions that one of the two runs does not have are left out: {other}"
     else:
         reason = None
+
     if theirs.scoring != info.scoring:
         reason = (
             f"the baseline was scored differently: score both alike with `karat score` "
             f"({info.scorer})"
         )
         check = msgspec.structs.replace(check, verdict="undecided", p_failed=None, needed=None)
+
     return msgspec.structs.replace(
         check, reason="; ".join(filter(None, [reason, check.reason])) or None
     )
@@ -478,6 +498,7 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
         scale = None
     else:
         scale = (ends[0], ends[1])
+
     skewed = scale is None and info.low == 0 and threshold.bound != "max_drop"
     bounds = _Bounds(sides=sides, scale=scale, skewed=skewed, people=people, clusters=rows.clusters)
     intervals = bounds.at(LEVEL)
@@ -487,6 +508,7 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
         kept, missed = (high <= limit, low > limit)
     else:
         kept, missed = (low >= limit, high < limit)
+
     broken = [problem for problem in summary.server_problems if problem.condition == condition]
     if broken:  # such scores can fail a threshold, but never pass it
         kept, reason = False, server_warnings(broken)[0]
@@ -498,16 +520,19 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
         verdict = "failed"
     else:
         verdict = "undecided"
+
     if verdict == "undecided" and missing and reason is None:
         if summary.accounts[condition].ledger.decided:
             reason = _STOPPED
         else:
             reason = _ASK_AGAIN
+
     seen = rows.seen
     if seen.size:
         value = float(seen.mean())
     else:
         value = math.nan
+
     needed = None
     if verdict == "undecided" and seen.size > 1 and not missing:
         needed = _needed(value - limit, float(seen.std(ddof=1)))
@@ -519,6 +544,12 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
         elif needed is not None and needed <= seen.size:
             # all values are equal, or the rule needs more than the test
             needed = bounds.needed(limit, above=above)
+
+    if known[0 if above else 1] and seen.size:
+        p_failed = bounds.p_missed(limit, above=above)
+    else:
+        p_failed = None
+
     return Check(
         threshold=threshold,
         metric=info.key,
@@ -527,9 +558,7 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
         value=_known(value),
         low=_known(low),
         high=_known(high),
-        p_failed=bounds.p_missed(limit, above=above)
-        if known[0 if above else 1] and seen.size
-        else None,
+        p_failed=p_failed,
         questions=seen.size,
         missing=missing,
         method=intervals[0].method,
@@ -585,6 +614,7 @@ class _Bounds(msgspec.Struct, frozen=True, kw_only=True):
             side = np.where((side > scale[1]) & (side <= scale[1] + slack), scale[1], side)
             # Conversations with a larger weight exceed the scale.
             scale = min(scale[0], float(side.min())), max(scale[1], float(side.max()))
+
         return one_sided_bounds(
             side, sources=self.clusters, scale=scale, skewed=self.skewed, level=level
         )
@@ -607,12 +637,14 @@ class _Bounds(msgspec.Struct, frozen=True, kw_only=True):
             least, most = most, 2 * most
             if most > _MOST_QUESTIONS:
                 return None
+
         while most - least > max(1, least // 50):
             middle = (least + most) // 2
             if decides(middle):
                 most = middle
             else:
                 least = middle
+
         return most
 
     def p_missed(self, limit: float, *, above: bool) -> float:
@@ -633,6 +665,7 @@ class _Bounds(msgspec.Struct, frozen=True, kw_only=True):
                 most = middle
             else:
                 least = middle
+
         return most
 
 

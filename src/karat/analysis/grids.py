@@ -95,6 +95,7 @@ def declared(
             scorings[scorer.name, scorer.scoring] = Counting(
                 rules, nothing, np.zeros(size, dtype=np.int64)
             )
+
     for sample in run.samples():
         row = index.samples[sample.id]
         turns[row], weights[row] = len(sample.turns), sample.weight
@@ -102,6 +103,7 @@ def declared(
             flags = np.array([counting.rules.counts(turn) for turn in sample.turns], dtype=bool)
             counting.flags[row] = flags
             counting.sizes[row] = flags.sum()
+
     failed = np.frombuffer(index.failed, dtype=np.uint16) > 0
     answered = np.frombuffer(index.answered, dtype=np.uint8) > 0
     return Declared(turns, weights, failed & ~answered, scorings)
@@ -130,7 +132,9 @@ def grids(
             offline = rows.offline
         else:
             offline = info is not None and info.offline
+
         metrics += [(name, scoring, metric, rows, offline) for metric in _metrics(info, rows)]
+
     names = [metric.name for _, _, metric, _, _ in metrics]
     layouts: dict[int, Layout] = {}
     all_grids: list[Grid] = []
@@ -140,22 +144,26 @@ def grids(
         not_needed = None
     else:
         not_needed = np.frombuffer(decided, dtype=np.uint8).reshape(shape) > 0
+
     for scorer, scoring, metric, rows, offline in metrics:
         if names.count(metric.name) == 1:
             key = metric.name
         else:
             key = f"{scorer}.{metric.name}"
+
         info = described.get((scorer, scoring))
         if by_turn is not None:
             counting = by_turn.scorings.get((scorer, scoring))
         else:
             counting = None
+
         if rows is not None and id(rows) not in layouts:
             layouts[id(rows)] = Layout(rows, counting.rules if counting is not None else None)
         if rows is not None:
             layout = layouts[id(rows)]
         else:
             layout = None
+
         grid = replace(
             _grid(index, _described(metric, key, scorer, scoring, offline), layout),
             not_needed=not_needed,
@@ -166,6 +174,7 @@ def grids(
             grid = replace(
                 grid, info=once, judge_variance=(np.empty(0), np.empty(0, dtype=np.int64))
             )
+
         if by_turn is not None:
             sums = _turn_sums(layout, metric.name, grid.values.shape, by_turn, counting)
             grid = replace(grid, turns=sums)
@@ -182,7 +191,9 @@ def grids(
                 )
                 all_grids.insert(place, grid)
                 continue
+
         all_grids.append(grid)
+
     return all_grids
 
 
@@ -192,6 +203,7 @@ def _metrics(info: ScorerInfo | None, rows: ScoreRows | None) -> Iterable[Metric
         announced = {metric.name: metric for metric in info.metrics}
     else:
         announced = {}
+
     if rows is None:
         return announced.values()
     measured = {name: metric for name, metric in announced.items() if name in rows.values}
@@ -210,6 +222,7 @@ def _as_share(metric: Metric, rows: ScoreRows) -> Metric:
         or np.isnan(rows.values[metric.name]).all()
     ):
         return metric
+
     return msgspec.structs.replace(metric, low=0.0, high=1.0, kind="share")
 
 
@@ -243,6 +256,7 @@ def _threshold(metric: Metric, low: float | None, high: float | None) -> float |
         if high is None:
             return None
         return high - step
+
     if low is None:
         return None
     return low + step
@@ -282,11 +296,13 @@ def _grid(index: RunIndex, info: MetricInfo, layout: Layout | None) -> Grid:
         noisy = counts > 1
         judge_variance = (_variance(values, means, counts, starts)[noisy], cells[starts][noisy])
         values, cells, turns, judges = means, cells[starts], turns[starts], judges[starts]
+
     by_judge = _by_judge(layout, shape, cells, judges, values)
     for keys in ((cells, turns), (cells,)):
         starts = _starts(*keys)
         if len(starts) < len(cells):
             values, cells, turns = _mean(values, starts)[0], cells[starts], turns[starts]
+
     flat[cells] = values
     return Grid(_with_judges(info, layout), flat.reshape(shape), judge_variance, by_judge)
 
@@ -315,6 +331,7 @@ def _turn_sums(
         per_sample = np.ones(shape[0])
     else:
         per_sample = sizes.astype(np.float64)
+
     planned = np.repeat(per_sample, size // shape[0])
     if counting is not None and metric in counting.rules.rates:
         counts = np.where(by_turn.failed, planned, counts)
@@ -371,6 +388,7 @@ def _by_judge(
         if len(starts):
             flat[cells[mine][starts]] = _mean(means[mine], starts)[0]
         by_judge[name] = flat.reshape(shape)
+
     return by_judge
 
 

@@ -66,28 +66,31 @@ def history(
             hint = did_you_mean(name, known)
         else:
             hint = ""
+
         raise BadOption(
             "compare --history",
             f"no run of '{name}'{hint}" if name is not None else "there are no runs",
         )
+
     newest = named[-1]
-    alike = [
-        run
-        for run in named
-        if run.name == newest.name and run.provenance.sha256 == newest.provenance.sha256
-    ]
+    alike = []
+    for run in named:
+        if run.name == newest.name and run.provenance.sha256 == newest.provenance.sha256:
+            alike.append(run)
     if not newest.metrics:
         raise BadOption("compare --history", f"run {newest.run} has no scores")
     if metric is None:
         info = newest.metrics[0]
     else:
         info = metric_of(newest, metric)
+
     if condition is not None:
         check_condition(newest, condition, option="--condition")
     if condition is None:
         chosen = newest.conditions
     else:
         chosen = (condition,)
+
     return History(
         name=newest.name,
         dataset=newest.provenance.dataset,
@@ -107,6 +110,7 @@ def _series(summaries: Sequence[Summary], condition: str, info: MetricInfo) -> S
                 info.key,
             ) and result.mean.value is not None:
                 points.append(Point(run=summary.run, created=summary.created, estimate=result.mean))
+
     values, correlation = whitened([point.estimate.value or 0.0 for point in points])
     return Series(
         condition=condition,

@@ -40,6 +40,7 @@ def scale_of(info: MetricInfo) -> str:
         if info.low is None or info.high is None:
             return "a number"
         return f"a number from {info.low:g} to {info.high:g}"
+
     if info.percent:
         return "0 (no) or 1 (yes)"
     return f"a whole number from {steps[0]:g} to {steps[-1]:g}"
@@ -51,15 +52,15 @@ def write_sheet(run: RunFolder, summary: Summary, draw: Draw, metrics: Sequence[
     Foreign text cannot become a spreadsheet formula.
     """
     wanted = set(draw.drawn)
-    texts = {
-        record.answer.trial: (
-            record.sample.turns[0].question,
-            record.sample.turns[0].golden or "",
-            record.answer.text,
-        )
-        for record in trials(run, summary)
-        if record.answer is not None and record.answer.trial in wanted
-    }
+    texts = {}
+    for record in trials(run, summary):
+        if record.answer is not None and record.answer.trial in wanted:
+            texts[record.answer.trial] = (
+                record.sample.turns[0].question,
+                record.sample.turns[0].golden or "",
+                record.answer.text,
+            )
+
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(["id", *_TEXTS, *(formats.csv_cell(info.key) for info in metrics)])
@@ -106,6 +107,7 @@ def read_sheet(
         fault(
             "columns", f"none is named after a metric ({', '.join(info.key for info in metrics)})"
         )
+
     scores, seen, now = [], dict[str, int](), datetime.now(UTC).isoformat(timespec="seconds")
     for line, row in rows:
         cells = {name: cell.strip() for name, cell in zip(names, row, strict=False)}
@@ -121,6 +123,7 @@ def read_sheet(
                 f"no answer of this run was drawn as '{name}' (drawn: {listed or 'none'})",
             )
             continue
+
         if name in seen:
             fault(name, f"is in line {seen[name]} too; keep one of them")
         seen.setdefault(name, line)
@@ -132,9 +135,11 @@ def read_sheet(
                         name,
                         f"{info.key}: want {scale_of(info)}, got '{formats.excerpt(cell, 40)}'",
                     )
+
         if read:
             draw, trial = known[name]
             scores.append(PersonScores(at=now, who=who, draw=draw, trial=trial, scores=read))
+
     if not faults and not scores:
         faults.append(Fault(place="rows", message="no cell under a metric is filled in"))
     if faults:
@@ -153,6 +158,7 @@ def _score(cell: str, info: MetricInfo) -> float:
         value = float(cell)
     except ValueError:
         return math.nan
+
     steps = steps_of(info)
     low, high = (
         (-1e100 if info.low is None else info.low),
@@ -177,6 +183,7 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise BadLabels(str(path), [fault]) from error
     except (OSError, ValueError) as error:
         raise BadOption("LABELS", f"cannot read {path}: {unreadable(error)}") from error
+
     first = text.partition("\n")[0]
     delimiter = max(",;\t", key=first.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
@@ -188,6 +195,7 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
                 raise csv.Error(
                     f"{len(row)} cells under {width} columns: put what has commas in quotes"
                 )
+
             yield start, row if delimiter == "," else [_DECIMAL.sub(r"\1.\2", cell) for cell in row]
             start = reader.line_num + 1
     except csv.Error as error:

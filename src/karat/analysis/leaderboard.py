@@ -78,11 +78,10 @@ def leaderboard(
     pairs = list(combinations(range(len(order)), 2))
     found = [difference(units[order[a]], units[order[b]], level=level) for a, b in pairs]
     tested = [tested_p(one) for one in found]
-    apart = {
-        pair
-        for at, (pair, p) in enumerate(zip(pairs, adjust(tested).tolist(), strict=True))
-        if p <= 1 - level and holds(found[at], tested, at, alpha=1 - level)
-    }
+    apart = set()
+    for at, (pair, p) in enumerate(zip(pairs, adjust(tested).tolist(), strict=True)):
+        if p <= 1 - level and holds(found[at], tested, at, alpha=1 - level):
+            apart.add(pair)
     groups = letters(len(order), apart)
     questions = len(units[0].keys)
     return Leaderboard(
@@ -127,6 +126,7 @@ def letters(count: int, apart: set[tuple[int, int]]) -> list[str]:
                 for before, other in enumerate(columns)
             )
         ]
+
     columns.sort(key=sorted)
     named = [chr(ord("a") + at % 26) + str(at // 26 or "") for at in range(len(columns))]
     pairs = list(zip(named, columns, strict=True))
@@ -148,6 +148,7 @@ def _metric(summaries: Sequence[Summary], metric: str | None) -> MetricInfo:
         raise BadOption(
             "--metric", f"not every run has a metric '{metric}'{did_you_mean(metric, names)}"
         )
+
     return shared[0 if metric is None else names.index(metric)]
 
 
@@ -163,6 +164,7 @@ def _shared(sides: Sequence[tuple[Summary, str]], info: MetricInfo) -> tuple[lis
                 "compare",
                 f"run {summary.run} is over conversations, which are compared two at a time",
             )
+
     every = [units_of(summary, name, info.key) for summary, name in sides]
     units = shared(every)
     if not units[0].keys:
@@ -173,6 +175,7 @@ def _shared(sides: Sequence[tuple[Summary, str]], info: MetricInfo) -> tuple[lis
             "compare",
             f"no question has a score on {info.key} under every condition; name fewer of them",
         )
+
     total = len({name for side in every for name, _ in side.keys})
     return [side.only(there) for side in units], total
 
@@ -193,8 +196,10 @@ def _warnings(summaries: Sequence[Summary], info: MetricInfo) -> list[str]:
         for metric in summary.metrics:
             if metric.key == info.key:
                 scorings.add(metric.scoring)
+
     if len(scorings) > 1:
         warnings.append(
             f"{info.key} was scored differently in some runs: score them alike with `karat score`"
         )
+
     return list(dict.fromkeys(warnings))

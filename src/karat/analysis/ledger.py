@@ -78,6 +78,7 @@ def outcome(index: RunIndex, shown: Mapping[str, str]) -> Outcome:
             result.codes[cell] = code
             result.counts[condition]["not_run"] -= 1
             result.end(condition, cell, by_code[code].cls, by_code[code])
+
     result.decided = index.not_needed()
     if index.sparse:
         for counts in result.counts:
@@ -99,6 +100,7 @@ def outcome(index: RunIndex, shown: Mapping[str, str]) -> Outcome:
             result.end(condition, cell, "judge", JUDGE_GAP)
         else:
             result.end(condition, cell, "not_run")
+
     return result
 
 
@@ -131,6 +133,7 @@ def _unscored(index: RunIndex, shown: Mapping[str, str]) -> dict[int, str]:
                 lacking[cell] = 0
             for cell in rows.partial:
                 lacking[cell] = 1
+
         cell = lacking.find(1)
         while cell >= 0:
             if (
@@ -138,7 +141,9 @@ def _unscored(index: RunIndex, shown: Mapping[str, str]) -> dict[int, str]:
                 or _score_failure(index, cell, missing[cell], shown[missing[cell]]) is None
             ):
                 missing[cell] = scorer
+
             cell = lacking.find(1, cell + 1)
+
     return missing
 
 
@@ -148,6 +153,7 @@ def _score_failure(index: RunIndex, cell: int, scorer: str, scoring: str) -> int
         failure = index.score_failed.get((cell, name))
         if failure is not None and failure[0] in (None, scoring):
             return failure[1]
+
     return None
 
 
@@ -211,21 +217,24 @@ def ledger_rows(accounts: Mapping[str, Account], total: Account) -> list[dict[st
     Only the last one has the attempts of trials that have not ended.
     """
     named: list[tuple[str | None, Account]] = [*accounts.items(), (None, total)]
-    return [
-        {
-            "condition": name,
-            **structs.asdict(account.ledger),
-            "attempts": account.attempts.answered
-            + account.attempts.failed
-            + account.attempts.unfinished,
-            "answered_attempts": account.attempts.answered,
-            "failed_attempts": account.attempts.failed,
-            "unfinished_attempts": account.attempts.unfinished,
-            "lost_dollars": account.attempts.lost.known,
-            "lost_unknown": account.attempts.lost.unknown,
-        }
-        for name, account in named
-    ]
+    found = []
+    for name, account in named:
+        found.append(
+            {
+                "condition": name,
+                **structs.asdict(account.ledger),
+                "attempts": account.attempts.answered
+                + account.attempts.failed
+                + account.attempts.unfinished,
+                "answered_attempts": account.attempts.answered,
+                "failed_attempts": account.attempts.failed,
+                "unfinished_attempts": account.attempts.unfinished,
+                "lost_dollars": account.attempts.lost.known,
+                "lost_unknown": account.attempts.lost.unknown,
+            }
+        )
+
+    return found
 
 
 def server_problems(
@@ -257,6 +266,7 @@ def server_problems(
                 condition=condition, answers=answers, calls=calls, errors=errors, reported=seen
             )
             problems.append(problem)
+
     return tuple(problems)
 
 
@@ -269,6 +279,7 @@ def call_failures(index: RunIndex) -> list[FailureKind]:
         for server, calls in tally.servers.items():
             for message, count in calls.messages.values():
                 totals.setdefault(server, Calls()).count_error(message, count)
+
     kinds = [
         FailureKind(
             cls="mcp", stage="call", kind=server, trials=0, attempts=0, calls=count, example=message
@@ -293,6 +304,7 @@ def _tokens(tallies: Sequence[Tally]) -> Tokens:
             sums[name] = sum(known)
         else:
             sums[name] = None
+
     return Tokens(**sums, unknown=sum(tally.tokens_unknown for tally in tallies))
 
 
@@ -306,6 +318,7 @@ def _servers(tallies: Sequence[Tally]) -> tuple[ServerUse, ...]:
             into.trials += calls.trials
             into.characters += calls.characters
             into.milliseconds.extend(calls.milliseconds)
+
     return tuple(_server(name, merged[name]) for name in sorted(merged))
 
 

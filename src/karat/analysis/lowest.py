@@ -56,6 +56,7 @@ def _chosen(grid: Grid, overall: NDArray[np.float64]) -> list[int]:
         imperfect = ~np.isnan(ordered)
     else:
         imperfect = ~np.isnan(ordered) & (ordered != perfect)
+
     rows: list[int] = order[imperfect][:HOW_MANY].tolist()
     return rows
 
@@ -89,13 +90,19 @@ def _low(
         first = (row * len(conditions) + column) * index.repetitions
         places = range(first, first + index.repetitions)
         cells.append(_cell(index, grid, condition, grid.values[row, column, :], places, scores))
+
+    if len(there) > 1:
+        gap = float(np.ptp(there))
+    else:
+        gap = None
+
     return LowSample(
         sample=sample.id,
         position=sample.position,
         question=formats.excerpt(sample.turns[-1].question if sample.turns else "", _LONGEST),
         metric=grid.info.key,
         mean=float(there.mean()),
-        gap=float(np.ptp(there)) if len(there) > 1 else None,
+        gap=gap,
         cells=tuple(cells),
     )
 
@@ -124,12 +131,22 @@ def _cell(
         for claim in score.claims
     )
     answer = next(map(_answer, index.lines([index.answers[worst]])))
+    if n > 1:
+        sd = known(float(np.std(values[there], ddof=1)))
+    else:
+        sd = None
+
+    if reasons:
+        reason = formats.excerpt(reasons[0], _LONGEST)
+    else:
+        reason = None
+
     return LowCell(
         condition=condition,
         mean=float(values[there].mean()),
-        sd=known(float(np.std(values[there], ddof=1))) if n > 1 else None,
+        sd=sd,
         n=n,
-        reason=formats.excerpt(reasons[0], _LONGEST) if reasons else None,
+        reason=reason,
         answer=formats.excerpt(answer.replies[-1].text if answer.replies else "", _LONGEST),
         claims=tuple(claims),
     )

@@ -569,4 +569,5 @@ def metric_of(summary: Summary, name: str, *, option: str = "--metric") -> Metri
         raise BadOption(
             option, f"run {summary.run} has no metric '{name}'{did_you_mean(name, list(metrics))}"
         )
+
     return metrics[name]

@@ -47,6 +47,7 @@ def from_fields(kind: type[Result], /, *sources: object, **own: Any) -> Result:
                 own[name] = known(value)
             else:
                 own[name] = value
+
     return kind(**own)
 
 

@@ -35,6 +35,7 @@ def nearest_steps(values: np.ndarray, steps: Sequence[float]) -> list[float]:
         rounded = np.clip(np.floor(values + 0.5), steps[0], steps[-1]) + 0.0
     else:
         rounded = values
+
     return [float(value) for value in rounded]
 
 
@@ -73,4 +74,5 @@ def judge_pairs(grids: Sequence[Grid]) -> list[JudgePair]:
                     else msgspec.UNSET,
                 )
             )
+
     return pairs

@@ -226,9 +226,8 @@ def from_json(data: bytes, wanted: type[_Holder]) -> _Holder:
     tree = msgspec.json.decode(data, type=dict[str, Any])
     raw = tree.pop("parts", {})
     at = 0 if "results" in tree else 1
-    parts = {
-        name: msgspec.convert(part, kind_of(name).parts[at])
-        for name, part in raw.items()
-        if kind_of(name).parts
-    }
+    parts = {}
+    for name, part in raw.items():
+        if kind_of(name).parts:
+            parts[name] = msgspec.convert(part, kind_of(name).parts[at])
     return msgspec.structs.replace(msgspec.convert(tree, wanted), parts=parts)

@@ -128,6 +128,7 @@ def _pilot(pair: tuple[Units, Units], sides: Sides) -> Pilot:
         total = float(np.var(means[1, both] - means[0, both], ddof=1))
     else:
         total = math.nan
+
     reason = None if questions > 1 else "fewer than two questions were answered under both"
     within = (0.0, 0.0)
     if questions > 1 and spare.sum(axis=1).all():
@@ -136,12 +137,14 @@ def _pilot(pair: tuple[Units, Units], sides: Sides) -> Pilot:
         total = max(0.0, total - float((np.array(within) @ (1 / counts)).mean()))
     elif questions > 1:
         reason = "each question was answered once: what repetitions would change is not known"
+
     if clustered:
         reason = (
             reason
             if questions < 2
             else "sizes count clusters of questions, each with as many as in this run"
         )
+
     if total == 0 and not sum(within):
         total, reason = math.nan, "every question has the same difference"
     results = [
@@ -158,6 +161,11 @@ def _pilot(pair: tuple[Units, Units], sides: Sides) -> Pilot:
         (1, 1),
     )
     seconds = [account.latency.median for account in accounts if account.latency.median is not None]
+    if questions:
+        repetitions = max(1, round(float(counts.mean())))
+    else:
+        repetitions = 1
+
     return Pilot(
         between=total,
         within=within,
@@ -168,7 +176,7 @@ def _pilot(pair: tuple[Units, Units], sides: Sides) -> Pilot:
         seconds=max(seconds, default=None),
         questions=questions,
         unit="cluster" if clustered else "question",
-        repetitions=max(1, round(float(counts.mean()))) if questions else 1,
+        repetitions=repetitions,
         reason=reason,
     )
 
@@ -184,20 +192,19 @@ def comparison_of(
         raise BadOption(
             "run", f"run {summary.run} compares nothing: it has one condition, or no scores"
         )
+
     if metric is not None:
         metric_of(summary, metric)
     for name in pair or ():
         check_condition(summary, name, option="--pair")
-    of_metric = [
-        difference
-        for difference in summary.differences
-        if metric is None or difference.metric == metric
-    ]
-    of_pair = [
-        difference
-        for difference in of_metric
-        if pair is None or {difference.a, difference.b} == set(pair)
-    ]
+    of_metric = []
+    for difference in summary.differences:
+        if metric is None or difference.metric == metric:
+            of_metric.append(difference)
+    of_pair = []
+    for difference in of_metric:
+        if pair is None or {difference.a, difference.b} == set(pair):
+            of_pair.append(difference)
     comparison = next(
         (difference for difference in of_pair if difference.estimate.value is not None), None
     )
@@ -206,18 +213,22 @@ def comparison_of(
             where = f" of {' and '.join(pair)}"
         else:
             where = ""
+
         if metric:
             on = f" on {metric}"
         else:
             on = ""
+
         raise BadOption(
             "run", f"no comparison{where}{on} in run {summary.run} has a question scored under both"
         )
+
     if comparison is None:
         raise BadOption(
             "--pair",
             "these two conditions were not compared on that metric; `--pairs all` compares all",
         )
+
     return comparison, metric_of(summary, comparison.metric)
 
 
@@ -245,6 +256,7 @@ def would_repeat(difference: Difference, pair: tuple[Units, Units], sides: Sides
         agent = math.nan
     else:
         agent = exact_sum(pilot.within) / (pilot.repetitions * pilot.questions)
+
     level = estimate.level
     # the level at which this test by itself agrees with Holm's rule
     if difference.p and difference.p_adjusted:
@@ -267,11 +279,10 @@ def probable_flips(differences: Sequence[Difference]) -> tuple[float, int] | Non
     """How many of these verdicts a repeat on new questions would change on average, and their
     number; None: unknown.
     """
-    chances = [
-        pair.again.new_questions
-        for pair in differences
-        if pair.again and pair.again.new_questions is not None
-    ]
+    chances = []
+    for pair in differences:
+        if pair.again and pair.again.new_questions is not None:
+            chances.append(pair.again.new_questions)
     if chances:
         return (exact_sum(1 - chance for chance in chances), len(chances))
     return None
@@ -301,6 +312,7 @@ def _settle(pilot: Pilot, delta: float, alpha: float) -> tuple[Step, ...]:
         steps.append(
             Step(what="repetition", more=repetitions - k, cost=pilot.cost(n, repetitions - k))
         )
+
     for scores in (
         range(pilot.scores + 1, 4 * pilot.scores + 1) if pilot.judge and within > 0 else ()
     ):
@@ -310,8 +322,10 @@ def _settle(pilot: Pilot, delta: float, alpha: float) -> tuple[Step, ...]:
                 price = None
             else:
                 price = 2 * n * k * (scores - pilot.scores) * pilot.cost_score
+
             steps.append(Step(what="judge repeat", more=scores - pilot.scores, cost=price))
             break
+
     return tuple(sorted(steps, key=lambda step: math.inf if step.cost is None else step.cost))
 
 
@@ -340,12 +354,14 @@ def plan(
         ).n
         if n is not None:
             needed.append(_design(pilot, n, k, delta, power, alpha))
+
     prices = [design.cost for design in needed if design.cost is not None]
     answers = [design.questions * design.repetitions for design in needed]
     if len(prices) == len(needed):
         least = min(prices, default=None)
     else:
         least = None
+
     chosen = []
     for design, count in zip(needed, answers, strict=True):
         chosen.append(
@@ -353,6 +369,7 @@ def plan(
                 design, cheapest=design.cost == least if least else count == min(answers)
             )
         )
+
     return Plan(
         delta=delta,
         power=power,
@@ -384,12 +401,17 @@ def _design(
     if delta is not None:
         spread = pilot.se(1, k)
         reached = power_ttest(delta / spread, n, alpha=alpha).value if spread > 0 else 1.0
+    if pilot.seconds is None:
+        seconds = None
+    else:
+        seconds = 2 * n * k * pilot.seconds
+
     return Design(
         questions=n,
         repetitions=k,
         detectable=None if math.isnan(detectable) else detectable,
         power=reached,
         cost=pilot.cost(n, k),
-        seconds=None if pilot.seconds is None else 2 * n * k * pilot.seconds,
+        seconds=seconds,
         undecided=1 - power_ttest(MARGIN, n, alternative="greater").value,
     )

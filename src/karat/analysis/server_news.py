@@ -22,10 +22,12 @@ def server_news(servers: Iterable[ServerInfo], events: Sequence[ServerEvent]) ->
                 reason = f": {next(iter(server.left_out.values()))}"
             else:
                 reason = ""
+
             yield (
                 f"MCP server '{server.name}' lists tools that no client can call: "
                 f"{_names(server.left_out)}{reason}"
             )
+
     changes = [event for event in events if event.what == "changed"]
     for name in dict.fromkeys(event.server for event in changes):
         yield _change(name, [event for event in changes if event.server == name])
@@ -35,6 +37,7 @@ def server_news(servers: Iterable[ServerInfo], events: Sequence[ServerEvent]) ->
             f"MCP server '{name}' ended its session {often}: karat opened another and repeated "
             f"the request"
         )
+
     for name, times in Counter(event.server for event in events if event.what == "unasked").items():
         often = formats.plural(times, "time")
         why = (
@@ -42,6 +45,7 @@ def server_news(servers: Iterable[ServerInfo], events: Sequence[ServerEvent]) ->
             f"2025-11-25` for this server"
         )
         yield f"MCP server '{name}' could not ask what `elicit` answers, {often}: {why}"
+
     declined = Counter(
         (event.server, event.problem) for event in events if event.what == "declined"
     )
@@ -65,6 +69,7 @@ def _change(name: str, events: Sequence[ServerEvent]) -> str:
         how = f" ({'; '.join(parts)})"
     else:
         how = ""
+
     return (
         f"MCP server '{name}' changed its tools during the run{how}: answers before and after are "
         f"not alike"
@@ -77,4 +82,5 @@ def _names(names: Iterable[str]) -> str:
         more = f" and {formats.count(len(found) - _NAMED)} more"
     else:
         more = ""
+
     return f"{', '.join(found[:_NAMED])}{more}"

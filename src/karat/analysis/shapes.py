@@ -20,6 +20,7 @@ def rows(summary: Summary) -> list[dict[str, Any]]:
             {"condition": condition, "metric": None, **_account(summary, condition)}
             for condition in summary.conditions
         ]
+
     return [
         {**_numbers(result), **_account(summary, result.condition)} for result in summary.results
     ]
@@ -78,10 +79,12 @@ def frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> Any
             module = importlib.import_module(library)
         except ImportError:
             continue
+
         # by default, polars guesses a column's type from its first rows only
         if library == "pandas":
             return module.DataFrame(values)
         return module.DataFrame(values, infer_schema_length=None)
+
     remedy = (
         f"needs pandas or polars: {install_command('pandas')} (table() returns the same rows "
         f"without them)"
@@ -108,6 +111,7 @@ def text(summary: Summary) -> str:
         lines.append(f"{metric.key}{' (offline)' if metric.offline else ''}")
         results = [result for result in summary.results if result.metric == metric.key]
         lines += [f"  {_text_line(result, metric, longest)}" for result in results]
+
     lines += [f"warning: {warning}" for warning in summary.warnings]
     return "\n".join(formats.clean(line) for line in lines) + "\n"
 
@@ -120,4 +124,5 @@ def _text_line(result: Result, metric: MetricInfo, longest: int) -> str:
         missing = f", {formats.count(result.n_missing)} missing"
     else:
         missing = ""
+
     return f"{name}{blank}  {value}  {formats.plural(result.n_answers, 'answer')}{missing}"

@@ -66,6 +66,7 @@ def questions_in_order(index: RunIndex, horizon: Horizon) -> list[list[str]]:
         clusters = index.clusters
     else:
         clusters = [None] * len(index.samples)
+
     return in_order({name: clusters[row] for name, row in index.samples.items()}, horizon.seed)
 
 
@@ -159,6 +160,7 @@ class StoppingRule:
             p = self._with_losses(means, worst, pair, questions, look)
             if p < self.least[pair]:
                 self.least[pair], self._sign[pair] = p, math.copysign(1.0, look.value)
+
         adjusted, decisions = self.adjusted(), list[Decided]()
         for pair, look in looks.items():
             verdict: Literal["better", "worse", "higher", "lower", "equivalent", "futile"]
@@ -170,6 +172,7 @@ class StoppingRule:
                 verdict = "futile"
             else:
                 continue
+
             before = self.out
             self.decided[pair] = Decided(
                 a=pair[0],
@@ -185,6 +188,7 @@ class StoppingRule:
                 self.decided[pair], out=tuple(sorted(self.out - before))
             )
             decisions.append(self.decided[pair])
+
         return decisions
 
     def _with_losses(
@@ -244,9 +248,14 @@ class StoppingRule:
         a, b = (means[:questions, self._columns[name]] for name in pair)
         d = subtracted(a, b, self._clusters[:questions])
         last = questions >= self.horizon.questions
+        if last:
+            horizon = max(1, d.size)
+        else:
+            horizon = self._planned
+
         return sequential_look(
             d,
-            horizon=max(1, d.size) if last else self._planned,
+            horizon=horizon,
             scale=self._scale,
             alpha=alpha,
             margin=self.horizon.margin,
@@ -284,6 +293,7 @@ class RunLooks:
             )
         else:
             metric = None
+
         if metric is None:
             raise ValueError(f"metric: no scorer of the run has '{horizon.metric}'")
         self._index, self._horizon = index, horizon
@@ -297,6 +307,7 @@ class RunLooks:
             horizon.clusters or horizon.questions,
         ):
             raise ValueError("questions: the run has others than it planned")
+
         self.rule = StoppingRule(horizon, metric, list(index.conditions), sizes=sizes)
         self.rule.restore(index.decisions)
         self._ended = self._complete = self._read = 0
@@ -311,10 +322,12 @@ class RunLooks:
             for cell in rows.cells[self._read :]:
                 self._scored[cell] = 1
             self._read = len(rows.cells)
+
         if rows is not None:
             partial = rows.partial
         else:
             partial = {}
+
         out, width = self.rule.out, self._index.repetitions
         columns = [column for name, column in self._index.conditions.items() if name not in out]
         for unit in self._units[self._complete :]:
@@ -328,8 +341,10 @@ class RunLooks:
                 (self._scored[cell] and cell not in partial) or self._failed(cell) for cell in cells
             ):
                 break
+
             self._complete += 1
             self._ended += len(unit)
+
         return self._ended
 
     def _failed(self, cell: int) -> bool:
@@ -386,6 +401,7 @@ def stopping_of(index: RunIndex, *, level: float) -> Stopping | None:
         looks = RunLooks(index, horizon)
     except ValueError:  # not a run folder that karat wrote
         return None
+
     ended, (means, worst), rule = looks.ended(), looks.means(), looks.rule
     rule.look(means, ended, worst=worst)
     adjusted, stop_looks = rule.adjusted(), []
@@ -395,6 +411,7 @@ def stopping_of(index: RunIndex, *, level: float) -> Stopping | None:
             questions = ended
         else:
             questions = min(decided.questions, horizon.questions)
+
         look = rule.at(means, pair, questions, alpha=1 - level)
         stop_looks.append(
             StopLook(
@@ -418,6 +435,7 @@ def stopping_of(index: RunIndex, *, level: float) -> Stopping | None:
                 ),
             )
         )
+
     return from_fields(
         Stopping,
         horizon,
@@ -440,6 +458,7 @@ def look_of(
         or (info.name, info.scorer, info.scoring) != stopping.measured
     ):
         return None
+
     return next((look for look in stopping.comparisons if {look.a, look.b} == {a, b}), None)
 
 
@@ -455,6 +474,7 @@ def adjusted_by(
             None if end is None else -end for end in (estimate.value, estimate.high, estimate.low)
         ]
         estimate = structs.replace(estimate, value=ends[0], low=ends[1], high=ends[2])
+
     best = {"better": look.b, "worse": look.a}.get(look.verdict or "")
     words = _words(look, stopping)
     if look.verdict is None and difference.verdict.endswith(ONLY_AHEAD):

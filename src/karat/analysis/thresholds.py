@@ -50,6 +50,7 @@ def parse_threshold(text: str, bound: Bound) -> Threshold:
         value = float(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
     except ValueError:
         value = math.nan
+
     if not name.strip() or not math.isfinite(value):
         raise BadOption(option, f"want [CONDITION.]METRIC=NUMBER, got '{text}'")
     if bound == "max_drop" and value < 0:
@@ -69,6 +70,7 @@ def thresholds_of(settings: Mapping[str, object]) -> list[Threshold]:
                 thresholds.append(
                     Threshold(name=key.removeprefix(prefix), bound=bound, value=float(value))
                 )
+
     return thresholds
 
 
@@ -89,6 +91,7 @@ def metric_names(scorers: Iterable[tuple[str, tuple[Metric, ...]]]) -> list[str]
             found.append(name)
         else:
             found.append(f"{scorer}.{name}")
+
     return found
 
 
@@ -103,20 +106,21 @@ def resolve(
     >>> resolve("gpt-4.1.judge.clarity", ["gpt-4.1"], ["judge.clarity"])
     ('gpt-4.1', 'judge.clarity')
     """
-    split = [
-        (label, name.removeprefix(f"{label}."))
-        for label in conditions
-        if name.startswith(f"{label}.")
-    ]
+    split = []
+    for label in conditions:
+        if name.startswith(f"{label}."):
+            split.append((label, name.removeprefix(f"{label}.")))
     if metrics is None:
         if len(split) == 1:
             return split[0]
         return (None, name)
+
     known = [*metrics, *TOTALS]
     if name in known:
         meant: list[tuple[str | None, str]] = [(None, name)]
     else:
         meant = []
+
     meant += [(label, metric) for label, metric in split if metric in known]
     if len(meant) == 1:
         return meant[0]
@@ -128,16 +132,19 @@ def resolve(
             "gate",
             f"'{name}' can be read in several ways: {ways}; rename the condition or the scorer",
         )
+
     if split:
         _, metric = split[0]
         raise BadOption(
             "gate", f"'{name}': no metric is called '{metric}'{did_you_mean(metric, known)}"
         )
+
     head, dot, metric = name.rpartition(".")
     if dot and metric in known:
         raise BadOption(
             "gate", f"'{name}': no condition is called '{head}'{did_you_mean(head, conditions)}"
         )
+
     every = [*known, *(f"{condition}.{metric}" for condition in conditions for metric in known)]
     raise BadOption(
         "gate",

@@ -42,6 +42,7 @@ def unchanged_conditions(run: RunFolder, baseline: RunFolder) -> frozenset[str]:
         both = ours[name].keys() & theirs[name].keys()
         if both and all(_alike(ours[name][key], theirs[name][key]) for key in both):
             alike.add(name)
+
     return frozenset(alike)
 
 
@@ -64,4 +65,5 @@ def _answers(run: RunFolder) -> dict[str, Answers]:
             row, condition, repetition = index.place(cell)
             said = msgspec.json.encode(answer.replies)
             answers[names[condition]][keys[row]][repetition] = hashlib.sha256(said).digest()
+
     return answers

@@ -116,6 +116,7 @@ class Units(Struct, frozen=True, kw_only=True):
             counted: Ints = own + others
         else:
             counted = own
+
         return counted
 
     @property
@@ -157,6 +158,17 @@ class Units(Struct, frozen=True, kw_only=True):
             places = np.flatnonzero(index)
         else:
             places = index.astype(np.int64)
+
+        if self.clusters is None:
+            clusters = None
+        else:
+            clusters = self.clusters[places]
+
+        if self.sums is None:
+            sums = None
+        else:
+            sums = self.sums.only(places)
+
         return structs.replace(
             self,
             keys=[self.keys[place] for place in places.tolist()] if self.keys else (),
@@ -165,8 +177,8 @@ class Units(Struct, frozen=True, kw_only=True):
             sds=self.sds[places],
             planned=self.planned[places],
             lost={cls: part[places] for cls, part in self.lost.items()},
-            clusters=None if self.clusters is None else self.clusters[places],
-            sums=None if self.sums is None else self.sums.only(places),
+            clusters=clusters,
+            sums=sums,
         )
 
     def with_weights(self, weights: Floats) -> Units:
@@ -209,6 +221,7 @@ def mean(units: Units, *, level: float) -> Interval:
         )
         found = ratio_interval(units.sums, share=flags, sources=units.clusters, level=level)
         return replace(found.interval, design_effect=found.design_effect)
+
     there, answers = units.there, int(units.answers.sum())
     means, clusters = units.means[there], None if units.clusters is None else units.clusters[there]
     if answers and _only_flags(units):
@@ -296,6 +309,7 @@ def filled(units: Units, missing: Ints, value: float) -> Units:
             units.sums, totals=units.sums.totals + value * turns, counts=units.sums.counts + turns
         )
         return structs.replace(units, sums=sums, means=sums.means)
+
     answers = units.answers + missing
     totals = np.where(units.there, units.means * units.answers, 0.0) + value * missing
     means = np.divide(totals, answers, out=np.full(answers.size, np.nan), where=answers > 0)
@@ -326,6 +340,7 @@ def _paired(a: Floats, b: Floats, clusters: Ints | None, *, level: float) -> Pai
         kept = None
     else:
         kept = clusters[~np.isnan(a) & ~np.isnan(b)]
+
     test = paired_difference(np.zeros(d.size), d, sources=kept, level=level)
     if test.value and abs(test.value) <= noise:
         test = replace(test, value=0.0, d_z=0.0)
@@ -429,6 +444,12 @@ def units_of_grid(
         totals, counts, squares = (part[:, column, :].sum(axis=1) for part in parts)
         sums = Sums(totals=totals, counts=counts, squares=squares, weights=grid.turns.weights)
         means = sums.means
+
+    if there.size:
+        ends = (float(there.min()), float(there.max()))
+    else:
+        ends = None
+
     return Units(
         metric=grid.info,
         keys=(),
@@ -437,7 +458,7 @@ def units_of_grid(
         sds=sds,
         planned=planned,
         lost={cls: (flags[:, column, :] & lacking).sum(axis=1) for cls, flags in losses.items()},
-        ends=(float(there.min()), float(there.max())) if there.size else None,
+        ends=ends,
         clusters=clusters,
         sums=sums,
     )
@@ -449,6 +470,7 @@ def clusters_of(names: Sequence[str | None] | None) -> Ints | None:
         codes = None
     else:
         codes = codes_of(names)
+
     if codes is None:
         return None
     return np.array(codes, dtype=np.int64)
@@ -466,6 +488,7 @@ def losses_of(index: RunIndex, ended: Outcome) -> dict[str, Flags]:
         flags = np.zeros(index.planned, dtype=bool)
         flags[places] = True
         losses[cls] = flags.reshape(shape)
+
     return losses
 
 

@@ -31,11 +31,13 @@ def unreadable_counts(index: RunIndex, shown: Mapping[str, str]) -> dict[str, tu
     for scoring in shown.items():
         rows = index.scores.get(scoring)
         if rows:
-            positions = [
-                rows.labels[_LABEL, side] for side in _SIDES if (_LABEL, side) in rows.labels
-            ]
+            positions = []
+            for side in _SIDES:
+                if (_LABEL, side) in rows.labels:
+                    positions.append(rows.labels[_LABEL, side])
         else:
             positions = []
+
         if rows is None or not positions:
             continue
         counting = rows.counting()
@@ -47,6 +49,7 @@ def unreadable_counts(index: RunIndex, shown: Mapping[str, str]) -> dict[str, tu
         conditions = cells // index.repetitions % size
         scored += np.bincount(conditions, minlength=size)
         unreadable += np.bincount(conditions[marked[counting]], minlength=size)
+
     counts = zip(unreadable.tolist(), scored.tolist(), strict=True)
     return dict(zip(index.conditions, counts, strict=True))
 
@@ -63,11 +66,13 @@ def unreadable_notices(
     >>> unreadable_notices({"a": (3, 20), "b": (0, 20)}, remedy="ask for a number")
     ['3 of 20 answers of a could not be read as a number, and count as wrong: ask for a number']
     """
-    listed = [
-        f"{formats.count(unreadable)} of {formats.plural(scored, 'answer')} of {condition}"
-        for condition, (unreadable, scored) in counts.items()
-        if unreadable and unreadable >= OFTEN * scored
-    ]
+    listed = []
+    for condition, (unreadable, scored) in counts.items():
+        if unreadable and unreadable >= OFTEN * scored:
+            listed.append(
+                f"{formats.count(unreadable)} of {formats.plural(scored, 'answer')} of {condition}"
+            )
+
     if not listed:
         return []
     return [f"{', '.join(listed)} could not be read {what}: {remedy}"]

@@ -43,6 +43,7 @@ def offered(info: RunInfo) -> dict[str, tuple[Offered, ...]]:
             *(Offered("server", server) for server in info.condition_servers.get(name, ())),
             *parts,
         )
+
     return found
 
 
@@ -57,6 +58,7 @@ def is_reported(index: RunIndex, kind: str) -> bool:
         return any(tool.server is not None for tool in seen) or any(
             tally.servers for tally in index.all_tallies
         )
+
     return any(tool.skill is not None for tool in seen)
 
 
@@ -81,6 +83,7 @@ def context_uses(index: RunIndex, grids: Sequence[Grid], *, level: float) -> tup
             share = msgspec.structs.replace(
                 share, value=None, low=None, high=None, se=None, reason=reason
             )
+
         scores = (
             score_by_use(grid, column, (used, there & ~used), level=level)
             for grid in grids
@@ -98,6 +101,7 @@ def context_uses(index: RunIndex, grids: Sequence[Grid], *, level: float) -> tup
                 scores=tuple(scores),
             )
         )
+
     return tuple(uses)
 
 
@@ -128,6 +132,7 @@ def score_by_use(
             part[:, column, :] for part in (turns.totals, turns.counts, turns.squares)
         )
         parts, weights = (totals, counts, squares), turns.weights
+
     ends, share = (info.low, info.high), info.kind == "share"
     used, unused = (
         _mean(side, parts, weights, share=share, level=level, ends=ends) for side in sides
@@ -188,11 +193,10 @@ def expectations(
 
     `shown`: scorer → scoring.
     """
-    looking = {
-        one.name: one.options
-        for one in scorers
-        if one.type == "trajectory" and shown.get(one.name) == one.scoring
-    }
+    looking = {}
+    for one in scorers:
+        if one.type == "trajectory" and shown.get(one.name) == one.scoring:
+            looking[one.name] = one.options
     expected: dict[str, list[frozenset[str] | None]] = {
         name: [None] * len(index.samples) for name in looking
     }
@@ -254,10 +258,12 @@ def tool_uses(
                 count[0] += tool in tools
                 count[1] += tool in matched or tool in others
                 count[2] += tool in matched
+
             instead: Iterable[str | None] = others or (None,)
             pairs.update(
                 (condition, missing, other) for other in instead for missing in tools - matched
             )
+
         rows = [
             _tool_use(scorer, names[at], tool, tallies.values(), level)
             for (at, tool), tallies in counts.items()
@@ -274,6 +280,7 @@ def tool_uses(
             )
             for (at, missing, other), answers in most[:_MOST_CONFUSIONS]
         ]
+
     return tuple(uses), tuple(confusions)
 
 

@@ -93,11 +93,12 @@ def cut_notices(accounts: Mapping[str, Account]) -> list[str]:
     """Conditions in which 3 % or more of the answers were cut at a limit of tokens; they are scored
     as they are.
     """
-    often = [
-        f"{formats.count(account.cut)} of {formats.count(account.attempts.answered)} of {name}"
-        for name, account in accounts.items()
-        if account.cut and account.cut >= _OFTEN_CUT * account.attempts.answered
-    ]
+    often = []
+    for name, account in accounts.items():
+        if account.cut and account.cut >= _OFTEN_CUT * account.attempts.answered:
+            answered = formats.count(account.attempts.answered)
+            often.append(f"{formats.count(account.cut)} of {answered} of {name}")
+
     if not often:
         return []
     listed = ", ".join(often)
@@ -174,6 +175,7 @@ def headline(
             f"{formats.count(ledger.scored)} of {formats.plural(ledger.planned, 'trial')} answered"
         )
         return f"{answered}, none scored: {unscored}"
+
     if differences:
         return main_finding(differences, metrics, unit=unit)
     return _alone(results, metrics[0], unit)
@@ -220,10 +222,12 @@ def ahead_sentence(pair: Difference) -> str:
         leader, other = (pair.b, pair.a)
     else:
         leader, other = (pair.a, pair.b)
+
     if b_leads:
         mine, theirs = (pair.loss_b, pair.loss_a)
     else:
         mine, theirs = (pair.loss_a, pair.loss_b)
+
     lost = f"{formats.chance(mine)} of its trials were lost, {formats.chance(theirs)} of {other}'s"
     return f"{leader} is ahead of {other} on {pair.metric} {ONLY_AHEAD}: {lost}"
 
@@ -244,10 +248,12 @@ def _also(first: Difference, shown: Sequence[Difference]) -> str:
                 parts.append(f"also on {named}")
             else:
                 parts.append(f"{pair} on {named}")
+
     if len(parts) > _MOST_ALSO:
         further = [formats.plural(len(parts) - _MOST_ALSO, "further pair")]
     else:
         further = []
+
     return "".join(f"; {part}" for part in [*parts[:_MOST_ALSO], *further])
 
 
@@ -256,6 +262,7 @@ def _pair(pair: Difference) -> str:
         upper, lower = (pair.b, pair.a)
     else:
         upper, lower = (pair.a, pair.b)
+
     if pair.winner is None:
         return f"{upper} is higher than {lower}"
     return f"{pair.winner} beats {pair.a if pair.winner == pair.b else pair.b}"
@@ -304,7 +311,9 @@ def _nothing_shown(differences: Sequence[Difference], shares: Container[str], un
             why = pair.reason
         else:
             why = f"no {unit} has a score under both"
+
         return f"{pair.a} and {pair.b} cannot be compared on {pair.metric}: {why}"
+
     estimate = first.estimate
     by = _by(estimate.value, estimate.low, estimate.high, percent=first.metric in shares)
     offline = ", offline scores" if first.offline else ""
@@ -314,25 +323,30 @@ def _nothing_shown(differences: Sequence[Difference], shares: Container[str], un
             f"{first.b} against {first.a} on {first.metric}: {by} over {over}, p "
             f"{_p(first.p_adjusted)}{offline}"
         )
+
     if first.verdict.startswith(EQUIVALENT):
         return (
             f"{first.a} and {first.b} are {first.verdict} on {first.metric}: {by} over "
             f"{over}{offline}"
         )
+
     if first.verdict == NO_VERDICT:
         return (
             f"No verdict on {first.b} against {first.a} on {first.metric}: {by} over {over}, "
             f"{first.reason}{offline}"
         )
+
     if len(differences) == 1:
         if first.p_adjusted is not None:
             tested = f"{over}, p {_p(first.p_adjusted)}"
         else:
             tested = f"{over}, not testable"
+
         return (
             f"No difference shown between {first.a} and {first.b} on {first.metric}: {by} over "
             f"{tested}{offline}"
         )
+
     return (
         f"No difference shown in any of {formats.plural(len(differences), 'comparison')}; "
         f"{first.b} against {first.a} on {first.metric}: {by} over {over}{offline}"
@@ -436,7 +450,9 @@ def server_warnings(problems: Iterable[ServerProblem]) -> list[str]:
                 if not problem.reported:
                     fault = f"no MCP call was reported in {answers}"
                     so = "so whether its MCP servers were used is not known"
+
         warnings.append(f"{problem.condition}: {fault}, {so}")
+
     return warnings
 
 
@@ -456,6 +472,7 @@ def use_warnings(
                 f"called {name} in {formats.count(use.only_failed)} of {answers}, and every call "
                 f"failed"
             )
+
         yield f"{use.condition}: {did}, so its scores measure the offer, not the use"
 
 
@@ -491,11 +508,10 @@ def loss_warnings(
         return []
     empty = _without_scores(results)
     warnings = [f"{name}: no score on any metric, so it is compared with nothing" for name in empty]
-    compared = [
-        difference
-        for difference in differences
-        if difference.a not in empty and difference.b not in empty
-    ]
+    compared = []
+    for difference in differences:
+        if difference.a not in empty and difference.b not in empty:
+            compared.append(difference)
     alike: dict[tuple[str, str, int, int], list[str]] = {}
     for pair in compared:
         if pair.lost_a != pair.lost_b:
@@ -507,6 +523,7 @@ def loss_warnings(
             f"{b} against {a} on {_few(metrics)}: {lost} lost ({sides}); the compared parts "
             f"may differ"
         )
+
     if bounds:
         warnings += _uneven([result for result in results if result.condition not in empty])
     if any(pair.verdict.endswith(ONLY_AHEAD) for pair in compared):
@@ -514,6 +531,7 @@ def loss_warnings(
             "a lead that lost trials may explain is not called a win: `karat run FILE --resume "
             "RUN --retry-failed` asks the lost trials again"
         )
+
     warnings += _few_clusters(compared)
     few = max((pair.n_pairs for pair in compared), default=6)
     if few < 6:
@@ -521,6 +539,7 @@ def loss_warnings(
             f"{formats.plural(few, 'shared question')}: too few to show a difference safely; "
             f"add questions"
         )
+
     return warnings
 
 
@@ -529,9 +548,10 @@ def _few_clusters(compared: Sequence[Difference]) -> list[str]:
     without = next((pair.reason for pair in compared if pair.verdict == NO_VERDICT), None)
     if without is not None:
         return [f"no verdict: {without}; add questions from other documents or sources"]
-    few = [
-        pair for pair in compared if pair.clusters is not None and (pair.df or _MANY_DF) < _MANY_DF
-    ]
+    few = []
+    for pair in compared:
+        if pair.clusters is not None and (pair.df or _MANY_DF) < _MANY_DF:
+            few.append(pair)
     if not few:
         return []
     clusters = formats.plural(min(pair.clusters or 0 for pair in few), "cluster")
@@ -564,6 +584,7 @@ def _uneven(results: Sequence[Result]) -> list[str]:
         warnings.append(
             f"scores are missing unevenly on {_few(metrics)} ({listed}): see the bounds"
         )
+
     return warnings
 
 

@@ -102,6 +102,7 @@ class _Commands(click.Group):
                             command.get_short_help_str(formatter.width - 6 - longest),
                         )
                     )
+
                 formatter.write_dl(lines)
 
     def make_context(
@@ -135,7 +136,9 @@ class _Commands(click.Group):
                 hint = f"; it is now `karat {now}`"
             else:
                 hint = did_you_mean(args[0], _commands())
+
             ctx.fail(f"no such command '{args[0]}'{hint}")
+
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None and isinstance(command, WithFlags):
             return _with_flag(name, command, rest)
@@ -155,6 +158,7 @@ def _with_flag(
         end = words.index("--")
     else:
         end = len(words)
+
     for place, word in enumerate(words[:end]):
         flag = word.partition("=")[0]
         if flag in flags:
@@ -164,7 +168,9 @@ def _with_flag(
                 rest = words
             else:
                 rest = [*words[:place], *words[place + 1 :]]
+
             return f"{name} {flag}", other, rest
+
     return name, command, words
 
 
@@ -176,6 +182,7 @@ def every_command() -> dict[str, click.Command]:
         dashes = "" if isinstance(command, click.Group) else "--"
         for other, module in _subcommands(name).items():
             commands[f"{name} {dashes}{other}"] = _command(module)
+
     return commands
 
 

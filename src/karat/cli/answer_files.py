@@ -65,6 +65,7 @@ def score_answers(
             "--dataset",
             f"is required to score {file}: the file with the questions and golden answers",
         )
+
     if answers.dataset is None:
         answers = in_one_file(file, answers, output)
     try:
@@ -75,10 +76,12 @@ def score_answers(
             other = _kind_with_rows(answers.dataset)
         else:
             other = None
+
         if other is not None:
             message = f"{answers.dataset} holds {kinds.of(other).content}: say --kind {other}"
             raise BadOption("--kind", message) from error
         raise
+
     keep_hidden(experiment.secrets)
     output.say(*(f"warning: {text}" for text in experiment.warnings))
     agent = _recorded(experiment)
@@ -92,6 +95,7 @@ def score_answers(
         left_out = _left_out(file, experiment)
     else:
         left_out = []
+
     if answers.strict:
         names = [condition.name for condition in experiment.conditions]
         report = agent.source_notes(
@@ -102,12 +106,14 @@ def score_answers(
         messages = [*([report["faults"]] if "faults" in report else []), *left_out]
         if messages:
             raise BadDataset(file, [Fault(place="file", message=text) for text in messages])
+
     with following(output, Redactor(experiment.secrets)) as status:
         for text in [*left_out, *(faults if output.events else [])]:
             status.notice(text)
         outcome = run_in_own_loop(
             api.carry_out(experiment, results=results, status=status, handle_signals=True)
         )
+
     return outcome, left_out
 
 
@@ -123,7 +129,9 @@ def _groups(file: Path, experiment: Experiment, agent: _RecordedAgent) -> str:
             column = "each answer column"
         else:
             column = " and ".join(conditions)
+
         text += f"; conditions: {column} ({some_of(agent.conditions)})"
+
     if agent.repetitions > 1:
         text += f"; up to {agent.repetitions} repetitions"
         rows = [row for _, row in kinds.read_rows(file).rows]
@@ -132,6 +140,7 @@ def _groups(file: Path, experiment: Experiment, agent: _RecordedAgent) -> str:
         )
         if hint is not None:
             text += f"\n{hint}"
+
     return text
 
 
@@ -150,6 +159,7 @@ def _kind_with_rows(dataset: Path | None) -> str | None:
             name = None
     except BadDataset:
         return None
+
     return name if name is not None and kinds.of(name).answer_file is not None else None
 
 
@@ -173,7 +183,9 @@ def experiment_of_answers(
             here = here.setdefault(section, {})
             if not isinstance(here, dict):
                 raise BadOption(f"--set {place}", f"'{section}' is a plain value")
+
         here[last] = parsed(f"--set {place}", text)
+
     first = Experiment(**keys)
     keep_hidden(first.secrets)
     agent = _recorded(first)
@@ -182,6 +194,7 @@ def experiment_of_answers(
         and agent.conditions
     ):
         keys["conditions"] = {name: {} for name in agent.conditions}
+
     if not any(setting.startswith("execution.num_repetitions=") for setting in settings):
         keys["execution"]["num_repetitions"] = max(1, agent.repetitions)
     if kind is not None and not wanted and "judge" not in keys:
@@ -190,11 +203,13 @@ def experiment_of_answers(
             keys |= {"judge": judge}
         else:
             keys |= {}
+
     id_key = first.agent.options["id_key"]
     if kind is None and "id_key" not in keys["dataset"] and isinstance(id_key, str):
         samples = first.load_dataset().samples
         if samples and id_key in samples[0].metadata:
             keys["dataset"]["id_key"] = id_key
+
     return Experiment(**keys)
 
 
@@ -206,26 +221,31 @@ def _keys_of_answers(file: Path, answers: Answers, wanted: Scorers, kind: str | 
         of_dataset, of_agent = _grouping_columns(file, answers, columns)
         dataset |= of_dataset
         agent |= of_agent
+
     if answers.skip_unreadable:
         dataset["skip"] = "unreadable"
         if form is None:
             agent |= {"skip": "unreadable"}
         else:
             agent |= {}
+
     if answers.cluster is not None:
         dataset |= {"cluster": answers.cluster}
     else:
         dataset |= {}
+
     # nothing is asked
     if kind is None:
         dataset |= {"choices": "left_out"}
     else:
         dataset |= {}
+
     # else the dataset's own scorer
     if kind is None:
         judge: JsonObject = {"judge": {"type": "overlap"}}
     else:
         judge = {}
+
     return {
         "name": file.stem,
         "dataset": {
@@ -273,6 +293,7 @@ def _recorded(experiment: Experiment) -> _RecordedAgent:
         raise BadOption(
             "--set", "a file of answers needs the agent replay; agent.type cannot be changed"
         )
+
     agent: _RecordedAgent = plugins.build(plugin, experiment.agent.options, setting=setting)
     return agent
 
@@ -291,8 +312,10 @@ def _left_out(file: Path, experiment: Experiment) -> list[str]:
             name = str(number)
         else:
             name = str(row.get(id_key))
+
         if name not in known:
             unknown[name] = unknown.get(name, 0) + 1
+
     if not unknown:
         return []
     named = ", ".join(f"'{excerpt(name, 40)}'" for name in list(unknown)[:_IDS_NAMED])
@@ -300,6 +323,7 @@ def _left_out(file: Path, experiment: Experiment) -> list[str]:
         more = f" and {len(unknown) - _IDS_NAMED} more"
     else:
         more = ""
+
     count = plural(sum(unknown.values()), "answer")
     return [f"{count} left out: the dataset has no sample called {named}{more}"]
 
@@ -316,6 +340,7 @@ def in_one_file(file: Path, answers: Answers, output: Output) -> Answers:
         columns = []
     else:
         columns = list(first[1])
+
     named = {answers.question, answers.golden, *answers.answer}
     find = partial(_column, file=file, columns=columns, named=named)
     question = find("question", answers.question)
@@ -328,7 +353,9 @@ def in_one_file(file: Path, answers: Answers, output: Output) -> Answers:
             raise BadOption(
                 f"--{role}", f"column '{column}' is already used for --{role_of[column]}"
             )
+
         role_of[column] = role
+
     output.say(f"columns used: {', '.join(f'{role} = {column}' for role, column in used)}")
     chosen = {"dataset": file, "question": question, "golden": golden, "answer": said}
     return type(answers)(**vars(answers) | chosen)
@@ -352,7 +379,9 @@ def _column(
             raise BadOption(
                 f"--{role}", f"{file} has no column '{column}'{did_you_mean(column, columns)}"
             )
+
         return column
+
     found = usual(ROLES[role], [name for name in columns if name not in named])
     what = {
         "question": "the question",
@@ -366,11 +395,13 @@ def _column(
             f"{some_of(columns, most=12) or 'none'}); if the questions and golden answers are in "
             f"another file, name it with --dataset",
         )
+
     if len(found) > 1 and role != "question":
         listed = " or ".join(f"--{role} {column}" for column in found)
         raise BadOption(
             f"--{role}", f"{len(found)} columns of {file} could be {what}: say {listed}"
         )
+
     return found[0]
 
 
@@ -406,10 +437,12 @@ def _grouping_columns(
                 golden=answers.golden,
                 id_column=usual_id(present),
             )
+
         dataset["repeated"] = True
         agent["id_key"] = ids
         if len(ids) == 1:
             dataset["id_key"] = agent["id_key"] = ids[0]
+
     if "condition_key" in mapped:
         return dataset, agent
     used = {*ids, *answers.answer, str(answers.question), str(answers.golden), *mapped.values()}
@@ -420,11 +453,13 @@ def _grouping_columns(
             f"--answer at a time"
         )
         raise BadOption("--answer", message)
+
     if conditions:
         if len(conditions) == 1:
             agent["condition_key"] = conditions[0]
         else:
             agent["condition_key"] = [*conditions]
+
     return dataset, agent
 
 
@@ -450,6 +485,7 @@ def mapped_columns(pairs: Sequence[str], *, option: str | None) -> dict[str, str
         known = tuple(_OF_SAMPLES)
     else:
         known = targets[option]
+
     mapped: dict[str, str] = {}
     for pair in pairs:
         target, equals, column = (part.strip() for part in pair.partition("="))
@@ -457,26 +493,30 @@ def mapped_columns(pairs: Sequence[str], *, option: str | None) -> dict[str, str
             raise BadOption(
                 f"--map {pair}", "want TARGET=COLUMN, e.g. --map answer=predicted_answer"
             )
+
         if target not in known:
             forms = {name: kind.answer_file for name, kind in kinds.installed().items()}
-            others = [
-                name
-                for name, form in forms.items()
-                if form is not None and target in targets[form.option]
-            ]
+            others = []
+            for name, form in forms.items():
+                if form is not None and target in targets[form.option]:
+                    others.append(name)
             if others:
                 hint = f" (it is for --kind {' or '.join(others)})"
             else:
                 hint = ""
+
             hint = hint or did_you_mean(target, known, listing=False)
             raise BadOption(
                 "--map", f"unknown target '{target}'{hint}; choose from {', '.join(known)}"
             )
+
         if target in mapped:
             raise BadOption(
                 "--map", f"'{target}' is given twice: '{mapped[target]}' and '{column}'"
             )
+
         mapped[target] = column
+
     if option is not None:
         return mapped
     return {_OF_SAMPLES[target]: column for target, column in mapped.items()}
@@ -500,28 +540,31 @@ def report_faults(
         return []
     listed: list[tuple[str, list[Fault]]] = []  # for each kind: how many, and the first few
     for fault_kind, line in zip(census.counts, census.lines, strict=True):
-        faults = [
-            Fault(place=fault.place, message=fault.message)
-            for fault in census.faults
-            if fault.kind == fault_kind
-        ]
+        faults = []
+        for fault in census.faults:
+            if fault.kind == fault_kind:
+                faults.append(Fault(place=fault.place, message=fault.message))
         more = len(faults) - _MOST_NAMED
         if more > 0:
             further = [Fault(place="and", message=f"{more} more like these")]
         else:
             further = []
+
         listed.append((line, faults[:_MOST_NAMED] + further))
+
     file = shown_path(Path(agent.source["file"]))
     if strict or not census.used:
         if census.hint:
             hint = [Fault(place="file", message=census.hint)]
         else:
             hint = []
+
         nothing = Fault(
             place="file", message="no row answers a turn of the dataset, so nothing is scored"
         )
         examples = (fault for _, faults in listed for fault in faults)
         raise BadDataset(file, [*([] if census.used else [nothing]), *hint, *examples])
+
     output.say(
         f"{file}: {plural(sum(census.counts.values()), 'fault')} in {count(census.rows)} rows"
     )

@@ -45,6 +45,7 @@ class AskedJudge(msgspec.Struct, frozen=True, kw_only=True):
             cost = formats.dollars(self.dollars)
         else:
             cost = "unknown cost"
+
         return (
             f"{self.judge}: right answer {_scores(self.right)}; wrong answer "
             f"{_scores(self.wrong)} ({cost})"
@@ -72,6 +73,7 @@ async def asked_judges(
         raise BadOption(
             "--ask", "no scorer of this experiment asks a model about single answers: leave it out"
         )
+
     # A question with a golden answer, the shortest conversation first, and an answer that is wrong
     # for it.
     known = [sample for sample in samples if sample.turns[-1].golden]
@@ -79,6 +81,7 @@ async def asked_judges(
         raise BadOption(
             "--ask", "no question has a golden answer that a judge could compare with: leave it out"
         )
+
     sample = min(known, key=lambda one: len(one.turns))
     right = (sample.turns[-1].golden or "").casefold().strip()
     others = (one.turns[-1].golden or "" for one in known)
@@ -92,6 +95,7 @@ async def asked_judges(
                 found.append(
                     AskedJudge(judge=used.info.name, sample=sample.id, fault=redact(str(fault)))
                 )
+
     return tuple(found)
 
 
@@ -110,6 +114,7 @@ async def _asked(used: ScorerInUse, sample: Sample, wrong: str) -> AsyncIterator
                 judge = f"{used.info.name} ({verdict.judge})"
             else:
                 judge = used.info.name
+
             scores[judge] = verdict.values  # of the last turn and repeat
             known = dollars.get(judge, 0.0)
             more = verdict.dollars
@@ -117,6 +122,7 @@ async def _asked(used: ScorerInUse, sample: Sample, wrong: str) -> AsyncIterator
                 dollars[judge] = None
             else:
                 dollars[judge] = known + more
+
     for judge, values in right.items():
         yield AskedJudge(
             judge=judge,

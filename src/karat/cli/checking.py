@@ -55,14 +55,17 @@ class CheckedCondition(msgspec.Struct, frozen=True, kw_only=True):
             servers = f" with {', '.join(self.servers)}"
         else:
             servers = ""
+
         if self.gates:
             gates = f" ({', '.join(self.gates)})"
         else:
             gates = ""
+
         if self.preset:
             preset = f" (preset {self.preset})"
         else:
             preset = ""
+
         return "; ".join((f"{self.name}{servers}{gates}{preset}", *self.context))
 
 
@@ -80,15 +83,18 @@ class CheckedScorer(msgspec.Struct, frozen=True, kw_only=True):
             name = self.type
         else:
             name = f"{self.name}: {self.type}"
+
         offline = " (offline)" if self.offline else ""
         if self.metrics and self.metrics != (self.name,):
             metrics = f": {', '.join(self.metrics)}"
         else:
             metrics = ""
+
         if self.models:
             models = f"; asks {' and '.join(self.models)}"
         else:
             models = ""
+
         return f"{name}{offline}{metrics}{models}"
 
 
@@ -115,10 +121,12 @@ class CheckedServer(msgspec.Struct, frozen=True, kw_only=True):
             )
         else:
             state = "no tools"
+
         if self.protocol:
             protocol = f", protocol {self.protocol}"
         else:
             protocol = ""
+
         return f"{self.name} ({self.type}, scope {self.scope}{protocol}): {state}"
 
 
@@ -185,6 +193,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
                 f"{_study_size(study.participants, study.questions)}, {study.name}"
                 for study in self.studies
             ]
+
         blocks = {
             "dataset": [
                 f"{self.dataset_kind}, {self.dataset} (sha256 {self.sha256[:12]})",
@@ -253,6 +262,7 @@ def check(
         started, notes = run_in_own_loop(_started(experiment, selected, scorers, start))
     else:
         started, notes = ({}, [])
+
     asked: tuple[AskedJudge, ...] = ()
     if ask:
         asked = run_in_own_loop(asked_judges(scorers, samples, redact=Redactor(experiment.secrets)))
@@ -310,6 +320,7 @@ def _checked_condition(experiment: Experiment, condition: Condition) -> CheckedC
         for part in value if isinstance(value, tuple) else (value,):
             names.append(str(getattr(part, "name", part)))
         shown.append(f"{key}: {', '.join(names)}")
+
     return CheckedCondition(
         name=condition.name,
         servers=tuple(server.name for server in condition.mcp_servers),
@@ -377,6 +388,7 @@ def can_show(
         questions = len(clusters)
     else:
         questions = len(set(codes))
+
     tests = (2 * conditions - 3) * max(1, sum(metric.compared for metric in metrics))
     alpha = ALPHA / tests
     least = (
@@ -393,6 +405,7 @@ def can_show(
             f"nothing safely: {formats.plural(questions, unit)} cannot win among "
             f"{formats.plural(tests, 'comparison')} by sign flips; ask at least {needed}"
         )
+
     if math.isnan(least):
         few = f"{formats.plural(questions, unit)} {'is' if questions == 1 else 'are'} too few"
         return f"no difference between conditions: {few}"
@@ -400,6 +413,7 @@ def can_show(
         among = f" among {formats.plural(tests, 'comparison')} (Holm)"
     else:
         among = ""
+
     return (
         f"differences of {formats.number(least)} standard deviations over {unit}s or more{among}, "
         f"in 80 % of runs; in points: karat plan RUN"
@@ -421,22 +435,26 @@ def _rates(
         models = models_of(scorer.info.options)
         for model in models if not scorer.info.offline else ():
             planned.update({_model(model): _calls(scorer.info, selected) // len(models)})
+
     for name, rate in experiment.limits.items():
         per_minute = rate.requests_per_minute
         if per_minute is not None:
             limits = [f"{formats.number(per_minute, digits=0)} requests"]
         else:
             limits = []
+
         if rate.tokens_per_minute:
             limits += [f"{formats.number(rate.tokens_per_minute, digits=0)} tokens"]
         if per_minute is not None:
             least = 60 * planned[_model(name)] / per_minute
         else:
             least = 0.0
+
         if least:
             time = f": {formats.duration(least)} or more"
         else:
             time = ""
+
         yield (
             f"{name}: at most {' and '.join(limits)} a minute{time}"
             if limits
@@ -462,11 +480,14 @@ def _calls(scorer: ScorerInfo, selected: Plan) -> int:
             pairs = len(names) - 1
         else:
             pairs = 0
+
         return 2 * judges * pairs * len(selected.samples) * selected.repetitions
+
     if options.get("call_per_metric"):
         calls = len(scorer.metrics)
     else:
         calls = 1
+
     return len(selected) * judges * int(options.get("repeats", 1)) * calls
 
 
@@ -538,8 +559,10 @@ def _tool_advice(experiment: Experiment, selected: Plan, started: Started) -> li
             text = plugin.tool_advice(tools)
         else:
             text = None
+
         if text:
             advice += [f"conditions.{condition.name}.mcp_servers: every answer will be: {text}"]
+
     return advice
 
 
@@ -550,6 +573,7 @@ def _servers(selected: Plan, started: Started) -> tuple[CheckedServer, ...]:
         for server in condition.mcp_servers:
             servers[server.name] = server
             users.setdefault(server.name, []).append(condition.name)
+
     checked = []
     for name, server in servers.items():
         outcome = started.get(name)
@@ -565,4 +589,5 @@ def _servers(selected: Plan, started: Started) -> tuple[CheckedServer, ...]:
                 protocol=getattr(outcome, "protocol", None),
             )
         )
+
     return tuple(checked)

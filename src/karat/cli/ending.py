@@ -55,6 +55,7 @@ def _leave(code: int) -> None:
                 b"running\n"
             ),
         )
+
     if "multiprocessing" in sys.modules:
         for child in sys.modules["multiprocessing"].active_children():
             child.kill()
@@ -101,6 +102,7 @@ class Ending:
             self.code = Exit.READER_GONE
             _close_pipes()
             return True
+
         if isinstance(error, SystemExit):
             return False
         from karat.redact import Redactor
@@ -120,6 +122,7 @@ def keep_hidden(secrets: Mapping[str, str]) -> None:
         ending = context.find_object(Ending)
     else:
         ending = None
+
     if ending is not None:
         ending.secrets.update(secrets)
 
@@ -143,6 +146,7 @@ def _print_error(error: BaseException, code: int, *, debug: bool, redact: Redact
         import traceback
 
         click.echo(clean(redact("".join(traceback.format_exception(error)))), err=True)
+
     if isinstance(error, click.ClickException):
         message = io.StringIO()
         error.show(message)
@@ -158,6 +162,7 @@ def _print_error(error: BaseException, code: int, *, debug: bool, redact: Redact
             where = clean(redact(str(error.filename)))
         else:
             where = "the output could not be written"
+
         click.echo(f"karat: {where}: {error.strerror}", err=True)
     else:
         click.echo(clean(redact(str(error))), err=True)

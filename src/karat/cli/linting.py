@@ -68,6 +68,7 @@ class Lint(msgspec.Struct, frozen=True, kw_only=True):
                             _evidence(doubt.evidence.get(reason)),
                         )
                     )
+
             lines += [*aligned(reasons, right={2}), "", *aligned(rows)]
             more = len(self.doubted) - _SHOWN
             if more > 0:
@@ -78,6 +79,7 @@ class Lint(msgspec.Struct, frozen=True, kw_only=True):
             lines = [
                 f"{formats.clean(self.file)}: {size} could be checked; a run would refuse the file"
             ]
+
         return "\n".join(lines) + "\n"
 
 
@@ -114,6 +116,7 @@ def write_quarantine(report: Lint, path: Path) -> str:
             "--quarantine",
             f"is for conversations; a run of {report.kind} datasets cannot use such a file",
         )
+
     path.write_text(datasets.quarantine_text(report.doubted), encoding="utf-8", newline="")
     return f"wrote {path}: name it in the experiment as `dataset.quarantine`"
 

@@ -52,6 +52,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
             )
             if option.description:
                 lines += [f"      {option.description}"]
+
         return _lines(lines)
 
 
@@ -116,25 +117,30 @@ def _rubrics() -> list[Listed]:
                 summary = first.lstrip("# ").strip()
             else:
                 summary = ""
+
             name = file.name.removesuffix(".yaml")
             rubrics.append(
                 Listed(family="rubrics", name=name, summary=summary, source="built in", about=text)
             )
+
     return rubrics
 
 
 def _presets() -> list[Listed]:
     """The system prompts that say who takes part in a study."""
-    return [
-        Listed(
-            family="presets",
-            name=preset.name,
-            summary=preset.summary,
-            source="built in",
-            about=preset.text or "",
+    found = []
+    for preset in presets().values():
+        found.append(
+            Listed(
+                family="presets",
+                name=preset.name,
+                summary=preset.summary,
+                source="built in",
+                about=preset.text or "",
+            )
         )
-        for preset in presets().values()
-    ]
+
+    return found
 
 
 _TEXTS = {"rubrics": _rubrics, "presets": _presets}
@@ -207,6 +213,7 @@ class ListedRuns(msgspec.Struct, frozen=True, kw_only=True):
                 status = f"{run.status}, rehearsed"
             else:
                 status = run.status
+
             rows.append(
                 (
                     run.folder,
@@ -217,6 +224,7 @@ class ListedRuns(msgspec.Struct, frozen=True, kw_only=True):
                     str(run.trials),
                 )
             )
+
         heads = ("run", "experiment", "made (UTC)", "status", "", "trials")
         return _lines(
             aligned([heads, *(tuple(map(formats.clean, row)) for row in rows)], right={5})
@@ -247,4 +255,5 @@ def listed_runs(place: Path) -> ListedRuns:
             )
         except BadRun as error:
             unreadable.append(f"left out: {error}")
+
     return ListedRuns(runs=tuple(runs), unreadable=tuple(unreadable))

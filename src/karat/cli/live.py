@@ -199,6 +199,7 @@ class Painter:
             styled = f"{_NOTICE}{text}{_PLAIN}"
         else:
             styled = text
+
         with self._lock:
             self._write(f"{self._back()}{_BELOW}{styled}\n{self._drawn(self._shown)}")
 
@@ -222,6 +223,7 @@ class Painter:
                 drawn.append(f"{_BAR}{line[:bar]}{_PLAIN}{line[bar:]}")
             else:
                 drawn.append(line)
+
         return "".join(f"{line}{_END_OF_LINE}\n" for line in drawn) + (_BELOW if lines else "")
 
     def _write(self, text: str) -> None:
@@ -247,6 +249,7 @@ def size_of(stream: TextIO) -> tuple[int, int]:
         real = os.get_terminal_size(stream.fileno())
     except (OSError, ValueError):
         real = os.terminal_size((0, 0))
+
     return _least(real.columns, "COLUMNS", 80), _least(real.lines, "LINES", 24)
 
 
@@ -256,4 +259,5 @@ def _least(real: int, name: str, otherwise: int) -> int:
         number = int(text)
     else:
         number = 0
+
     return min([size for size in (real, number) if size > 0], default=otherwise)

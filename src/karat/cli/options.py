@@ -109,9 +109,10 @@ def output(*, events: bool = False) -> Decorator:
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
         def gathering(**given: Any) -> Any:
-            chosen = {
-                name: given.pop(name) for name in ("as_json", "quiet", "events") if name in given
-            }
+            chosen = {}
+            for name in ("as_json", "quiet", "events"):
+                if name in given:
+                    chosen[name] = given.pop(name)
             return command(output=Output(**chosen), **given)
 
         declaring: Command = gathering
@@ -210,6 +211,7 @@ class Chosen(Options):
             limit = [f"--limit={self.limit}"]
         else:
             limit = []
+
         samples = [f"--only-sample={name}" for name in self.only_samples]
         return [*limit, *samples, *(f"--only-condition={name}" for name in self.only_conditions)]
 
@@ -233,6 +235,7 @@ class ChosenOfShard(Chosen):
             shard = Shard.parse(self.shard)
         else:
             shard = None
+
         return msgspec.structs.replace(super().as_selection(), shard=shard)
 
 
@@ -344,6 +347,7 @@ def _scorings(_: click.Context, option: click.Parameter, given: tuple[str, ...])
         if not name or not digest:
             raise click.BadParameter(f"want SCORER=DIGEST, got '{text}'", param=option)
         scorings[name] = digest
+
     return scorings
 
 
@@ -411,6 +415,7 @@ class Compared(Shown):
             compared = {}
         else:
             compared = {"pairs": self.pairs, "baseline": self.baseline}
+
         return {"scorings": self.scorings, "allow_code": self.code, "right": self.right, **compared}
 
 

@@ -111,6 +111,7 @@ def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> li
             blank + cell if at in right else cell + blank for at, (cell, blank) in enumerate(pairs)
         )
         lines.append("  ".join(cells).rstrip())
+
     return lines
 
 

@@ -61,6 +61,7 @@ def draw(
                 rows=chart.rows,
             )
         )
+
     return Plotted(charts=tuple(drawings))
 
 
@@ -88,4 +89,5 @@ def _written(path: Path, content: bytes) -> Path:
         raise BadOption(
             "--out", f"cannot write {error.filename or path}: {error.strerror}"
         ) from error
+
     return path

@@ -51,6 +51,7 @@ def printed(
         stack.enter_context(redirect_stdout(stream))
         stack.enter_context(redirect_stderr(stream))
         yield
+
     lines.rest()
 
 
@@ -63,6 +64,7 @@ def _taken(number: int, lines: _Lines) -> Iterator[None]:
     except OSError:  # it is closed
         yield
         return
+
     _flush(real)
     reading, writing = os.pipe()
     os.dup2(writing, number)
@@ -102,9 +104,11 @@ def _read(reading: int, lines: _Lines, end: bytes, drained: threading.Event) -> 
                 text, pending = (pending, b"")
             else:
                 text, pending = (pending[:marker_start], pending[marker_start:])
+
         lines.write(text)
         if marker:
             drained.set()
+
     os.close(reading)
 
 

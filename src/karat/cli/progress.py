@@ -129,6 +129,7 @@ class Pace:
                 since = at
                 before = count
                 enough = True
+
         if settled - before >= _ENOUGH and now > since:
             return (settled - before) / (now - since)
         return None
@@ -193,6 +194,7 @@ class ProgressReader:
             left = None
         else:
             left = (planned - ended) / rate
+
         spent = status.past, status.agent, status.judge
         unpriced = any(part.dollars_unknown for part in spent)
         uncounted = any(part.tokens_unknown for part in spent)
@@ -210,6 +212,7 @@ class ProgressReader:
                 kind=event.kind,
                 message=self._redact(event.message),
             )
+
         return Progress(
             seconds=round(now - status.started, 3),
             planned=planned,
@@ -255,6 +258,7 @@ class ProgressReader:
             to_ask = max(0, status.planned - status.before - asked)
         else:
             to_ask = 0
+
         waiting = status.scoring / 2
         past, agent, judge = spent
         of_agent = projected(agent, over=asked, left=to_ask)
@@ -279,6 +283,7 @@ class ProgressReader:
             cost = (ended - started) / _SHARE_OF_TIME
         else:
             cost = 0.0
+
         self._next_means = ended + max(1.0, cost)
 
     def _condition(self, name: str) -> ConditionCounts:
@@ -297,6 +302,7 @@ class ProgressReader:
                 level=estimate.level,
                 n=estimate.n,
             )
+
         return ConditionCounts(
             planned=counts.planned,
             done=ended - failed,

@@ -37,6 +37,7 @@ def block(now: Progress, *, columns: int, rows: int) -> list[str]:
         failure = [_failure(now, columns)]
     else:
         failure = []
+
     room = rows - len(head) - len(failure)
     money = _folded(_spent(now), columns)
     if not (room >= len(money)):
@@ -60,9 +61,10 @@ def log_line(now: Progress) -> str:
         *_spent(now),
     ]
     parts += [f"{name} at most {limit} at a time" for name, limit in now.slowed.items()]
-    known = {
-        name: counts.mean for name, counts in now.conditions.items() if counts.mean is not None
-    }
+    known = {}
+    for name, counts in now.conditions.items():
+        if counts.mean is not None:
+            known[name] = counts.mean
     if known:
         named = [
             f"{_name(name)} {_mean(now, mean)}" for name, mean in list(known.items())[:_MOST_NAMED]
@@ -71,7 +73,9 @@ def log_line(now: Progress) -> str:
             more = [f"{len(known) - _MOST_NAMED} more"]
         else:
             more = []
+
         parts.append(f"{_metric(now)}: {', '.join([*named, *more])}")
+
     if now.last_failure is not None:
         parts.append(_failure(now, _FAILURE_COLUMNS))
     return _one_line(" · ".join(parts))
@@ -117,6 +121,7 @@ def _time(now: Progress) -> list[str]:
         pace = f"{formats.number(rate, digits=1)}/s"
     else:
         pace = f"{formats.number(60 * rate, digits=1)}/min"
+
     # Until it has ended, something is left.
     return [f"{formats.duration(float(max(1, round(now.seconds_left))))} left", pace]
 
@@ -136,6 +141,7 @@ def _spent(now: Progress) -> list[str]:
             parts.append(f"{spent} of about {formats.dollars(_rounded(now.dollars_in_all))}")
         else:
             parts.append(spent)
+
     if now.tokens:
         spent = f"{'≥ ' if now.tokens_unknown else ''}{formats.count(now.tokens)}"
         more = now.tokens_in_all is not None and now.tokens_in_all > now.tokens
@@ -143,7 +149,9 @@ def _spent(now: Progress) -> list[str]:
             total = f" of about {formats.count(int(_rounded(now.tokens_in_all)))}"
         else:
             total = ""
+
         parts.append(f"{spent}{total} tokens")
+
     return parts
 
 
@@ -161,6 +169,7 @@ def _failure(now: Progress, columns: int) -> str:
         ago = formats.duration(float(int(failure.seconds_ago)))
     else:
         ago = "a moment"
+
     return formats.excerpt(f"last failure {ago} ago: {failure.kind}: {failure.message}", columns)
 
 
@@ -192,6 +201,7 @@ def _conditions(now: Progress, columns: int, room: int) -> list[str]:
         shown = names
     else:
         shown = names[: max(0, room - 2)]
+
     asked = wide and now.most_in_flight > 0
     scored = now.metric is not None
     table = [["", "done"] + ["failed"] * wide + ["in flight"] * asked + [_metric(now)] * scored]
@@ -202,17 +212,21 @@ def _conditions(now: Progress, columns: int, room: int) -> list[str]:
             planned = f"/{formats.count(counts.planned)}"
         else:
             planned = ""
+
         row = [_name(name, 24 if wide else 16), f"{formats.count(counts.done)}{planned}"]
         row += [formats.count(counts.failed)] * wide + [formats.count(counts.in_flight)] * asked
         if wide and counts.mean is not None:
             over = f" over {formats.plural(counts.mean.n, noun)}"
         else:
             over = ""
+
         table.append([*row, *[f"{_mean(now, counts.mean)}{over}"] * scored])
+
     if shown:
         lines = aligned(table, right=range(1, len(table[0]) - scored))
     else:
         lines = []
+
     if len(shown) < len(names):
         others = [now.conditions[name] for name in names[len(shown) :]]
         failed = sum(counts.failed for counts in others)
@@ -225,6 +239,7 @@ def _conditions(now: Progress, columns: int, room: int) -> list[str]:
         if now.most_in_flight:
             parts += [f"in flight {formats.count(in_flight)}"]
         lines.append(" · ".join(parts))
+
     return [formats.cut(line, columns) for line in lines]
 
 
@@ -236,4 +251,5 @@ def _folded(parts: Sequence[str], columns: int) -> list[str]:
             lines[-1] += f" · {part}"
         else:
             lines.append(formats.cut(part, columns))
+
     return lines

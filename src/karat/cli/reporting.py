@@ -54,12 +54,14 @@ def check(name: str, run: RunFolder, options: Mapping[str, Any] | None = None) -
                 f"its numbers"
             ),
         )
+
     _, faults = plugins.check_options(plugin, options or {}, place="--set")
     if faults:
         messages = (
             f"--set {fault.place.removeprefix('--set.')}: {fault.message}" for fault in faults
         )
         raise BadOption(f"report {name}", "; ".join(messages))
+
     return plugin
 
 
@@ -110,6 +112,7 @@ def next_steps(
         closer = [
             (typed("report", shown, "--full"), "differences, variation, lowest questions, cost")
         ]
+
     listed = [*commands, look, *closer]
     width = max(len(command) for command, _ in listed)
     return ["", "Next:", *(f"  {command:{width}}  # {why}" for command, why in listed)]
@@ -127,6 +130,7 @@ def deliver(name: str, files: Mapping[str, str], out: Path | None, output: Outpu
             paths.append(str(path))
         output.result("\n".join(_listed(paths)), Written(report=name, paths=paths))
         return
+
     if len(files) > 1 and not output.as_json:
         raise BadOption(
             "--out",
@@ -135,12 +139,14 @@ def deliver(name: str, files: Mapping[str, str], out: Path | None, output: Outpu
                 f"folder for them"
             ),
         )
+
     size = sum(map(len, files.values()))
     page = any(text.startswith("<!doctype html>") for text in files.values())
     if (page or size > SCREENFULS) and sys.stdout.isatty() and not output.as_json:
         raise BadOption(
             "--out", f"the report {name} has {formats.count(size)} characters: name a file for it"
         )
+
     text = "".join(files.values())
     if name == "json":
         output.json(text)

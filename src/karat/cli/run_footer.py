@@ -54,6 +54,7 @@ def show_outcome(
         summary = summarize_cached(
             outcome.run, scorings=scorings, allow_code=allow_code, right=right
         )
+
     summary = msgspec.structs.replace(summary, warnings=(*summary.warnings, *warnings))
     failed = max(outcome.failed, summary.total.ledger.failed)
     code = Exit.TRIALS_FAILED if failed or outcome.reason != "done" else Exit.DONE
@@ -66,6 +67,7 @@ def show_outcome(
         )
     else:
         output.text(*render("terminal", summary, outcome.run, screen("terminal")).values())
+
     files = (
         f"{shown_path(outcome.run.path)}/",
         "  journal.jsonl     every answer, score and failure",
@@ -99,20 +101,24 @@ def _next(outcome: Outcome, summary: Summary, again: tuple[File, Chosen] | None)
             retry = ["--retry-failed"]
         else:
             retry = []
+
         # What a completed selection did not run lies outside it.
         if outcome.reason != "done" or not ledger.not_run:
             part = chosen.words()
         else:
             part = []
+
         why = ["ask again where the agent failed"] * failed + ["ask what is missing"] * missing
         settings = [f"--set={setting}" for setting in source.settings]
         if source.env_file:
             env_file = [f"--env-file={source.env_file}"]
         else:
             env_file = []
+
         command = typed("run", str(source.file), settings, env_file, part, "--resume", run, retry)
         larger = ", with a larger execution.budget" if outcome.reason == "budget" else ""
         commands.append((command, ", and ".join(why) + larger))
+
     if outcome.run.info.shard is not None:
         commands.append(
             (
@@ -120,10 +126,12 @@ def _next(outcome: Outcome, summary: Summary, again: tuple[File, Chosen] | None)
                 "merge the shards in this folder",
             )
         )
+
     if ledger.judge:
         commands.append(
             (typed("score", run, missing_scores(outcome.run, summary)), "score what has no score")
         )
+
     scored = []
     for name in summary.conditions:
         if any(result.n_answers for result in summary.results if result.condition == name):
@@ -135,4 +143,5 @@ def _next(outcome: Outcome, summary: Summary, again: tuple[File, Chosen] | None)
         commands.append(
             (typed("report", run, "--to", "csv", "--out", "scores.csv"), "for a spreadsheet")
         )
+
     return next_steps(outcome.run, commands)

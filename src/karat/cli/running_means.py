@@ -90,11 +90,14 @@ class RunningMeans:
                 announced = self._scorer.metrics
             else:
                 announced = ()
+
             if measured:
                 by_name = Metric(name=min(measured))
             else:
                 by_name = None
+
             self.metric = next((metric for metric in announced if metric.name in measured), by_name)
+
         values = self._values(rows or ())
         with self._lock:
             place = self._questions.setdefault(sample.id, len(self._questions))
@@ -119,6 +122,7 @@ class RunningMeans:
                 return []
             self._only_flags &= isinstance(value, bool)
             return [float(value)]
+
         newest = {(row.turn, row.judge, row.repeat): row.values.get(name) for row in rows}
         if len(newest) < max((row.rows for row in rows), default=0):
             return []
@@ -144,15 +148,17 @@ class RunningMeans:
             columns = {
                 condition: sums.columns(len(weights)) for condition, sums in self._sums.items()
             }
+
         info = self._info(self.metric)
-        return {
-            name: estimated(
+        found = {}
+        for name, arrays in columns.items():
+            found[name] = estimated(
                 mean(self._units(info, clusters, *arrays, weights), level=LEVEL),
                 info.low,
                 info.high,
             )
-            for name, arrays in columns.items()
-        }
+
+        return found
 
     def _info(self, metric: Metric) -> MetricInfo:
         from karat.analysis.model import MetricInfo
@@ -185,6 +191,7 @@ class RunningMeans:
             if info.name in self._rates:
                 counts = counts + lost
             sums = Sums.of(totals, counts, squares=squares, weights=weights)
+
         means = np.divide(totals, counts, out=np.full(counts.size, np.nan), where=counts > 0)
         spread = np.maximum(squares - counts * means**2, 0.0)
         return Units(

@@ -47,6 +47,7 @@ def scaffold(kind: str, folder: Path) -> Scaffolded:
             place = os.path.relpath(schema, example.parent).replace(os.sep, "/")
             texts[example] = f"# yaml-language-server: $schema={place}\n".encode() + texts[example]
             texts[schema] = schema_text(schema_of(schema_name)).encode()
+
     there = sorted(
         path.relative_to(folder).as_posix() for path in texts if path.exists() or path.is_symlink()
     )
@@ -55,6 +56,7 @@ def scaffold(kind: str, folder: Path) -> Scaffolded:
             "DIR",
             f"{folder} already holds {', '.join(there)}; name another folder (nothing was written)",
         )
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path, data in sorted(texts.items()):
@@ -65,6 +67,7 @@ def scaffold(kind: str, folder: Path) -> Scaffolded:
         raise BadOption(
             "DIR", f"cannot write {error.filename or folder}: {error.strerror}"
         ) from error
+
     return Scaffolded(
         kind=kind, folder=str(folder), files=tuple(str(path) for path in sorted(texts))
     )

@@ -60,6 +60,7 @@ def score_run(
             given,
             f"is for a file of answers, and there is no file '{name}'; a run has its own dataset",
         )
+
     run = api.open(name, results=results, to_write=True)
     keep_hidden(secrets_of(run))
     with aside():
@@ -73,6 +74,7 @@ def score_run(
         planned = plan_of(run).trials
         limits = Limits.of(execution, planned)
         check_answers(run)
+
     with following(output, redact) as status, trusted(run):
         rescoring = rescore(
             run,
@@ -101,13 +103,13 @@ def scorers_of(run: RunFolder, wanted: Scorers) -> tuple[tuple[ScorerSpec, ...],
         keys = {"scorers": [], **scorer_keys(wanted)}
         probe = Experiment(dataset=there, agent={"type": "floor"}, conditions={"any": {}}, **keys)
         return probe.scorers, probe.secrets
+
     if not run.info.scorers:
         raise BadOption("--judge", "the run has no scorer: name one, e.g. --judge overlap")
-    code = [
-        scorer.type
-        for scorer in run.info.scorers
-        if ":" in scorer.type or _runs_programs(scorer.type)
-    ]
+    code = []
+    for scorer in run.info.scorers:
+        if ":" in scorer.type or _runs_programs(scorer.type):
+            code.append(scorer.type)
     if code:
         command = typed("score", shown_path(run.path), in_words(run.info.scorers))
         problem = (
@@ -118,6 +120,7 @@ def scorers_of(run: RunFolder, wanted: Scorers) -> tuple[tuple[ScorerSpec, ...],
             "--scorer",
             f"{problem}; name it yourself, where its module can be imported:\n  {command}",
         )
+
     return own_scorers(run), {}
 
 
@@ -154,6 +157,7 @@ def _keys_of(specs: Sequence[ScorerSpec]) -> dict[str, str]:
             for part in named
             if isinstance(part, Mapping) and part.get("api_key_env")
         }
+
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
@@ -166,6 +170,7 @@ def scorer_keys(wanted: Scorers) -> JsonObject:
             keys["judge"] = _judge(judge)
         else:
             keys["judge"] = judge
+
     if wanted.scorers:
         keys["scorers"] = [parsed("--scorer", text) for text in wanted.scorers]
     if wanted.extract is not None:
@@ -177,8 +182,10 @@ def scorer_keys(wanted: Scorers) -> JsonObject:
             raise BadOption(
                 "--extract", f"want final, json, last_number or regex:PATTERN, got '{shown}'"
             )
+
         numeric = {"numeric": {"extract": how, **({"pattern": pattern} if pattern else {})}}
         keys["scorers"] = [numeric, *keys.get("scorers", [])]
+
     return keys
 
 
@@ -228,6 +235,7 @@ def _flow(value: Any) -> str:
         return (
             f"{{{', '.join(f'{_flow(str(key))}: {_flow(below)}' for key, below in value.items())}}}"
         )
+
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_flow, value))}]"
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _NOT_TEXT:
@@ -243,6 +251,7 @@ def own_scorers(run: RunFolder) -> tuple[ScorerSpec, ...]:
         _, faults = plugins.check_options(plugin, scorer.options, place=f"scorer '{scorer.name}'")
         if faults:
             raise BadRun(run.path, f"run.json is damaged: {'; '.join(map(str, faults))}")
+
     return tuple(
         ScorerSpec(type=scorer.type, name=scorer.name, options=scorer.options)
         for scorer in run.info.scorers
@@ -266,8 +275,10 @@ def execution_of(run: RunFolder) -> Execution:
                 here = here.setdefault(part, {})
             else:
                 here = None
+
         if section == "execution" and parts and isinstance(here, dict):
             here[parts[-1]] = choice.value
+
     try:
         return Execution.model_validate(nested)
     except ValidationError as error:
@@ -293,6 +304,7 @@ def check_answers(run: RunFolder) -> None:
             name = decode(line).sample
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise BadRun(run.path, f"line {number} of the journal is damaged: {error}") from error
+
         if name not in known:
             raise BadRun(
                 run.path,
@@ -317,6 +329,7 @@ def secrets_of(run: RunFolder) -> dict[str, str]:
         names |= {name for name in listed if isinstance(name, str)}
     else:
         names |= set()
+
     return {name: os.environ[name] for name in sorted(names) if name in os.environ}
 
 

@@ -31,4 +31,5 @@ def settings_of(texts: Iterable[str]) -> JsonObject:
         if not equals or not key:
             raise BadOption("--set", f"want KEY=VALUE, got '{text}'")
         settings[key] = parsed(f"--set {key}", value)
+
     return settings

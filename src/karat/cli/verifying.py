@@ -28,18 +28,22 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
                 lines.append(f"{run.folder}: ok, {count}")
             else:
                 lines.append(f"{run.folder}: {faults} in {count}")
+
             for damage in run.damages:
                 if damage.line is None:
                     place = damage.file
                 else:
                     place = f"{damage.file}, line {damage.line}"
+
                 lines += [f"  {place}: {damage.reason}", f"    {damage.remedy}"]
+
             if run.deletion is not None:
                 lines.append(f"  to delete the damaged lines and keep a copy: {run.deletion}")
             lines += [f"  {note}" for note in run.notes]
             if run.unprotected:
                 old = f"{formats.plural(run.unprotected, 'line')} from an older karat"
                 lines.append(f"  {old} without a checksum could only be parsed")
+
         return formats.clean("\n".join(lines))
 
 

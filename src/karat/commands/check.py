@@ -57,15 +57,18 @@ def command(
             "FILE",
             f"{file} is a dataset, not an experiment file; to check it: karat check --lint {file}",
         )
+
     for kind in kinds.installed().values():
         target = kind.check_target(source.file)
         if target is not None:
             return _dataset(kind, target, source, chosen, ask=ask, output=output)
+
     start = output.say if not no_start else None
     with aside():
         checked = check(
             source.load(), selection=chosen.as_selection(), results=results, start=start, ask=ask
         )
+
     output.result(str(checked), checked)
     output.say(*(f"warning: {text}" for text in checked.warnings))
     output.complain(*checked.problems)
@@ -99,6 +102,7 @@ def _dataset(
         checked = plugins.build(
             kind, dataset_options(kind, source.settings), folder=Path.cwd()
         ).check(path)
+
     if checked.studies or output.as_json:
         output.result(str(checked), checked)
     if checked.faults:
@@ -107,6 +111,7 @@ def _dataset(
             for fault in checked.faults
         ]
         raise BadDataset(checked.path, faults)
+
     output.say(*(f"warning: {text}" for text in checked.warnings))
     output.complain(*checked.problems)
     return Exit.DONE if checked.ready else Exit.CHANGE_SOMETHING

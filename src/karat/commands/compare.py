@@ -63,6 +63,7 @@ def command(
         raise BadOption(
             "--metric", "is for three or more conditions; two are compared on every metric"
         )
+
     run_a, condition_a = _split(first, results=results)
     run_b, condition_b = _split(second, results=results, otherwise=run_a)
     with aside():
@@ -75,6 +76,7 @@ def command(
             allow_code=shown.code,
             right=shown.right,
         )
+
     output.result(str(comparison), comparison.to_builtins())
     return Exit.DONE
 
@@ -100,7 +102,9 @@ def _ranked(
                 run, scorings=shown.scorings, allow_code=shown.code, right=shown.right
             )
             sides.append((summary, condition))
+
         ranking = leaderboard(sides, metric=metric)
+
     text = render_terminal(leaderboard_document(ranking))
     output.result(text, {"format": OUTPUT_FORMAT, **msgspec.to_builtins(ranking)})
     return Exit.DONE
@@ -121,6 +125,7 @@ def _split(
         if otherwise is None:
             raise BadOption("compare", f"'{text}' names no run; write RUN{text}")
         return otherwise, text[1:]
+
     complaint: BadRun | None = None
     for place in [len(text), *(place for place, char in enumerate(text) if char == ":")]:
         try:
@@ -130,5 +135,6 @@ def _split(
             complaint = (
                 error if complaint is None or len(error.path) < len(complaint.path) else complaint
             )
+
     assert complaint is not None
     raise complaint

@@ -130,4 +130,5 @@ def _keep(run: RunFolder, summary: Summary, labels: Path, who: str | None) -> li
             f"warning: {plural(changed, 'answer')} had other scores by '{name}', which these "
             f"replace; another person's sheet needs --who NAME"
         )
+
     return lines

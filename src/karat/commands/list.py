@@ -52,6 +52,7 @@ def command(family: str, name: str | None, output: Output) -> Exit:
         shown = brought[family].shipped(name)
         output.result(str(shown), shown)
         return Exit.DONE
+
     from karat.cli import listing
 
     listed = listing.family(family) if name is None else listing.plugin(family, name)

@@ -134,6 +134,7 @@ def command(  # noqa: PLR0913 - an argument for each option
                 "--sd-questions",
                 "is required without RUN: how much differences vary between questions",
             )
+
         if metric or pair:
             raise BadOption("--metric" if metric else "--pair", "needs a RUN")
         within = ((sd_answers or 0.0) ** 2,) * 2
@@ -144,6 +145,7 @@ def command(  # noqa: PLR0913 - an argument for each option
         if given:
             raise BadOption(given[0], "is only for a plan without RUN; the run already defines it")
         pilot, title, percent = _from_run(run, metric, pair, results)
+
     planned = plan(
         pilot,
         delta=difference,

@@ -51,11 +51,13 @@ def command(
         raise BadOption(
             "--full", f"is for the terminal; the report {name} always has every section"
         )
+
     if shown.corrected and not getattr(reporting.check(name, folder), "shows_corrected", False):
         raise BadOption(
             "--corrected",
             f"the report {name} has no corrected numbers: use terminal, html, markdown or json",
         )
+
     asked = {**shown.asked, **({"full": True} if shown.full else {})}
     reporting.check(name, folder, asked)
     with aside():
@@ -64,6 +66,7 @@ def command(
         from karat.analysis.calibration import with_corrected
 
         summary = with_corrected(folder, summary)
+
     files = reporting.render(name, summary, folder, {**reporting.screen(name, out), **asked})
     reporting.deliver(name, files, out, output)
     if name != "terminal":  # a spreadsheet has no place for them
@@ -71,11 +74,15 @@ def command(
             rehearsed = [REHEARSED]
         else:
             rehearsed = []
+
         output.say(*(f"warning: {text}" for text in (*rehearsed, *summary.notices)))
+
     if name == "terminal" and out is None:
         if folder.info.imported and Path(run).is_file():
             file = Path(run)
         else:
             file = None
+
         output.say(*reporting.next_steps(folder, full=shown.full, file=file))
+
     return Exit.DONE

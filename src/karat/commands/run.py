@@ -92,7 +92,9 @@ def command(
             raise BadOption(
                 "--address", "is for a Ray cluster: leave it out, or use --executor ray"
             )
+
         source.settings = (*source.settings, f"execution.ray.address={how.address}")
+
     with aside():
         experiment = source.load()
     output.say(*(f"warning: {text}" for text in experiment.warnings))
@@ -108,6 +110,7 @@ def command(
                 handle_signals=True,
             )
         )
+
     # of a large run, the dataset and the running sums; the summary needs the room
     del status, experiment
     gc.collect()

@@ -26,9 +26,10 @@ def _kinds() -> tuple[dict[str, str], dict[str, click.Command]]:
     from karat import kinds, plugins
 
     every = kinds.installed()
-    rows = {
-        name: kind.answer_file.rows for name, kind in every.items() if kind.answer_file is not None
-    }
+    rows = {}
+    for name, kind in every.items():
+        if kind.answer_file is not None:
+            rows[name] = kind.answer_file.rows
     return rows, {
         name: plugins.load(at) for kind in every.values() for name, at in kind.commands.items()
     }
@@ -94,17 +95,18 @@ def command(
             values = {str(param.name): given[str(param.name)] for param in other.params}
             other.callback(path=Path(target), output=output, **values)
             return Exit.DONE
+
         source = click.get_current_context().get_parameter_source
-        flags = [
-            param.opts[0]
-            for param in other.params
-            if source(str(param.name)) is not ParameterSource.DEFAULT
-        ]
+        flags = []
+        for param in other.params:
+            if source(str(param.name)) is not ParameterSource.DEFAULT:
+                flags.append(param.opts[0])
         if flags:
             raise BadOption(
                 ", ".join(flags),
                 f"is for --kind {name} only; scores of answers are saved in their run",
             )
+
     from karat.cli import answer_files, run_footer, scoring
     from karat.journal import RUN_FILES
 
@@ -115,6 +117,7 @@ def command(
     else:
         left_out = []
         outcome = scoring.score_run(target, wanted, answers, results, output)
+
     return run_footer.show_outcome(
         outcome,
         output,

@@ -52,6 +52,7 @@ def advise(
             reading.warn(
                 (*place, *(in_file if condition.prompt_file is None else ("prompt_file",))), warning
             )
+
     used = {server.name: server for condition in conditions for server in condition.mcp_servers}
     for name in file.mcp_servers:
         if name not in used:
@@ -63,6 +64,7 @@ def advise(
                 "(`type: http`)"
             )
             reading.warn(("mcp_servers", name, "type"), message)
+
     if getattr(file.agent.plugin, "connects_itself", False):
         _advise_on_proxies(reading, file.agent.type, used, cassettes)
     if not scorers:
@@ -102,7 +104,9 @@ def _advise_on_proxies(
                 f"requests of a server"
             )
             reading.warn(("mcp", "replay"), message)
+
         return
+
     for name, server in sorted(used.items()):
         if server.scope == "run" or server.protocol != "auto" or server.auth is not None:
             if server.scope == "run":
@@ -111,10 +115,12 @@ def _advise_on_proxies(
                 key = "auth"
             else:
                 key = "protocol"
+
             if key == "auth":
                 value = f"`{key}`"
             else:
                 value = f"`{key}: {getattr(server, key)}`"
+
             message = (
                 f"{itself}, and reaches a server with {value} through a proxy that passes on "
                 f"tools, resources and prompts, over protocol 2025-11-25 or older: no "
@@ -134,6 +140,7 @@ def models_of(options: Mapping[str, Any]) -> list[str]:
             models.append(model.get("model"))
         else:
             models.append(model)
+
     return [model for model in models if isinstance(model, str) and model]
 
 
@@ -145,8 +152,10 @@ def keys_of(models: Iterable[str], env: Mapping[str, str]) -> dict[str, str]:
             variable = key_variable(parse_model(model).provider)
         except BadOption:
             continue  # a name without a provider: agents with such names know their key
+
         if variable in env:
             keys[variable] = env[variable]
+
     return keys
 
 
@@ -157,6 +166,7 @@ def judge_advice(options: Mapping[str, Any], agents: Collection[str]) -> list[tu
         advice.append(
             ("temperature", "above 0 the judge scores one answer differently from call to call")
         )
+
     own = {_bare(model) for model in agents}
     families = {family(model) for model in agents}
     for model in models_of(options):
@@ -165,6 +175,7 @@ def judge_advice(options: Mapping[str, Any], agents: Collection[str]) -> list[tu
             whose = "is"
         else:
             whose = f"'{model}' is"
+
         if _bare(model) in own:
             advice.append(
                 (key, f"{whose} the agent's own model, and models tend to prefer their own answers")
@@ -174,6 +185,7 @@ def judge_advice(options: Mapping[str, Any], agents: Collection[str]) -> list[tu
             advice.append(
                 (key, f"{relatives}, and models tend to prefer answers of their relatives")
             )
+
     return advice
 
 
@@ -195,6 +207,7 @@ def family(model: str) -> str:
         first = word[0]
     else:
         first = name
+
     return _FAMILIES.get(first, first)
 
 

@@ -75,6 +75,7 @@ def names_differ(parts: list[ContextPart]) -> list[ContextPart]:
             Problem((at,), f"is a second one called '{names[at]}'; rename its folder")
             for at in twice
         )
+
     return parts
 
 
@@ -87,16 +88,17 @@ def is_taken(value: object, info: ValidationInfo) -> object:
     if agent is None or not value:
         return value
     if key not in getattr(agent.plugin, "context", ()):
-        able = [
-            name
-            for name, plugin in plugins.installed("agents")
-            if key in getattr(plugin, "context", ())
-        ]
+        able = []
+        for name, plugin in plugins.installed("agents"):
+            if key in getattr(plugin, "context", ()):
+                able.append(name)
         if able:
             remedy = f"; these do: {', '.join(sorted(able))}"
         else:
             remedy = ""
+
         raise ValueError(f"the agent '{agent.type}' takes no {key}{remedy}")
+
     if (check := getattr(agent.plugin, "check_context", None)) is not None:
         problems: list[Problem] = []
         for at, part in enumerate(value) if isinstance(value, list) else [(None, value)]:
@@ -104,8 +106,10 @@ def is_taken(value: object, info: ValidationInfo) -> object:
                 check(key, part)
             except ValueError as error:
                 problems.append(Problem(() if at is None else (at,), str(error)))
+
         if problems:
             raise refusal(problems)
+
     return value
 
 

@@ -29,23 +29,24 @@ def agent_digest(kind: str, plugin: type[Any], options: Mapping[str, Any]) -> st
     indifferent = set(getattr(plugin, "indifferent", ()))
     defaults = _defaults(plugin)
     missing = object()
-    telling = {
-        name: value
-        for name, value in options.items()
-        if name not in indifferent
-        and not isinstance(value, Path)
-        and value != defaults.get(name, missing)
-    }
+    telling = {}
+    for name, value in options.items():
+        if (
+            name not in indifferent
+            and not isinstance(value, Path)
+            and value != defaults.get(name, missing)
+        ):
+            telling[name] = value
+
     return _digest({"type": kind, "options": telling})
 
 
 def server_digest(definition: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
     """Over the definition, including the name: agents see it in the names of tools."""
-    telling = {
-        key: value
-        for key, value in definition.items()
-        if key not in _PATIENCE and value != defaults.get(key, None)
-    }
+    telling = {}
+    for key, value in definition.items():
+        if key not in _PATIENCE and value != defaults.get(key, None):
+            telling[key] = value
     return _digest(telling)
 
 
@@ -66,6 +67,7 @@ def condition_digest(
         named = [(part.name, part.digest) for part in (*context.skills, *context.plugins)]
         alone = [part and part.digest for part in (context.instructions, context.workspace)]
         parts["context"] = [len(context.skills), named, alone, sorted(context.tools)]
+
     return _digest(parts)
 
 
@@ -81,6 +83,7 @@ def _defaults(plugin: type[Any]) -> JsonObject:
                 defaults[name] = value.model_dump()
             else:
                 defaults[name] = value
+
     return defaults
 
 

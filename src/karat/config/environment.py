@@ -51,22 +51,26 @@ def expand(root: Node, env: Mapping[str, str]) -> list[Fault]:
                     "write"
                 )
                 faults.append(fault_at(root, place, f"{shown} {message} ${shown}"))
+
         node.template = node.value
         node.variables = tuple(variables)
         if variables and node.source == "file":
             node.source = "environment"
         node.value = fill(node.value, lambda name: env.get(name, f"${{{name}}}"))
+
     for name, (place, *others) in unset.items():
         if others:
             also = f" (wanted also at {', '.join(dotted(other) for other in others)})"
         else:
             also = ""
+
         near = did_you_mean(name, env, listing=False)
         message = (
             f"the environment variable {name} is not set{near}{also}; set it, or name a file with "
             f"--env-file"
         )
         faults.append(fault_at(root, place, message))
+
     return faults
 
 
@@ -81,6 +85,7 @@ def read_env_file(path: Path) -> tuple[dict[str, str], list[Fault]]:
         return {}, [Fault(place=f"--env-file {path}", message="is not UTF-8; save it as UTF-8")]
     except ValueError as error:
         return {}, [Fault(place="--env-file", message=f"cannot be read: {unreadable(error)}")]
+
     values: dict[str, str] = {}
     faults: list[Fault] = []
     for number, line in enumerate(text.split("\n"), start=1):
@@ -94,7 +99,9 @@ def read_env_file(path: Path) -> tuple[dict[str, str], list[Fault]]:
                 Fault(place=f"--env-file {path}", message="must be NAME=value", line=number)
             )
             continue
+
         values[name.strip()] = _unquoted(value.strip())
+
     return values, faults
 
 
@@ -104,4 +111,5 @@ def _unquoted(value: str) -> str:
         if value[0] == '"':
             return inner.replace("\\n", "\n").replace('\\"', '"').replace("\\\\", "\\")
         return inner
+
     return re.split(r"\s#", value, maxsplit=1)[0].rstrip()

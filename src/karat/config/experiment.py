@@ -110,6 +110,7 @@ class Experiment:
             where = Path(folder).absolute()
         else:
             where = Path.cwd()
+
         _fill(
             self,
             root,
@@ -142,18 +143,25 @@ class Experiment:
         moved = copy.copy(self)
         conditions = []
         for condition in self.conditions:
+            if condition.context.instructions:
+                instructions = part(condition.context.instructions)
+            else:
+                instructions = None
+
+            if condition.context.workspace:
+                workspace = part(condition.context.workspace)
+            else:
+                workspace = None
+
             context = msgspec.structs.replace(
                 condition.context,
                 skills=tuple(map(part, condition.context.skills)),
                 plugins=tuple(map(part, condition.context.plugins)),
-                instructions=part(condition.context.instructions)
-                if condition.context.instructions
-                else None,
-                workspace=part(condition.context.workspace)
-                if condition.context.workspace
-                else None,
+                instructions=instructions,
+                workspace=workspace,
             )
             conditions.append(msgspec.structs.replace(condition, context=context))
+
         cassettes = self.cassettes
         if cassettes is not None:
             folder = places.get(cassettes.folder) or place(cassettes.folder)
@@ -179,6 +187,7 @@ class Experiment:
             path = self.dataset.path
         else:
             path = at_commit(self.dataset.path, commit)
+
         kind = plugins.build(plugin, self.dataset.options, folder=self.folder)
         scorers = [plugins.find("scorers", spec.type, folder=self.folder) for spec in self.scorers]
         if scorers and not any(getattr(scorer, "golden", True) for scorer in scorers):
@@ -226,6 +235,7 @@ def load(
         more, wrong = read_env_file(Path(env_file))
         variables = {**more, **variables}
         faults += wrong
+
     parsed = documents.parse(data)
     if data:
         faults += parsed.faults
@@ -234,6 +244,7 @@ def load(
         if not faults:
             faults += [_shapeless(root)]
         raise BadExperiment(path, faults)
+
     faults += apply(root, settings)
     experiment = object.__new__(Experiment)
     source = _Source(path=path, folder=path.absolute().parent, text=data.decode("utf-8-sig"))
@@ -267,6 +278,7 @@ def _read(path: Path) -> tuple[bytes, list[Fault]]:
         )
     except (OSError, ValueError) as error:
         message = f"cannot be read: {unreadable(error)}"
+
     return b"", [Fault(place="file", message=message)]
 
 
@@ -304,6 +316,7 @@ def _fill(
                 for one in ordered
             ],
         )
+
     values = _Builder(reading, file).values(
         source.path.stem if source.path is not None else "experiment"
     )
@@ -335,23 +348,28 @@ def _validated(reading: Reading, faults: list[Fault]) -> ExperimentFile | None:
         reading.warn(("execution", "num_samples"), message)
         named = {"num_samples": "num_repetitions"}
         execution.value = {named.get(str(key), key): node for key, node in execution.children()}
+
     faults += reading.secrets.faults
     for _ in range(2 if lenient else 1):
         try:
             return ExperimentFile.model_validate(plain(root), context=reading)
         except ValidationError as error:
             problems = explain(error, plain(root), ExperimentFile)
+
         if lenient:
             unknown = [problem for problem in problems if problem.unknown_key]
         else:
             unknown = []
+
         for problem in unknown:
             reading.warn(problem.place, f"{problem.message}; it is ignored")
             parent = root.get(*problem.place[:-1])
             if parent is not None and isinstance(parent.value, dict):
                 del parent.value[problem.place[-1]]
+
         if not unknown:
             break
+
     faults += [fault for problem in problems if (fault := reading.fault(problem)) is not None]
     return None
 
@@ -395,6 +413,7 @@ class _Builder:
             cassettes = Cassettes(mode=mode, folder=reading.folder / mcp)
         else:
             cassettes = None
+
         advise(reading, file, conditions, scorers, cassettes)
         return {
             "name": name,
@@ -428,11 +447,13 @@ class _Builder:
                 settings["auth"] = None
             else:
                 settings["auth"] = auth.model_dump(exclude_none=True)
+
         shown = self._reading.shown(settings, self._root.get("mcp_servers", name))
         self._shown["mcp_servers"][name] = shown
-        defaults = {
-            key: field.default for key, field in type(model).model_fields.items() if key != "type"
-        }
+        defaults = {}
+        for key, field in type(model).model_fields.items():
+            if key != "type":
+                defaults[key] = field.default
         digest = digests.server_digest({"name": name, **shown}, defaults)
         settings["args"] = tuple(settings.get("args", ()))
         if auth is not None:
@@ -447,6 +468,7 @@ class _Builder:
                 token_endpoint_auth_method=auth.token_endpoint_auth_method,
                 scopes=tuple(auth.scopes),
             )
+
         return McpServer(name=name, digest=digest, **settings)
 
     def _condition(
@@ -479,11 +501,13 @@ class _Builder:
                     both[key] = mine[key]
                 else:
                     both[key] = agent_shown[key]
+
             agent = self._agent(model.agent, both)
             if model.agent.given:
                 shown["agent"] = {
                     key: value for key, value in both.items() if key in model.agent.given
                 }
+
         self._shown["conditions"][name] = shown
         chosen = tuple(servers[server] for server in model.mcp_servers)
         context = Context(
@@ -586,6 +610,7 @@ class _Builder:
             ):
                 place = f"conditions.{condition}.{key}"
                 choices[place] = msgspec.structs.replace(choices[place], source="file")
+
         return choices
 
     def _shown_scorer(self, place: Place, part: Plugged) -> JsonObject:
@@ -602,6 +627,7 @@ def _shown_context(context: Context, node: Node | None) -> JsonObject:
             below = node.get(key)
         else:
             below = None
+
         if key == "tools":
             shown[key] = list(value)
         elif isinstance(value, ContextPart):
@@ -610,11 +636,17 @@ def _shown_context(context: Context, node: Node | None) -> JsonObject:
             shown[key] = [
                 _shown_part(part, below.get(at) if below else None) for at, part in enumerate(value)
             ]
+
     return shown
 
 
 def _shown_part(part: ContextPart, node: Node | None) -> dict[str, str]:
-    return {"path": str(node.value) if node is not None else str(part.path), "digest": part.digest}
+    if node is not None:
+        path = str(node.value)
+    else:
+        path = str(part.path)
+
+    return {"path": path, "digest": part.digest}
 
 
 def _default_scorer(name: str, folder: Path) -> Plugged:

@@ -89,6 +89,7 @@ def _web_address(url: str) -> str:
         )
     except ValueError:
         usable = False
+
     if not usable:
         raise ValueError("must be an address such as http://localhost:8080/mcp")
     return url
@@ -128,11 +129,11 @@ class Section(BaseModel):
     def _without_nulls(cls, values: object) -> object:
         if not isinstance(values, Mapping):
             return values
-        return {
-            key: value
-            for key, value in values.items()
-            if value is not None or key not in cls.model_fields
-        }
+        found = {}
+        for key, value in values.items():
+            if value is not None or key not in cls.model_fields:
+                found[key] = value
+        return found
 
 
 class Retry(Section):
@@ -197,6 +198,7 @@ def _cluster_address(address: str) -> str:
             "must be HOST:PORT or `auto`: start karat on a node of the cluster, not through "
             "Ray's client"
         )
+
     return address
 
 
@@ -343,10 +345,12 @@ class ServerAuthModel(Section):
             raise ValueError(
                 f"`type: {self.type}` needs {' and '.join(f'`{key}`' for key in missing)}"
             )
+
         if extra := [key for key in keys if key not in taken and getattr(self, key) is not None]:
             raise ValueError(
                 f"`type: {self.type}` takes no {' and no '.join(f'`{key}`' for key in extra)}"
             )
+
         return self
 
 
@@ -379,6 +383,7 @@ class RemoteServer(_Server):
             name.lower() == "authorization" for name in info.data.get("headers") or {}
         ):
             raise ValueError("leave out one of `auth` and the header `Authorization`")
+
         return auth
 
 
@@ -396,7 +401,9 @@ def _server(value: object) -> StdioServer | RemoteServer:
             got = f", got '{kind}'{did_you_mean(kind, SERVER_TYPES, listing=False)}"
         else:
             got = ""
+
         raise refusal([Problem(("type",), f"must be stdio, http or sse{got}")])
+
     if kind == "stdio":
         return validated(StdioServer, {**values, "type": kind})
     return validated(RemoteServer, {**values, "type": kind})
@@ -469,7 +476,9 @@ def _known_server(name: str, info: ValidationInfo) -> str:
             hint = did_you_mean(name, servers)
         else:
             hint = "; `mcp_servers` names none"
+
         raise ValueError(f"no server is called '{name}'{hint}")
+
     return name
 
 
@@ -480,6 +489,7 @@ def _each_once(names: list[str]) -> list[str]:
             Problem((index,), f"the server '{names[index]}' is listed twice; remove one")
             for index in twice
         )
+
     return names
 
 
@@ -490,9 +500,11 @@ def _known_preset(name: object) -> object:
             *most, last = map(repr, names)
         else:
             *most, last = ["null"]
+
         raise PydanticKnownError(
             "literal_error", {"expected": " or ".join(filter(None, [", ".join(most), last]))}
         )
+
     return name
 
 
@@ -583,6 +595,7 @@ class ConditionModel(Section):
                 "prompt_file" if key == "system_prompt_file" else key: value
                 for key, value in values.items()
             }
+
         if values is None:
             return {}
         return values
@@ -596,11 +609,13 @@ class ConditionModel(Section):
                 raise ValueError(
                     f"leave out one of `{key}` and `{other}`: each is the system prompt"
                 )
+
         file = value.file if isinstance(value, PromptFile) else value
         if key == "preset" and value is not None:
             preset = str(value)
         else:
             preset = None
+
         text = (
             presets()[preset].text
             if preset
@@ -651,8 +666,10 @@ def _as_written(value: object, info: ValidationInfo) -> object:
             text = value
         else:
             text = (node.written if node is not None else None) or str(value)
+
         if text.strip():
             return text
+
     raise ValueError(f"must be text, got {shown(value)}")
 
 
@@ -681,6 +698,7 @@ def _variable(name: object) -> object:
             "must be the name of an environment variable, not its value; write e.g. `secrets: "
             "[MY_PASSWORD]`"
         )
+
     return name
 
 
@@ -776,6 +794,7 @@ class ExperimentFile(Section):
                             "another trial's; write `scope: trial`",
                         )
                     )
+
         problems += [
             Problem(
                 (name, "elicit"), "the condition has no mcp_servers, so none can ask; leave it out"
@@ -796,6 +815,7 @@ class ExperimentFile(Section):
                 parse_model(name, place="limits")
             except BadOption as error:
                 problems.append(Problem((name,), str(error).removeprefix("limits: ")))
+
         if problems:
             raise refusal(problems)
         return limits
@@ -821,6 +841,7 @@ class ExperimentFile(Section):
             )
         elif len(conditions) < 2:
             problem = "there is one condition, and it takes two to compare"
+
         if problem:
             raise refusal([Problem(("stop",), f"{problem}; leave it out")])
         return execution
@@ -834,6 +855,7 @@ class ExperimentFile(Section):
             names = ["judge"]
         else:
             names = [""]
+
         names += [scorer.name for scorer in scorers or []]
         twice = [at for at, name in enumerate(names) if name in names[:at]]
         if twice:

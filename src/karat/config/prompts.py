@@ -75,6 +75,7 @@ def prompt_problems(reading: Reading, text: str, preset: str | None) -> tuple[li
             f"describes a participant of a {owner}, and this dataset is of kind {dataset.kind.type}"
         )
         return [f"{message}; write a `system_prompt`"], []
+
     if "{{" not in text or not hasattr(dataset.kind.plugin, "attributes"):
         return [], []
     if reading.attributes is None:
@@ -83,6 +84,7 @@ def prompt_problems(reading: Reading, text: str, preset: str | None) -> tuple[li
             reading.attributes = built.attributes(dataset.path)
         except (BadDataset, BadOption):
             reading.attributes = {}
+
     if reading.attributes:
         return kind.prompt_problems(text, preset, reading.attributes)
     return ([], [])
@@ -105,6 +107,7 @@ def prompt_advice(folder: Path, prompt: str | PromptText | None) -> str:
             "looks like a path or an address, and is sent to the agent unchanged; "
             f"to send a file's text write `system_prompt: {{file: {suggested}}}`"
         )
+
     return ""
 
 

@@ -96,6 +96,7 @@ class Reading(msgspec.Struct, eq=False):
             and node.written not in (None, "true", "false")
         ):
             message = f"{message} (YAML reads {node.written} as {str(node.value).lower()})"
+
         return fault_at(self.root, problem.place, message)
 
     def names(self, section: str) -> list[str]:
@@ -149,6 +150,7 @@ def section(family: str, plugin: Plugin | None) -> type[BaseModel]:
         _sections[family, plugin] = create_model(
             name, __base__=base, __doc__=base.__doc__, **_KEYS[family]
         )
+
     return _sections[family, plugin]
 
 
@@ -162,6 +164,7 @@ def read_dataset(value: object, info: ValidationInfo) -> DatasetPart:
         reading.kind = _find("kinds", kind, reading, "kind")
     except ValidationError as error:
         problems += explain(error, values, _AnyOptions)
+
     model = section("kinds", reading.kind)
     try:
         checked = model.model_validate(
@@ -169,6 +172,7 @@ def read_dataset(value: object, info: ValidationInfo) -> DatasetPart:
         )
     except ValidationError as error:
         raise refusal(problems + explain(error, values, model)) from None
+
     if reading.kind is None:
         raise refusal(problems)
     part = _plugged("kinds", kind, reading.kind, checked, values)
@@ -190,6 +194,7 @@ def read_agent(value: object, info: ValidationInfo) -> Plugged:
                 )
             ]
         )
+
     name = plugins.file_name("agents", kind)
     plugin = _find("agents", name, reading, "type")
     reading.agent = _plugged(
@@ -213,6 +218,7 @@ def read_variant(value: object, info: ValidationInfo) -> Plugged | None:
             "for another agent write a second experiment and use `karat compare`"
         )
         raise refusal([Problem(("type",), message)])
+
     checked = validated(section("agents", base.plugin), {**base.given, **values, "type": base.type})
     return _plugged("agents", base.type, base.plugin, checked, values)
 
@@ -229,7 +235,9 @@ def read_judge(value: object, info: ValidationInfo) -> Plugged | None:
                 "is required for golden answers: `judge: {model: anthropic:claude-opus-4-5}`, "
                 "`judge: {type: overlap}` for the offline one, or `scorers: [equals]` to do without"
             )
+
         return None
+
     values = {"type": "judge", **_mapping(value)}
     return msgspec.structs.replace(_scorer("judge", values, reading), name="judge")
 
@@ -249,6 +257,7 @@ def read_scorer(value: object, info: ValidationInfo) -> Plugged:
                     "scorers", {**(below or {}), "type": kind}, reading, key="", place=(str(kind),)
                 )
                 return msgspec.structs.replace(scorer, place=(str(kind),))
+
     raise ValueError(
         "must be a name or a mapping: `equals`, `regex: {pattern: '^yes'}` or `{type: regex, "
         "name: …}`"
@@ -267,6 +276,7 @@ def _scorer(
         raise refusal(
             msgspec.structs.replace(problem, place=(*place, *problem.place)) for problem in faults
         ) from None
+
     return _plugged(family, kind, plugin, checked, values)
 
 
@@ -280,6 +290,7 @@ def _plugged(
         # a user's object, which may be a dataclass or a model
         if key in options and field.annotation is Any:
             options[key] = getattr(checked, key)
+
     return Plugged(
         type=kind,
         plugin=plugin,
@@ -304,6 +315,7 @@ def _find(family: str, name: object, reading: Reading, key: str) -> Plugin:
         raise refusal(
             [Problem((key,), f"must be the name of a {_ONE[family]}, e.g. {_EXAMPLES[family]}")]
         )
+
     if (family, name) not in reading.not_found:
         try:
             return plugins.find(family, name, folder=reading.folder)
@@ -314,8 +326,10 @@ def _find(family: str, name: object, reading: Reading, key: str) -> Plugin:
             )
         except (BadPlugin, MissingExtra) as error:
             message = str(error)
+
         # looking it up takes 40 ms, and a list may name it a thousand times
         reading.not_found[family, name] = message
+
     raise refusal([Problem((key,) if key else (), reading.not_found[family, name])])
 
 
@@ -333,10 +347,12 @@ def _path(text: object, info: ValidationInfo) -> Path:
             return _file(text, reading)
         except OSError as error:  # a name that is too long
             raise ValueError(f"'{excerpt(text, 60)}' cannot be read: {unreadable(error)}") from None
+
     try:
         location = locate(text, list(dict.fromkeys([Path.cwd(), reading.folder])))
     except BadOption as bad:
         raise ValueError(str(bad).removeprefix(f"{bad.option}: ")) from None
+
     for note in location.notes:
         reading.warn(("dataset", "path"), note)
     path: Path = location.path.absolute()
@@ -355,7 +371,9 @@ def _file(text: str, reading: Reading) -> Path:
                 f"is used"
             )
             reading.warn(("dataset", "path"), message)
+
         return here
+
     if beside.is_file():
         return beside
     for name, kind in installed().items():
@@ -363,12 +381,14 @@ def _file(text: str, reading: Reading) -> Path:
         with contextlib.suppress(BadOption):
             if locate is not None and locate(text, [Path.cwd(), reading.folder]):
                 raise ValueError(f"'{text}' is a dataset of another kind: write `kind: {name}`")
+
     if here.is_dir() or beside.is_dir():
         raise ValueError(f"'{text}' is a folder; name the file in it")
     if here.exists() or beside.exists():
         raise ValueError(
             f"'{text}' is not a regular file (but a device or a pipe); name a file of samples"
         )
+
     where = "the working directory" + (
         " or the experiment's folder" if reading.folder != Path.cwd() else ""
     )

@@ -129,6 +129,7 @@ def _options(
         changed["judges"] = [
             _spoken(item if isinstance(item, str) else item["model"]) for item in options["judges"]
         ]
+
     return {**options, **{key: value for key, value in changed.items() if key in fields}}
 
 
@@ -140,6 +141,7 @@ def _spoken(model: str) -> str:
         named = parse_model(model)
     except BadOption:
         return model
+
     if named.provider in _PROTOCOLS:
         return model
     return f"openai:{named.provider}/{named.name}"
@@ -180,6 +182,7 @@ def _refuse_real_models(experiment: Experiment) -> None:
             plugin
         ):
             faults.append(Fault(place=place, message=message))
+
     if faults:
         raise BadExperiment(str(experiment.path or "experiment"), faults)
 

@@ -41,6 +41,7 @@ def schema_of(name: str) -> Json:
         raise BadOption(
             "WHAT", f"there is no schema of '{name}'{did_you_mean(name, ['experiment', *models])}"
         )
+
     schema = models[name].model_json_schema(schema_generator=_Generator)
     result: Json = _tidied({"$schema": DIALECT, "title": f"A {name} of karat", **schema})
     return result
@@ -124,25 +125,27 @@ def _choice(
                 else {**branch, "required": _without(branch["required"], key)},
             }
         )
+
     known = {key: _name(name for both in names.values() for name in both)}
     if default is not None:
         required = {}
     else:
         required = {"required": [key]}
+
     return {"type": "object", "properties": known, **required, "allOf": conditions}
 
 
 def _scorer(branches: dict[str, Json]) -> Json:
     """`equals`, `regex: {pattern: …}` or `{type: regex, name: has-flag, pattern: …}`."""
-    short = {
-        name: {
+    short = {}
+    for name, branch in branches.items():
+        short[name] = {
             "anyOf": [
                 {**branch, "required": _without(branch["required"], "type")},
                 *_null_if_none(branch),
             ]
         }
-        for name, branch in branches.items()
-    }
+
     own = {":": {"type": ["object", "null"]}}
     mapping = {
         "type": "object",
@@ -197,6 +200,7 @@ def _variants(agents: dict[str, type[BaseModel]], references: dict[Any, Json]) -
         variants.append(
             {"if": {"properties": {"agent": agent}}, "then": {"properties": {"conditions": below}}}
         )
+
     return variants
 
 
@@ -210,6 +214,7 @@ def _judged() -> list[Json]:
                 kind |= {}
             else:
                 kind |= {"required": ["kind"]}
+
             unscored = {
                 "anyOf": [
                     {"not": {"required": ["scorers"]}},
@@ -218,6 +223,7 @@ def _judged() -> list[Json]:
             }
             there: Json = {"required": ["judge"], "properties": {"judge": {"type": "object"}}}
             rules.append({"if": {"properties": {"dataset": kind}, **unscored}, "then": there})
+
     return rules
 
 
@@ -238,7 +244,9 @@ def _or_null(schema: Json) -> Json:
             types = nullable["type"]
         else:
             types = [nullable["type"]]
+
         nullable["type"] = [*types, *([] if "null" in types else ["null"])]
+
     if "anyOf" in nullable:
         nullable["anyOf"] = [*nullable["anyOf"], *([] if null in nullable["anyOf"] else [null])]
     if "$ref" in schema:
@@ -298,6 +306,7 @@ class _Generator(GenerateJsonSchema):
                 key: value if key in required else _or_null(value)
                 for key, value in generated["properties"].items()
             }
+
         return generated
 
 
@@ -318,7 +327,9 @@ def _tidied(value: Any, *, names: bool = False) -> Any:
             found[str(key if names else _LIMITS.get(key, key)).removeprefix(_MODULE)] = _tidied(
                 below, names=not names and key in ("properties", "$defs")
             )
+
         return found
+
     if isinstance(value, str):
         return value.replace(f"#/$defs/{_MODULE}", "#/$defs/")
     return value

@@ -132,6 +132,7 @@ class Secrets:
             parts = urlsplit(template)
         except ValueError:
             return  # the option's model reports the fault
+
         user, _, password = parts.netloc.rpartition("@")[0].rpartition(":")
         self.variables.update(_VARIABLE.findall(user))
         for name, text in [("", password), *parse_qsl(parts.query)]:
@@ -141,6 +142,7 @@ class Secrets:
                     where = f"in the query parameter '{name}'"
                 else:
                     where = "before the '@'"
+
                 message = (
                     f"a secret must not be in the file ({where}); write `${{NAME}}` and set that "
                     f"variable"
@@ -159,4 +161,5 @@ def _option(place: Place) -> Place:
             return tuple(rest)
         case ("conditions", _, "agent", *rest):
             return tuple(rest)
+
     return ()

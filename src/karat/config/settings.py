@@ -19,6 +19,7 @@ def apply(root: Node, settings: Sequence[str]) -> list[Fault]:
         message = _set(root, setting)
         if message:
             faults.append(Fault(place=f"--set {setting.partition('=')[0]}", message=message))
+
     return faults
 
 
@@ -32,6 +33,7 @@ def follow(root: Node, place: str) -> tuple[Node, list[str]]:
         missing = place.split(".")
     else:
         missing = []
+
     while missing:
         for length in range(len(missing), 0, -1):
             name = ".".join(missing[:length])
@@ -39,12 +41,14 @@ def follow(root: Node, place: str) -> tuple[Node, list[str]]:
                 below = here.get(int(name))
             else:
                 below = here.get(name)
+
             if below is not None:
                 here = below
                 missing = missing[length:]
                 break
         else:
             break
+
     return here, missing
 
 
@@ -67,6 +71,7 @@ def _set(root: Node, setting: str) -> str:
         parent.source = "flag"
         parent.written = value.written
         return ""
+
     return _insert(parent, missing, value)
 
 
@@ -78,6 +83,7 @@ def _insert(parent: Node, missing: list[str], value: Node) -> str:
                 f"'{key}' is not a position in a list of "
                 f"{count}{did_you_mean(key, map(str, range(count)))}"
             )
+
         if parent.value is None:
             parent.value = {}
         if not isinstance(parent.value, dict):
@@ -86,5 +92,7 @@ def _insert(parent: Node, missing: list[str], value: Node) -> str:
             parent.value[key] = value
         else:
             parent.value[key] = Node({}, source="flag")
+
         parent = parent.value[key]
+
     return ""

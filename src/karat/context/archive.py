@@ -33,6 +33,7 @@ def member(entry: Entry, data: bytes = b"") -> bytes:
         info.type = tarfile.REGTYPE
     else:
         info.type = tarfile.SYMTYPE
+
     info.size = len(data)
     info.mode = 0o755 if entry.folder or entry.executable else 0o644
     info.linkname = entry.link or ""
@@ -51,6 +52,7 @@ def members(file: BinaryIO, *, at_most: int) -> Iterator[tuple[Entry, bytes]]:
                 info = tarfile.TarInfo.frombuf(block, "utf-8", "strict")
             except (tarfile.HeaderError, UnicodeDecodeError) as error:
                 raise BadArchive(f"a header in it is damaged: {error}") from error
+
             extra = info.type in (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
             at_most -= _BLOCK + info.size
             if info.size < 0 or at_most < 0 or (extra and info.size > _LONGEST_NAME):
@@ -75,6 +77,7 @@ def _entry(info: tarfile.TarInfo, long: dict[bytes, str]) -> Entry:
         return Entry(
             name, executable=bool(info.mode & 0o100) and not folder, folder=folder, size=info.size
         )
+
     raise BadArchive(f"'{name}' is neither a file nor a folder nor a link that stays inside")
 
 
@@ -83,6 +86,7 @@ def _read(stream: gzip.GzipFile, size: int) -> bytes:
         data = stream.read(size)
     except (OSError, EOFError, zlib.error) as error:
         raise BadArchive(f"it is damaged: {error}") from error
+
     if len(data) != size:
         raise BadArchive("it ends too early")
     return data

@@ -115,8 +115,11 @@ def store_base(folder: Path, base: Base) -> None:
                     data = b""
                 else:
                     data = (base.path / entry.path).read_bytes()
+
                 stream.write(member(entry, data))
+
             stream.write(END)
+
         write_durably(path, _blocks(spool))
 
 
@@ -142,6 +145,7 @@ def store_changes(
             changes = _Changes(workspace, base, stream, redact, ignore)
             changes.read()
             stream.write(END)
+
         diff = changes.diff
         stored = Stored(
             base=base.tree.digest,
@@ -234,12 +238,14 @@ class _Changes:
                 waiting += self._read_folder(top, waiting.popleft())
         finally:
             os.close(top)
+
         if self._is_full:
             self._leave_out(
                 "", f"more than {count(MOST_ENTRIES)} changed files, or {count(_MOST_SEEN)} in all"
             )
             self.diff.whole = False
             return
+
         ignored: set[str] = set()
         for name, entry in self._base.entries.items():  # a folder before what is in it
             if self._is_ignored(name) or name.rpartition("/")[0] in ignored:
@@ -255,6 +261,7 @@ class _Changes:
                 and any(parent in self._hidden for parent in above)
             ):
                 self.removed[name] = None
+
             if (gone or name in self.removed) and not entry.folder and entry.link is None:
                 self.diff.add(name, self._before(entry), None)
 
@@ -282,6 +289,7 @@ class _Changes:
                         name = f"{folder}/{part}"
                     else:
                         name = part
+
                     if self._is_ignored(name):
                         continue
                     self._seen.add(name)
@@ -295,6 +303,7 @@ class _Changes:
             if error.errno in _DISK:
                 raise
             self._leave_out(folder, error.strerror or str(error))
+
         return below
 
     def _read_entry(self, fd: int, part: str, name: str) -> bool:
@@ -307,6 +316,7 @@ class _Changes:
             before.link is not None,
         ):
             self.removed[name] = None
+
         if stat.S_ISDIR(mode):
             if before is None and (part in _BUILT or _exists(fd, f"{part}/pyvenv.cfg")):
                 self.built.append(name)
@@ -314,6 +324,7 @@ class _Changes:
             if before is None or not before.folder:
                 self._stream.write(member(Entry(f"files/{name}", folder=True)))
             return True
+
         if stat.S_ISREG(mode):
             self._read_file(fd, part, name, before)
         elif stat.S_ISLNK(mode):
@@ -322,6 +333,7 @@ class _Changes:
             self.removed[name] = None  # an overlay's mark for this
         else:
             self._leave_out(name, "neither a file nor a folder nor a link")
+
         return False
 
     def _read_link(self, target: str, name: str, before: Entry | None) -> None:
@@ -349,7 +361,9 @@ class _Changes:
                 )
                 self.diff.whole = False
                 return
+
             data = file.read(status.st_size)
+
         executable = bool(status.st_mode & stat.S_IXUSR)
         old = None
         if before is not None and not before.folder and before.link is None:
@@ -357,6 +371,7 @@ class _Changes:
             same = before.size == len(data) and before.executable == executable
             if same and (self._base.path / name).read_bytes() == data:
                 return
+
         kept = _masked(data, self._redact)
         if kept != data:
             self._leave_out(name, "a secret in it is masked")
@@ -384,6 +399,7 @@ def _exists(fd: int, path: str) -> bool:
         os.stat(path, dir_fd=fd, follow_symlinks=False)
     except OSError:
         return False
+
     return True
 
 
@@ -406,6 +422,7 @@ def _is_opaque(fd: int) -> bool:
         with suppress(OSError, AttributeError):  # Linux only
             if os.getxattr(fd, name) == b"y":
                 return True
+
     return False
 
 
@@ -428,14 +445,17 @@ class _Diff:
             self.whole = self.whole and not long
             self._write([f"{'Long' if long else 'Binary'} file {name}: {_fate(old, new)}"])
             return
+
         if self._room <= 0 or time.monotonic() > self._deadline:
             lines = None
         else:
             lines = _difference(before, after)
+
         if lines is None:
             self.whole = False
             self._write([f"File {name}: {_fate(old, new)}, not compared"])
             return
+
         self.added += sum(line.startswith("+") for line in lines)
         self.removed += sum(line.startswith("-") for line in lines)
         head = [
@@ -469,6 +489,7 @@ def _lines(data: bytes | None) -> list[str] | None:
         text = data.decode()
     except UnicodeDecodeError:
         return None
+
     if "\0" in text:
         return None
     lines = text.split("\n")
@@ -554,6 +575,7 @@ def apply_changes(run: Path, changes: WorkspaceChanges, folder: Path) -> None:
             if not is_plain_name(name):
                 raise BadArchive(f"a name in it is {name!a:.200}")
             remove(_room_for(folder, name))
+
         for entry, data in entries:
             _write(folder, entry, entry.path.removeprefix("files/"), data)
 
@@ -623,6 +645,7 @@ def _room_for(folder: Path, name: str) -> Path:
         if folder.is_symlink() or not folder.is_dir():
             remove(folder)
             folder.mkdir()
+
     return folder / last
 
 

@@ -60,6 +60,7 @@ def main() -> NoReturn:
         code = _run(definition)
     except _End:
         pass
+
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     _end_all()
@@ -70,6 +71,7 @@ def main() -> NoReturn:
         if not os.path.exists(home):
             break
         time.sleep(_POLL_SECONDS)  # a program that was just killed may have made another file
+
     os._exit(code)
 
 
@@ -85,6 +87,7 @@ def _prepare(parent: int) -> None:
         os.setsid()
     except PermissionError:
         pass  # the parent has already made this process a leader
+
     if sys.platform == "linux":
         import ctypes
 
@@ -93,6 +96,7 @@ def _prepare(parent: int) -> None:
         libc = ctypes.CDLL(None)
         libc.prctl(set_child_subreaper, 1)
         libc.prctl(set_parent_death_signal, signal.SIGTERM)
+
     if os.getppid() != parent:  # it died before the call
         raise _End
 
@@ -110,6 +114,7 @@ def _run(definition: dict[str, object]) -> int:
     except OSError as error:
         sys.stderr.write(f"{CANNOT_START}'{command[0]}': {error.strerror}\n")
         return EXIT_CANNOT_START
+
     # Readers of the program's output must see its end when the program ends, not when this process
     # does.
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -151,6 +156,7 @@ def _children_left() -> bool:
             pass
     except ChildProcessError:
         return False
+
     return True
 
 
@@ -184,6 +190,7 @@ def _processes() -> list[tuple[int, int]]:
         for pid, parent in (line.split() for line in listed.stdout.splitlines()):
             found.append((int(pid), int(parent)))
         return found
+
     processes = []
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -194,6 +201,7 @@ def _processes() -> list[tuple[int, int]]:
                     processes.append((int(name), int(file.read().rpartition(")")[2].split()[1])))
             except (FileNotFoundError, ProcessLookupError):
                 continue
+
     return processes
 
 

@@ -78,6 +78,7 @@ class TrialWorkspaces:
             trial, _, number = path.name.removesuffix(".tar.gz").rpartition("-")
             if number.isdecimal():
                 self.continue_after(trial, int(number))
+
         for base in self._bases.values():
             store_base(self._kept, base)
         with (
@@ -88,6 +89,7 @@ class TrialWorkspaces:
                 overlay = overlay_for(self._folder)
             else:
                 overlay = None
+
             if overlay is not None and overlay.enter:
                 self._overlay = overlay
                 notice(f"each attempt gets its workspace as {overlay.shown}")
@@ -100,6 +102,7 @@ class TrialWorkspaces:
                     f"workspaces are copied for each attempt, because {why}: "
                     f"{self._cost_of_copies()}"
                 )
+
             yield
 
     def _cost_of_copies(self) -> str:
@@ -228,6 +231,7 @@ class RebuiltWorkspaces:
                 "no_workspace",
                 "the trial had no workspace: give its condition one (`workspace: DIR`)",
             )
+
         try:
             base, place = self._base(self.run, changes.base)
         except (OSError, BadArchive, ValueError) as error:
@@ -235,12 +239,14 @@ class RebuiltWorkspaces:
             raise JudgeFault(
                 "workspace_damaged", f"{archive}: {error}; restore the run folder from a copy"
             ) from error
+
         try:
             left_out = all_left_out(self.run, changes)
             if why_mostly_left_out(left_out) is None:
                 copy_tree(base.tree, base.path, place / "workspace")
             else:  # what of it was removed is not known either
                 (place / "workspace").mkdir()
+
             apply_changes(self.run, changes, place / "workspace")
             yield Workspace(place / "workspace", left_out=left_out)
         except BadArchive as error:

@@ -45,14 +45,26 @@ def _copied(condition: Condition, folder: Path, copies: dict[str, ContextPart]) 
                 message = f"'{part.path}' {getattr(error, 'strerror', None) or error}"
                 place = f"conditions.{condition.name}"
                 raise BadExperiment("experiment", [Fault(place=place, message=message)]) from error
+
             copies[part.digest] = msgspec.structs.replace(part, path=target / part.path.name)
+
         return msgspec.structs.replace(copies[part.digest], name=part.name)
+
+    if context.instructions is not None:
+        instructions = copy(context.instructions)
+    else:
+        instructions = None
+
+    if context.workspace is not None:
+        workspace = copy(context.workspace)
+    else:
+        workspace = None
 
     copied = Context(
         skills=tuple(map(copy, context.skills)),
         plugins=tuple(map(copy, context.plugins)),
-        instructions=copy(context.instructions) if context.instructions is not None else None,
-        workspace=copy(context.workspace) if context.workspace is not None else None,
+        instructions=instructions,
+        workspace=workspace,
         tools=context.tools,
     )
     return msgspec.structs.replace(condition, context=copied)
@@ -68,5 +80,6 @@ def _copy(part: ContextPart, target: Path) -> None:
     else:
         shutil.copyfile(part.path, place)
         digest = read_file(place, at_most=part.path.stat().st_size)
+
     if digest != part.digest:
         raise ValueError("has changed since the experiment was read; start again")

@@ -63,12 +63,14 @@ def read_tree(folder: Path) -> Tree:
             raise ValueError(f"has more than {count(MOST_ENTRIES)} files and folders")
         if size > MOST_BYTES:
             raise ValueError(f"has more than {count(MOST_BYTES // 2**20)} MiB of files")
+
     entries.sort(key=lambda entry: entry.path)
     digest = blake2b(digest_size=16)
     for entry in entries:
         digest.update(msgspec.json.encode(entry))
         if not entry.folder and entry.link is None:
             digest.update(_digest_of(top / entry.path, top).encode())
+
     return Tree(tuple(entries), size, digest.hexdigest())
 
 
@@ -103,6 +105,7 @@ def copy_tree(tree: Tree, source: Path, target: Path) -> None:
                 open(place, "xb") as written,
             ):
                 _copy(read.fileno(), written.fileno(), entry.size)
+
             place.chmod(mode)
 
 
@@ -114,6 +117,7 @@ def _copy(read: int, written: int, size: int) -> None:
             left -= count
     except (AttributeError, OSError):  # not Linux, or across two file systems
         pass
+
     while left > 0 and (block := os.read(read, min(left, _BLOCK))):
         os.write(written, block)
         left -= len(block)
@@ -144,6 +148,7 @@ def _walk(folder: Path, below: str, depth: int = 0) -> Iterator[Entry]:
                     raise ValueError(
                         f"has a symbolic link with a target that is not printable UTF-8: {path}"
                     )
+
                 yield Entry(path, link=target)
             elif not stat.S_ISREG(mode):
                 raise ValueError(
@@ -210,6 +215,7 @@ def _followed(path: Path, root: str) -> PurePosixPath:
             if target.is_absolute():
                 place = []
             waiting += reversed(target.parts)
+
     return PurePosixPath("/", *place if not waiting else ())
 
 

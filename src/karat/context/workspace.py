@@ -147,6 +147,7 @@ class Workspace:
                 ):
                     os.kill(int(pid), signal.SIGKILL)
                     killed = True
+
         return killed
 
 
@@ -161,6 +162,7 @@ def open_workspace(folder: Path, base: Base, overlay: Overlay | None) -> Workspa
         (folder / "base").symlink_to(base.path.absolute())
         for name in ("upper", "work", "workspace"):
             (folder / name).mkdir(mode=0o700)
+
     return workspace
 
 
@@ -192,11 +194,13 @@ def overlay_for(folder: Path) -> Overlay:
             continue
         finally:
             workspace.close()
+
         if process.returncode == 0 and effective:
             return way
         reasons.append(
             " ".join(process.stderr.decode("utf-8", "replace").split())[:200] or "it has no effect"
         )
+
     return Overlay(shown="; ".join(dict.fromkeys(reasons)))
 
 

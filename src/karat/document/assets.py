@@ -65,6 +65,7 @@ def _variables(ink: Ink, more: Mapping[str, str]) -> str:
                 f"{'category' if name == 'categories' else 'step'}-{at}": color
                 for at, color in enumerate(value)
             }
+
     return "".join(f"--{name}:{value};" for name, value in {**named, **more}.items())
 
 

@@ -88,6 +88,7 @@ def png(chart: Chart, *, dark: bool = False, scale: float = _SCALE) -> bytes:
         import vl_convert
     except ImportError as error:
         raise MissingExtra("plots", "drawing a chart as PNG") from error
+
     drawn: bytes = vl_convert.svg_to_png(svg(chart, dark=dark), scale=scale)
     return drawn
 
@@ -110,6 +111,7 @@ def spread(summary: Summary) -> Iterator[Chart]:
             alike.setdefault(steps, []).append(info)
         else:
             yield from _histogram(summary, info, kind.unit)
+
     for steps, group in alike.items():
         yield _by_step(summary, group, steps)
 
@@ -147,14 +149,18 @@ def _by_step(summary: Summary, group: Sequence[MetricInfo], steps: tuple[str, ..
                 marks.append(Mark(start=below, value=below + share, series=series, label=text))
                 cells.append(Count(answers, below=formats.share(share)))
                 below += share
+
             lines.append(Line(name=names[result.condition], marks=tuple(marks)))
             rows.append(Row(name=result.condition, cells=tuple(cells)))
+
         panels.append(Rows(title=info.key, axis=axis, lines=tuple(lines)))
+
     first, shares = group[0], []
     if len(group) == 1:
         name = first.key
     else:
         name = f"{first.key} and {len(group) - 1} more"
+
     for result in _scored(summary, first)[:3]:
         scored = formats.plural(result.n_answers, "answer")
         shares.append(f"{result.condition} {formats.share(result.top_share.value)} of {scored}")
@@ -165,6 +171,7 @@ def _by_step(summary: Summary, group: Sequence[MetricInfo], steps: tuple[str, ..
         end = f"at the best step, {formats.brief(top)}"
     else:
         end = "at the best"
+
     caption = "Answers on each step of the scale"
     return Chart(
         name=slug("scores", name),
@@ -196,6 +203,7 @@ def _histogram(summary: Summary, info: MetricInfo, unit: str) -> Iterator[Chart]
         low, high = (0.0, 1.0)
     else:
         low, high = (min(every), max(every))
+
     bins = _BINS if high > low else 1
     wide = (high - low) / bins or 1.0
     write = formats.share if info.percent else formats.number
@@ -234,6 +242,7 @@ def _histogram(summary: Summary, info: MetricInfo, unit: str) -> Iterator[Chart]
             for start, end, count in places
             if count
         ]
+
     yield Chart(
         name=slug("scores", info.key),
         title=f"{info.key}: means of {unit}s lie between {write(min(every))} and "
@@ -263,6 +272,7 @@ def _widths(means: Iterable[Sequence[float | None]]) -> array[float]:
             widths.append(max(known) - min(known))
         else:
             widths.append(nan)
+
     return widths
 
 
@@ -307,6 +317,7 @@ def gaps(summary: Summary) -> Iterator[Chart]:
                 ),
             )
         )
+
     rows = tuple(
         Row(
             name=name, cells=(*(cell(scored.get(condition)) for condition in conditions), cell(gap))
@@ -321,6 +332,7 @@ def gaps(summary: Summary) -> Iterator[Chart]:
         some = f"; the {len(top)} widest gaps"
     else:
         some = ""
+
     axis = Axis(
         title="mean share of answers" if info.percent else "mean, in points of the score",
         start=info.low,
@@ -362,4 +374,5 @@ def with_names_apart(blocks: Iterable[Block], taken: set[str]) -> tuple[Block, .
             named.append(Fold(block.title, with_names_apart(block.blocks, taken)))
         else:
             named.append(block)
+
     return tuple(named)

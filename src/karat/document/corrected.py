@@ -39,6 +39,7 @@ def corrected_lines(report: Calibrated) -> Iterator[str]:
             low, high = (row.bias.low, row.bias.high)
         else:
             low, high = (row.people.low, row.people.high)
+
         shown = low is not None and high is not None and (low > 0 or high < 0)
         unit = " points" if row.percent else ""
         if row.against is not None:
@@ -64,6 +65,7 @@ def corrected_blocks(report: Calibrated) -> Iterator[Block]:
             Group(metric),
             *(_row(row, report) for row in report.corrected if row.metric == metric),
         ]
+
     legend = "A dash: no number of labels makes it so narrow; more questions do."
     yield Table(
         caption="Means and differences as people would score all answers",
@@ -96,12 +98,14 @@ def _row(row: Corrected, report: Calibrated) -> Row:
         judge: Cell = Share(row.judge)
     else:
         judge = Number(row.judge)
+
     if row.against is not None:
         judge = Estimate(row.judge, percent=row.percent, signed=True)
     if report.half_width is None:
         needed = []
     else:
         needed = [Count(row.labels_needed)]
+
     return Row(
         name=_name(row),
         cells=(_people(row), judge, _bias(row), Count(row.labelled, of=row.answers), *needed),

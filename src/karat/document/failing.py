@@ -73,11 +73,13 @@ def lowest(
             gap = f", {formats.number(low.gap)} apart between conditions"
         else:
             gap = ""
+
         mark = " (offline)" if low.metric in offline else ""
         if texts is not None:
             golden = texts.golden.get(low.sample, ())
         else:
             golden = ()
+
         yield Low(
             sample=low.sample,
             question=low.question,
@@ -93,11 +95,13 @@ def _answer(summary: Summary, low: LowSample, cell: LowCell, texts: Texts | None
         answers = texts.answers.get((low.sample, cell.condition))
     else:
         answers = None
+
     turns: tuple[LowTurn, ...] = ()
     if texts is not None:
         asked = texts.questions.get(low.sample, ())
     else:
         asked = ()
+
     if texts is not None and len(asked) > 1:
         golden, heard = texts.golden.get(low.sample, ()), answers or ()
         turns = tuple(
@@ -108,10 +112,12 @@ def _answer(summary: Summary, low: LowSample, cell: LowCell, texts: Texts | None
             )
             for at, question in enumerate(asked)
         )
+
     if answers and not turns:
         answer = answers[-1]
     else:
         answer = None
+
     return LowAnswer(
         condition=cell.condition,
         color=summary.conditions.index(cell.condition),
@@ -131,6 +137,7 @@ def _score(cell: LowCell) -> str:
         spread = f" ± {formats.number(cell.sd)}"
     else:
         spread = ""
+
     return f"{formats.number(cell.mean)}{spread} ({formats.plural(cell.n, 'answer')})"
 
 
@@ -144,6 +151,7 @@ def every(summary: Summary) -> Iterator[Block]:
         ranks = [_rank(means, info.direction) for means in zip(*own.values(), strict=True)]
     else:
         ranks = []
+
     places = nsmallest(_QUESTIONS, range(len(table.ids)), key=ranks.__getitem__ if own else None)
     write = Share if info.percent else Number
     means = [own.get(name) for name in summary.conditions]
@@ -159,12 +167,14 @@ def every(summary: Summary) -> Iterator[Block]:
         caption = f"Every {unit}: {info.key}"
     else:
         caption = f"The {formats.plural(len(rows), f'lowest {unit}')}"
+
     legend = f"Means over repetitions of {info.key}, the lowest {unit} first."
     if left:
         legend += (
             f" {formats.plural(left, f'further {unit}')} left out: `karat report --to json` has "
             f"them."
         )
+
     table_of_all = Table(
         caption=caption, columns=columns(unit, *summary.conditions), rows=rows, legend=legend
     )
@@ -177,6 +187,7 @@ def _rank(means: Sequence[float | None], direction: str) -> tuple[bool, float]:
         badness = exact_sum(known) / len(known)
     else:
         badness = 0.0
+
     return not known, -badness if direction == "lower" else badness
 
 
@@ -204,6 +215,7 @@ def failures(kinds: Sequence[FailureKind]) -> Iterator[Block]:
         legend = f"{formats.plural(left, 'rarer kind')} left out."
     else:
         legend = ""
+
     if any(kind.calls for kind in kinds):
         legend = f"Class mcp: calls of the server that failed; the agent went on. {legend}".rstrip()
     attempts = "Failed attempts: whether a later one succeeded or not."
@@ -230,6 +242,7 @@ def _where(failure: FailureKind) -> str:
         scorer = f", scorer {failure.scorer}"
     else:
         scorer = ""
+
     return f"{failure.cls.replace('_', ' ')}{scorer}"
 
 
@@ -267,12 +280,15 @@ def claims(summary: Summary, texts: Texts | None) -> Iterator[Block]:
     caption = formats.plural(len(shown), "different claim") + (
         f" of {formats.count(texts.different)}" if left else ""
     )
+    if left:
+        legend = f"{formats.plural(left, 'further claim')} left out: they are in the journal."
+    else:
+        legend = ""
+
     listed = Table(
         caption=caption,
         columns=columns(unit, "condition", "claim", text=("condition", "claim")),
         rows=shown,
-        legend=f"{formats.plural(left, 'further claim')} left out: they are in the journal."
-        if left
-        else "",
+        legend=legend,
     )
     yield Fold(caption, (listed,))

@@ -21,6 +21,7 @@ def history_document(history: History) -> Document:
                 f"{formats.plural(history.left_out, 'run')} of other experiments or datasets",
             )
         )
+
     return Document(
         name=(
             f"{history.name}: {history.series[0].metric} over {formats.plural(history.runs, 'run')}"
@@ -37,12 +38,14 @@ def _verdict(series: Series) -> str:
         way = "up" if alarm.upwards else "down"
         since, at = series.points[alarm.since], series.points[alarm.index]
         return f"{series.condition}: went {way} since about run {since.run} (alarm at run {at.run})"
+
     if change.index is not None and change.p <= ALPHA:
         at, write = series.points[change.index], formats.share if series.percent else formats.number
         return (
             f"{series.condition}: changed at run {at.run}, from {write(change.before)} to "
             f"{write(change.after)} ({formats.p_value(change.p)})"
         )
+
     if change.reason is not None:
         return f"{series.condition}: {change.reason}"
     return f"{series.condition}: no change shown"

@@ -68,6 +68,7 @@ def gate_document(gate: Gate) -> Document:
         notes: tuple[Block, ...] = (Note(texts=hints, title="Notes", brief=True),)
     else:
         notes = ()
+
     return Document(
         name=f"{gate.name} {gate.run}",
         verdicts=(
@@ -101,6 +102,7 @@ def _name(check: Check) -> str:
         where = f" under {check.condition}"
     else:
         where = ""
+
     return f"{check.metric} {check.threshold.words}{where}"
 
 
@@ -131,6 +133,7 @@ def _hint(check: Check) -> str | None:
         return (
             f"about {formats.plural(check.needed, 'question')} would decide it, if the value stays"
         )
+
     never = (
         "no number of questions would decide it, if the value stays: it is too close to the "
         "threshold"
@@ -148,6 +151,7 @@ def github_lines(gate: Gate) -> list[str]:
             kind = "error" if check.verdict == "failed" else "warning"
             title = _escaped(f"karat gate: {check.verdict}").replace(":", "%3A").replace(",", "%2C")
             lines.append(f"::{kind} title={title}::{_escaped(check_line(check))}")
+
     return lines
 
 
@@ -174,4 +178,5 @@ def junit(gate: Gate) -> str:
                 else None,
             )
         )
+
     return junit_xml("karat gate", {f"{gate.name} {gate.run}": cases})

@@ -31,6 +31,7 @@ def read_texts(run: RunFolder, summary: Summary) -> tuple[Texts | None, list[str
                 f"view` shows them."
             )
         ]
+
     reading = _Reading(summary)
     for trial in trials(run, summary):
         reading.add(trial)

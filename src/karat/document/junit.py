@@ -37,7 +37,9 @@ def junit_xml(name: str, suites: Mapping[str, Sequence[Case]]) -> str:
                     attributes = {"message": _xml(message)}
                 else:
                     attributes = {"message": _xml(message), "type": kind}
+
                 ElementTree.SubElement(case, element, attributes).text = _xml(text)
+
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 

@@ -69,6 +69,7 @@ def markdown_html(text: str | None, limit: int = LONGEST) -> Markup:
         return Markup('<div class="md" dir="auto"><pre tabindex="0">{}</pre>{}</div>').format(
             plain, cut_note(text, limit)
         )
+
     safe = nh3.clean(
         parser.renderer.render(tokens, parser.options, {}),
         tags=_TAGS,
@@ -106,6 +107,7 @@ def _parser() -> MarkdownIt:
         "link_close": _end_of_link,
     }.items():
         parser.add_render_rule(rule, drawn)
+
     return parser
 
 

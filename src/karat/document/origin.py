@@ -32,6 +32,7 @@ def origin(summary: Summary, files: Mapping[str, str]) -> Iterator[Block]:
             texts=(_REPEAT,),
         )
         yield Listing(title="Commands", text=_commands(summary), folded=False)
+
     yield from _conditions(summary)
     yield from _scorers(summary)
     yield from _servers(summary)
@@ -62,7 +63,9 @@ def _run(summary: Summary) -> Iterator[tuple[str, str]]:
             digest = f" ({source.rubric_digest})"
         else:
             digest = ""
+
         yield "Rubric", f"{source.rubric}{digest}"
+
     for name, value in source.source.items():
         yield f"Answers made elsewhere: {name}", value
     yield "Host", source.host
@@ -133,6 +136,7 @@ def _scorers(summary: Summary) -> Iterator[Block]:
         )
         how = details or ("a rule, offline" if offline else formats.UNKNOWN)
         rows.append(Row(name=name, cells=(Text(scoring, code=True), Text(how))))
+
     if rows:
         heads = ("scorer", "scoring", "how")
         yield Table(caption="Scorers", columns=columns(*heads, text=heads), rows=tuple(rows))

@@ -39,6 +39,7 @@ def plan_document(plan: Plan, *, title: str, percent: bool = False) -> Document:
         known = f"{formats.plural(pilot.questions, 'question')} × {pilot.repetitions}"
     else:
         known = "assumed"
+
     facts = [("Variation from", known), *_spreads(plan, percent)]
     if plan.pilot.seconds is not None:
         facts.append(("Time of an answer", formats.duration(pilot.seconds)))
@@ -51,6 +52,7 @@ def plan_document(plan: Plan, *, title: str, percent: bool = False) -> Document:
             "enough."
         )
         blocks.append(Note(texts=(text,), brief=True))
+
     if pilot.reason:
         blocks.append(Note(texts=(f"{pilot.reason[0].upper()}{pilot.reason[1:]}.",), brief=True))
     return Document(
@@ -103,6 +105,7 @@ def _verdicts(plan: Plan, percent: bool) -> list[str]:
             sentence(plan, design, percent=percent)
             for design in (plan.designs[0], plan.designs[-1])
         ]
+
     if plan.delta is not None and not plan.needed:
         lines.append(f"To show {_points(plan.delta, percent)}: more questions than can be counted.")
     for design in plan.needed:
@@ -111,7 +114,9 @@ def _verdicts(plan: Plan, percent: bool) -> list[str]:
                 price = f", {formats.dollars(design.cost)}"
             else:
                 price = ""
+
             lines.append(f"To show {_points(plan.delta, percent)}: {_size(design)}{price}.")
+
     return lines
 
 
@@ -127,6 +132,7 @@ def _spreads(plan: Plan, percent: bool) -> list[tuple[str, str]]:
             _points(math.sqrt(part), percent) for part in dict.fromkeys(pilot.within)
         )
         spreads.append(("Answers to one question", f"sd {listed}"))
+
     return spreads
 
 
@@ -135,10 +141,12 @@ def _row(design: Design, percent: bool, *, delta: bool) -> Row:
         detectable = None
     else:
         detectable = design.detectable * (100 if percent else 1)
+
     if delta:
         power = [Share(design.power)]
     else:
         power = []
+
     return Row(
         name=formats.count(design.questions),
         cells=(
@@ -162,6 +170,7 @@ def _columns(plan: Plan, percent: bool, *, delta: bool) -> tuple[Column, ...]:
         asked = f"power for {_points(plan.delta, percent)}"
     else:
         asked = ""
+
     return columns(
         "questions",
         "repetitions",
@@ -219,6 +228,7 @@ def plan_chart(plan: Plan, *, percent: bool = False) -> Chart:
         zero = plan.delta * scale
     else:
         zero = None
+
     unit = ", percentage points" if percent else ""
     panel = Plane(
         x=Axis(title="questions", whole=True),

@@ -20,11 +20,17 @@ def leaderboard_document(board: Leaderboard) -> Document:
         facts.append(
             ("Left out", f"{formats.plural(board.left_out, 'question')} that some of them lack")
         )
+
     several = len({entry.run for entry in board.entries}) > 1
+    if board.direction != "none":
+        caption = (
+            f"{board.metric} ({'lower' if board.direction == 'lower' else 'higher'} is better)"
+        )
+    else:
+        caption = board.metric
+
     table = Table(
-        caption=f"{board.metric} ({'lower' if board.direction == 'lower' else 'higher'} is better)"
-        if board.direction != "none"
-        else board.metric,
+        caption=caption,
         columns=(
             Column("condition", number=False),
             *([Column("run", number=False, rank=1)] if several else []),
@@ -76,6 +82,7 @@ def _verdict(board: Leaderboard) -> str:
             f"{name(first)} has the best mean on {board.metric}, and cannot be told apart from "
             f"any other"
         )
+
     names = ", ".join(map(name, level[:5])) + (" and others" if len(level) > 5 else "")
     return (
         f"{name(first)} has the best mean on {board.metric}; it cannot be told apart from {names}"

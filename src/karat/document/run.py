@@ -109,11 +109,10 @@ def verdict_lines(summary: Summary) -> tuple[str, ...]:
     people = summary.calibrated
     if people is msgspec.UNSET:
         return verdicts(summary)
-    corrected = {
-        frozenset((row.metric, row.condition, row.against))
-        for row in people.corrected
-        if row.against
-    }
+    corrected = set()
+    for row in people.corrected:
+        if row.against:
+            corrected.add(frozenset((row.metric, row.condition, row.against)))
     lines = tuple(corrected_lines(people))
     if not corrected:
         return (*verdicts(summary), *lines)
@@ -126,6 +125,7 @@ def verdict_lines(summary: Summary) -> tuple[str, ...]:
         rest = verdicts(msgspec.structs.replace(summary, differences=others))
     else:
         rest = ()
+
     return (*server_warnings(summary.server_problems if not others else ()), *lines, *rest)
 
 
@@ -158,6 +158,7 @@ def facts(summary: Summary, kind: KindBlocks) -> Iterator[tuple[str, str]]:
         flips = probable_flips(summary.differences)
     else:
         flips = None
+
     if flips is not None:
         count, of_all = round(flips[0], 1), formats.plural(flips[1], "verdict")
         yield (
@@ -175,6 +176,7 @@ def _measured(summary: Summary, kind: KindBlocks) -> Iterator[Section]:
         going = bool(summary.total.ledger.not_run)
         texts = ("Nothing was scored yet." if going else "No answer has a score.",)
         results = (*results, Note(texts=texts, tone="quiet"))
+
     if summary.calibrated is not msgspec.UNSET:
         results = (*results, *corrected_blocks(summary.calibrated))
     yield Section(id="scores", title="Results", blocks=results)
@@ -182,6 +184,7 @@ def _measured(summary: Summary, kind: KindBlocks) -> Iterator[Section]:
         compared = tuple(scores.differences(summary))
     else:
         compared = kind.differences
+
     yield Section(id="differences", title="Differences", blocks=compared)
     yield Section(id="use", title="What was used", blocks=(*use.use(summary), *use.tools(summary)))
     parts = (*variation.variation(summary, metrics), *spread(summary), *variation.retried(summary))

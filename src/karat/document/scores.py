@@ -47,9 +47,11 @@ _BOUNDS = (
 def measured(summary: Summary, kind: KindBlocks) -> list[MetricInfo]:
     """The metrics that have a score, except those in the kind's own tables."""
     known = {result.metric for result in summary.results if result.n_answers}
-    return [
-        info for info in summary.metrics if info.key in known and info.scorer not in kind.scorers
-    ]
+    found = []
+    for info in summary.metrics:
+        if info.key in known and info.scorer not in kind.scorers:
+            found.append(info)
+    return found
 
 
 def means(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block]:
@@ -74,6 +76,7 @@ def means(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block]:
                         cells=cells if missing else (*cells[:3], *cells[4:]),
                     )
                 )
+
     yield Table(
         caption=f"Means with their {formats.level(summary.level)} intervals",
         columns=_columns(summary, metrics, missing=missing),
@@ -92,11 +95,10 @@ def means(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block]:
 
 def _clustered(summary: Summary, info: MetricInfo) -> Iterator[Block]:
     """How many clusters the questions are of, and what that costs."""
-    results = [
-        result
-        for result in summary.results
-        if result.metric == info.key and result.clusters is not None
-    ]
+    results = []
+    for result in summary.results:
+        if result.metric == info.key and result.clusters is not None:
+            results.append(result)
     if not results:
         return
     unit, clusters = of(summary.kind).unit, formats.plural(results[0].clusters or 0, "cluster")
@@ -147,10 +149,12 @@ def _finding(summary: Summary, info: MetricInfo) -> str:
             f"{info.key} is the same under {formats.plural(len(ranked), 'condition')}, {mean} "
             f"over {over}"
         )
+
     if info.direction == "lower":
         most, least = ("lowest", "highest")
     else:
         most, least = ("highest", "lowest")
+
     lowest = estimated(worst.mean, percent=percent)
     return (
         f"{info.key} is {most} under {best.condition}, {mean} over {over}; {least} under "
@@ -198,6 +202,7 @@ def _cells(
         low, high = (result.best, result.worst)
     else:
         low, high = (result.worst, result.best)
+
     bounds = blocks.Range(low.value, high.value, percent=percent) if result.n_missing else Text("")
     return (
         blocks.estimate(mean, percent=percent, scale=scale, color=color),
@@ -229,6 +234,7 @@ def _legend(results: Sequence[Result]) -> str:
         parts = [POINT_LEGEND]
     else:
         parts = []
+
     if any(result.offline for result in results):
         parts.append("Offline: scored by a rule, not by a model that understands.")
     return " ".join(parts)
@@ -243,6 +249,7 @@ def note_of(info: MetricInfo, summary: Summary, *, share: str = "share, in perce
         ends = ""
     else:
         ends = f"{formats.brief(info.low)} to {formats.brief(info.high)}"
+
     parts = [share if info.percent else ends]
     if info.direction == "lower":
         parts += ["lower is better"]
@@ -262,6 +269,7 @@ def _scale(info: MetricInfo, results: Sequence[Result]) -> Scale | None:
         for end in (mean.value, mean.low, mean.high):
             if end is not None:
                 ends.append(end)
+
     if ends:
         return Scale(min(ends), max(ends))
     return None
@@ -275,6 +283,7 @@ def _reasons(results: Sequence[Result]) -> Iterator[Block]:
             places.setdefault(result.mean.reason, {})[f"{result.metric} of {result.condition}"] = (
                 None
             )
+
     if places:
         texts = (
             f"No interval for {formats.some_of([*named])}: {reason}."
@@ -296,6 +305,7 @@ def differences(summary: Summary) -> Iterator[Block]:
         if alike:
             rows.append(Group(info.key, note_of(info, summary, share="in percentage points")))
             rows += [_difference(pair, info, alike, missing=missing) for pair in alike]
+
     yield Table(
         caption="Differences between conditions",
         columns=(
@@ -351,6 +361,7 @@ def _stopped(summary: Summary) -> Iterator[Block]:
         else:
             end = "at the horizon" if look.questions >= stopping.horizon else "yet"
             lines.append(f"{look.b} − {look.a}: not decided {end}, {after}.")
+
     lines.append(
         f"Intervals and p-values of these comparisons hold at every look (alpha {alpha})."
         + (
@@ -364,6 +375,7 @@ def _stopped(summary: Summary) -> Iterator[Block]:
             "A look counts each cluster once, by the mean difference of its questions, "
             "whatever its size."
         )
+
     if stopping.out and len(summary.differences) > len(stopping.comparisons):
         lines.append("The other comparisons do not allow for the stop.")
     if all((info.name, info.scorer, info.scoring) != stopping.measured for info in summary.metrics):
@@ -371,6 +383,7 @@ def _stopped(summary: Summary) -> Iterator[Block]:
             "The scores that are shown are not those that decided it: their intervals do not "
             "allow for the stop."
         )
+
     if spared := summary.total.ledger.decided:
         lines.append(f"Not run, because it was decided: {formats.plural(spared, 'trial')}.")
     yield Note(
@@ -389,7 +402,9 @@ def _settled(pair: Difference, unit: str) -> str:
             cost = f" ({formats.dollars(step.cost)})"
         else:
             cost = ""
+
         ways.append(f"{formats.plural(step.more, f'more {what}')}{cost}")
+
     return f"{pair.b} − {pair.a} on {pair.metric}: {' or '.join(ways)}."
 
 
@@ -405,16 +420,23 @@ def _difference(
         bounds = between(None, pair.least, pair.most, percent=info.percent)[1]
     else:
         bounds = ""
+
     ends = []
     for other in alike:
         for end in (other.estimate.value, other.estimate.low, other.estimate.high):
             if end:
                 ends.append(end)
+
     reach = 1.05 * max(map(abs, ends), default=1.0)
     lost = pair.lost_a + pair.lost_b + pair.lost_both
     verdict = pair.verdict
     if pair.winner is not None:
         verdict = "better" if pair.winner == pair.b else "worse"
+    if lost:
+        below = f"{formats.count(lost)} lost"
+    else:
+        below = ""
+
     return Row(
         name=f"{pair.b} − {pair.a}",
         cells=(
@@ -423,7 +445,7 @@ def _difference(
             ),
             PValue(pair.p_adjusted),
             blocks.Number(pair.effect),
-            Count(pair.n_pairs, below=f"{formats.count(lost)} lost" if lost else ""),
+            Count(pair.n_pairs, below=below),
             Text(
                 verdict,
                 below=pair.reason or "",
@@ -447,6 +469,7 @@ def same_again(again: Repeat | None) -> Text:
         same = ""
     else:
         same = formats.chance(again.same_questions)
+
     return Text(formats.chance(again.new_questions), below=same)
 
 

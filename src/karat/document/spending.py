@@ -68,6 +68,7 @@ def _ended(account: Account, shown: Sequence[str], further: Sequence[str]) -> tu
         trials: int = getattr(ledger, name)
         fault = trials and name not in ("scored", "not_run", "decided")
         cells.append(Count(trials, tone="bad" if fault else ("" if trials else "quiet")))
+
     return (*cells, *(Count(getattr(account, name)) for name in further))
 
 
@@ -99,6 +100,7 @@ def spent(summary: Summary) -> Iterator[Block]:
             f" No price known for {formats.plural(unknown, 'call')}: ≥ leaves them out, – means "
             f"no price at all."
         )
+
     yield Table(
         caption="Cost and time",
         columns=columns(

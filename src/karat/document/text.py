@@ -61,6 +61,7 @@ def _numbered(match: re.Match[str]) -> str:
         many = f"{formats.count(len(match[0]))} × "
     else:
         many = ""
+
     return f"⟨{many}U+{ord(match[0][0]):04X}⟩"
 
 

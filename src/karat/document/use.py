@@ -57,6 +57,7 @@ def use(summary: Summary) -> Iterator[Block]:
         heads.append(
             Column("only failed calls", legend="Only failed calls: answers that count as not used.")
         )
+
     yield Table(
         caption="Answers that used what their condition offers",
         columns=columns("condition", "offers", *heads, text=("offers",)),
@@ -104,8 +105,10 @@ def _scores(summary: Summary) -> Iterator[Block]:
                     metric_rows.append(
                         Row(name=f"{context.condition}: {_name(context)}", cells=cells)
                     )
+
         if metric_rows:
             rows += [Group(info.key, note_of(info, summary)), *metric_rows]
+
     if rows:
         level, unit = formats.level(summary.level), of(summary.kind).unit
         yield Table(
@@ -137,10 +140,12 @@ def tools(summary: Summary) -> Iterator[Block]:
             group := Group(f"{tool.condition}, {tool.scorer}" if several else tool.condition)
         ):
             rows.append(group)
+
         counts = map(Count, (tool.expected, tool.called, tool.matched))
         rows.append(
             Row(name=tool.tool, cells=(_share(tool.precision), _share(tool.recall), *counts))
         )
+
     level = formats.level(summary.level)
     precision = "Precision: of the answers that called it, the share that should have."
     recall = "Recall: of the answers that should have called it, the share that did."
@@ -160,13 +165,17 @@ def tools(summary: Summary) -> Iterator[Block]:
             limit=_MOST_TOOLS,
             rest=_JSON,
         )
-    confused = [
-        Row(
-            name=pair.expected, cells=(Text(pair.called), Text(pair.condition), Count(pair.answers))
-        )
-        for pair in summary.confusions
-        if pair.called is not None
-    ]
+
+    confused = []
+    for pair in summary.confusions:
+        if pair.called is not None:
+            confused.append(
+                Row(
+                    name=pair.expected,
+                    cells=(Text(pair.called), Text(pair.condition), Count(pair.answers)),
+                )
+            )
+
     if confused:
         text = ("called instead", "condition")
         yield Table(

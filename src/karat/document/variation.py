@@ -64,6 +64,7 @@ def variation(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block
                     cells=cells,
                 )
             )
+
     yield Table(
         caption="Standard deviations",
         columns=tuple(_columns(unit, judged=judged, stepped=stepped, reliable=reliable)),
@@ -90,6 +91,7 @@ def _columns(unit: str, *, judged: bool, stepped: bool, reliable: bool) -> Itera
             rank=1,
             legend="Best answers: the share with the best value of the scale.",
         )
+
     if reliable:
         legend = (
             f"Reliable (pass^k): the share of {unit}s whose every repetition reached the threshold."
@@ -161,6 +163,7 @@ def _panel(summary: Summary) -> Iterator[Block]:
             )
             for pair in own
         ]
+
     yield Table(
         caption="How far judges agree",
         columns=columns(
@@ -199,8 +202,11 @@ def _by_judge(summary: Summary) -> Table:
                     answers = ""
                 else:
                     answers = formats.plural(score.answers, "answer")
+
                 cells.append(Number(None if score is None else score.mean, below=answers))
+
             rows.append(Row(name=judge, cells=tuple(cells)))
+
     return Table(
         caption="What each judge gave",
         columns=columns("judge", *summary.conditions),
@@ -211,9 +217,10 @@ def _by_judge(summary: Summary) -> Table:
 def retried(summary: Summary) -> Iterator[Block]:
     """Whether trying again changed the result, on the first metric."""
     first = summary.metrics[0].key if summary.metrics else None
-    results = [
-        result for result in summary.results if result.metric == first and result.retried.answers
-    ]
+    results = []
+    for result in summary.results:
+        if result.metric == first and result.retried.answers:
+            results.append(result)
     if not results:
         return
     rows = tuple(

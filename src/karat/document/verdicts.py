@@ -52,6 +52,7 @@ def _findings(summary: Summary) -> tuple[str, ...]:
             f"{better} {_verb(group[0])} {other} on {_listed(group, metrics)}"
             for (better, other), group in pairs.items()
         ]
+
     if any(pair.offline for pair in shown):
         if all(pair.offline for pair in shown):
             which = ""
@@ -59,7 +60,9 @@ def _findings(summary: Summary) -> tuple[str, ...]:
             which = " of " + ", ".join(
                 dict.fromkeys(_metric(pair) for pair in shown if pair.offline)
             )
+
         lines.append(f"Offline scores{which}: given by a rule, not by a model that understands")
+
     lines += [
         ahead_sentence(pair) for pair in summary.differences if pair.verdict.endswith(ONLY_AHEAD)
     ][:_MOST_PAIRS]
@@ -103,6 +106,7 @@ def _by(pair: Difference, info: MetricInfo, *, interval: bool) -> str:
         plain = between(value, low, high, percent=info.percent, plain=True)[1]
     else:
         plain = span
+
     return f"{text}{' points' if info.percent else ''}{f' {plain}' if interval and plain else ''}"
 
 

@@ -136,6 +136,7 @@ def hint(role: str, column: str, columns: Collection[str]) -> str:
         others = {name for names in ROLES.values() for name in usual(names, columns)}
     else:
         others = set()
+
     return did_you_mean(column, columns, other_roles=others - {*own})
 
 
@@ -160,9 +161,11 @@ def choices_left_out(row: Row, question: str, columns: Iterable[str]) -> str | N
             parts = value
         else:
             parts = [value]
+
         texts = [_text(part) for part in parts]
         if any(text and text not in asked for text in texts):
             return column
+
     return None
 
 
@@ -190,6 +193,7 @@ def sample_columns(
         text = [question]
     else:
         text = [question, golden]
+
     if id_column is None:
         return text
     questions: dict[str, tuple[str, ...]] = {}
@@ -202,6 +206,7 @@ def sample_columns(
             return text
         texts.add(key_of(row, text))
         count += 1
+
     numbers_rows = golden is not None and len(questions) == count and 2 * len(texts) <= count
     if numbers_rows:
         return text
@@ -244,9 +249,11 @@ def condition_columns(
             values.add(value)
             group = (sample_of(row), *(row.get(name) for name in chosen))
             parts_a_group = parts_a_group or of_group.setdefault(group, value) != value
+
         is_first_of_several = not chosen and column in always and len(values) > 1
         if parts_a_group or is_first_of_several:
             chosen.append(column)
+
     return tuple(chosen)
 
 
@@ -274,6 +281,7 @@ def like_conditions(
             named = some_of([f"'{excerpt(value, 24)}'" for value in counts])
             hint = f"if they are conditions, --map condition={column}"
             return f"each question has rows with {named} in '{column}': {hint}"
+
     return None
 
 
@@ -297,6 +305,7 @@ def repetition_value(value: object, column: str) -> int | str | None:
         number = int(written)
     except ValueError:
         return written
+
     if number < 0:
         raise ValueError(f"'{column}' is {number}, want a whole number from 0")
     return number
@@ -329,6 +338,7 @@ class Repetitions:
             numbers = self._numbers[condition, sample]
         else:
             numbers = common
+
         return numbers[value]
 
     def _numbered(self) -> dict[tuple[str | None, Hashable], dict[int | str, int]]:
@@ -346,12 +356,15 @@ class Repetitions:
                 sample = None
             else:
                 sample = next(iter(samples))
+
             groups.setdefault((condition, sample), []).append(value)
+
         numbers = {}
         for group, values in groups.items():
             if all(isinstance(value, int) for value in values):
                 values.sort(key=int)
             numbers[group] = {value: number for number, value in enumerate(values)}
+
         return numbers
 
 

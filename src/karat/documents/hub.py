@@ -67,6 +67,7 @@ def hub_name(path: Path | str) -> HubName | None:
             raise ValueError(f"hf:// has no option '{key}'{did_you_mean(key, _KEYS)}")
         if not value:
             raise ValueError(f"'{key}' is empty; leave it out, or give it a value")
+
     return HubName(repo=repo, **given)
 
 
@@ -96,6 +97,7 @@ def fetch(name: HubName, suffixes: Iterable[str]) -> Fetched:
         from huggingface_hub.utils.tqdm import disable_progress_bars
     except ImportError as error:
         raise MissingExtra("hf", f"hf://{name.repo}") from error
+
     disable_progress_bars()
     snapshot = partial(snapshot_download, name.repo, repo_type="dataset", revision=name.revision)
     try:
@@ -123,6 +125,7 @@ def fetch(name: HubName, suffixes: Iterable[str]) -> Fetched:
         ) from error
     except (HTTPError, OSError, HFValidationError) as error:
         raise _bad(name, f"cannot be fetched: {_first_line(error)}") from error
+
     files = tuple(folder / file for file in chosen)
     missing = [file.name for file in files if not file.is_file()]
     if missing:
@@ -133,6 +136,7 @@ def fetch(name: HubName, suffixes: Iterable[str]) -> Fetched:
                 f"reached"
             ),
         )
+
     return Fetched(commit=folder.name, files=files)
 
 
@@ -157,18 +161,19 @@ def _chosen(name: HubName, listed: Iterable[str], suffixes: tuple[str, ...]) -> 
     if name.file is not None:
         matching = [file for file in readable if fnmatchcase(file, name.file)]
     else:
-        words = [
-            re.compile(_WORDS.format(re.escape(word)))
-            for word in (name.config, name.split)
-            if word is not None
-        ]
+        words = []
+        for word in (name.config, name.split):
+            if word is not None:
+                words.append(re.compile(_WORDS.format(re.escape(word))))
         matching = [file for file in readable if all(word.search(file) for word in words)]
+
     groups: dict[str, list[str]] = {}
     for file in matching:
         path = PurePosixPath(file)
         groups.setdefault(
             str(path.with_name(f"{_SHARD.sub('', path.stem)}{path.suffix}")), []
         ).append(file)
+
     exact = [group for group in groups if PurePosixPath(group).name.partition(".")[0] == name.split]
     groups = {group: groups[group] for group in exact} or groups
     if len(groups) != 1:
@@ -179,10 +184,12 @@ def _chosen(name: HubName, listed: Iterable[str], suffixes: tuple[str, ...]) -> 
             problem = "no file matches"
         else:
             problem = "it has no data file"
+
         how = "say which with split=, config= or file=" if groups else "name one with file="
         raise _bad(
             name, f"{problem}: {shown}; {how}" if readable else f"{problem} that karat reads"
         )
+
     (shards,) = groups.values()
     numbered = [match for file in shards if (match := _SHARD.search(PurePosixPath(file).stem))]
     if numbered and (len(numbered) != int(numbered[0][2]) or len(numbered) != len(shards)):
@@ -193,4 +200,5 @@ def _chosen(name: HubName, listed: Iterable[str], suffixes: tuple[str, ...]) -> 
                 f"{some_of(shards, most=_LISTED)}"
             ),
         )
+
     return shards

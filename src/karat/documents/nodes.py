@@ -45,9 +45,11 @@ class Node(msgspec.Struct, eq=False):
                 isinstance(node.value, list) and isinstance(key, int) and 0 <= key < len(node.value)
             ):
                 below = node.value[key]
+
             if not isinstance(below, Node):
                 return node, place[depth:]
             node = below
+
         return node, ()
 
     def children(self) -> list[tuple[str | int, Node]]:

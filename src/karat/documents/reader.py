@@ -78,10 +78,12 @@ def parse(
                 f"remove it"
             )
             at = data.index(control[0].encode())
+
     if at >= 0:
         line = data.count(b"\n", 0, at) + 1
     else:
         line = None
+
     return Document(faults=[Fault(place="file", message=message, line=line)])
 
 
@@ -151,6 +153,7 @@ class _Builder:
             self._document.root = None
         finally:
             self._loader.dispose()
+
         return self._document
 
     def _take(self, event: yaml.Event) -> None:
@@ -177,6 +180,7 @@ class _Builder:
                     frame = self._stack[-1]
                 else:
                     frame = None
+
                 if frame is not None and isinstance(frame.node.value, dict) and frame.key is None:
                     self._key(frame, event)
                 else:
@@ -193,10 +197,12 @@ class _Builder:
                 f"{self._limits.too_many}"
             )
             raise _Stop("file", message, mark)
+
         if isinstance(value, (dict, list)) and len(self._stack) + levels > MAX_DEPTH:
             raise _Stop(
                 self._place().partition(".")[0], f"is nested deeper than {MAX_DEPTH} levels", mark
             )
+
         if (
             levels == 1
             and self._stack
@@ -204,6 +210,7 @@ class _Builder:
             and self._stack[-1].key is None
         ):
             raise _Stop(self._place(), "a key must be text, not a list, mapping or alias", mark)
+
         return Node(value, line=mark.line + 1, column=mark.column + 1)
 
     def _alias(self, anchor: str, mark: Mark) -> None:
@@ -213,6 +220,7 @@ class _Builder:
             raise _Stop(
                 self._place(), f"no anchor &{anchor} comes before the alias *{anchor}", mark
             )
+
         self._add(self._copy(self._anchors[anchor], mark), None)
 
     def _copy(self, node: Node, mark: Mark, level: int = 1) -> Node:
@@ -225,6 +233,7 @@ class _Builder:
             copied.value = {key: self._copy(child, mark, level + 1) for key, child in value.items()}
         elif isinstance(value, list):
             copied.value = [self._copy(child, mark, level + 1) for child in value]
+
         copied.line, copied.column, copied.written = node.line, node.column, node.written
         return copied
 
@@ -239,6 +248,7 @@ class _Builder:
             maker = _MAKERS.get(tag.removeprefix(_PREFIX))
         else:
             maker = None
+
         try:
             if maker is None:
                 self._foreign_tag(tag, node, mark)
@@ -256,6 +266,7 @@ class _Builder:
                 ),
                 mark,
             )
+
         if warning := _misreading(node):
             self._document.warnings.append(str(_fault(self._place(), warning, mark)))
         self._add(node, event.anchor)
@@ -276,12 +287,14 @@ class _Builder:
                     f'Write "{key}" to be sure'
                 )
                 self._document.warnings.append(str(_fault(self._place(), message, mark)))
+
         if key in frame.lines:
             message = (
                 f"the key '{key}' appears twice, first in line {frame.lines[key]}; remove one of "
                 f"them"
             )
             self._note(message, mark)
+
         frame.lines.setdefault(key, mark.line + 1)
 
     def _foreign_tag(self, tag: str, node: Node, mark: Mark) -> None:
@@ -308,6 +321,7 @@ class _Builder:
                 sources = node.value
             else:
                 sources = [node]
+
             if all(isinstance(source.value, dict) for source in sources):
                 frame.merged.extend(sources)
             else:
@@ -318,6 +332,7 @@ class _Builder:
         else:
             node.line, node.column = frame.mark.line + 1, frame.mark.column + 1
             frame.node.value.setdefault(frame.key, node)
+
         frame.key, frame.merge = None, False
 
     def _note(self, message: str, mark: Mark) -> None:
@@ -330,6 +345,7 @@ class _Builder:
                 parts.append(len(frame.node.value))
             elif frame.key is not None:
                 parts.append(frame.key)
+
         return dotted(tuple(parts)) or "file"
 
 
@@ -350,9 +366,11 @@ def _misreading(node: Node) -> str:
             meant = f"{value:g}"
         else:
             meant = str(value)
+
         return (
             f'YAML reads {written} as {meant} (base 60); write {meant}, or "{written}" for the text'
         )
+
     if (
         isinstance(value, int)
         and not isinstance(value, bool)
@@ -360,6 +378,7 @@ def _misreading(node: Node) -> str:
         and value
     ):
         return f'YAML reads {written} as {value}; write {value}, or "{written}" for the text'
+
     return ""
 
 

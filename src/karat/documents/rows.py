@@ -84,8 +84,10 @@ def why_unfit(row: Any) -> str | None:
                 wrong = _impossible(value.written)
             else:
                 wrong = None
+
         if wrong is not None:
             return wrong
+
     return None
 
 
@@ -97,6 +99,7 @@ def _half_pair(text: str) -> str | None:
             f"holds half of a surrogate pair (\\u{ord(text[error.start]):04x}), which is not "
             f"text; remove it"
         )
+
     return None
 
 
@@ -127,6 +130,7 @@ def repeated_key(text: bytes, value: Any) -> str | None:
             waiting += below.values()
         elif isinstance(below, list):
             waiting += below
+
     repeated: list[str] = []
     if len(_COLON.findall(text)) > keys:
 
@@ -136,6 +140,7 @@ def repeated_key(text: bytes, value: Any) -> str | None:
             )
 
         json.loads(text, object_pairs_hook=note, parse_int=integer, parse_float=finite)
+
     if repeated:
         return repeated[0]
     return None
@@ -220,10 +225,12 @@ def read_rows(
         name = hub_name(path)
     except ValueError as error:
         raise _bad(path, "file", str(error)) from error
+
     if name is not None:
         return _hub_rows(
             fetch(name, [*FORMATS, *(f"{ending}.gz" for ending in _PACKED)]), path, lists, section
         )
+
     ending = path.suffix.lower()
     packed = ending == ".gz"
     if packed:
@@ -234,7 +241,9 @@ def read_rows(
             named = f"{ending}.gz"
         else:
             named = ending
+
         raise _bad(path, "file", f"cannot read files that end in '{named}', only {known}")
+
     if sheet is not None and ending != ".xlsx":
         raise _bad(path, "dataset.sheet", "is for workbooks (.xlsx); this file has no sheets")
     try:
@@ -244,15 +253,18 @@ def read_rows(
                 and len(file.readline(_LONGEST_LINE + 1)) > _LONGEST_LINE
             ):
                 raise _bad(path, "line 1", _TOO_LONG)
+
             size = file.seek(0, io.SEEK_END)
             if ending == ".json" and size > _LARGEST_JSON:
                 raise _bad(
                     path, "file", f"is larger than {_LARGEST_JSON >> 20} MB; save it as JSON Lines"
                 )
+
             file.seek(0)
             data = file.read()
     except (OSError, ValueError) as error:
         raise _bad(path, "file", f"cannot be read: {unreadable(error)}") from error
+
     rows = Rows(sha256=sha256(data).hexdigest(), unit="line")
     if packed:
         data = _unpacked(path, data)
@@ -270,6 +282,7 @@ def read_rows(
             Fault(place="file", message=f"more than {count(_MOST_FAULTS - 1)} rows are wrong")
         ]
         raise BadDataset(shown(path), rows.faults) from None
+
     if not rows.count and not rows.faults:
         raise _bad(path, "file", "holds no sample; it needs at least one")
     return rows
@@ -295,6 +308,7 @@ def left_out(
             f"--skip-unreadable)."
         )
         raise BadDataset(shown(path), faults, remedy=remedy if of_rows else "")
+
     places = dict.fromkeys(fault.place for fault in faults)
     named = some_of([f"{fault.place} {fault.message}" for fault in faults])
     return f"{plural(len(places), f'unreadable {unit}')} left out: {named}"
@@ -310,6 +324,7 @@ def _hub_rows(fetched: Fetched, path: Path, lists: bool, section: str | None) ->
         parts = [read_rows(file, lists=lists, section=section) for file in fetched.files]
     except BadDataset as error:
         raise BadDataset(shown(path), error.faults) from error
+
     (first, *others), before = parts, 0
     first.commit = fetched.commit
     if others:
@@ -324,9 +339,12 @@ def _hub_rows(fetched: Fetched, path: Path, lists: bool, section: str | None) ->
                     )
                     for fault in part.faults
                 ]
+
             before += part.count + len(part.faults)
+
         first.rows, first.count = kept, len(kept)
         first.sha256 = sha256("".join(part.sha256 for part in parts).encode()).hexdigest()
+
     return first
 
 
@@ -345,6 +363,7 @@ def unpacks_too_large(unpacked: int, packed: int) -> str | None:
             f"unpacks to more than {_MOST_TIMES} times its size, as only a damaged or hostile "
             f"file does"
         )
+
     return None
 
 
@@ -361,6 +380,7 @@ def _unpacked(path: Path, data: bytes) -> bytes:
         raise _bad(path, "file", "is cut off: the end of the compressed data is missing") from None
     except (OSError, zlib.error):
         raise _bad(path, "file", "is not a gzip file, or is damaged") from None
+
     return bytes(unpacked)
 
 
@@ -379,6 +399,7 @@ def _json_lines(rows: Rows, path: Path, data: bytes) -> None:
                 "line 1",
                 "is a JSON list: give the file the ending .json, or write one object a line",
             )
+
         try:
             json_object(line)
         except ValueError as error:
@@ -386,6 +407,7 @@ def _json_lines(rows: Rows, path: Path, data: bytes) -> None:
             unfit.append(number)
         else:
             rows.count += 1
+
     rows.rows = _Objects(data, frozenset(unfit))
     if (
         rows.faults
@@ -408,6 +430,7 @@ def json_object(line: bytes) -> dict[str, Any]:
         row = msgspec.json.decode(line)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         raise ValueError(_why_not_json(line)) from None
+
     if not isinstance(row, dict):
         raise ValueError(f"is {_kind(row)}; each line must be a JSON object")
     wrong = why_unfit(row)
@@ -463,6 +486,7 @@ def _list_in(path: Path, document: Any, within: _Within | None) -> tuple[list[An
             rows = []
         else:
             rows = [within.entry(key, value) for key, value in document.items()]
+
         if rows and None not in rows:
             return rows, None
         known = [key for key, value in document.items() if isinstance(value, list)]
@@ -472,23 +496,28 @@ def _list_in(path: Path, document: Any, within: _Within | None) -> tuple[list[An
                 "dataset.split",
                 f"there is no list '{name}' in the file{did_you_mean(name, known)}",
             )
+
         if not known:
             raise _bad(
                 path,
                 "file",
                 'is an object without a list; it must be {"dev": [{…}, {…}]} or a list of objects',
             )
+
         if name is None and len(known) > 1 and not within.first:
             raise _bad(
                 path, "dataset.split", f"must name one of the file's lists: {some_of(known)}"
             )
+
         if name is None:
             name = next((key for key in known if document[key]), known[0])
         document = document[name]
+
     if not isinstance(document, list):
         raise _bad(
             path, "file", f"is {_kind(document)}; it must be a list of objects: [{{…}}, {{…}}]"
         )
+
     return document, name
 
 
@@ -557,6 +586,7 @@ def _json_document(path: Path, data: bytes) -> Any:
         value = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         value = _odd_json(path, data)
+
     if (key := repeated_key(data, value)) is not None:
         raise _bad(path, "file", _TWICE.format(excerpt(key, 40)))
     return value
@@ -575,6 +605,7 @@ def _odd_json(path: Path, data: bytes) -> Any:
                 f"line {error.lineno}",
                 "a second object: give the file the ending .jsonl, or make it a list",
             ) from None
+
         message = f"is not JSON, column {error.colno}: {_lower(error.msg)}"
         raise _bad(path, f"line {error.lineno}", message) from None
     except RecursionError:
@@ -618,6 +649,7 @@ def header_names(path: Path, cells: Iterable[str], place: str = "line 1") -> lis
             place,
             "its columns are split at ';'; save the file with commas, or as .tsv with tabs",
         )
+
     for cell in header:
         if header.count(cell) > 1:
             raise _bad(path, place, f"the column '{cell}' appears twice; rename one")
@@ -629,6 +661,7 @@ def _parquet(rows: Rows, path: Path, data: bytes) -> None:
         import duckdb
     except ModuleNotFoundError as error:
         raise MissingExtra("query", f"{path}: a Parquet file") from error
+
     rows.unit = "row"
     if data[:4] != b"PAR1":
         raise _bad(path, "file", "is not a Parquet file")
@@ -683,6 +716,7 @@ def _text(path: Path, data: bytes) -> str:
             wrong = _wrong_byte(line)
             if wrong is not None:
                 faults.append(Fault(place=f"line {number}", message=wrong))
+
         raise BadDataset(str(path), faults) from None
 
 
@@ -694,6 +728,7 @@ def _wrong_byte(line: bytes) -> str | None:
             f"byte 0x{line[error.start]:02x} is not UTF-8 (is the file Latin-1 or Windows-1252?); "
             f"save it as UTF-8"
         )
+
     return None
 
 
@@ -709,6 +744,7 @@ def _why_not_json(line: bytes) -> str:
         return f"is not JSON, column {error.colno}: {_lower(error.msg)}"
     except RecursionError:
         return "is nested too deeply"
+
     unfit = why_unfit(row)
     if unfit is not None:
         return unfit
@@ -733,6 +769,7 @@ def _kind(value: Any) -> str:
             return "null"
         case Unfit():
             return f"a number ({excerpt(value.written, 24)})"
+
     return f"a number ({value})"
 
 

@@ -42,18 +42,20 @@ def refusal(problems: Iterable[Problem]) -> ValidationError:
     """The error for a validator to raise if it found several problems, or one below its own
     place.
     """
-    details: list[InitErrorDetails] = [
-        {
-            "type": PydanticCustomError(
-                _UNKNOWN if problem.unknown_key else _PROBLEM,
-                "{message}",
-                {"message": problem.message},
-            ),
-            "loc": problem.place,
-            "input": None,
-        }
-        for problem in problems
-    ]
+    details: list[InitErrorDetails] = []
+    for problem in problems:
+        details.append(
+            {
+                "type": PydanticCustomError(
+                    _UNKNOWN if problem.unknown_key else _PROBLEM,
+                    "{message}",
+                    {"message": problem.message},
+                ),
+                "loc": problem.place,
+                "input": None,
+            }
+        )
+
     return ValidationError.from_exception_data("problems", details)
 
 
@@ -68,6 +70,7 @@ def explain(error: ValidationError, values: object, model: type[BaseModel]) -> l
         meant = {place for item in errors for place in _meant(item, values, model)}
     else:
         meant = set()
+
     for item in errors:
         place = _place(item, values, model)
         if item["type"] == "missing" and place in meant:
@@ -76,9 +79,11 @@ def explain(error: ValidationError, values: object, model: type[BaseModel]) -> l
             problem = Problem(place, item["ctx"]["message"], item["type"] == _UNKNOWN)
             problems_at.setdefault((*place, problem.message), []).append(problem)
             continue
+
         problem = Problem(place, _sentence(item, place, model), item["type"] == "extra_forbidden")
         if problem not in problems_at.setdefault(place, []):
             problems_at[place].append(problem)
+
     return [
         msgspec.structs.replace(problems[0], message=_either([one.message for one in problems]))
         for place, problems in problems_at.items()
@@ -109,6 +114,7 @@ def shown(value: object) -> str:
             return "a mapping"
         case list() | tuple():
             return "a list"
+
     return f"a {type(value).__name__}"
 
 
@@ -128,7 +134,9 @@ def _place(item: ErrorDetails, values: object, model: type[BaseModel]) -> Place:
             values = values[part]  # type: ignore[index]  # a list has an int, a mapping any of its keys
         elif part != item["loc"][-1] or _field(model, (*place, part)) is None:
             continue  # else a key that should be there
+
         place.append(part)
+
     return tuple(place)
 
 
@@ -186,6 +194,7 @@ def _sentence(item: ErrorDetails, place: Place, model: type[BaseModel]) -> str:
         example = f"; write e.g. `{place[-1]}: {_flow(field.examples[0])}`"
     else:
         example = ""
+
     if kind == "extra_forbidden":
         return _unknown_key(place, model)
     if kind == "missing":
@@ -193,11 +202,14 @@ def _sentence(item: ErrorDetails, place: Place, model: type[BaseModel]) -> str:
             about = f": {field.description}"
         else:
             about = ""
+
         return f"is required{about}{example}"
+
     if kind in {"string_too_short", "too_short"} and not got and context.get("min_length") == 1:
         if example:
             return f"is empty{example}"
         return "must not be empty"
+
     if kind == "string_type" and isinstance(got, (bool, int, float)):
         return f"must be text, got {shown(got)}; put it in quotes"
     if kind == "too_long" and isinstance(got, Mapping):
@@ -207,8 +219,10 @@ def _sentence(item: ErrorDetails, place: Place, model: type[BaseModel]) -> str:
             known = context.get("expected", "").split("'")[1::2]
         else:
             known = ()
+
         near = did_you_mean(str(got), known, listing=False)
         return f"must be {_WISHES[kind].format(**context)}, got {shown(got)}{near}{example}"
+
     if kind == "value_error":
         return str(context["error"])
     return item["msg"][:1].lower() + item["msg"][1:]
@@ -219,6 +233,7 @@ def _unknown_key(place: Place, model: type[BaseModel]) -> str:
         elsewhere: Mapping[str | int, str] = getattr(parent, "elsewhere", {})
         if place[-1] in elsewhere:
             return elsewhere[place[-1]]
+
     return f"no such key{did_you_mean(str(place[-1]), _keys(model, place[:-1]))}"
 
 
@@ -266,4 +281,5 @@ def _field(model: type[BaseModel], place: Place) -> FieldInfo | None:
         fields = [_by_key(parent, place[-1]) for parent in _models(model, place[:-1])]
     else:
         fields = []
+
     return next((field for field in fields if field is not None), None)

@@ -20,6 +20,7 @@ class Value:
             value = self.value.get(key)
         else:
             value = None
+
         return Value(value, f"{self.path}.{key}" if self.path else key, self.wrong)
 
     def within(self, key: str) -> Value | None:

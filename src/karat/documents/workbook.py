@@ -60,6 +60,7 @@ def read_workbook(rows: Rows, path: Path, data: bytes, *, sheet: str | None = No
         import openpyxl  # noqa: F401 -- before anything is said of the file
     except ImportError as error:
         raise MissingExtra("excel", f"{path}: an Excel workbook") from error
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about charts, validations and styles, which are not read
         try:
@@ -77,6 +78,7 @@ def read_workbook(rows: Rows, path: Path, data: bytes, *, sheet: str | None = No
                     has_empty = has_empty or any(
                         name and cell is None for name, cell in zip_longest(header, cells)
                     )
+
             if header is not None and has_empty:
                 _find_formulas(rows, path, data, sheet, header)
         except BadDataset:
@@ -117,13 +119,16 @@ def _sheet(
                 )
             else:
                 message = "the workbook has no sheet"
+
             raise _bad(path, "dataset.sheet", message)
+
         if name is not None and name not in sheets:
             raise _bad(
                 path,
                 "dataset.sheet",
                 f"the workbook has no sheet '{name}'{did_you_mean(name, sheets)}",
             )
+
         chosen = sheets[next(iter(sheets)) if name is None else name]
         chosen.reset_dimensions()  # the size that the file declares is not trusted
         yield chosen
@@ -139,6 +144,7 @@ def _numbered(path: Path, sheet: ReadOnlyWorksheet) -> Iterator[tuple[int, _Cell
                 f"row {number}",
                 f"{wide}; delete stray cells far to the right, or save the sheet as CSV",
             )
+
         cells_read += len(cells)
         if number > _MOST_ROWS or cells_read > _MOST_CELLS:
             raise _bad(
@@ -146,6 +152,7 @@ def _numbered(path: Path, sheet: ReadOnlyWorksheet) -> Iterator[tuple[int, _Cell
                 "file",
                 f"has more than {count(_MOST_ROWS)} rows or {count(_MOST_CELLS)} cells",
             )
+
         yield number, cells
 
 
@@ -157,6 +164,7 @@ def _header(path: Path, number: int, cells: _Cells) -> list[str]:
             names.append("")
         else:
             names.append(str(cell))
+
     header_names(path, [name for name in names if name.strip()], place=f"row {number}")
     return [name.strip() for name in names]
 
@@ -178,6 +186,7 @@ def _add(rows: Rows, number: int, header: Sequence[str], cells: _Cells) -> None:
                 ),
             )
             return
+
     rows.add(number, row)
 
 
@@ -212,6 +221,7 @@ def _find_formulas(
                 unknown |= {number: name}
             else:
                 unknown |= {}
+
     rows.rows = [(number, row) for number, row in rows.rows if number not in unknown]
     rows.count = len(rows.rows)
     for number, name in unknown.items():

@@ -91,6 +91,7 @@ class ForeignCode:
             task.cancel()
             await asyncio.wait([task], timeout=self._grace)  # the call's resources are closed
             raise
+
         if task.done():
             self._running.pop(task, None)
         if isinstance(result, AttemptError):
@@ -120,6 +121,7 @@ class ForeignCode:
             if call.limit.expired():
                 paid = outcome if isinstance(error, TrialFault) else None
                 outcome = timed_out(call.seconds, stage=call.stage, paid=paid)
+
         if not call.result.done():
             call.result.set_result(outcome)
 
@@ -139,7 +141,9 @@ class ForeignCode:
                         "an agent or a scorer did not stop after its time limit and was abandoned"
                     )
                     call.result.set_result(timed_out(call.seconds, stage=call.stage))
+
                 abandon(task)
+
         if self._running:
             self._timer = loop.call_later(_CHECK_SECONDS, self._abandon_overdue)
         else:

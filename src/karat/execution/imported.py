@@ -127,6 +127,7 @@ def import_results(
         asked |= {"cluster": cluster}
     else:
         asked |= {}
+
     beside: Callable[[Path], Sequence[Path]] = getattr(importer, "beside", lambda _: ())
     digest = _sha256([part for file in files for part in (file, *beside(file))])
     identity = _digest(
@@ -151,6 +152,7 @@ def import_results(
             findings.take()
         else:
             imported.append(Imported(run=folder, counts=counts, findings=findings.take()))
+
     if not imported and empty:
         raise empty[0][1]
     for name, problem in empty:  # one without results does not stop the others
@@ -168,13 +170,15 @@ def _code() -> list[Path]:
 def _files(importer: ResultImporter, path: Path, format_name: str) -> list[Path]:
     if not path.is_dir():
         return [path]
-    files = [
-        file for file in sorted(path.iterdir()) if file.is_file() and _recognized(importer, file)
-    ]
+    files = []
+    for file in sorted(path.iterdir()):
+        if file.is_file() and _recognized(importer, file):
+            files.append(file)
     if not files:
         raise BadDataset(
             path, [Fault(place="folder", message=f"holds no file of the format {format_name}")]
         )
+
     return files
 
 
@@ -200,6 +204,7 @@ def cached_import(path: Path) -> RunFolder | None:
         raise BadRun(
             path, f"there is no folder for a cache: import it with `karat import {name} {path}`"
         )
+
     state = path.stat()
     key = _digest(
         [str(path.resolve()), state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns]
@@ -213,6 +218,7 @@ def cached_import(path: Path) -> RunFolder | None:
             path,
             f"holds {len(runs)} runs: import them with `karat import {name} {path}`, and name one",
         )
+
     os.utime(results)
     return runs[0]
 
@@ -223,6 +229,7 @@ def format_of(path: Path) -> str | None:
         plugin: Any = plugins.find("importers", name)
         if hasattr(plugin, "recognizes") and _recognized(plugin, path):
             return name
+
     return None
 
 
@@ -248,7 +255,9 @@ def _sha256(paths: Sequence[Path]) -> str:
         except OSError as error:
             fault = Fault(place="file", message=f"cannot be read: {unreadable(error)}")
             raise BadDataset(path, [fault]) from error
+
         digest.update(b"\0")
+
     return digest.hexdigest()
 
 
@@ -271,6 +280,7 @@ def _write(
         results.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadOption("--out", f"{results} cannot be made: {unreadable(error)}") from error
+
     remove_leftovers(results, r"\.[a-z0-9-]+-\d{8}-[0-9a-f]{8}-\d+\.part")
     created = run.created or now()
     stem = slugged(run.name)
@@ -287,12 +297,14 @@ def _write(
                 (building / "samples.jsonl").open("xb") as samples,
             ):
                 writer.write(name, journal, samples)
+
             writer.check_clusters()
             info = writer.info(name, created, source)
             if not info.plan.samples:
                 faults = [f"{text} ({places[0]})" for _, text, _, places in findings][:1]
                 message = "; ".join(["holds no results", *faults])
                 raise BadDataset(source["file"], [Fault(place="file", message=message)])
+
             write_durably(
                 building / "experiment.yaml", [_EXPERIMENT.format(tool=clean(run.tool)).encode()]
             )
@@ -302,6 +314,7 @@ def _write(
             building.rename(final)
     finally:
         shutil.rmtree(building, ignore_errors=True)  # it exists only if something went wrong
+
     sync_folder(results)
     return RunFolder(final, info), writer.counts
 
@@ -311,6 +324,7 @@ def _day(created: str) -> str:
         moment = datetime.fromisoformat(created)
     except ValueError:
         moment = datetime.now(UTC)
+
     return moment.strftime("%Y%m%d")
 
 
@@ -377,6 +391,7 @@ class _Writer:
                 self._findings.lose("a trial longer than 64 MB", trial.sample)
                 continue
             write(lines)
+
         self.missing += self._run.unfinished
         self.missing += [f"{problem} ({place})" for problem, place in self._findings.lost.items()]
         for stated in self._run.stated:
@@ -398,6 +413,7 @@ class _Writer:
                 f"{formats.plural(stated.trials, 'sample')} are here"
             )
             return
+
         for (scorer, metric), mean in stated.means.items():
             known = [
                 self._sums.get((condition, scorer, metric), (0.0, 0))
@@ -424,6 +440,7 @@ class _Writer:
                 notes.append(f"{kind}: {text} ({count} ×)")
             else:
                 notes.append(f"{kind}: {text}")
+
         return RunInfo(
             format=FORMAT_WITHOUT_STOP,
             run=name,
@@ -486,11 +503,13 @@ class _Writer:
                 f"a repetition that is not from 0 to {MOST_REPETITIONS - 1}", trial.sample
             )
             return
+
         if trial.condition not in self._conditions and len(self._conditions) >= MOST_CONDITIONS:
             self._findings.left_out(
                 f"a result of more than {MOST_CONDITIONS} conditions", trial.sample
             )
             return
+
         sample = self._sample(trial)
         condition = self._condition(trial.condition)
         name = trial_id(sample, condition, trial.repetition)
@@ -499,6 +518,7 @@ class _Writer:
                 "a second result of a sample, condition and repetition", trial.sample
             )
             return
+
         self._seen.add(name)
         self._read[trial.condition] += 1
         self._repetitions = max(self._repetitions, trial.repetition + 1)
@@ -517,6 +537,7 @@ class _Writer:
                 condition=at,
                 repetition=repetition,
             )
+
         if failure is not None and failure.stage == "agent":
             if reply is not None or trial.seconds is not None:
                 yield Attempt(
@@ -528,11 +549,13 @@ class _Writer:
                     seconds=trial.seconds,
                     replies=() if reply is None else (reply,),
                 )
+
             yield lost
             self.counts["failures"] += 1
             if trial.scores:
                 self._findings.left_out("scores of a trial that failed", trial.sample)
             return
+
         if reply is None:
             self.counts["not run"] += 1
             return
@@ -552,6 +575,7 @@ class _Writer:
             self._add_up(score, trial.condition)
             yield self._score(score, name, rows[score.scorer], trial.sample)
             self.counts["scores"] += 1
+
         if failure is not None:
             scorer = _name(failure.scorer or "scorer")
             yield msgspec.structs.replace(
@@ -576,11 +600,13 @@ class _Writer:
                 self._findings.changed("a score that is not a finite number is missing", place)
             values[_name(metric)] = value if value is None or math.isfinite(value) else None
             known.setdefault(_name(metric), _Range()).add(values[_name(metric)])
+
         wrong = absurd_dollars(score.dollars) or absurd_usage(score.usage)
         if wrong is not None:
             self._findings.changed(
                 f"cost or tokens of a score that cannot be right ({wrong}) are missing", place
             )
+
         return Score(
             trial=trial,
             scorer=scorer,
@@ -632,11 +658,13 @@ class _Writer:
                 "separate sample"
             )
             self._findings.changed(change, trial.sample)
+
         self._ids.add(name)
         if self._cluster is None:
             cluster = None
         else:
             cluster = cluster_name(trial.metadata.get(self._cluster))
+
         self._clustered += cluster is not None
         self._shared.add(trial.metadata)
         sample = Sample(
@@ -673,6 +701,7 @@ class _Writer:
                 ),
                 system_prompt=given.system_prompt,
             )
+
         return self._conditions[name]
 
     def _scoring(self, scorer: str) -> str:
@@ -701,6 +730,7 @@ class _Writer:
             return Metric(
                 name=name, kind="share" if met is not None and met.only_0_and_1 else "number"
             )
+
         known = msgspec.structs.replace(known, name=name)
         if met is None or met.within(known):
             return known

@@ -111,10 +111,12 @@ class Budget:
             self.dollars += most_dollars
         else:
             self.dollars += dollars or 0.0
+
         if usage is None and dollars is None:
             self.tokens += most_tokens
         else:
             self.tokens += tokens_of(usage)
+
         self._note_largest(who, dollars or 0.0, tokens_of(usage))
 
     def _note_largest(self, who: Literal["agent", "judge"], dollars: float, tokens: int) -> None:
@@ -139,6 +141,7 @@ class Budget:
             reserved = agent_dollars * at_agent + judge_dollars * at_judge
             if self.dollars >= self._usd or self.dollars + reserved > self._usd:
                 return False
+
         if self._token_limit is not None:
             reserved_tokens = agent_tokens * at_agent + judge_tokens * at_judge
             if (
@@ -146,6 +149,7 @@ class Budget:
                 or self.tokens + reserved_tokens > self._token_limit
             ):
                 return False
+
         return True
 
 
@@ -187,6 +191,7 @@ class SameFailures:
             enough = _ALIKE_AT_A_GUESS
         else:
             enough = None
+
         return not self.over and enough is not None and self.count >= enough
 
 
@@ -263,6 +268,7 @@ class FailureLimit:
                 first = f"the first {failures.count} trials all failed in the same way: "
             else:
                 first = ""
+
             message = f"stopped: {first}{error.message}"
             self._status.notice(message)
             self._stop()

@@ -75,6 +75,7 @@ def merge_runs(runs: Sequence[RunFolder], results: Path) -> MergedRun:
         overlaps = None
     else:
         overlaps = _Overlaps(runs)
+
     plan = msgspec.structs.replace(
         plan, samples=len({sample.id for run in runs for sample in run.samples()})
     )
@@ -84,6 +85,7 @@ def merge_runs(runs: Sequence[RunFolder], results: Path) -> MergedRun:
         results.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadOption("--out", f"{results} cannot be made: {unreadable(error)}") from error
+
     remove_leftovers(results, r"\.[a-z0-9-]+-\d{8}-[0-9a-f]{8}-\d+\.part")
     building = results / f".{final.name}-{os.getpid()}.part"
     ends = [end for run in runs for end in run.events_of(End)]
@@ -109,6 +111,7 @@ def merge_runs(runs: Sequence[RunFolder], results: Path) -> MergedRun:
                 gated = read_outcomes(there).newest
             else:
                 gated = ()
+
             if gated:
                 add_outcomes(RunFolder(building, info), gated)  # a gate that failed still counts
             if there is not None:
@@ -119,6 +122,7 @@ def merge_runs(runs: Sequence[RunFolder], results: Path) -> MergedRun:
         shutil.rmtree(
             building.with_name(f".{final.name}-{os.getpid()}-before.part"), ignore_errors=True
         )
+
     sync_folder(results)
     return MergedRun(run=RunFolder(final, info), changed=True, notes=tuple(notes))
 
@@ -141,7 +145,9 @@ def _each_once(runs: Sequence[RunFolder]) -> list[RunFolder]:
                 raise BadRun(
                     run.path, f"is a copy of {other.path}, and both went on: merge one of them"
                 )
+
             by_id[run.info.run] = longer
+
     kept = list[RunFolder]()
     holders = dict[str, RunFolder]()
     for run in by_id.values():
@@ -152,6 +158,7 @@ def _each_once(runs: Sequence[RunFolder]) -> list[RunFolder]:
             and _digest(run) == merged.journal
         ):
             continue
+
         kept.append(run)
         for part in _parts(run):
             if (other := holders.setdefault(part, run)) is not run:
@@ -159,6 +166,7 @@ def _each_once(runs: Sequence[RunFolder]) -> list[RunFolder]:
                     run.path,
                     f"contains run {part}, and so does {other.path}: merge only one of them",
                 )
+
     return sorted(kept, key=lambda run: (run.info.created, run.info.run))
 
 
@@ -175,10 +183,12 @@ def _digest(run: RunFolder, size: int | None = None) -> str:
         left = size
     else:
         left = 2**63
+
     with run.open_journal() or BytesIO() as file:
         while block := file.read(min(_BLOCK, left)):
             digest.update(block)
             left -= len(block)
+
     return digest.hexdigest()
 
 
@@ -210,6 +220,7 @@ def _refuse_unlike(runs: Sequence[RunFolder]) -> None:
                 else "may stop early, so it is no part of a whole"
             )
             raise BadRun(run.path, f"{reason}: it cannot be merged")
+
         unlike = [part for part, of in _ALIKE.items() if of(run) != of(first)]
         unlike += [
             f"condition '{name}'"
@@ -221,6 +232,7 @@ def _refuse_unlike(runs: Sequence[RunFolder]) -> None:
                 run.path,
                 f"is not of the same experiment as {first.path}: it differs in {', '.join(unlike)}",
             )
+
     seen: dict[str, Sample] = {}
     for run in runs:
         for sample in run.samples():
@@ -249,6 +261,7 @@ def _notes(runs: Sequence[RunFolder]) -> Iterator[str]:
                 f"MCP server '{name}' did not offer the same tools in every run; its answers are "
                 f"not alike"
             )
+
     for program in sorted({name for run in runs for name in run.info.versions}):
         known = {run.info.versions[program] for run in runs if program in run.info.versions}
         if len(known) > 1:
@@ -275,6 +288,7 @@ def _missing(runs: Sequence[RunFolder], plan: PlanInfo, overlaps: _Overlaps | No
                 else "merge the runs that it consists of"
             )
             missing.append(f"{run.path} is not complete (status: {status}): {how}")
+
     if overlaps is None:
         of = max(shard.of for shard in shards)
         names = [
@@ -284,12 +298,14 @@ def _missing(runs: Sequence[RunFolder], plan: PlanInfo, overlaps: _Overlaps | No
             more = f" and {plural(len(names) - 10, 'other')}"
         else:
             more = ""
+
         if names:
             missing += [f"not all shards are here: {', '.join(names[:10])}{more} missing"]
     elif shards or any(run.info.merged is not None for run in runs):
         missing.append(
             f"{plural(plan.trials - overlaps.count(), 'trial')} of the plan are in none of the runs"
         )
+
     return missing
 
 
@@ -360,6 +376,7 @@ def _copy_files(
                 write_durably(
                     building / WORKSPACES / path.name, iter(partial(file.read, _BLOCK), b"")
                 )
+
     write_durably(building / "run.json", [msgspec.json.format(codec.line(info), indent=2), b"\n"])
 
 
@@ -390,6 +407,7 @@ def _write_journal(
                     at=run.info.created, versions=run.info.versions, host=run.info.host, pid=0
                 )
                 write(codec.line(cover.stated_by(part)))
+
             for line in run.lines():
                 if line.startswith((b'{"event":"head"', b'{"event":"end"')):
                     continue
@@ -397,10 +415,13 @@ def _write_journal(
                     write(codec.line(cover.stated_by(resume(line))))
                 elif overlaps is None or overlaps.counts(number, line):
                     write(line + b"\n")
+
             run.refuse_gaps()
+
         write(codec.line(cover.stated_by(end)))
         file.flush()
         os.fsync(file.fileno())
+
     return digest.hexdigest()
 
 

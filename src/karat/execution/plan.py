@@ -36,6 +36,7 @@ class Shard(msgspec.Struct, frozen=True):
             raise BadOption(
                 "--shard", f"must be I/N with I from 1 to N, at most 999999, e.g. 2/4, got '{text}'"
             )
+
         return cls(int(match[1]), int(match[2]))
 
     def __str__(self) -> str:
@@ -81,6 +82,7 @@ class Plan:
             count = len(self.samples) * self.repetitions
         else:
             count = 0
+
         counts = Counter({condition.name: count for condition in self.conditions})
         if self.shard is not None:
             counts.update(trial.condition.name for trial in self)
@@ -139,21 +141,25 @@ def plan(
             "condition",
         )
         conditions = [condition for condition in conditions if condition.name in only_conditions]
+
     samples: Sequence[Sample] = dataset.samples
     if only_samples:
         _known("--only-sample", only_samples, [sample.id for sample in samples], "sample")
         wanted = set(only_samples)
         samples = [sample for sample in samples if sample.id in wanted]
+
     if limit is not None:
         if limit < 1:
             raise BadOption("--limit", f"must be at least 1, got {limit}")
         samples = samples[:limit]
+
     if experiment.execution.stop is not None:
         if shard is not None:
             message = (
                 "a run that may stop early looks at all answers together: leave out execution.stop"
             )
             raise BadOption("--shard", message)
+
         from karat.analysis.stopping import in_order
 
         named = {sample.id: sample for sample in samples}
@@ -162,6 +168,7 @@ def plan(
         for unit in in_order(clusters, experiment.execution.stop.seed):
             for name in unit:
                 samples.append(named[name])
+
     return Plan(samples, conditions, experiment.execution.num_repetitions, shard)
 
 

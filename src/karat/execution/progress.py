@@ -69,6 +69,7 @@ class Spending(msgspec.Struct):
                 self.dollars_unknown = True
             else:
                 self.dollars += reply.dollars
+
             if reply.usage is None:
                 self.tokens_unknown = True
             else:
@@ -121,6 +122,7 @@ class RunStatus:
             progress = self.condition(name)
             progress.planned = count
             progress.before = before.get(name, 0)
+
         self.before = sum(before.values())
         self.planned = sum(planned.values())
 
@@ -204,11 +206,11 @@ class RunStatus:
     @property
     def slowed(self) -> dict[str, int]:
         """Providers that refused requests, and how many each gets at a time now."""
-        return {
-            name: limiter.limit
-            for name, limiter in list(self.limiters.items())
-            if limiter.limit is not None
-        }
+        found = {}
+        for name, limiter in list(self.limiters.items()):
+            if limiter.limit is not None:
+                found[name] = limiter.limit
+        return found
 
     @property
     def seconds(self) -> float:

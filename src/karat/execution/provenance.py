@@ -85,12 +85,13 @@ def run_info(
 
 
 def _prompts(conditions: Iterable[Condition]) -> dict[str, str]:
-    return {
-        condition.name: sha256(
+    found = {}
+    for condition in conditions:
+        found[condition.name] = sha256(
             (condition.system_prompt or "").encode("utf-8", "surrogatepass")
         ).hexdigest()
-        for condition in conditions
-    }
+
+    return found
 
 
 def _servers(conditions: Iterable[Condition]) -> dict[str, tuple[str, ...]]:
@@ -107,6 +108,7 @@ def _offers(conditions: Iterable[Condition]) -> dict[str, tuple[Offered, ...]]:
         plugins = (Offered("plugin", part.name) for part in condition.context.plugins)
         if parts := (*skills, *plugins):
             offers[condition.name] = parts
+
     return offers
 
 
@@ -135,12 +137,18 @@ def resumed(
         conditions = selected.conditions
     else:
         conditions = ()
+
+    if selected is not None:
+        plan = _plan_info(selected, samples)
+    else:
+        plan = None
+
     return Resume(
         at=now(),
         versions=_versions(),
         host=socket.gethostname(),
         pid=os.getpid(),
-        plan=_plan_info(selected, samples) if selected is not None else None,
+        plan=plan,
         conditions={condition.name: condition.digest for condition in conditions},
         agents={condition.name: condition.agent.digest for condition in conditions},
         prompts=_prompts(conditions),
@@ -176,6 +184,7 @@ def _versions() -> dict[str, str]:
                 versions[name] = version(name)
             except PackageNotFoundError:
                 continue
+
     return versions
 
 

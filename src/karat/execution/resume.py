@@ -65,6 +65,7 @@ class JournalState(msgspec.Struct, kw_only=True):
             name = names[index % len(names)]
             if offset and name in counts and chosen[index // (self.plan.repetitions * len(names))]:
                 counts[name] += 1
+
         return counts
 
     def to_ask(self, selected: Plan, *, retry_failed: bool) -> Iterator[Trial]:
@@ -88,16 +89,16 @@ class JournalState(msgspec.Struct, kw_only=True):
         decoder = msgspec.json.Decoder(Answer)
         nothing = bytes(len(self.offsets))
         for index, offset in enumerate(self.offsets):
-            missing = [
-                used for used in scorers if not self.scored.get(used.info.scoring, nothing)[index]
-            ]
+            missing = []
+            for used in scorers:
+                if not self.scored.get(used.info.scoring, nothing)[index]:
+                    missing.append(used)
             if offset and missing:
                 answer = decoder.decode(next(folder.lines(start=offset - 1)))
-                scorings = [
-                    used.info.scoring
-                    for used in missing
-                    if (used.info.scoring, answer.trial) in self.torn
-                ]
+                scorings = []
+                for used in missing:
+                    if (used.info.scoring, answer.trial) in self.torn:
+                        scorings.append(used.info.scoring)
                 present = {scoring: self.torn[scoring, answer.trial] for scoring in scorings}
                 yield PendingScore(
                     answer=answer, sample=self.plan[index].sample, scorers=missing, present=present
@@ -135,11 +136,10 @@ def read_journal(folder: RunFolder, plan: Plan) -> JournalState:
     offsets = array("q", bytes(8 * size))
     faults = bytearray(size)
     numbers = array("q", [-1]) * index.planned
-    faulty = {
-        count.code
-        for group, count in index.groups.items()
-        if (group.cls, group.stage) == ("agent", "agent")
-    }
+    faulty = set()
+    for group, count in index.groups.items():
+        if (group.cls, group.stage) == ("agent", "agent"):
+            faulty.add(count.code)
     number = 0
     for sample in plan.samples:
         for repetition in range(plan.repetitions):
@@ -151,8 +151,11 @@ def read_journal(folder: RunFolder, plan: Plan) -> JournalState:
                         offsets[number] = index.answers[cell] + 1
                     else:
                         offsets[number] = 0
+
                     faults[number] = not index.answered[cell] and index.failed[cell] in faulty
+
                 number += 1
+
     state = JournalState(
         plan=plan, offsets=offsets, agent_faults=faults, scored={}, horizon=index.horizon
     )
@@ -164,6 +167,7 @@ def read_journal(folder: RunFolder, plan: Plan) -> JournalState:
         for cell, rows in index.partial_rows(scoring).items():
             if (number := numbers[cell]) >= 0:
                 state.torn[scoring, plan[number].id] = rows
+
     open_trials = {trial: pending.partial.resumable for trial, pending in index.open_trials.items()}
     state.interrupted = {
         trial: [at for at, _ in replies] for trial, replies in open_trials.items() if replies
@@ -173,19 +177,22 @@ def read_journal(folder: RunFolder, plan: Plan) -> JournalState:
         dollars for tally in tallies for dollars in (*tally.dollars, *tally.judge_dollars)
     )
     state.tokens = sum((tally.tokens[0] or 0) + (tally.tokens[1] or 0) for tally in tallies)
-    newest = [
-        _costs(next(folder.lines(start=place - 1))) for place in nlargest(_NEWEST, offsets) if place
-    ]
+    newest = []
+    for place in nlargest(_NEWEST, offsets):
+        if place:
+            newest.append(_costs(next(folder.lines(start=place - 1))))
     for answer in newest:
         tokens = sum(tokens_of(reply.usage) for reply in answer.replies)
         state.largest_trial = larger(
             state.largest_trial, fsum(reply.dollars or 0.0 for reply in answer.replies), tokens
         )
+
     for tally in tallies:
         tokens = tally.judge_tokens // max(1, tally.answered)
         state.largest_score = larger(
             state.largest_score, max(tally.judge_dollars, default=0.0), tokens
         )
+
     state.price_unknown = any(tally.unpriced_replies for tally in tallies)
     state.tokens_unknown = any(tally.uncounted_replies for tally in tallies)
     return state
@@ -246,6 +253,7 @@ def refuse_changes(
             "a rehearsal, in which scripts played the models" if info.rehearsed else "no rehearsal"
         )
         raise ResumeRefused(path, [f"it is {kind}"], "Start a new run without --resume.")
+
     changes = [
         *_changed_conditions(folder, experiment),
         *_changed_samples(folder, experiment, plan),
@@ -293,11 +301,10 @@ def _changed_conditions(folder: RunFolder, experiment: Experiment) -> Iterator[s
 def _changed_samples(folder: RunFolder, experiment: Experiment, plan: Plan) -> Iterator[str]:
     """Flags may select fewer samples: `plan` is that of the whole experiment."""
     plugin = plugins.find("agents", experiment.agent.type, folder=experiment.folder)
-    elicit = {
-        condition.elicit.column
-        for condition in experiment.conditions
-        if condition.elicit is not None
-    }
+    elicit = set()
+    for condition in experiment.conditions:
+        if condition.elicit is not None:
+            elicit.add(condition.elicit.column)
     columns = {*getattr(plugin, "columns", ()), *filter(None, elicit)}
     redact = Redactor(experiment.secrets)
 
@@ -315,6 +322,7 @@ def _changed_samples(folder: RunFolder, experiment: Experiment, plan: Plan) -> I
             f"the dataset changed in {_some(changed)}: what is asked, golden answer or materials "
             f"differ"
         )
+
     if gone:
         yield f"the dataset no longer has {_some(gone)}"
 
@@ -325,6 +333,7 @@ def _some(ids: Sequence[str]) -> str:
         more = f" and {len(ids) - 5} more"
     else:
         more = ""
+
     return f"sample{'s' if len(ids) > 1 else ''} {shown}{more}"
 
 
@@ -355,11 +364,10 @@ def _differences(
     """`: max_turns was 3, is 4; …` of the keys that begin with one of `under`; "" if none
     differs.
     """
-    keys = [
-        key
-        for key in {**before, **now}
-        if key.startswith(under) and before.get(key) != now.get(key)
-    ]
+    keys = []
+    for key in {**before, **now}:
+        if key.startswith(under) and before.get(key) != now.get(key):
+            keys.append(key)
     if most is not None:
         keys = sorted(keys)[:most]
     shown = "; ".join(f"{key} was {before.get(key)!r:.80}, is {now.get(key)!r:.80}" for key in keys)

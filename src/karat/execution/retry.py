@@ -62,6 +62,7 @@ class AttemptError(msgspec.Struct, frozen=True, kw_only=True):
             or (usage is None and dollars is None)
         ):
             return self
+
         return msgspec.structs.replace(self, usage=usage, dollars=dollars)
 
     def besides(self, replies: Sequence[Reply]) -> AttemptError:
@@ -75,10 +76,12 @@ class AttemptError(msgspec.Struct, frozen=True, kw_only=True):
                 dollars = None
             else:
                 dollars = max(0.0, dollars - (reply.dollars or 0.0))
+
             if usage is None:
                 usage = None
             else:
                 usage = less(usage, reply.usage)
+
         return msgspec.structs.replace(self, dollars=dollars, usage=usage)
 
 
@@ -104,15 +107,15 @@ def classify(
     Secrets are masked before a long message is cut, so no half of one is left.
     """
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
-        faults = [
-            inner
-            for inner in error.exceptions
-            if isinstance(inner, (TrialFault, BaseExceptionGroup))
-        ]
+        faults = []
+        for inner in error.exceptions:
+            if isinstance(inner, (TrialFault, BaseExceptionGroup)):
+                faults.append(inner)
         if faults:
             error = faults[0]
         else:
             error = error.exceptions[0]
+
     error = known_fault(error) or error
     if isinstance(error, TrialFault):
         return _declared(error, stage, redact)
@@ -123,6 +126,7 @@ def classify(
         where = f" ({Path(own.filename).name}, line {own.lineno}, in {own.name})"
     else:
         where = ""
+
     message = redact(f"{described(error)}{where}")[:_LONGEST_MESSAGE]
     # The plug-in could not even be called: its parameters do not match.
     at_the_call = (
@@ -136,6 +140,7 @@ def classify(
         return AttemptError(
             cls="judge", kind="crash", message=message, retriable=retriable, passes=not broken
         )
+
     if isinstance(error, (OSError, EOFError)):
         return AttemptError(cls="infrastructure", kind="os_error", message=message, retriable=True)
     return AttemptError(
@@ -157,6 +162,11 @@ def _declared(
     usage = getattr(error, "usage", None)
     wait = getattr(error, "retry_after", None)
     dollars = getattr(error, "dollars", None)
+    if isinstance(wait, (int, float)):
+        retry_after = float(wait)
+    else:
+        retry_after = None
+
     return AttemptError(
         cls=cls,
         kind=kind if isinstance(kind, str) and kind else "fault",
@@ -164,7 +174,7 @@ def _declared(
             :_LONGEST_MESSAGE
         ],
         retriable=bool(getattr(error, "retriable", False)),
-        retry_after=float(wait) if isinstance(wait, (int, float)) else None,
+        retry_after=retry_after,
         usage=usage if isinstance(usage, Usage) and not absurd_usage(usage) else None,
         dollars=dollars if not absurd_dollars(dollars) else None,
         passes=kind not in _LASTING and bool(getattr(error, "passes", True)),

@@ -82,6 +82,7 @@ class Runner:
             )
             self._trials = self._remote
             self._most = self._remote.most
+
         status.begins(limits.max_concurrent if work.agents else 0)
         self._most_tasks = self._most + max(64, 4 * limits.max_concurrent)
         self._reason: EndReason = "done"
@@ -109,6 +110,7 @@ class Runner:
                 await self._remote.close()
             await self._foreign_code.close(self._tasks)
             self._scoring.close()
+
         if self._problem is not None:
             raise self._problem
         return self._reason
@@ -138,6 +140,7 @@ class Runner:
                     if not self._tasks:
                         self.drain("budget")
                     return
+
                 self._status.in_flight += 1
                 self._start(
                     self._trials.run(self._queue.take(), asked=self._asked, retry=self._queue.again)
@@ -165,6 +168,7 @@ class Runner:
                 self._pending = late() if late is not None else iter(())
             else:
                 break
+
         self._finish_if_idle()
 
     @property
@@ -182,6 +186,7 @@ class Runner:
             self._waiting = self._waiting or next(self._pending, None)
         except BaseException as error:  # noqa: BLE001 -- a journal that cannot be read stops the run in order
             self._abort(error)
+
         if self._waiting is not None and any(
             not used.info.offline for used in self._waiting.scorers
         ):
@@ -190,6 +195,7 @@ class Runner:
                 if not self._tasks:
                     self.drain("budget")
                 return None
+
         pending = self._waiting
         self._waiting = None
         return pending
@@ -207,7 +213,9 @@ class Runner:
                     over = f"{one.questions} questions"
                 else:
                     over = f"{one.clusters} clusters"
+
                 self._status.notice(f"decided after {over}: {one.b} against {one.a}: {one.verdict}")
+
         if self._early.out:
             self._status.spares(self._early.out)
 

@@ -124,6 +124,7 @@ class Scoring:
                     self._run.failures.scored(used.info.scoring)
                 else:
                     unfinished[used.info.scoring] = result
+
         return scores, unfinished
 
     def _score_now(self, used: ScorerInUse, pending: PendingScore) -> list[Score] | Unfinished:
@@ -140,6 +141,7 @@ class Scoring:
             raise
         except BaseException as error:  # noqa: BLE001 -- a scorer is foreign code, and its failure is data
             return classify(error, stage="score", redact=self._run.journal.redact)
+
         return self._scores(used, pending, verdicts, monotonic() - clock)
 
     async def score(
@@ -157,14 +159,17 @@ class Scoring:
                 tried = unfinished.get(used.info.scoring)
             else:
                 tried = None
+
             scored = await self._score_until_done(used, pending, tried)
             if scored is None:
                 return  # the run is stopping: the next --resume asks the judge again
             missed = missed or not scored
+
         if not pending.again:
             self._run.status.settled_trial(
                 answer.trial, answer.condition, pending.sample, failed=missed
             )
+
         if missed:
             self._run.failures.count()
 
@@ -212,12 +217,14 @@ class Scoring:
                 await self._run.write(failure)
                 self._run.failures.unscored(scoring, error)
                 return False
+
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await self._run.draining.wait()
             if self._run.draining.is_set():
                 return None
             attempt += 1
+
         self._run.failures.scored(scoring)
         return True
 
@@ -261,6 +268,7 @@ class Scoring:
         finally:
             with suppress(RuntimeError):  # an abandoned call may still run in it
                 await verdicts.aclose()
+
         return None
 
     async def _judge(
@@ -279,10 +287,12 @@ class Scoring:
             result = await self._threads.call(used.scorer.score, pending.sample, pending.answer)
         elif result is None:
             result = used.scorer.score(pending.sample, pending.answer)
+
         if inspect.isawaitable(result):
             verdicts = await result
         else:
             verdicts = result
+
         verdicts = as_verdicts(verdicts, name=used.info.name, metrics=used.metrics)
         return self._scores(used, pending, verdicts, monotonic() - clock)
 
@@ -352,6 +362,7 @@ class ScorerMemory:
             cell = None
         else:
             cell = index.cell(sample, condition, repetition)
+
         if index is None or cell is None or not index.answered[cell]:
             return None
         (line,) = index.lines([index.answers[cell]])
@@ -369,7 +380,9 @@ class ScorerMemory:
                     row = decoder.decode(line)
                     if row.detail.key is not None:
                         places[row.detail.key] = places[f"{row.detail.key} {row.trial}"] = start
+
             self._places = places
+
         place = self._places.get(f"{key} {trial}", self._places.get(key))
         if place is None:
             return None

@@ -57,7 +57,9 @@ def build_agents(experiment: Experiment, selected: Plan, toolbox: Toolbox) -> di
             plugin = plugins.find("agents", spec.type, folder=experiment.folder)
             agent = as_agent(plugins.build(plugin, spec.options, setting=setting))
             built.append((spec, agent))
+
         agents[condition.name] = agent
+
     return agents
 
 
@@ -86,6 +88,7 @@ def agent_notes(selected: Plan, agents: Agents) -> list[str]:
             notes.append(f"{shown} may read the golden answers (allow_golden)")
         for condition in conditions:
             notes += _bad_samples(condition, selected.samples, getattr(agent, "check_sample", None))
+
     return notes
 
 
@@ -105,6 +108,7 @@ def _bad_samples(
                 check(condition, sample)
         except Exception as error:  # noqa: BLE001 -- the agent's own code
             faults[sample.id] = getattr(error, "message", str(error))
+
     if faults:
         name = next(iter(faults))
         bad = f"{count(len(faults))} of {plural(len(samples), 'sample')}"
@@ -187,6 +191,7 @@ def refuse_unknown_gates(
         thresholds = thresholds_of(
             {key: choice.value for key, choice in experiment.resolved.items()}
         )
+
     metrics = metric_names([(used.info.name, used.info.metrics) for used in scorers])
     conditions = [condition.name for condition in experiment.conditions]
     faults = []
@@ -196,6 +201,7 @@ def refuse_unknown_gates(
         except BadOption as error:
             place = f"gate.{threshold.bound}.{threshold.name}"
             faults.append(Fault(place=place, message=str(error).removeprefix("gate: ")))
+
     if faults:
         raise BadExperiment(str(experiment.path or "experiment"), faults)
 
@@ -254,6 +260,7 @@ async def preflight(
             limit = f"{server.init_timeout_seconds:g} s (init_timeout_seconds)"
             status.notice(f"{fault.message}; karat keeps trying for {limit}")
             attempt = min(attempt, retry.max_attempts - 1)
+
         return delay(retry, attempt, error, dice)
 
     infos = []
@@ -277,6 +284,7 @@ async def preflight(
                 )
             )
             continue
+
         infos.append(ServerInfo(name=name, digest=digests[name], fault=outcome.message))
         names = []
         for condition in selected.conditions:
@@ -288,6 +296,7 @@ async def preflight(
         broken |= dict.fromkeys(names, error)
         # last: it may have lines
         status.notice(f"these conditions are not run: {', '.join(names)}. {outcome.message}")
+
     return tuple(infos), broken
 
 

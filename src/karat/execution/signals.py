@@ -85,6 +85,7 @@ class SignalHandler:
                 for number, before in handlers.items()
                 if before is not signal.SIG_IGN
             }
+
         self._beat()
         self._thread = threading.Thread(target=self._look_on, name="karat-stop", daemon=True)
         self._thread.start()
@@ -131,6 +132,7 @@ class SignalHandler:
             signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
             for number in self._handled:
                 signal.signal(number, _leave_to_pipe)
+
         self._timer = self._running.call_later(_BEAT_SECONDS, self._beat)
 
     def _stop(self) -> None:
@@ -161,6 +163,7 @@ class SignalHandler:
                     if number in self._handled and not self._over.is_set():
                         self._received, self._received_at = self._received + 1, monotonic()
                         self._running.call_soon_threadsafe(self._stop)
+
             if self._received:
                 self._last_resort.beat(self._received)
             silent = monotonic() - self._alive_at
@@ -173,6 +176,7 @@ class SignalHandler:
                 self._end_now()
             elif silent > BLOCKED_SECONDS or (unheard and silent > _PATIENCE_SECONDS):
                 self._name_it(silent)
+
             if unheard:
                 self._status.notice(
                     "the event loop is blocked and cannot finish anything; Ctrl-C again ends "
@@ -195,6 +199,7 @@ class SignalHandler:
             again = ""
         else:
             again = f"; go on with --resume {self.journal.path.parent}"
+
         self._status.notice(
             f"stopped while the event loop was blocked; what was answered is in the journal{again}"
         )
@@ -229,6 +234,7 @@ def _held_by(frame: FrameType | None) -> tuple[str, str]:
             place = (
                 f"{Path(caller.f_code.co_filename).name}, line {line}, in {caller.f_code.co_name}"
             )
+
         attempt, pending = caller.f_locals.get("attempt"), caller.f_locals.get("pending")
         if isinstance(attempt, Attempt) and not isinstance(pending, PendingScore):
             trial = attempt.job.trial
@@ -237,6 +243,7 @@ def _held_by(frame: FrameType | None) -> tuple[str, str]:
                 f"{trial.repetition}"
             )
             return place, f"the agent of the trial {where}"
+
         if isinstance(pending, PendingScore):
             answer = pending.answer
             where = (
@@ -244,4 +251,5 @@ def _held_by(frame: FrameType | None) -> tuple[str, str]:
                 f"{answer.repetition}"
             )
             return place, f"a scorer of the trial {where}"
+
     return place, who

@@ -112,6 +112,7 @@ async def run_experiment(
             before = RunFolder.open(here / resume)
         else:
             before = None
+
         part = _Part(experiment, selection or Selection(), before)
         experiment = part.experiment
         executor = executor_of(experiment)
@@ -130,6 +131,7 @@ async def run_experiment(
             past = await part.reopen(stack)
         else:
             past = JournalState.none(part.selected)
+
         for text in part.folder.gap_notices() if before is not None else ():
             status.notice(text)
         toolbox = await stack.enter_async_context(part.toolbox())
@@ -152,11 +154,13 @@ async def run_experiment(
             await part.create(here / results, agents, servers, stack)
         else:
             await part.resume(agents, servers, status)
+
         if workspaces is not None:
             overlays = any(getattr(agent, "enters_workspace", False) for agent in agents.values())
             stack.enter_context(
                 workspaces.opened(part.folder.path, overlays=overlays, notice=status.notice)
             )
+
         _show_plan(part, past, agents, status)
         work = part.work(past, agents, broken, workspaces, retry_failed=retry_failed)
         budget = _budget(experiment, past, part.selected.shard)
@@ -172,6 +176,7 @@ async def run_experiment(
         reason = await _run_to_end(runner, part.journal, stop, status)
         _notice_changes(agents, status)
         _notice_unknown(budget, status)
+
     path = resume or results / part.folder.path.name  # as given: the working directory is unchanged
     return Outcome(run=RunFolder(path, part.folder.info), reason=reason, failed=status.failed)
 
@@ -192,12 +197,14 @@ def _notice_changes(agents: Agents, status: RunStatus) -> None:
         words for agent in agents.values() for words in getattr(agent, "changes", ())
     ):
         status.notice(f"{words}; its answers are not alike")
+
     unread = sorted({name for agent in agents.values() for name in getattr(agent, "unread", ())})
     if unread:
         if len(unread) > _NAMED:
             more = f" and {len(unread) - _NAMED} more"
         else:
             more = ""
+
         status.notice(
             f"the agent's replies have keys that are not kept: {', '.join(unread[:_NAMED])}{more}"
         )
@@ -254,6 +261,7 @@ async def rescore(
             status=status,
         )
         reason = await _run_to_end(runner, journal, stop, status, command="score")
+
     return Outcome(run=given, reason=reason, failed=status.failed)
 
 
@@ -270,6 +278,7 @@ class _Part:
             self.folder = run
             if experiment.resolved["dataset.path"].value == run.info.dataset.path:
                 commit = run.info.dataset.commit
+
         experiment, self.dataset = experiment.with_dataset(commit)
         self.experiment = experiment
         self.selected = plan(
@@ -347,6 +356,7 @@ class _Part:
                 source |= source_notes(
                     self.selected.samples, conditions=names, repetitions=self.selected.repetitions
                 )
+
         if notes := "; ".join([*self.dataset.warnings, *agent_notes(self.selected, agents)]):
             source["notes"] = notes
         info = run_info(
@@ -427,6 +437,7 @@ class _Part:
             sha256 = source.get("sha256", "")[:12]
             changes = [f"the recorded answers are of another file: {file}, sha256 {sha256}"]
             raise ResumeRefused(self.folder.path, changes, "Start a new run without --resume.")
+
         versions = self.folder.info.versions
         changes = [
             f"{name} is now {now}, and was {versions[name]}"
@@ -438,6 +449,7 @@ class _Part:
                 "Install the version that the run began with, or start a new run without --resume."
             )
             raise ResumeRefused(self.folder.path, changes, remedy)
+
         if self.journal.empty:
             status.notice("the journal is empty or missing: everything is asked")
             await self._begin()
@@ -496,6 +508,7 @@ class _Part:
                 sample for sample in _in_file_order(self.whole.samples) if sample.id in wanted
             )
             self.folder.write_samples(samples, redact=self.redact)
+
         return len(wanted)
 
     def _widen_kept(self) -> tuple[KeptFile, ...]:
@@ -511,6 +524,7 @@ class _Part:
                 copy = msgspec.structs.replace(copy, code=before.code)  # noqa: PLW2901 -- the copy with its first code
             if before != copy:
                 new.append((copy, data))
+
         self.folder.write_kept({copy.file: data for copy, data in new})
         return tuple(copy for copy, _ in new)
 
@@ -523,14 +537,17 @@ def _shard_of(selection: Selection, run: RunFolder | None) -> Shard | None:
         before = Shard.parse(run.info.shard)
     else:
         before = None
+
     if selection.shard not in (None, before):
         if before is not None:
             actual = f"shard {before}"
         else:
             actual = "no shard, but the whole experiment"
+
         raise ResumeRefused(
             run.path, [f"it is {actual}"], "Leave out --shard: the run knows which it is."
         )
+
     return before
 
 
@@ -602,6 +619,7 @@ def _budget(experiment: Experiment, past: JournalState, shard: Shard | None) -> 
         unknown = "an earlier answer has no known price"
     elif budget.tokens is not None and past.tokens_unknown:
         unknown = "an earlier answer has no known tokens"
+
     return Budget(
         usd=budget.usd and budget.usd / of,
         tokens=budget.tokens and budget.tokens // of,
@@ -643,6 +661,7 @@ def _back_to(folder: Path, status: RunStatus) -> None:
             return
     except FileNotFoundError:
         pass  # it has removed the directory it changed to
+
     os.chdir(folder)
     status.notice(f"the agent changed the working directory; it is {folder} again")
 
@@ -657,4 +676,5 @@ def _by_model(
         model, _, kind = rest.rpartition(".")
         if section == wanted and model:
             given.setdefault(model, {})[kind] = choice.value
+
     return {model: msgspec.convert(values, type_) for model, values in given.items()}

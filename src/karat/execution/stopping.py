@@ -46,15 +46,22 @@ def horizon_of(
         raise BadOption(
             "execution.stop", f"needs two conditions to compare, '{names[0]}' alone is selected"
         )
+
     codes = codes_of([sample.cluster for sample in selected.samples])
     choice = experiment.resolved.get("baseline")
     if choice is not None and choice.value in names:
         first = choice.value
     else:
         first = names[0]
+
+    if codes is None:
+        clusters = None
+    else:
+        clusters = len(set(codes))
+
     return Horizon(
         questions=len(selected.samples),
-        clusters=None if codes is None else len(set(codes)),
+        clusters=clusters,
         order=order_digest(sample.id for sample in selected.samples),
         seed=stop.seed,
         repetitions=selected.repetitions,
@@ -88,7 +95,9 @@ def _metric(wanted: str, scorers: Sequence[ScorerInUse]) -> tuple[ScorerInUse, M
             hint = did_you_mean(wanted, names)
         else:
             hint = ": the experiment names none"
+
         raise BadOption(option, f"no scorer measures '{wanted}'{hint}")
+
     low, high = matches[0][1].bounds
     if low is None or high is None or not low < high:
         why = (
@@ -99,6 +108,7 @@ def _metric(wanted: str, scorers: Sequence[ScorerInUse]) -> tuple[ScorerInUse, M
             option,
             f"'{wanted}' has no range: {why}; leave out `stop`, or announce `low` and `high`",
         )
+
     return matches[0]
 
 
@@ -115,6 +125,7 @@ def stops_when(horizon: Horizon | None) -> str | None:
         within = f", or surely differs by less than {horizon.margin:g}"
     else:
         within = ""
+
     conditions = formats.plural(len(horizon.pairs) + 1, "condition")
     return (
         f"may stop early, from {FIRST_LOOK} of {plan} on: once {horizon.metric} of the "
@@ -141,6 +152,7 @@ def refuse_another_horizon(folder: RunFolder, before: Horizon | None, now: Horiz
         changes += [
             f"{_WORDS.get(name, name)} {old}, now {new}" for name, (old, new) in differing.items()
         ]
+
     remedy = (
         "A run that may stop early is planned before its first answer: enlarging it after a look "
         "finds a difference where there is none in 6.7 % of runs instead of 5 %. Undo the change, "

@@ -138,6 +138,7 @@ class TrialRunner:
                 )
             else:
                 error = await self._with_workspace(workspaces, attempt, seconds)
+
             self._run.budget.add_replies(attempt.replies)
             if attempt.answer is None or attempt.durable is None:
                 assert error is not None
@@ -149,18 +150,19 @@ class TrialRunner:
             attempt.over = True
             progress.in_flight -= 1
             asked()
+
         if error is not None:
             # The answer was complete and is being written: the end of its session does not affect
             # it.
             self._run.status.notice(f"an agent's session did not close well: {error.message}")
+
         self._run.failures.answered()
         await attempt.durable
         self._run.status.journalled(attempt.answer, *attempt.scores)
-        scorers = [
-            used
-            for used in self._work.scorers
-            if used.waits or used.info.scoring in attempt.unfinished
-        ]
+        scorers = []
+        for used in self._work.scorers:
+            if used.waits or used.info.scoring in attempt.unfinished:
+                scorers.append(used)
         pending = PendingScore(answer=attempt.answer, sample=trial.sample, scorers=scorers)
         await self._scoring.score(pending, attempt.unfinished)
 
@@ -181,11 +183,13 @@ class TrialRunner:
             attempt.replies = list(answer.replies)
             self._append_answer(attempt)
             return None
+
         overlay = getattr(agent, "enters_workspace", False) and session_count(trial.sample) == 1
         try:
             attempt.workspace = workspace = await workspaces.open(trial, overlay=overlay)
         except OSError as error:
             return classify(error, stage="agent", redact=self._run.journal.redact)
+
         try:
             return await self._run.foreign_code.call(
                 lambda: self._attempt(attempt), seconds, "agent"
@@ -198,6 +202,7 @@ class TrialRunner:
                 line = None
             else:
                 line = Codec(self._run.journal.redact).line(attempt.answer)
+
             stored = workspaces.store(workspace, trial, line)
             try:
                 await asyncio.shield(asyncio.wrap_future(stored))
@@ -233,6 +238,7 @@ class TrialRunner:
                 self._shown = sample, without_golden(sample, self._work.kind)
             sample = self._shown[1]
             trial = msgspec.structs.replace(trial, sample=sample)
+
         started = datetime.now(UTC)
         if job.attempt == 1 and len(sample.turns) > 1 and attempt.workspace is None:
             attempt.kept = self._work.saved_replies(trial.id)
@@ -250,6 +256,7 @@ class TrialRunner:
                     await self._add_reply(
                         attempt, number, await _ask(attempt, agent, session, turn, scope)
                     )
+
             attempt.answer = self._answer(attempt, started)
             # else its content is stored first, when the session is closed
             if attempt.workspace is None:
@@ -281,6 +288,7 @@ class TrialRunner:
         else:
             kept = sum(reply.milliseconds or 0.0 for reply in attempt.kept) / 1000
             seconds = round(attempt.seconds + kept, 6)
+
         return Answer(
             trial=trial.id,
             sample=trial.sample.id,
@@ -370,6 +378,7 @@ async def _ask(
         with suppress(TrialFault):  # an invalid or absurd reply is left out
             attempt.replies.append(checked_reply(getattr(fault, "reply", None)))
         raise
+
     seconds = clock.seconds
     attempt.seconds += seconds
     if (
@@ -378,6 +387,7 @@ async def _ask(
         and not getattr(agent, "source", None)
     ):
         reply = msgspec.structs.replace(reply, milliseconds=round(seconds * 1000, 3))
+
     if scope is not None and scope.fault is not None:
         attempt.replies.append(reply)
         raise scope.fault  # karat met it on the agent's behalf, and the agent did not raise it
@@ -400,6 +410,7 @@ class _Stopwatch:
             waited = self._meter.waited - self._waited
         else:
             waited = 0.0
+
         return monotonic() - self._started - waited
 
 
@@ -417,16 +428,19 @@ def checked_reply(reply: object, *, bounded: bool = False) -> Reply:
         raise AgentFault(
             "bad_reply", f"`ask` returned a {type(reply).__name__}, want a karat.Reply"
         )
+
     if (
         type(reply.text) is str
         and len(reply.text) <= LONGEST_REPLY
         and reply == Reply(text=reply.text)
     ):
         return reply  # only text
+
     try:
         reply = checked(reply)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise AgentFault("bad_reply", f"the reply is not a valid Reply: {error}") from error
+
     if (wrong := absurd_reply(reply)) is not None:
         raise AgentFault("bad_reply", f"the reply cannot be right: {wrong}")
     if not bounded:
@@ -437,6 +451,7 @@ def checked_reply(reply: object, *, bounded: bool = False) -> Reply:
             raise LimitReached(
                 "output_too_long", f"the reply has {size} characters, want at most {LONGEST_REPLY}"
             )
+
     return reply
 
 
@@ -458,6 +473,7 @@ def question_for(sample: Sample, number: int, replies: Sequence[Reply]) -> Turn 
         if turn.asked is None:
             return turn
         return msgspec.structs.replace(turn, question=turn.asked)
+
     question = of_sample(sample).next_turn(
         sample, number, [None if reply.absent else reply.text for reply in replies]
     )
@@ -505,7 +521,9 @@ class Sessions:
                 first = 0
             else:
                 first = next(at for at, turn in enumerate(self._sample.turns) if turn.seat == seat)
+
             session = self._sessions[seat] = await self._open(number, first=first)
+
         return session
 
     async def restore(self, kept: Sequence[Reply]) -> Sequence[Reply]:
@@ -529,14 +547,17 @@ class Sessions:
                 history := self._history(seat, kept)
             ):
                 continue
+
             session = await self.for_turn(number)
             if not isinstance(session, Resumable):
                 return ()
             histories.append((session, history))
+
         for resumable, history in histories:
             waits = resumable.restore(history)
             if inspect.isawaitable(waits):
                 await waits
+
         return kept
 
     def _history(self, seat: int | None, kept: Sequence[Reply]) -> list[tuple[Turn, Reply]]:
@@ -566,6 +587,7 @@ class Sessions:
             if condition is trial.condition:
                 return trial
             return msgspec.structs.replace(trial, condition=condition)
+
         # Members of a group get the same questions: with one seed, agents that draw by it would
         # answer the same.
         seed = (trial.seed + seat * _SEED_STRIDE) % 2**32

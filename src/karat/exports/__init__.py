@@ -71,8 +71,10 @@ def save(files: Mapping[str, str], out: Path, *, option: str = "--out") -> list[
                         path = out / name
                     else:
                         path = out
+
                     path.parent.mkdir(parents=True, exist_ok=True)
                     paths[name] = path
+
                 if name in open_files:
                     open_files[name].write(text)
                     continue
@@ -87,6 +89,7 @@ def save(files: Mapping[str, str], out: Path, *, option: str = "--out") -> list[
         raise BadOption(
             option, f"cannot write {error.filename or out}: {error.strerror}"
         ) from error
+
     return list(paths.values())
 
 

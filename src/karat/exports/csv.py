@@ -58,6 +58,7 @@ class Csv:
             raise BadOption(
                 "report csv", f"--set rows={rows}: this run has no scores of {_OF_KINDS[rows]}"
             )
+
         if rows == "summary":
             return {"summary.csv": _written(_SUMMARY, iter(summary.table()))}
         if rows == "ledger":
@@ -69,6 +70,7 @@ class Csv:
             )
             servers = ({"condition": name, **msgspec.structs.asdict(use)} for name, use in used)
             return {"servers.csv": _written(_SERVERS, servers)}
+
         scores = (row for trial in trials(run, summary) for row in _scores(trial))
         return {"scores.csv": _written(_SCORES, scores)}
 
@@ -145,6 +147,7 @@ def _scores(trial: TrialRecord) -> Iterator[dict[str, Any]]:
             "trial": trial.answer.trial if trial.answer else None,
             "failure": _failure(trial),
         }
+
     for score in trial.scores:
         facts = {
             "trial": score.trial,

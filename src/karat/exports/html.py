@@ -77,10 +77,12 @@ class Html:
             texts, without = read_texts(run, summary)
         else:
             texts, without = (None, [])
+
         if self._options.texts:
             file = experiment_file(run)
         else:
             file = None
+
         style, script = assets.css(), assets.script()
         template = environment().get_template("pages/report.html.j2")
         page = ""
@@ -89,6 +91,7 @@ class Html:
                 files = {}
             else:
                 files = {"The experiment file, as it was run": file[: limits.file]}
+
             report = document(
                 summary,
                 texts=texts,
@@ -104,12 +107,14 @@ class Html:
                     f"{formats.plural(undrawn, 'chart')}, whose numbers are in tables: see "
                     f"`karat report --charts`."
                 )
+
             if texts is not None and limits is not _LIMITS[0]:
                 shown = formats.plural(limits.answer, "character")
                 left_out.append(
                     f"Answers after their first {shown}, to keep this page below 2 MB: see "
                     f"the journal."
                 )
+
             if file is not None and len(file) > limits.file:
                 shown = formats.plural(limits.file, "character")
                 left_out.append(f"The experiment file after its first {shown}: see the run folder.")
@@ -135,4 +140,5 @@ class Html:
             page = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
             if len(page.encode()) <= LARGEST:
                 break
+
         return {"report.html": page}

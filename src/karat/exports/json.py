@@ -55,6 +55,7 @@ class Json:
             text = msgspec.json.format(raw, indent=indent)
         else:
             text = raw
+
         return {"summary.json": text.decode() + "\n"}
 
 

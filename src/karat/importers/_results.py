@@ -223,10 +223,12 @@ def _bounded(value: object, levels: int) -> object:
         if levels > 0:
             return bounded(value, deepest=levels)
         return "(nested too deeply)"
+
     if isinstance(value, (list, tuple)):
         if levels > 0:
             return [_bounded(item, levels - 1) for item in value]
         return "(nested too deeply)"
+
     return _text(str(value))
 
 

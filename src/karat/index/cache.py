@@ -79,6 +79,7 @@ class CacheFile:
                 data = file.read(_LARGEST)
         except OSError:
             return None
+
         return data if hashlib.sha256(data).digest() == digest else None
 
     def write(self, data: bytes) -> None:
@@ -115,6 +116,7 @@ class CacheFile:
             state = _state(self._run)
         except (OSError, RuntimeError, ValueError):
             return None
+
         if folder is None or not code:
             return None
         key = f"{FORMAT_VERSION}\n{self._name}\n{code}\n{state}"
@@ -130,6 +132,7 @@ def cache_folder() -> Path | None:
         base = Path(given)
     else:
         base = Path.home() / ".cache"
+
     if not base.is_absolute():
         return None
     nearest = next(folder for folder in (base, *base.parents) if folder.exists())
@@ -162,10 +165,12 @@ def _state(run: RunFolder) -> str:
         status = path.lstat()
         times = f"{status.st_mtime_ns}.{status.st_ctime_ns}"
         lines.append(f"{path.name} {status.st_dev}.{status.st_ino}.{status.st_size}.{times}")
+
     with open_regular(run.journal, within=run.path) as file:
         lines.append(hashlib.sha256(file.read(_ENDS)).hexdigest())
         file.seek(max(0, run.journal.stat().st_size - _ENDS))
         lines.append(hashlib.sha256(file.read(_ENDS)).hexdigest())
+
     return "\n".join(lines)
 
 
@@ -182,6 +187,7 @@ def _code(root: Path, *, started: int) -> str:
         if max(status.st_mtime_ns, status.st_ctime_ns) > started - _SETTLED:
             return ""
         lines.append(f"{file.relative_to(root)} {status.st_size} {status.st_mtime_ns}")
+
     return "\n".join(lines)
 
 

@@ -133,6 +133,7 @@ class LineReader:
             end = self._block.find(b"\n", start)
         else:
             end = -1
+
         size = _BLOCK
         while end < 0:
             self._file.seek(at)
@@ -143,11 +144,13 @@ class LineReader:
             if end < 0 and (len(self._block) < size or size > LONGEST_LINE):
                 raise self._changed()
             size *= 8
+
         line = content_of(self._block[start:end])
         if checksum_fault(
             line, required=self._run.has_checksums
         ) is not None or not line.startswith(_BEGINNING):
             raise self._changed()
+
         return line
 
     def _changed(self) -> BadRun:

@@ -90,6 +90,7 @@ class PartialAnswer(Generic[_Reply]):
             self.replies = []
         else:
             self.replies[turn:] = [reply]
+
         return replaced
 
     def end_attempt(self, kind: str) -> int:
@@ -159,6 +160,7 @@ def shown_scorings(
             raise BadOption(
                 "--scoring", f"the run has no scorer '{name}'{did_you_mean(name, shown)}"
             )
+
         known = {scoring for scorer, scoring in (*announced, *scored) if scorer == name}
         matches = sorted(scoring for scoring in known if scoring.startswith(prefix))
         if len(matches) != 1:
@@ -166,7 +168,9 @@ def shown_scorings(
             raise BadOption(
                 "--scoring", f"'{prefix}' {problem} '{name}' (known: {', '.join(sorted(known))})"
             )
+
         shown[name] = matches[0]
+
     return shown
 
 

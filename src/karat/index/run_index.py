@@ -155,6 +155,7 @@ class ScoreRows:
             self.judges.append(-1)
         else:
             self.judges.append(self.names.setdefault(row.judge, len(self.names)))
+
         self.repeats.append(row.repeat)
         if row.rows > 1:
             # Counts a scoring of several rows once all are there; later rows then replace them one
@@ -162,6 +163,7 @@ class ScoreRows:
             place = self.turns[-1], self.judges[-1], self.repeats[-1]
             if cell not in self._complete and self.incomplete.completes(cell, place, rows=row.rows):
                 self._complete.add(cell)
+
         if row.labels:
             for label in row.labels.items():
                 self.labels.setdefault(label, array("q")).append(count)
@@ -181,6 +183,7 @@ class ScoreRows:
             else:
                 self.too_large += 1
                 column.append(nan)
+
         if len(self.values) != len(row.values):
             for column in self.values.values():
                 column.extend([nan] * (count + 1 - len(column)))
@@ -200,6 +203,7 @@ class ScoreRows:
                 cells, turns, self.judge_ranks(), repeats, partial=self.partial
             )
             self._ordered = len(self.cells)
+
         return self._order
 
     def places_of(self, cell: int) -> list[int]:
@@ -212,6 +216,7 @@ class ScoreRows:
                 np.frombuffer(column, dtype=np.int64)[order] for column in (self.cells, self.at)
             )
             self._by_cell = order, *columns
+
         _, cells, at = self._by_cell
         first, after = np.searchsorted(cells, (cell, cell + 1))
         return [int(place) for place in at[first:after]]
@@ -287,6 +292,7 @@ class TrialCells:
             at = int(names.searchsorted(name))
             if at < len(names) and names[at] == name:
                 cell = int(cells[at])
+
         return default if cell is None else cell
 
 
@@ -314,6 +320,7 @@ class RunIndex:
             self.plan = plan_of(run)
         else:
             self.plan = plan
+
         known = run.scorers() if scorers is None else scorers
         self.scorers = {scorer.scoring: scorer for scorer in known}  # as `RunFolder.scorers`
         self.samples: dict[str, int] = {}  # id → row
@@ -373,12 +380,14 @@ class RunIndex:
             self.positions.append(sample.position)
             self.digests.append(sample.content or sample.digest)
             self.clusters.append(sample.cluster)
+
         order = sorted(range(len(ids)), key=lambda line: (self.positions[line], ids[line]))
         self.sample_lines.extend(order)
         if order != list(range(len(ids))):
             self.positions = array("q", (self.positions[line] for line in order))
             self.digests = [self.digests[line] for line in order]
             self.clusters = [self.clusters[line] for line in order]
+
         self.samples = {ids[line]: row for row, line in enumerate(order)}
         if len(self.samples) < len(ids):
             raise BadRun(self.run.path, "samples.jsonl is damaged: a sample appears twice")
@@ -435,6 +444,7 @@ class RunIndex:
                 start = (row * len(self.conditions) + column) * width
                 for cell in range(start, start + width):
                     cells[cell] = not self.answered[cell] and not self.failed[cell]
+
         return cells
 
     def tally(self, cell: int) -> Tally:
@@ -475,6 +485,7 @@ class RunIndex:
                     scored[cell] = 1
                 for cell in rows.partial:
                     scored[cell] = 0
+
         return scored
 
     def lacks_other_answer(self, cell: int, scoring: str) -> bool:
@@ -502,6 +513,7 @@ class RunIndex:
                     (turn if turn >= 0 else None, names[judge], repeat)
                     for turn, judge, repeat in places
                 }
+
         return present
 
     @contextmanager
@@ -565,18 +577,21 @@ class RunIndex:
                     handle(at, line)
                 elif not line.startswith(b'{"event":"'):
                     self.foreign_lines += 1
+
                 self.end = at + len(line) + 1
         except (msgspec.DecodeError, UnicodeDecodeError):
             # Lines are not counted above: that would slow down the many undamaged journals.
             for _ in self.run.events():
                 pass
             raise
+
         self.gaps = self.run.gaps
         # Books costs without an answer; as unassigned if no line names the trial's condition.
         for pending in self.open_trials.values():
             pending.end_attempt()
             pending.lost_replies += (reply for _, reply in pending.partial.replies)
             self._book(pending)
+
         self._name_all_attempts()
         for number, trial in enumerate(self._attempt_trials):
             self.attempts.cells[number] = self._attempted[trial]
@@ -611,10 +626,12 @@ class RunIndex:
                     self.damaged += not line.startswith(b'{"event":"')
                 except (msgspec.DecodeError, UnicodeError, RecursionError, OverflowError):
                     self.damaged += 1
+
                 if self.end - start >= at_most:
                     break
         except BadRun:  # the line is too long
             return False
+
         return self.end > start
 
     def cell_of(self, trial: str) -> int | None:
@@ -629,11 +646,11 @@ class RunIndex:
     def attempts_of(self, cell: int) -> list[int]:
         """Where the failed attempts of a cell start. Only for an index that follows its run."""
         trials = {trial for trial, of in self._attempted.items() if of == cell}
-        return [
-            at
-            for at, trial in zip(self.attempts.at, self._attempt_trials, strict=True)
-            if trial in trials
-        ]
+        found = []
+        for at, trial in zip(self.attempts.at, self._attempt_trials, strict=True):
+            if trial in trials:
+                found.append(at)
+        return found
 
     def _handlers(self) -> dict[bytes, Callable[[int, bytes], None]]:
         """Functions by the five bytes that follow `{"event":"`."""
@@ -666,6 +683,7 @@ class RunIndex:
             earlier = self._close(trial, cell)
         else:
             earlier = False
+
         if self.answered[cell]:
             self.duplicates += 1
             return
@@ -678,6 +696,7 @@ class RunIndex:
             seconds = recorded_seconds([reply.milliseconds for reply in replies])
         else:
             seconds = answer.seconds
+
         if seconds is not None:
             tally.seconds.append(seconds)
         if answer.attempts > 1 or earlier or self.failed[cell]:
@@ -698,6 +717,7 @@ class RunIndex:
             cell = self._cells.get(row.trial, -1)
         else:
             cell = -1
+
         # a rule costs nothing
         if not row.offline or row.dollars is not None or row.usage is not None:
             tally = self.tally(cell)
@@ -706,6 +726,7 @@ class RunIndex:
                 tally.use(row.usage)
             if row.usage is not None:
                 tally.judge_tokens += (row.usage.input_tokens or 0) + (row.usage.output_tokens or 0)
+
         if cell < 0:
             self.orphan_scores += 1
             return
@@ -738,6 +759,7 @@ class RunIndex:
             self._book(pending)
             if not pending.partial.replies:
                 del self.open_trials[trial]
+
         if failure.stage == "score":
             self.score_failed[cell, failure.scorer] = (failure.scoring, group.code)
         else:
@@ -750,6 +772,7 @@ class RunIndex:
             cell = self._cells.get(trial, -1)
         else:
             cell = -1
+
         self._attempted.setdefault(trial, cell)
         self._attempt_trials.append(trial)
         self.attempts.add(at, cell, 0)
@@ -759,7 +782,9 @@ class RunIndex:
                 tally = self.tally(cell)
                 tally.pay_judge(attempt.dollars)
                 tally.use(attempt.usage)
+
             return
+
         self._count_attempt(attempt, None)
         pending = self.open_trials.setdefault(trial, OpenTrial())
         pending.failed_attempts += 1
@@ -785,16 +810,19 @@ class RunIndex:
             self.newest[scorer.name] = scorer.scoring
             self.scorers.pop(scorer.scoring, None)
             self.scorers[scorer.scoring] = scorer
+
         if (plan := resume.plan) is not None:
             self.outgrown |= (
                 plan.repetitions > self.repetitions
                 or not self.conditions.keys() >= set(plan.conditions)
             )
+
         again = resume.command == "score"
         if again:
             self._part_scorings = tuple(scorer.scoring for scorer in resume.scorers)
         else:
             self._part_scorings = self._run_scorings
+
         self.completed.update(dict.fromkeys(self._part_scorings, False))
         for pending in self.open_trials.values():
             pending.partial.end_process()
@@ -828,6 +856,7 @@ class RunIndex:
             tally.pay(dollars)
             tally.lose(dollars)
             tally.use(usage)
+
         for reply in pending.lost_replies:
             tally.add_reply(reply)
             tally.lose(reply.dollars)
@@ -881,6 +910,7 @@ def plan_of(run: RunFolder) -> PlanInfo:
         fault = f"it names {len(plan.conditions)} conditions, want 1 to {MOST_CONDITIONS}"
     elif len(set(plan.conditions)) < len(plan.conditions):
         fault = "it names a condition twice"
+
     if fault is not None:
         raise BadRun(run.path, f"the plan is damaged: {fault}")
     return plan

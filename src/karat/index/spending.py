@@ -46,6 +46,7 @@ class Calls(msgspec.Struct):
             self.errors += 1
             self.characters += len(call.error)
             self.count_error(call.error[:_LONGEST_MESSAGE], 1)
+
         if call.milliseconds is not None:
             self.milliseconds.append(call.milliseconds)
 
@@ -74,6 +75,7 @@ class CallRows(msgspec.Struct):
             for call in reply.tool_calls:
                 tool = called_tool(call.tool, call.server, call.input)
                 outcomes[tool] = outcomes.get(tool, False) or call.error is None
+
         for tool, succeeded in outcomes.items():
             self.cells.append(cell)
             self.tools.append(self.codes.setdefault(tool, len(self.codes)))
@@ -131,6 +133,7 @@ class Tally(msgspec.Struct):
             self.unpriced_replies += 1
         elif dollars:
             self.dollars.append(dollars)
+
         if (usage := reply.usage) is None:
             self.tokens_unknown += 1
             self.uncounted_replies += 1
@@ -167,6 +170,7 @@ class Tally(msgspec.Struct):
                     self.servers[call.server] = Calls()
                 self.servers[call.server].add(call)
                 servers.add(call.server)
+
         if answered:
             for server in servers:
                 self.servers[server].trials += 1

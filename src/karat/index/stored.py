@@ -83,6 +83,7 @@ def read_index(run: RunFolder, *, at_least: int = LARGE) -> RunIndex:
         index.read()
         if file.possible and not index.open_trials:
             file.write(_encoder.encode(_stored(index)))
+
     return index
 
 
@@ -103,6 +104,7 @@ def _restored(run: RunFolder, data: bytes | None) -> RunIndex | None:
         stored = _decoder.decode(data)
     except (msgspec.DecodeError, ValueError, TypeError, IndexError):
         return None
+
     index = RunIndex(run, plan=stored.plan, scorers=tuple(stored.scorers.values()))
     for name in _Stored.__struct_fields__:
         setattr(index, name, getattr(stored, name))
@@ -115,6 +117,7 @@ def _restored(run: RunFolder, data: bytes | None) -> RunIndex | None:
         for name in _Rows.__struct_fields__:
             if name != "partial":
                 setattr(rows, name, getattr(columns, name))
+
     return index
 
 

@@ -86,6 +86,7 @@ def read_calibrations(run: RunFolder) -> Calibrations:
         elif isinstance(event, PersonScores):
             of_trial = scores.setdefault(event.draw, {}).setdefault(event.trial, {})
             of_trial[event.who] = {**of_trial.get(event.who, {}), **event.scores}
+
     return Calibrations(draws=draws, scores=scores, lines=lines)
 
 

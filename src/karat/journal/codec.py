@@ -51,6 +51,7 @@ class Codec:
             self._redact = Redactor({})
         else:
             self._redact = redact
+
         self._encode = msgspec.json.Encoder().encode
 
     def line(self, event: object) -> bytes:
@@ -67,6 +68,7 @@ class Codec:
                 map_texts(msgspec.to_builtins(event), without_surrogates), type(event)
             )
             line = self._encode(event)
+
         # it may learn secrets during the run
         if self._redact and self._redact(text := line.decode()) != text:
             # Text by text, so no replacement can cross a JSON quote of the line.
@@ -81,6 +83,7 @@ class Codec:
             line = self._encode(
                 {key: value if key in names else next(others) for key, value in fields.items()}
             )
+
         return line
 
 
@@ -122,6 +125,7 @@ def checksum_fault(line: bytes, *, required: bool) -> str | None:
             if line[-10:] == b'%08x"}' % crc32(line[:-_LENGTH])
             else "its checksum does not match"
         )
+
     if required:
         return "it has no checksum"
     return "it holds NUL bytes" if b"\0" in line else None
@@ -202,6 +206,7 @@ def checked_lines(
         left = sys.maxsize
     else:
         left = stop - at
+
     checks = _Checks(required=required)
     while block := file.read(min(size, left)):
         left -= len(block)
@@ -212,11 +217,13 @@ def checked_lines(
             contents = lines
         else:
             contents = [*map(content_of, lines)]
+
         if cover is not None:
             if plain:
                 cover.add(contents)
             else:
                 cover.add([*filter(None, contents)])
+
         for line, content in zip(lines, contents, strict=True):
             number += 1
             start = at
@@ -225,13 +232,16 @@ def checked_lines(
                 fault = None
             else:
                 fault = checks.fault(content)
+
             if fault is not None:
                 on_damage(LineDamaged(number, fault, end=at))
             elif content:
                 yield number, start, content
+
         if len(rest) > LONGEST_LINE:
             raise LineDamaged(number + 1, f"it is longer than {LONGEST_LINE // 2**20} MB")
         size = max(min(2 * size, _LARGEST_BLOCK), len(rest))
+
     last = content_of(rest)
     if last and (is_whole(last) or not torn):
         if cover is not None:

@@ -44,6 +44,7 @@ class Gap(msgspec.Struct, frozen=True):
             where = f"line {self.first}"
         else:
             where = f"lines {self.first} to {self.last}"
+
         return f"{where} of the journal: {self.reason}"
 
 
@@ -97,6 +98,7 @@ class Cover:
                 self._count(lines[first:place])
                 first = place
                 self._check(line)
+
         self._count(lines[first:])
 
     def end_at(self, lines: int | None) -> None:
@@ -119,6 +121,7 @@ class Cover:
             self.gaps.append(
                 Gap(here, here, "lines were added from here on, after the run had ended", _RESTORE)
             )
+
         self._ended = False
         stated = _stated(line)
         if stated.lines is None:
@@ -144,6 +147,7 @@ class Cover:
             remedy = _MISSING
         elif missing < 0:
             reason = f"{plural(-missing, 'line was', 'lines were')} added"
+
         first = self._start + 1
         self.gaps.append(Gap(first, max(first, self.lines), reason, remedy))
 

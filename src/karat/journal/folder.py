@@ -113,6 +113,7 @@ def create_run(
     except (OSError, ValueError) as error:
         where = formats.excerpt(str(results), 60)
         raise BadRun(where, f"the folder of results cannot be made: {unreadable(error)}") from error
+
     remove_leftovers(results, r"\.[a-z0-9-]+-\d{8}-[0-9a-f]{8}\.part")
     day = datetime.now(UTC).strftime("%Y%m%d")
     while True:
@@ -120,6 +121,7 @@ def create_run(
         final = results / f"{slugged(info.name)}-{day}-{run}"
         if not final.exists():
             break
+
     building = results / f".{final.name}.part"
     building.mkdir(mode=0o750 if shared else 0o700)
     with in_use(building):
@@ -131,6 +133,7 @@ def create_run(
         write_durably(building / "run.json", [msgspec.json.format(line, indent=2), b"\n"])
         sync_folder(building)
         building.rename(final)
+
     sync_folder(results)
     return RunFolder(final, folder.info)
 
@@ -197,6 +200,7 @@ class RunFolder:
             raise BadRun(path, f"{problem}; `karat run FILE` creates one under results/") from error
         except OSError as error:
             raise _unreadable(path, "run.json", error) from error
+
         try:
             known = msgspec.json.decode(raw, type=_Format)
             if known.format > FORMAT_VERSION:
@@ -205,12 +209,14 @@ class RunFolder:
                     f"karat"
                 )
                 raise BadRun(path, newer)
+
             fault = checksum_fault(
                 msgspec.json.format(raw, indent=-1), required=known.format >= CHECKSUMS_SINCE
             )
             run = cls(folder, msgspec.json.decode(raw, type=RunInfo))
         except UNREADABLE as error:
             raise BadRun(path, f"run.json is damaged: {error}") from error
+
         if fault is not None:
             raise BadRun(path, f"run.json is damaged ({fault}); restore it from a copy")
         if look:
@@ -228,6 +234,7 @@ class RunFolder:
                 f"update karat"
             )
             raise BadRun(self.path, newer)
+
         if isinstance(head, Head) and head.run != self.info.run:
             raise BadRun(
                 self.path, f"the journal is of run {head.run}, run.json of {self.info.run}"
@@ -286,6 +293,7 @@ class RunFolder:
                 raise damaged(
                     str(self.path), self._lines_before(start) + error.number, error
                 ) from error
+
             if not whole:
                 return
             if state == _state(file):  # no process is writing
@@ -306,6 +314,7 @@ class RunFolder:
             more = f" and {formats.plural(len(self.gaps) - 1, 'other place')}"
         else:
             more = ""
+
         hint = f"`karat runs verify {self.path}` says what to do"
         return [
             (
@@ -319,6 +328,7 @@ class RunFolder:
             file = self.open_journal()
         else:
             file = None
+
         if file is None:
             return 0
         with file:
@@ -338,6 +348,7 @@ class RunFolder:
             raise BadRun(
                 self.path, f"{_OLD}; `unzstd {_COMPRESSED}` in its folder makes it plain again"
             )
+
         return file
 
     def open_file(self, name: str, *, at_most: int | None = None) -> io.BufferedReader | None:
@@ -386,6 +397,7 @@ class RunFolder:
             state = _state(file)
             if kind not in self._found or self._found[kind][0] != state:
                 self._found[kind] = state, tuple(self._search(file, kind))
+
         return self._found[kind][1]
 
     def _search(self, file: BinaryIO, kind: type[_Rare]) -> list[_Rare]:
@@ -408,10 +420,13 @@ class RunFolder:
                     found.append(msgspec.json.decode(line, type=kind))
                 except UNREADABLE:
                     return list(self.events_of(kind))
+
                 start = block.find(head, start + 1)
+
             rest = block[end:]
             if len(rest) > LONGEST_LINE:
                 break  # readers of the lines report it
+
         return found
 
     def samples(self, *, lines: Container[int] | None = None) -> Iterator[Sample]:
@@ -463,6 +478,7 @@ class RunFolder:
                 self.path,
                 f"run.json is damaged: '{copy.file}' is not the name of a file that karat keeps",
             )
+
         with self.open_file(name, at_most=_LARGEST_KEPT) or io.BytesIO() as file:
             data = file.read(_LARGEST_KEPT + 1)
         if sha256(data).hexdigest() != copy.sha256:
@@ -500,6 +516,7 @@ class RunFolder:
             for scorer in resume.scorers:
                 scorers.pop(scorer.scoring, None)
                 scorers[scorer.scoring] = scorer
+
         return tuple(scorers.values())
 
     def changed_servers(self) -> tuple[ServerInfo, ...]:
@@ -518,6 +535,7 @@ class RunFolder:
             ended = decode(last, path=str(self.path), number=0)
         else:
             ended = None
+
         if isinstance(ended, End) and ended.command == "run":
             return ended.reason
         status: Status = "crashed"
@@ -546,6 +564,7 @@ class RunFolder:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - 65536))
             lines = [*map(content_of, file.read(65536).split(b"\n"))]
+
         if not is_whole(lines[-1]):
             del lines[-1]
         complete = [*filter(None, lines)]
@@ -553,10 +572,12 @@ class RunFolder:
             last = complete[-1]
         else:
             last = b""
+
         if len(complete) > 1:
             fault = checksum_fault(last, required=self.has_checksums)
         else:
             fault = None
+
         if fault is not None:
             raise damaged(str(self.path), self._lines_before(size), fault)
         return last

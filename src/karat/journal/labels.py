@@ -140,6 +140,7 @@ def _gathered(run: RunFolder, lines: Iterable[bytes]) -> Labels:
         except UNREADABLE:
             damaged.append(count)
             continue
+
         if isinstance(entry, FileHead):
             where = str(labels_path(run))
             if entry.format > FORMAT_VERSION:
@@ -147,6 +148,7 @@ def _gathered(run: RunFolder, lines: Iterable[bytes]) -> Labels:
             if entry.run != run.info.run:
                 raise BadRun(where, f"holds labels of run {entry.run}, this is run {run.info.run}")
             required = entry.format >= _CHECKSUMS_SINCE
+
         if checksum_fault(line, required=required) is not None:
             damaged.append(count)
             continue
@@ -156,6 +158,7 @@ def _gathered(run: RunFolder, lines: Iterable[bytes]) -> Labels:
         newest.pop(key, None)
         if not entry.empty:
             newest[key] = entry
+
     by_trial: dict[str, list[Label]] = {}
     for label in newest.values():
         by_trial.setdefault(label.trial, []).append(label)
@@ -202,6 +205,7 @@ def read_events(
                     raise BadRun(
                         where, f"holds {holds} of run {event.run}, this is run {run.info.run}"
                     )
+
                 yield event
         except (LineDamaged, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             number = error.number if isinstance(error, LineDamaged) else count
@@ -224,17 +228,20 @@ def append_events(run: RunFolder, name: str, file_format: int, events: Iterable[
             lines = b""
         else:
             lines = codec.line(FileHead(format=file_format, run=run.info.run))
+
         lines += b"".join(map(codec.line, events))
         try:
             write_whole(fd, lines)
         except OSError:
             os.ftruncate(fd, end)
             raise
+
         os.fsync(fd)
     except OSError as error:
         raise BadRun(path, f"the disk refused to write ({error.strerror})") from error
     finally:
         os.close(fd)
+
     if new:
         sync_folder(run.path)
 

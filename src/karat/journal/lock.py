@@ -55,8 +55,11 @@ class RunLock:
                     pid, host = (holder.pid, holder.host)
                 else:
                     pid, host = (None, None)
+
                 raise RunBusy(self._path.parent, pid=pid, host=host)
+
             time.sleep(0.02)
+
         os.ftruncate(fd, 0)
         os.write(fd, msgspec.json.encode(Holder(pid=os.getpid(), host=socket.gethostname())))
         self._fd = fd
@@ -120,7 +123,9 @@ def open_own(path: Path) -> int:
             reason = "is a link; a run is written to in its own folder only"
         else:
             reason = f"{error.strerror}"
+
         raise BadRun(path, reason) from error
+
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         raise BadRun(path, "is not a regular file")
@@ -145,4 +150,5 @@ def _try(fd: int, how: int) -> bool:
         fcntl.flock(fd, how | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+
     return True

@@ -63,6 +63,7 @@ def read_outcomes(run: RunFolder) -> Outcomes:
         lines += 1
         if isinstance(event, Outcome):
             newest[event.bound, event.name, event.condition] = event
+
     return Outcomes(newest=tuple(newest.values()), lines=lines)
 
 

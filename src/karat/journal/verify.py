@@ -84,11 +84,10 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True):
         """The command that deletes the damaged lines of the journal; None if there are none, or
         none may be deleted.
         """
-        lines = [
-            damage
-            for damage in self.damages
-            if damage.file == "journal.jsonl" and damage.line is not None
-        ]
+        lines = []
+        for damage in self.damages:
+            if damage.file == "journal.jsonl" and damage.line is not None:
+                lines.append(damage)
         if not lines or any(not damage.remedy.startswith("delete") for damage in lines):
             return None
         numbers = ";".join(f"{damage.line}d" for damage in lines)
@@ -108,6 +107,7 @@ def verify(folder: Path) -> Verified:
         findings.calibrations(run)
         findings.outcomes(run)
         findings.kept(run)
+
     return Verified(
         folder=str(folder),
         run=None if run is None else run.info.run,
@@ -156,12 +156,14 @@ class _Found:
                 file = None
             else:
                 file = run.open_file(name)
+
             with file or BytesIO() as opened:
                 if file and hashlib.sha256(opened.read()).hexdigest() == changes.sha256:
                     return
                 reason = "it has changed since the answer was given" if file else reason
         except BadRun as error:
             reason = error.problem
+
         self._add(
             name,
             None,
@@ -190,6 +192,7 @@ class _Found:
         except BadRun as error:
             self._add(labels_path(run).name, None, error.problem, "restore it from a copy")
             return
+
         self.lines += labels.lines
         for number in labels.damaged_lines:
             remedy = "delete the line: that review is lost; review the answer again"
@@ -233,6 +236,7 @@ class _Found:
             reason, _, remedy = error.problem.partition("; ")
             self._add(name, None, reason, remedy or "replace it by the run's own file")
             return
+
         if file is None:
             return
         damaged: dict[int, str] = {}
@@ -254,6 +258,7 @@ class _Found:
                         damaged[number] = str(error)
             except LineDamaged as error:  # too long: nothing after it can be read
                 damaged[error.number] = error.reason
+
             self.lines += cover.lines
             self._name(file, name, damaged)
             if name == run.journal.name:
@@ -271,6 +276,7 @@ class _Found:
                         f"journal.jsonl: {last} not covered yet; the next resume or scoring "
                         f"covers them"
                     )
+
                 size = file.seek(0, 2)
                 file.seek(max(0, size - 1))
                 if file.read(1) not in (b"", b"\n"):
@@ -293,6 +299,7 @@ class _Found:
                     remedy = (
                         "restore the journal from a copy: the newline between two lines is lost"
                     )
+
                 self._add(
                     name,
                     number,

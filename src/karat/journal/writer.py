@@ -62,6 +62,7 @@ class Journal:
             self.redact = Redactor({})
         else:
             self.redact = redact
+
         self._codec = Codec(self.redact)
         self._queue: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
         self._sync = sync
@@ -95,6 +96,7 @@ class Journal:
             )
             self._thread.start()
             undo.pop_all()
+
         return self
 
     @property
@@ -157,6 +159,7 @@ class Journal:
                     break
             else:
                 last = True
+
             if batch:
                 self._commit(batch)
 
@@ -170,6 +173,7 @@ class Journal:
                 write_whole(self._fd, b"".join(lines))
             except BaseException as error:  # noqa: BLE001 -- every waiting caller gets it
                 self._broken, kept = error, self._that_fitted(lines)
+
             try:
                 self._sync(self._fd)
             except BaseException as error:  # noqa: BLE001 -- every waiting caller gets it
@@ -177,12 +181,14 @@ class Journal:
                 # the batch counts.
                 self._broken = self._broken or error
                 kept = 0
+
             self._size += sum(map(len, lines[:kept]))
             if self._broken is not None:
                 # The content after the last full sync is unknown: truncate it, and stop writing. If
                 # that fails too, the next writer truncates it when it opens the journal.
                 with suppress(OSError):
                     os.ftruncate(self._fd, self._size)
+
         waiting = [future for _, future in batch]
         # The loop may already be closed: then there is no caller left.
         with suppress(RuntimeError):
@@ -204,6 +210,7 @@ class Journal:
             self._cover.add(b"".join(lines[covered:]).split(b"\n")[:-1])
             covered = len(lines)
             lines.append(self._codec.line(self._cover.stated_by(item)))
+
         self._cover.add(b"".join(lines[covered:]).split(b"\n")[:-1])
         return lines
 
@@ -215,6 +222,7 @@ class Journal:
                 room -= len(line)
                 if room < 0:
                     return number
+
         return 0
 
 
@@ -227,6 +235,7 @@ def _cover(path: Path) -> Cover:
                 pass
     except LineDamaged as error:
         raise BadRun(path, f"line {error.number} is damaged ({error}): {_RESTORE}") from error
+
     return cover
 
 
@@ -264,6 +273,7 @@ def complete_lines(fd: int, path: Path) -> int:
         raise BadRun(
             path, f"its last line has no end within {LONGEST_LINE // 2**20} MB: {_RESTORE}"
         )
+
     rest = os.pread(fd, size - end, end)
     if is_whole(content_of(rest)):
         write_whole(fd, b"\n")
@@ -284,4 +294,5 @@ def end_of_lines(fd: int) -> int:
         if at >= 0:
             return start + at + 1
         end = start
+
     return 0

@@ -455,6 +455,7 @@ def of(name: str) -> type[Kind]:
         return _NotInstalled if name else Kind
     except BadPlugin:
         return Kind if ":" in name else _NotInstalled
+
     return completed(kind)
 
 

@@ -36,8 +36,10 @@ def read_quarantine(path: Path, turns: Mapping[str, int]) -> Quarantine:
             named = (reasons,)
         else:
             named = tuple(reasons)
+
         turn = row.get("turn")
         marks[turn] = tuple(dict.fromkeys([*marks.get(turn, ()), *named]))
+
     if rows.faults:
         raise BadDataset(str(path), rows.sorted_faults())
     return quarantine
@@ -61,7 +63,9 @@ def _wrong(row: Mapping[str, Any], turns: Mapping[str, int]) -> str | None:
             near = did_you_mean(str(name), turns, listing=False)
         else:
             near = ""
+
         return f"the dataset has no conversation '{name!s:.80}'{near}"
+
     if turn is not None and (not isinstance(turn, int) or isinstance(turn, bool)):
         return f"'turn' must be a whole number from 0, or null for all turns, got {shown(turn)}"
     if turn is not None and not 0 <= turn < turns[str(name)]:
@@ -73,6 +77,7 @@ def _wrong(row: Mapping[str, Any], turns: Mapping[str, int]) -> str | None:
         or not all(isinstance(reason, str) and reason for reason in listed)
     ):
         return f"'reasons' must be a list of texts, got {shown(reasons)}"
+
     return None
 
 

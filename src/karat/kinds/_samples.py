@@ -62,6 +62,7 @@ class Packed(Sequence[Sample]):
             at = index + len(self)
         else:
             at = index
+
         if not 0 <= at < len(self):
             raise IndexError(index)
         block, within = divmod(at, _BLOCK)
@@ -96,6 +97,7 @@ def clustered(samples: Sequence[Sample], column: str, *, path: str) -> Packed:
         if cluster is None:
             lacking.append(sample.id)
         made.append(msgspec.structs.replace(sample, cluster=cluster))
+
     if lacking:
         first = f"the first is '{excerpt(lacking[0], 40)}'"
         message = (
@@ -103,6 +105,7 @@ def clustered(samples: Sequence[Sample], column: str, *, path: str) -> Packed:
             f"({first}); fill it in"
         )
         raise BadDataset(path, [Fault(place="dataset.cluster", message=message)])
+
     return made
 
 
@@ -127,6 +130,7 @@ def with_repeats_clustered(samples: Packed) -> Packed:
         earlier = _joined(joined, first.setdefault(asks(sample), own))
         if own != earlier:
             joined[own] = earlier
+
     if not joined:
         return samples
     shared, made = {*joined, *joined.values()}, Packed()
@@ -134,6 +138,7 @@ def with_repeats_clustered(samples: Packed) -> Packed:
         cluster = _cluster_of(sample)
         name = _joined(joined, cluster) if cluster in shared else sample.cluster
         made.append(msgspec.structs.replace(sample, cluster=name))
+
     return made
 
 

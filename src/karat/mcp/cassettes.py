@@ -125,6 +125,7 @@ class CassetteWriter:
             ) from error
         except OSError as error:
             raise BadOption("mcp.record", f"{path} cannot be written: {error.strerror}") from error
+
         # Remove a last line that a kill cut short.
         size = os.fstat(self._file).st_size
         if size and os.pread(self._file, 1, size - 1) != b"\n":
@@ -150,6 +151,7 @@ class CassetteWriter:
                 line["same"] = digest.hex()
             elif long:
                 self._written.add(digest)
+
         self._put(line)
 
     def close(self) -> None:
@@ -196,6 +198,7 @@ class CassetteReader:
             asked = msgspec.structs.replace(
                 asked, result=self._at(self._results[asked.same]).result
             )
+
         return asked
 
     def relayed(self, attempt: Attempt) -> bool:
@@ -222,6 +225,7 @@ class CassetteReader:
                     f"{FORMAT_VERSION}"
                 )
                 raise BadOption("mcp.replay", message)
+
             if isinstance(line, _Begin):
                 self._takes[line.session] = self._takes.get(line.session, 0) + 1
             if not isinstance(line, RecordedRequest):
@@ -251,6 +255,7 @@ class CassetteReader:
                     raise BadOption(
                         "mcp.replay", f"{self.path}, line {number} is damaged: {error}"
                     ) from error
+
                 place += len(data)
 
     def _at(self, place: int) -> RecordedRequest:
@@ -371,6 +376,7 @@ class Recording:
             n = 0
         else:
             n = self.attempt.next(recorder.name, recorder.request(method, arguments))
+
         asked = RecordedRequest(
             session=self.attempt.name, method=method, arguments=arguments, n=n, relayed=relayed
         )
@@ -408,6 +414,7 @@ class _Recorded:
                 result = as_json(reply)
             else:
                 result = None
+
             asking.keep(
                 result=result,
                 error=outcome.error,
@@ -415,6 +422,7 @@ class _Recorded:
                 milliseconds=outcome.milliseconds,
                 elicited=outcome.elicited,
             )
+
         return outcome
 
 
@@ -488,6 +496,7 @@ class Replayed:
             raise self._missing(
                 "holds another answer to an elicitation during", method, parameters, asked.n
             )
+
         return Outcome(
             result=result,
             error=asked.error,
@@ -506,6 +515,7 @@ class Replayed:
                 was.content and self._reader.masked(today.content) != was.content
             ):
                 return False
+
         return True
 
     @property
@@ -530,6 +540,7 @@ class Replayed:
             expected or self._reader.find(self._attempt, method, arguments, None)
         ):
             return None
+
         return await self._found(method, arguments, or_last=method != "tools/call")
 
     async def _found(
@@ -558,14 +569,17 @@ class Replayed:
                 shown = request
             else:
                 shown = f"{request[:299]}…"
+
             if n:
                 times = f", requested {n + 1} times"
             else:
                 times = ""
+
             reason = (
                 f"the recording {lack} {shown}{times} (session {self._attempt.name}, "
                 f"{self._reader.path.name})"
             )
+
         fault = InfrastructureFault(
             "cassette_miss", f"MCP server '{self._server.name}' is replayed: {reason}"
         )

@@ -43,6 +43,7 @@ def _answer(value: object) -> Elicited:
             isinstance(field, str) for field in content
         ):
             return Elicited(action="accept", content=content)
+
     raise ValueError(_WANTED)
 
 
@@ -55,6 +56,7 @@ def answers_for(condition: Condition, sample: Sample) -> tuple[Elicited, ...]:
         if condition.elicit is not None:
             return condition.elicit.answers
         return ()
+
     cell = sample.metadata.get(condition.elicit.column)
     if cell is None or cell == "":
         return ()
@@ -96,6 +98,7 @@ class Answering:
             action = "decline"
             content = None
             self._on_news(ServerEvent(server=self._server, what="declined", problem=problem))
+
         message = params.message[:_LONGEST]
         self._noted.append(
             Elicited(action=action, content=content or {}, message=message, problem=problem)
@@ -135,6 +138,7 @@ def filled_in(schema: JsonObject, given: JsonObject) -> tuple[JsonObject, str]:
         kind.check_schema(schema)
     except SchemaError as error:
         return content, f"the form's schema is not valid: {error.message[:_LONGEST]}"
+
     form: Any = kind(schema, format_checker=kind.FORMAT_CHECKER)
     fault = best_match(form.iter_errors(content))
     if fault is None:

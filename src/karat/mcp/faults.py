@@ -65,9 +65,10 @@ class Tail:
         text = self._kept.decode("utf-8", "replace")
         if self._cut:  # text before the first line break may start in the middle of a secret
             text = text.partition("\n")[2]
-        lines = [
-            line.rstrip() for line in redact(printable(redact(text))).splitlines() if line.strip()
-        ]
+        lines = []
+        for line in redact(printable(redact(text))).splitlines():
+            if line.strip():
+                lines.append(line.rstrip())
         return "\n".join(lines[-self.SHOWN_LINES :])[-self.SHOWN_CHARACTERS :]
 
 
@@ -114,6 +115,7 @@ def fault_of(
         )
     else:
         known = None
+
     if isinstance(evidence.lost, InfrastructureFault):
         known = known or evidence.lost
     if known is not None:
@@ -161,6 +163,7 @@ def _from_process(
         ended = f"ended with exit code {code}"
     else:
         ended = f"was killed by signal {-code}"
+
     if ready:
         return "mcp_server_down", f"{ended} while in use", True
     return (
@@ -179,15 +182,18 @@ def _program(server: McpServer, words: str) -> str:
         and "No module named" not in words
     ):
         return ""
+
     if command in ("python", "python3"):
         return (
             f"; `{command}` is karat's own interpreter, {sys.executable}: if the server's "
             f"packages are in another environment, give the full path of its python as `command`"
         )
+
     if "/" not in command:
         path = shutil.which(command)
     else:
         path = None
+
     if path is not None:
         return f"; `{command}` is {path}"
     return ""
@@ -205,6 +211,7 @@ def _from_status(evidence: Evidence, ready: bool) -> _Found | None:
             f"answered with HTTP {status}: check its headers in the experiment file",
             False,
         )
+
     if status == 429:
         return "mcp_rate_limit", "answered with HTTP 429: too many requests", True
     if evidence.location is not None and status < 400:
@@ -213,6 +220,7 @@ def _from_status(evidence: Evidence, ready: bool) -> _Found | None:
             f"is meant"
         )
         return "mcp_redirect", message, False
+
     if status < 300:
         came = printable(evidence.instead) or "nothing"
         return (
@@ -220,6 +228,7 @@ def _from_status(evidence: Evidence, ready: bool) -> _Found | None:
             f"answered with HTTP {status} and {came}, which is no message of MCP",
             True,
         )
+
     hint = ": is the path right?" if status in (404, 405) else ""
     return "mcp_http_error", f"answered with HTTP {status}{hint}", status >= 500
 
@@ -235,6 +244,7 @@ def _from_error(
         limit = f"{server.init_timeout_seconds:g} s (init_timeout_seconds)"
         hint = _not_mcp(evidence) or "; raise it if the server needs longer to start"
         return "mcp_init_timeout", f"did not finish its handshake within {limit}{hint}", True
+
     first = next(leaves(error))
     reason = printable(str(first)) or type(first).__name__
     if ready:

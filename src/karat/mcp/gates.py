@@ -26,6 +26,7 @@ def check(gate: Gate, calls: Sequence[ToolCall]) -> None:
             "the condition requires an MCP tool call, and the agent made none",
             retriable=True,
         )
+
     if (
         gate.require_mcp_tool_success
         and mcp_calls
@@ -35,6 +36,7 @@ def check(gate: Gate, calls: Sequence[ToolCall]) -> None:
             count = "the only MCP tool call"
         else:
             count = f"all {len(mcp_calls)} MCP tool calls"
+
         last = f"the last, {mcp_calls[-1].server}.{mcp_calls[-1].tool}: {mcp_calls[-1].error}"
         message = f"the condition requires a successful MCP tool call, and {count} failed; {last}"
         raise AgentFault("gate_tool_success", message, retriable=True)

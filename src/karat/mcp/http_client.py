@@ -62,12 +62,14 @@ class SessionClient(httpx2.AsyncClient):
             request.headers[SESSION_ID] = self._renewed_id or ""
             response = await self._sent(request, **options)
             expired = await _expired(response)
+
         if response.has_redirect_location:
             return response
         if not expired and await _answers(response):
             if response.is_error:
                 self._link.on_answered()
             return response
+
         await response.aclose()
         self._link.on_undelivered(message.id, response)
         return httpx2.Response(response.status_code if response.is_error else 502, request=request)
@@ -80,6 +82,7 @@ class SessionClient(httpx2.AsyncClient):
                 str(error) or type(error).__name__
             ):
                 raise
+
             return httpx2.Response(502, request=request)
         except InfrastructureFault as fault:  # there is no token for this request
             if request.method != "POST" or not self._link.on_lost(fault):
@@ -147,8 +150,10 @@ async def _error_in(response: httpx2.Response) -> JsonObject | None:
         message = msgspec.json.decode(await response.aread())
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
+
     if isinstance(message, dict):
         error = message.get("error")
     else:
         error = None
+
     return error if isinstance(error, dict) else None

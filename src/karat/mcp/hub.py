@@ -184,6 +184,7 @@ class ProxySession:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             await self._say(None, error={"code": _PARSE_ERROR, "message": f"no JSON: {error}"})
             return
+
         if not isinstance(message, dict) or not isinstance(message.get("method"), str):
             await self._say(None, error={"code": _INVALID, "message": "no request"})
             return
@@ -235,9 +236,11 @@ class ProxySession:
                     raise _Refused(
                         _BAD_PARAMETERS, "a call needs a `name`, and `arguments` that are an object"
                     )
+
                 await self._offered()
                 outcome = await self._line.ask(tool, arguments or {})
                 return _passed_on(outcome)
+
         if method in READS:
             return _passed_on(await self._line.read(method, recorded_arguments(method, parameters)))
         raise _Refused(
@@ -253,14 +256,17 @@ class ProxySession:
                 _NO_METHOD,
                 f"karat replays this MCP server, and cannot answer '{method}' from the recording",
             )
+
         if asked.fault is not None:
             if asked.relayed:  # the agent saw the connection end
                 self._writer.close()
             raise asked.fault.as_fault()
+
         if asked.error is not None:
             raise _Refused(
                 asked.code if asked.code is not None else _INTERNAL, asked.error, asked.data
             )
+
         result = asked.result or {}
         if method != "initialize" or asked.relayed:
             return result
@@ -292,18 +298,21 @@ def _introduction(about: dict[str, object], parameters: dict[str, object]) -> di
     `about`: the server's introduction.
     """
     asked = parameters.get("protocolVersion")
-    known = {
-        key: about[key] for key in ("serverInfo", "instructions") if about.get(key) is not None
-    }
+    known = {}
+    for key in ("serverInfo", "instructions"):
+        if about.get(key) is not None:
+            known[key] = about[key]
     if asked in _VERSIONS:
         version = asked
     else:
         version = _VERSIONS[-1]
+
     anonymous = {"serverInfo": {"name": "anonymous", "version": ""}}
     has = about.get("capabilities")
-    offered: JsonObject = {
-        name: {} for name in ("resources", "prompts") if isinstance(has, dict) and name in has
-    }
+    offered: JsonObject = {}
+    for name in ("resources", "prompts"):
+        if isinstance(has, dict) and name in has:
+            offered[name] = {}
     return {
         "protocolVersion": version,
         "capabilities": {"tools": {}, **offered},

@@ -33,12 +33,14 @@ def main() -> None:
             f"{CANNOT_START}an MCP server: the variable {VARIABLE} is not set (karat sets it "
             f"for the servers it starts)"
         )
+
     definition = json.loads(text)
     argv: list[str] = definition["argv"]
     try:  # noqa: SIM105 - each import costs every start of a server
         os.setsid()
     except PermissionError:
         pass  # this process is a session leader already
+
     _end_with(definition.get("parent"))
     # Python ignores these signals, and the program that replaces it would inherit that.
     for name in ("SIGPIPE", "SIGXFSZ"):
@@ -47,6 +49,7 @@ def main() -> None:
         os.chdir(definition["cwd"])
     except OSError as error:
         _refuse(argv, f"in '{definition['cwd']}': {error.strerror}")
+
     try:
         os.execvpe(argv[0], argv, definition["env"])  # noqa: S606 - that is the purpose
     except OSError as error:

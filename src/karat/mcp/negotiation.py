@@ -74,6 +74,7 @@ async def negotiate(
         if error.code != UNSUPPORTED_PROTOCOL_VERSION:
             raise
         raise _another(server, pinned, _versions(error)) from error
+
     if result.protocol_version != pinned:
         raise _another(server, pinned, result.protocol_version)
     session.adopt(result)
@@ -102,11 +103,14 @@ async def _discover(
                 405,
             ):
                 raise  # a status such as 401 is not about versions
+
             if refused or pinned not in _supported(error):
                 raise _another(server, pinned, _versions(error)) from error
             refused = True
             continue  # it names this very version: the protocol has the client ask again
+
         break
+
     if pinned not in result.supported_versions:
         raise _another(server, pinned, ", ".join(result.supported_versions) or "none")
     session.adopt(result)
@@ -119,6 +123,7 @@ def _supported(error: MCPError) -> list[str]:
         supported = data.get("supported")
     else:
         supported = None
+
     if isinstance(supported, list):
         return [version for version in supported if isinstance(version, str)]
     return []

@@ -91,6 +91,7 @@ class Tokens(TokenStorage):
             self._saved = SavedLogin()
         else:
             self._saved = self._file.read()
+
         self._wanted = server.auth.scopes or (
             self._file.read().needed if self._file is not None else ()
         )
@@ -143,6 +144,7 @@ class Tokens(TokenStorage):
                         reply = response
                     elif self._wanted and response.status_code in (401, 403):
                         self._ask_for_wanted(response)
+
                     outgoing = await flow.asend(response)
             except StopAsyncIteration:
                 return  # the server required no token
@@ -166,14 +168,17 @@ class Tokens(TokenStorage):
             lacks = f"needs scope {' '.join(missing)}"
         else:
             lacks = "needs a wider scope, and does not say which"
+
         if self._auth.scopes and not set(needed) <= set(self._auth.scopes):
             raise self._denied(
                 f"{lacks}, which is not among the `scopes` of its `auth` in the experiment file"
             )
+
         if self._file is not None and self._person is None:
             self._saved.needed = tuple(dict.fromkeys((*granted, *needed)))
             self._file.write(self._saved)
             raise self._no_login(f"it {lacks}")
+
         if set(needed) <= set(self._wanted):
             raise self._denied(f"{lacks}, which the authorization server does not grant")
         self._wanted = tuple(dict.fromkeys((*granted, *needed)))
@@ -193,6 +198,7 @@ class Tokens(TokenStorage):
             context.current_tokens = _token(saved)
         else:
             context.current_tokens = None
+
         context.token_expiry_time = 1.0
         if saved.metadata is not None and context.oauth_metadata is None:
             context.oauth_metadata = OAuthMetadata.model_validate(saved.metadata)
@@ -208,10 +214,12 @@ class Tokens(TokenStorage):
             reason = _answered(reply)
         else:
             reason = printable(self._redact(str(error)))[:_SHOWN] or type(error).__name__
+
         if self._auth.type == "login":
             hint = f"; {LOGIN_HINT.format(server=self._server.name)}"
         else:
             hint = ""
+
         retriable = (
             isinstance(error, OAuthTokenError) and reply is not None and reply.status_code >= 500
         )
@@ -251,6 +259,7 @@ class Tokens(TokenStorage):
                     scope,
                     auth.issuer,
                 )
+
         person = self._person or Person(
             redirect="http://127.0.0.1/callback", show=self._nobody, wait=self._nobody_waits
         )
@@ -270,6 +279,7 @@ class Tokens(TokenStorage):
             need = "needs a login"
         else:
             need = f"needs another login: {reason}"
+
         return self._denied(
             f"{need}; {LOGIN_HINT.format(server=self._server.name)}", kind="mcp_login"
         )
@@ -279,11 +289,16 @@ class Tokens(TokenStorage):
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         context = self._provider.context
+        if tokens.expires_in is not None:
+            expires_at = time.time() + tokens.expires_in
+        else:
+            expires_at = None
+
         self._saved = SavedLogin(
             access_token=tokens.access_token,
             refresh_token=tokens.refresh_token,
             scope=tokens.scope,
-            expires_at=time.time() + tokens.expires_in if tokens.expires_in is not None else None,
+            expires_at=expires_at,
             client=_json(context.client_info),
             metadata=_json(context.oauth_metadata),
             resource=_json(context.protected_resource_metadata),
@@ -299,6 +314,7 @@ class Tokens(TokenStorage):
                 client_secret=self._auth.secret or None,
                 redirect_uris=self._provider.context.client_metadata.redirect_uris,
             )
+
         if self._saved.client:
             return OAuthClientInformationFull.model_validate(self._saved.client)
         return None
@@ -336,6 +352,7 @@ class _Context(OAuthContext):
             self.client_info.token_endpoint_auth_method = (
                 self.auth.token_endpoint_auth_method or by_itself
             )
+
         return super().prepare_token_auth(data, headers)
 
 
@@ -368,14 +385,17 @@ class TokenAuth(httpx2.Auth):
                 if not rejected:
                     self._evidence.status = None
                     return
+
             renewal = self._tokens.renewed(request, used, needed)
             outgoing = request
             with suppress(StopAsyncIteration):
                 outgoing = await anext(renewal)
                 while True:
                     outgoing = await renewal.asend((yield outgoing))
+
             if self._tokens.usable() is None and outgoing is request:
                 return  # the server required none
+
         raise self._tokens.rejected()
 
 
@@ -391,6 +411,7 @@ def _needed(response: httpx2.Response) -> tuple[str, ...] | None:
         or extract_field_from_www_auth(response, "error") != "insufficient_scope"
     ):
         return None
+
     return tuple(printable(extract_scope_from_www_auth(response) or "").split())
 
 
@@ -402,10 +423,12 @@ def _answered(reply: httpx2.Response) -> str:
         code = reply.json()["error"]
     except (httpx2.ResponseNotRead, ValueError, KeyError, TypeError):
         code = None
+
     if isinstance(code, str) and _ERROR_CODE.fullmatch(code):
         shown = f" ({code})"
     else:
         shown = ""
+
     return f"the authorization server answered with HTTP {reply.status_code}{shown}"
 
 

@@ -42,6 +42,7 @@ class Observed:
                 answer = outcome
             else:
                 answer = Outcome(result=_result(outcome))
+
             given = asked.get("arguments") or {}
             tool = str(asked.get("name"))
             self.calls.append(as_call(self.server, tool, given, answer, clean=self._clean))

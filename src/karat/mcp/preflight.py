@@ -77,12 +77,14 @@ async def list_tools(client: Client, server: str) -> list[mcp_types.Tool]:
             if error.code == METHOD_NOT_FOUND and not tools:
                 return []
             raise
+
         tools += page.tools
         if page.next_cursor is None:
             return tools
         if page.next_cursor == cursor or len(tools) > MOST_TOOLS:
             break
         cursor = page.next_cursor
+
     message = f"MCP server '{server}': its list of tools does not end ({len(tools)} tools so far)"
     raise InfrastructureFault("mcp_tool_list", message)
 

@@ -36,6 +36,7 @@ def main() -> None:
     except OSError as error:
         sys.stderr.write(f"karat: the run that this proxy belongs to is over ({error.strerror})\n")
         sys.exit(EXIT_NO_RUN)
+
     threading.Thread(target=_send, args=(line,), daemon=True).start()
     try:
         while piece := line.recv(_PIECE):
@@ -43,6 +44,7 @@ def main() -> None:
                 piece = piece[os.write(1, piece) :]
     except OSError:
         pass  # the agent no longer reads
+
     os._exit(0)  # the other thread may wait for stdin forever
 
 

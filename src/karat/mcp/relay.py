@@ -72,6 +72,7 @@ class Relay:
             self._link = StdioLink(server, folder=folder, on_broken=self._broken.set)
         else:
             self._link = RemoteLink(server, on_broken=self._broken.set, on_renewed=on_renewed)
+
         self._pending: dict[int | str, tuple[OpenRequest, float]] = {}
         self._headers = _Headers()
 
@@ -148,6 +149,7 @@ class Relay:
                 data = ErrorData(code=_PARSE_ERROR if no_json else _INVALID, message=problem)
                 await _write(writer, JSONRPCError(jsonrpc="2.0", id=None, error=data))
                 continue
+
             headers = self._headers.of(message)
             if isinstance(message, JSONRPCRequest) and message.method != "ping":
                 asking = self._recording.asking(
@@ -159,9 +161,11 @@ class Relay:
                 self._pending[message.id] = (asking, time.perf_counter())
                 if again is not None:
                     again[0].end(cut=True)
+
             return SessionMessage(
                 message, ClientMessageMetadata(headers=headers) if headers else None
             )
+
         return None
 
     def _answered(self, message: Any) -> None:
@@ -182,6 +186,7 @@ class Relay:
                 self._observed.answered(
                     asking.method, asking.arguments, Outcome(error=error.message)
                 )
+
             asking.end(error=error.message, code=error.code, data=error.data)
 
     def _end(self, error: BaseException | None, server_closed: bool) -> None:
@@ -191,6 +196,7 @@ class Relay:
             for asking in left:
                 asking.end(cut=True)
             return
+
         reason = error or EOFError("it closed the connection")
         ready = not self._link.end_at_once  # it has answered
         fault = fault_of(
@@ -219,10 +225,12 @@ class _Headers:
             version = meta.get(PROTOCOL_VERSION_META_KEY)
         else:
             version = None
+
         if not isinstance(version, str):
             if self._version is not None:
                 return {inbound.MCP_PROTOCOL_VERSION_HEADER: self._version}
             return {}
+
         headers = {
             inbound.MCP_PROTOCOL_VERSION_HEADER: version,
             inbound.MCP_METHOD_HEADER: message.method,
@@ -234,6 +242,7 @@ class _Headers:
                 headers |= inbound.mcp_param_headers(
                     self._of_tools[name], parameters.get("arguments") or {}
                 )
+
         return headers
 
     def learn(self, method: str, result: JsonObject) -> None:
@@ -247,6 +256,7 @@ class _Headers:
                 schema = tool.get("inputSchema")
             else:
                 schema = None
+
             if schema is not None and find_invalid_x_mcp_header(schema) is None:
                 self._of_tools[str(tool.get("name"))] = x_mcp_header_map(schema)
 

@@ -73,7 +73,9 @@ class RemoteLink:
                 self._server.url, httpx_client_factory=self._for_sse, sse_read_timeout=0
             ) as streams:
                 yield self._watched(*streams)
+
             return
+
         from mcp.client.streamable_http import streamable_http_client
 
         async with self._client() as client:
@@ -136,6 +138,7 @@ class RemoteLink:
             evidence.status = response.status_code
             evidence.lost = None
             evidence.instead = response.headers.get("content-type", "").partition(";")[0]
+
         self._pending.undelivered[number] = evidence
 
     def _auth(self) -> httpx2.Auth | None:
@@ -157,6 +160,7 @@ class RemoteLink:
             if self.evidence.location is not None:  # that redirect was followed
                 self.evidence.status = self.evidence.location = None
             return
+
         if self._tokens is not None and _of_the_login(response, self._server.url):
             return
         if (
@@ -165,6 +169,7 @@ class RemoteLink:
             and self._server.type == "http"
         ):
             return  # it has no stream of notifications, as the protocol allows
+
         evidence = self.evidence
         evidence.status = response.status_code
         evidence.lost = None
@@ -172,6 +177,7 @@ class RemoteLink:
             evidence.location = _place(response)
         else:
             evidence.location = None
+
         evidence.retry_after = _seconds(response.headers.get("retry-after"))
         if (
             self._server.type == "sse"
@@ -235,6 +241,7 @@ class _Incoming(_Wrapped):
             if error is None:
                 return item
             return SessionMessage(error)
+
         error = getattr(item.message, "error", None)
         if error is not None and error.message.startswith(_BROKEN_STREAM):
             self._pending.undelivered[item.message.id] = self._evidence
@@ -269,6 +276,7 @@ def _seconds(header: str | None) -> float | None:
         return max(0.0, float(header))
     except ValueError:
         pass
+
     from datetime import UTC, datetime
     from email.utils import parsedate_to_datetime
 
@@ -276,4 +284,5 @@ def _seconds(header: str | None) -> float | None:
         when = parsedate_to_datetime(header)
     except ValueError:
         return None
+
     return max(0.0, (when - datetime.now(UTC)).total_seconds())

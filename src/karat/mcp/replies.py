@@ -51,12 +51,14 @@ class Pending:
             if self._screen is not None:
                 self._screen.notified(message.method)
             return [message]
+
         error_message: str = getattr(getattr(message, "error", None), "message", "")
         if number in self._ids:
             if error_message.startswith(_OF_THE_SDK):
                 return [self._error(number, _in_short(error_message))]
             self._finish(number, message)
             return [message]
+
         meant = self._meant(number)
         if meant is None:
             return [message]
@@ -72,6 +74,7 @@ class Pending:
             alone = list(self._ids)
         else:
             alone = []
+
         if alone:
             return self._error(alone[0], _in_short(str(error)))
         return None
@@ -84,10 +87,12 @@ class Pending:
         except UnicodeDecodeError as error:
             text = line.decode("utf-8", "replace")
             problem = f"its reply is not UTF-8 (byte {error.start})"
+
         try:
             message = json.loads(text)
         except (ValueError, RecursionError):
             return []
+
         if isinstance(message, list):
             problem = "its reply is a batch, which the protocol does not have"
         errors = []
@@ -102,6 +107,7 @@ class Pending:
             or not {"id", "result", "error"} & reply.keys()
         ):
             return None
+
         meant = self._meant(reply.get("id"))
         if meant is not None:
             return self._error(meant, problem or _problem(reply))
@@ -115,6 +121,7 @@ class Pending:
             alone = list(self._ids)
         else:
             alone = []
+
         return next(iter([*same, *alike, *alone]), None)
 
     def _error(self, number: int | str, problem: str) -> JSONRPCError:
@@ -136,16 +143,16 @@ class Pending:
 
 def _in_short(validation: str) -> str:
     """The errors of pydantic for a reply, without those of other forms of reply."""
-    faults = [
-        f"{where}: {text[:1].lower()}{text[1:]}"
-        for where, text in _FAULT.findall(validation)
-        if text != _ABSENT
-    ]
+    faults = []
+    for where, text in _FAULT.findall(validation):
+        if text != _ABSENT:
+            faults.append(f"{where}: {text[:1].lower()}{text[1:]}")
     no_json = _NO_JSON.search(validation)
     if no_json:
         otherwise = no_json[0]
     else:
         otherwise = _INPUT.sub("", validation)
+
     return f"its reply is not valid ({'; '.join(dict.fromkeys(faults)) or otherwise})"
 
 
@@ -174,6 +181,7 @@ def _problem(reply: dict[str, object]) -> str:
         return "its reply has neither result nor error"
     elif not isinstance(reply["result"], dict):
         return f"its result must be an object, got {_kind(reply['result'])}"
+
     return "its reply holds half of a surrogate pair (\\ud800 to \\udfff), which is no text"
 
 

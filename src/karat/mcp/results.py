@@ -60,10 +60,12 @@ def as_call(
         error = clean(outcome.error)
     else:
         error = None
+
     if outcome.result is not None:
         text = as_text(outcome.result)
         if getattr(outcome.result, "is_error", False):
             error = clean(text) or "the tool failed and did not say why"
+
     return ToolCall(
         tool=tool,
         server=server,
@@ -92,6 +94,7 @@ def masked(value: Any, redact: Redactor) -> Any:
         text = value.model_dump_json(by_alias=True, exclude_unset=True)
     else:
         text = ""
+
     if redact(text) == text:
         return value
     return type(value).model_validate(
@@ -138,6 +141,7 @@ def sendable(arguments: JsonObject) -> JsonObject:
     except UnicodeEncodeError:
         changed: JsonObject = map_texts(arguments, without_surrogates)
         return changed
+
     return arguments
 
 
@@ -168,6 +172,7 @@ def as_text(result: BaseModel) -> str:
         return "\n\n".join(
             f"{message.role}: {_block(message.content)}" for message in result.messages
         )
+
     if not isinstance(result, CallToolResult):
         return msgspec.json.encode(content_of(result)).decode()
     parts = [_block(block) for block in result.content]

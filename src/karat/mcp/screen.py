@@ -67,6 +67,7 @@ class Screen:
                 name = tool.get("name")
             else:
                 name = None
+
             if not isinstance(name, str):
                 name = f"number {place} of the list"
             problem = _problem(result | {"tools": [tool]}, version)
@@ -74,6 +75,7 @@ class Screen:
                 kept.append(tool)
             else:
                 self.left_out[name] = problem
+
         result["tools"] = kept
 
 
@@ -106,11 +108,13 @@ def _problem(result: JsonObject, version: str) -> str | None:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"][2:]))
         return f"its {place or 'definition'} is not valid ({first['msg'].lower()})"
+
     headers = [find_invalid_x_mcp_header(tool["inputSchema"]) for tool in result["tools"]]
     if version == MODERN_PROTOCOL:
         wrong = next(filter(None, headers), None)
     else:
         wrong = None
+
     if wrong is None:
         return None
     return f"its x-mcp-header is not valid ({wrong})"

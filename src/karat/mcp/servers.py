@@ -107,6 +107,7 @@ class Tools:
             raise AgentFault(
                 "unknown_mcp_server", f"the condition has no MCP server '{server}'{hint}"
             )
+
         try:
             outcome = bounded(await ask(line))
         except InfrastructureFault as fault:
@@ -114,6 +115,7 @@ class Tools:
                 ToolCall(tool=tool, server=server, input=arguments, error=fault.message)
             )
             raise
+
         call = as_call(
             server,
             tool,
@@ -190,6 +192,7 @@ class Toolbox:
             self._cassettes is None and not _only_through_karat(server, attempt)
         ):
             return None
+
         return self._hub.command(server, attempt)
 
     def observed_command(
@@ -284,9 +287,11 @@ class Toolbox:
                 wait = again(server, outcome, attempt)
             else:
                 wait = None
+
             if wait is None or clock() + wait > deadline:
                 break
             await asyncio.sleep(wait)
+
         return outcome
 
     async def _probe(self, server: McpServer) -> ToolList | ServerFault:
@@ -304,6 +309,7 @@ class Toolbox:
         finally:
             await _close(own, at_once=False)
             self._forget()
+
         self._hear(listed)
         return listed
 
@@ -322,6 +328,7 @@ class Toolbox:
             if self._cassettes is not None:
                 self._cassettes.refused(server, fault, attempt)
             raise
+
         if server.scope == "trial":
             own.add(session)
         if self._cassettes is None:
@@ -340,6 +347,7 @@ class Toolbox:
             often = f"it was started {starts} times in this run, and is not started any more"
             message = f"MCP server '{server.name}' failed repeatedly: {often}"
             raise InfrastructureFault("mcp_server_down", message)
+
         self._starts[server.name] = starts + 1
         self._shared[server.name] = self._start(server)
         return self._shared[server.name]
@@ -370,6 +378,7 @@ class Toolbox:
             from karat.mcp.oauth import Tokens
 
             self._tokens[server.name] = Tokens(server, redact=self._redact, person=self._person)
+
         return self._tokens[server.name]
 
     def _forget(self) -> None:

@@ -90,6 +90,7 @@ class Session:
             self._link = RemoteLink(
                 server, on_broken=self._scope.cancel, on_renewed=self._on_renewed, tokens=tokens
             )
+
         self._owner = asyncio.create_task(self._own(), name=f"MCP server {server.name}")
         self._owner.add_done_callback(_retrieve)
 
@@ -171,11 +172,13 @@ class Session:
                             texts[name] = value
                         else:
                             texts[name] = msgspec.json.encode(value).decode()
+
                     return await client.get_prompt(str(given.get("name")), texts)
                 case "resources/list":
                     return await client.list_resources(cursor=given.get("cursor"))
                 case "resources/templates/list":
                     return await client.list_resource_templates(cursor=given.get("cursor"))
+
             return await client.list_prompts(cursor=given.get("cursor"))
 
     async def _outcome(
@@ -195,6 +198,7 @@ class Session:
                     and self._client.protocol_version >= MODERN_PROTOCOL
                 ):
                     self._report(ServerEvent(server=self.server.name, what="unasked"))
+
         if self._screen.changed:
             await self._relist()
         return outcome
@@ -216,6 +220,7 @@ class Session:
             error = asked.exception()
         else:
             error = InterruptedError("closed")
+
         if error is None:
             return Outcome(result=masked(asked.result(), self._redact), milliseconds=milliseconds)
         if isinstance(error, mcp.MCPError):
@@ -236,6 +241,7 @@ class Session:
             raise call_timeout(self.server, label, self._link.evidence)
         elif self.alive and isinstance(error, (ValueError, RuntimeError)):
             return Outcome(error=f"the result does not conform: {error}", milliseconds=milliseconds)
+
         raise await self._down(error)
 
     def stop(self, *, at_once: bool = False) -> None:
@@ -292,6 +298,7 @@ class Session:
                     await negotiate(
                         client.session, pinned, client_side, evidence=self._link.evidence
                     )
+
                 listed = await list_tools(client, self.server.name)
                 about = client.server_info
                 introduction: dict[str, object] = {  # as the result of an `initialize`

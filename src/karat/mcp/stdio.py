@@ -95,6 +95,7 @@ class StdioLink:
             _, process = await loop.subprocess_exec(
                 lambda: _Process(self.evidence), *argv, env=env, start_new_session=True, **pipes
             )
+
         # No await between the start and this `try`, so a cancellation cannot lose the process.
         try:
             arriving, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -125,11 +126,13 @@ class StdioLink:
                     messages = pending.malformed(line)
                     if not messages and line.strip() and self.evidence.not_mcp is None:
                         self.evidence.not_mcp = line[:200].decode("utf-8", "replace").strip()
+
                 try:
                     for message in messages:
                         await arriving.send(SessionMessage(message))
                 except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                     return
+
         self._on_broken()
 
 
@@ -218,6 +221,7 @@ class _Process(asyncio.SubprocessProtocol):
             return False
         except PermissionError:
             return not self._exited.is_set()  # macOS reports this for a group of dead processes
+
         return True
 
     async def _until(self, holds: Callable[[], bool], seconds: float) -> None:

@@ -54,6 +54,7 @@ class TokenFile:
             base = Path(given)
         else:
             base = Path.home() / ".local" / "state"
+
         self._url = server.url
         self._folder = base / "karat" / "tokens"
         self.path = self._folder / f"{sha256(key).hexdigest()[:32]}.json"
@@ -70,6 +71,7 @@ class TokenFile:
                     raise BadOption(
                         "auth", f"{self.path} can be read by others; remove it and log in again"
                     )
+
                 saved = msgspec.json.decode(file.read(_LARGEST), type=SavedLogin)
         except FileNotFoundError:
             return SavedLogin()
@@ -77,6 +79,7 @@ class TokenFile:
             raise BadOption(
                 "auth", f"{self.path} cannot be read ({error}); remove it and log in again"
             ) from error
+
         if saved.url == self._url:
             return saved
         return SavedLogin()
@@ -91,6 +94,7 @@ class TokenFile:
                 stream.write(msgspec.json.encode(msgspec.structs.replace(saved, url=self._url)))
                 stream.flush()
                 os.fsync(stream.fileno())
+
             temporary.replace(self.path)
         except OSError as error:
             with suppress(OSError):

@@ -52,11 +52,13 @@ def open_model(
         named = name
     else:
         named = parse_model(name, place=place)
+
     vertex.refuse_partner_model(named, place)
     try:
         from karat.models.limited import LimitedModel
     except ImportError as error:
         raise MissingExtra("chat", f"{place}: the model '{named}'") from error
+
     if named.provider == "openai" and base_url is not None:
         named = ModelName("openai-chat", named.name)
     env = os.environ if env is None else env
@@ -70,6 +72,7 @@ def open_model(
         if isinstance(caught.error, KaratError) or not isinstance(caught.error, Exception):
             raise caught.error
         raise _unusable(caught.error, name, place) from caught.error
+
     # SDKs retry twice by default, which would hide rate limits from the limiter and attempts from
     # the journal.
     client: Any = getattr(model, "client", None)
@@ -121,6 +124,7 @@ def settings_of(
                 f"{place}.{key}",
                 f"'{model.model_name}' is reached by an interface without it{hint}",
             )
+
     settings: ModelSettings = chosen
     return settings
 
@@ -142,12 +146,14 @@ def _model(
             env, base_url=base_url, key=key, place=place, http_client=lease.client()
         )
         return AnthropicModel(named.name.rpartition("/")[2], provider=provider)
+
     from pydantic_ai.models import infer_model
 
     if named.provider == "google-cloud" and key is None:
         more = vertex.google_settings(env, place)
     else:
         more = {}
+
     return infer_model(
         str(named),
         provider_factory=lambda provider: _provider(
@@ -177,11 +183,14 @@ def _unusable(error: Exception, name: ModelName | str, place: str) -> BadOption:
             remedy = install_command(extra[0])
         else:
             remedy = words
+
         return BadOption(place, f"'{name}' needs a package that is not installed: {remedy}")
+
     if words.startswith("Unknown provider"):
         words += "; a service that speaks OpenAI's protocol is `openai:MODEL` with its `base_url`"
     elif not words:
         words = type(error).__name__
+
     return BadOption(place, f"'{name}' cannot be used: {words}")
 
 
@@ -212,6 +221,7 @@ class _Lease:
             pool.users -= 1
             if not pool.users:
                 pool.forget()
+
         return pool
 
 
@@ -246,6 +256,7 @@ def _pool() -> _Pool:
     except RuntimeError:
         # outside an event loop nothing can be shared: its later loop is not known
         return _Pool(None)
+
     if loop not in _POOLS:
         _POOLS[loop] = _Pool(loop)
     return _POOLS[loop]
@@ -293,6 +304,7 @@ def _stated_status(error: object) -> int:
         code = error.get("code")
     else:
         code = None
+
     if isinstance(code, int) and 400 <= code <= 599:
         return code
     return 502
@@ -315,6 +327,7 @@ def _key(
         if not env.get(api_key_env):
             raise BadOption(place, f"the environment variable {api_key_env} is not set")
         return env[api_key_env]
+
     key = env.get(key_variable(named.provider))
     return key or (_NO_KEY if base_url is not None else None)
 
@@ -347,6 +360,7 @@ def _provider(
         raise BadOption(
             place, "is required: the address of the LiteLLM proxy, e.g. http://localhost:4000"
         )
+
     if key is not None and "api_key" in takes:
         given["api_key"] = key
     # Annotations are strings there; some SDKs still need the older kind of client and create it
@@ -355,4 +369,5 @@ def _provider(
         ("httpx2", "_Open", "AsyncHTTP")
     ):
         given["http_client"] = lease.client()
+
     return provider_class(**given)

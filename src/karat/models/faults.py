@@ -71,14 +71,17 @@ def retry_after(headers: Mapping[str, str] | None) -> float | None:
         value = headers["retry-after"]
     except (KeyError, ValueError):
         return None
+
     try:
         return _seconds(float(value))
     except ValueError:
         pass
+
     try:
         when = parsedate_to_datetime(value)
     except ValueError:
         return None
+
     return _seconds((when.replace(tzinfo=when.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
 
 
@@ -116,6 +119,7 @@ def _from_pydantic_ai(error: BaseException) -> TrialFault | None:
         or _provider_error(error).get("code") in _FILTER_CODES
     ):
         return AgentFault("content_filter", words)
+
     match error:
         case raised.ModelRateLimitError() | raised.ModelOverloadedError():
             return InfrastructureFault("rate_limit", words, retriable=True, retry_after=wait)
@@ -127,6 +131,7 @@ def _from_pydantic_ai(error: BaseException) -> TrialFault | None:
             return LimitReached("max_tokens", words)
         case raised.ModelHTTPError():
             return from_status(error.status_code, words, wait=wait)
+
     return _without_status(error, words)
 
 
@@ -140,6 +145,7 @@ def _provider_error(error: Any) -> Mapping[str, Any]:
         inner = body.get("error", body)
     else:
         inner = None
+
     if isinstance(inner, Mapping):
         return inner
     return {}
@@ -171,6 +177,7 @@ def _without_status(error: BaseException, words: str) -> TrialFault | None:
             return InfrastructureFault("bad_response", words, retriable=True)
         case raised.UsageLimitExceeded():
             return LimitReached("usage", words)
+
     return None
 
 
@@ -189,6 +196,7 @@ def _from_network(error: BaseException | None) -> TrialFault | None:
         kinds = {kind.__name__ for kind in type(error).__mro__}
     else:
         kinds = set()
+
     if kinds & {"TimeoutException", "APITimeoutError", "TimeoutError"}:
         return InfrastructureFault("model_timeout", _words(error), retriable=True)
     # google-auth, when the first token is fetched

@@ -77,7 +77,9 @@ class LimitedModel(WrapperModel):
                 raise UnexpectedModelBehavior(
                     "the provider's response holds no answer (no choices)"
                 ) from error
+
             used(usage_of(response.usage))
+
         self._count(response.usage)
         return response
 
@@ -99,6 +101,7 @@ class LimitedModel(WrapperModel):
         ):
             yield stream
             used(usage_of(stream.usage))
+
         self._count(stream.usage)
 
     def _count(self, counted: object) -> None:
@@ -135,4 +138,5 @@ class LimitedModel(WrapperModel):
                 if fault.kind == "rate_limit":
                     pace.refused(fault.retry_after)
                 raise
+
             pace.success()

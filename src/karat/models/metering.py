@@ -44,6 +44,7 @@ class Meter(msgspec.Struct):
             self.priced = None
         else:
             self.priced = self.priced + dollars
+
         if self.outer is not None:
             self.outer.add(usage, dollars)
 
@@ -59,9 +60,11 @@ class Meter(msgspec.Struct):
                 when = self.timeout.when()
             else:
                 when = None
+
             if self.timeout is not None and when is not None and not self.timeout.expired():
                 self.remaining = when - clock()
                 self.timeout.reschedule(None)
+
         self.waits += 1
         try:
             with self.outer.waiting() if self.outer is not None else nullcontext():

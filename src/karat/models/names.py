@@ -79,11 +79,13 @@ def parse_model(text: str, *, place: str = "model") -> ModelName:
         start = len("gateway/")
     else:
         start = 0
+
     ends = [at for at in (text.find(":", start), text.find("/", start)) if at > start]
     if ends:
         provider, name = (text[: min(ends)], text[min(ends) + 1 :])
     else:
         provider, name = ("", text)
+
     provider = provider.strip()
     name = name.strip()
     if provider == "bedrock":
@@ -94,6 +96,7 @@ def parse_model(text: str, *, place: str = "model") -> ModelName:
         raise BadOption(
             place, f"must be provider:model, e.g. {maker}:{name or 'gpt-4.1'}; got '{text}'"
         )
+
     return ModelName(_ALIASES.get(provider, provider), name)
 
 
@@ -113,4 +116,5 @@ def with_provider(model: str) -> str:
         parse_model(model)
     except BadOption as error:
         raise ValueError(str(error).partition(": ")[2]) from None
+
     return model

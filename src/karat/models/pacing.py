@@ -71,6 +71,7 @@ class Limiter:
             self._cuts += 1
             at_once = self.in_flight if self._limit is None else min(self._limit, self.in_flight)
             self._limit = max(1.0, at_once // 2)
+
         # a longer wait is not worth it for every request
         if retry_after and retry_after <= LONGEST_RETRY_AFTER:
             loop = asyncio.get_running_loop()

@@ -79,6 +79,7 @@ def own_price(model: ModelName | str, prices: Mapping[str, Price] | None) -> Pri
             other and (other.vendor, other.name) == (named.vendor, named.name)
         ):
             return value
+
     return None
 
 
@@ -105,6 +106,7 @@ def _from_table(model: ModelName, usage: Usage, base_url: str | None) -> float |
         from genai_prices import calc_price
     except ImportError:
         return None
+
     counted = Counted(
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,

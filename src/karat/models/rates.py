@@ -88,10 +88,12 @@ class RateLimit:
                     with suppress(TimeoutError):
                         async with asyncio.timeout(seconds):
                             await self._changed.wait()
+
                 if self.rate.requests_per_minute is not None:
                     self._next = max(self._next, clock()) + _MINUTE / self.rate.requests_per_minute
                 entry = _Entry(estimate)
                 self._entries.append(entry)
+
         try:
             yield _Used(self, entry)
         finally:
@@ -104,6 +106,7 @@ class RateLimit:
             seconds = self._next - now
         else:
             seconds = 0.0
+
         if self.rate.tokens_per_minute is not None:
             counted = [entry for entry in self._entries if entry.ends is None or entry.ends > now]
             self._entries = deque(counted)
@@ -115,6 +118,7 @@ class RateLimit:
                 seconds = max(seconds, min(ends, default=now + _MINUTE) - now)
         else:
             self._entries.clear()
+
         return max(0.0, seconds)
 
     def correct(self, entry: _Entry, usage: Usage | None) -> None:

@@ -56,6 +56,7 @@ def route(named: ModelName, env: Mapping[str, str], base_url: str | None = None)
         )
         known = {"project": _first(env, _PROJECT), "location": _first(env, _LOCATION)}
         words += [f"{name} {value}" for name, value in known.items() if value is not None]
+
     if base_url is not None:
         words += [f"at {base_url}"]
     if words:
@@ -91,16 +92,19 @@ def anthropic_provider(
         credentials, project = (None, None)
     else:
         credentials, project = _credentials(env, place)
+
     project = _first(env, _PROJECT) or project
     location = _first(env, _LOCATION)
     if project is None:
         raise BadOption(
             place, "Claude on Vertex AI needs a Google Cloud project; set VERTEXAI_PROJECT"
         )
+
     if location is None:
         raise BadOption(
             place, "Claude on Vertex AI needs a location; set VERTEXAI_LOCATION, e.g. to global"
         )
+
     client = AsyncAnthropicVertex(
         project_id=project,
         region=location,
@@ -120,12 +124,14 @@ def google_settings(env: Mapping[str, str], place: str) -> JsonObject:
         env.get("GOOGLE_API_KEY") or env.get("GEMINI_API_KEY")
     ):
         return {}
+
     credentials, project = _credentials(env, place)
     project = _first(env, _PROJECT) or project
     if project is None:
         raise BadOption(
             place, "Gemini on Vertex AI needs a Google Cloud project; set VERTEXAI_PROJECT"
         )
+
     return {"credentials": credentials, "project": project, "location": _first(env, _LOCATION)}
 
 
@@ -155,6 +161,7 @@ def _credentials(env: Mapping[str, str], place: str) -> tuple[Any, str | None]:
             fault = f"GOOGLE_APPLICATION_CREDENTIALS ('{path}') cannot be used"
         else:
             fault = "no Google credentials found"
+
         remedy = (
             "set GOOGLE_APPLICATION_CREDENTIALS to a service account's key file, "
             "or run `gcloud auth application-default login`"

@@ -131,7 +131,9 @@ def load(rubric: str | Path, *, folder: Path | None = None) -> Rubric:
             raise BadOption(
                 "rubric", f"no rubric is called '{asked}', and no such file is there{hint}"
             ) from error
+
         raise BadOption("rubric", f"{asked} cannot be read: {error.strerror}") from error
+
     return parse(raw, source=asked)
 
 
@@ -142,12 +144,14 @@ def parse(raw: bytes, *, source: str) -> Rubric:
             source,
             [Fault(place="file", message=f"must be at most {_MAX_BYTES} bytes, has {len(raw)}")],
         )
+
     read = read_yaml(raw, what="a rubric")
     faults = read.faults
     if read.root is None:
         values = None
     else:
         values = plain(read.root)
+
     unfit = why_unfit(values)
     if unfit is not None:
         faults.append(Fault(place="file", message=unfit))
@@ -157,6 +161,7 @@ def parse(raw: bytes, *, source: str) -> Rubric:
         raise BadRubric(
             source, [Fault(place="file", message=f"must be a mapping, got {_kind(values)}")]
         )
+
     root = _Section(values, "", faults)
     root.known("format", "name", "instructions", "scale", "metrics", "extra_fields")
     version = root.take("format", int, "a whole number")
@@ -213,6 +218,7 @@ class _Section:
         ):
             self.fault(key, f"must be {wanted}, got {_kind(value)}")
             return default
+
         return value
 
     def text(self, key: str) -> str:
@@ -231,6 +237,7 @@ class _Section:
             if required:
                 self.fault(key, "must name at least one")
             return []
+
         if not isinstance(inner, dict):
             self.fault(key, f"must be a mapping of names, got {_kind(inner)}")
             return []
@@ -258,6 +265,7 @@ def _scale(section: _Section, *, required: bool) -> tuple[int, int] | None:
         if required:
             section.fault("scale", "is required: here, or for the whole rubric")
         return None
+
     inner.known("low", "high")
     low = inner.take("low", int, "a whole number")
     high = inner.take("high", int, "a whole number")
@@ -269,6 +277,7 @@ def _scale(section: _Section, *, required: bool) -> tuple[int, int] | None:
             "scale", f"high must be above low, by less than {_MAX_LEVELS}; got {low} to {high}"
         )
         return None
+
     return low, high
 
 
@@ -309,6 +318,7 @@ def _levels(section: _Section, scale: tuple[int, int]) -> dict[int, str]:
             inner.fault(level, "is missing")
         elif not isinstance(text, str) or not text.strip():
             inner.fault(level, f"must be a text, got {_kind(text)}")
+
     return {int(level): str(inner.values.get(level, "")).strip() for level in levels}
 
 

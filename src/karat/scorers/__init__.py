@@ -112,11 +112,10 @@ def golden_turns(sample: Sample, answer: Answer) -> list[tuple[int | None, Turn,
     of the whole answer: its number is None. Turns that were not asked are left out.
     """
     last = len(sample.turns) - 1
-    numbers = [
-        number
-        for number, turn in enumerate(sample.turns)
-        if turn.golden is not None and turn.golden.strip()
-    ]
+    numbers = []
+    for number, turn in enumerate(sample.turns):
+        if turn.golden is not None and turn.golden.strip():
+            numbers.append(number)
     if numbers == [last]:
         return [(None, sample.turns[last], answer.text)]
     replies = answer.replies
@@ -168,20 +167,24 @@ def announced(scorer: object, target: str) -> tuple[Metric, ...]:
         raise BadPlugin(
             target, "`metrics` is a Metric, want a tuple of them: metrics = (Metric(…),)"
         )
+
     if not isinstance(metrics, Sequence) or not all(
         isinstance(metric, Metric) for metric in metrics
     ):
         raise BadPlugin(target, f"`metrics` must be a tuple of karat.Metric, got {metrics!r:.80}")
+
     for place, metric in enumerate(metrics):
         try:
             checked(metric)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise BadPlugin(target, f"metrics[{place}] is not a valid Metric: {error}") from error
+
         if metric.low is not None and metric.high is not None and not metric.low <= metric.high:
             raise BadPlugin(
                 target,
                 f"metric '{metric.name}': low ({metric.low:g}) is above high ({metric.high:g})",
             )
+
     names = [metric.name for metric in metrics]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise BadPlugin(target, f"announces the metric '{twice}' twice")
@@ -221,6 +224,7 @@ def as_verdicts(
                 f"mapping or Verdict"
             ),
         )
+
     cleaned = tuple(_clean(verdict) for verdict in verdicts)
     for verdict in cleaned if metrics else ():
         _check_announced(verdict, name, {metric.name: metric for metric in metrics}, bare=bare)
@@ -238,6 +242,7 @@ def _check_announced(
                 given = "a bare number"
             else:
                 given = f"'{name}'{did_you_mean(name, metrics)}"
+
             message = f"scorer '{scorer}' announces {known}, but returned {given}"
             remedy = "return a mapping of metric to number" if bare else "name it in `metrics` too"
             raise JudgeFault(
@@ -246,6 +251,7 @@ def _check_announced(
                 dollars=verdict.dollars,
                 usage=verdict.usage,
             )
+
         low, high = metric.bounds
         if value is not None and not (_at_most(low, value) and _at_most(value, high)):
             ends = (
@@ -274,24 +280,25 @@ def _clean(verdict: Verdict) -> Verdict:
         verdict = checked(verdict)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise JudgeFault("bad_verdict", f"the verdict is not a valid Verdict: {error}") from error
+
     wrong = absurd_dollars(verdict.dollars) or absurd_usage(verdict.usage)
-    large = [
-        metric
-        for metric, value in verdict.values.items()
-        if value is not None and MOST_VALUE < abs(value) < math.inf
-    ]
+    large = []
+    for metric, value in verdict.values.items():
+        if value is not None and MOST_VALUE < abs(value) < math.inf:
+            large.append(metric)
     if large:
         wrong = (
             f"{large[0]} is {verdict.values[large[0]]!r}, want at most {MOST_VALUE:g} either way"
         )
+
     if wrong is not None:
         raise JudgeFault("bad_verdict", f"the verdict cannot be right: {wrong}")
-    values = {
-        metric: (
+    values = {}
+    for metric, value in verdict.values.items():
+        values[metric] = (
             value if value is None or isinstance(value, bool) or math.isfinite(value) else None
         )
-        for metric, value in verdict.values.items()
-    }
+
     if values == verdict.values:
         return verdict
     return msgspec.structs.replace(verdict, values=values)

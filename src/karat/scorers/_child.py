@@ -74,17 +74,20 @@ class Child:
                     line = b""
             except BrokenPipeError:
                 line = b""
+
             if line:
                 return json.loads(line)
             code = process.wait()
             self._end()
             self._process = None
+
         if code == -signal.SIGALRM:
             why = (
                 f"no result within {self._seconds:g} seconds: the answer is too much for this "
                 f"pattern or schema"
             )
             raise JudgeFault("scorer_timeout", why)
+
         raise JudgeFault("scorer_crash", f"the process that scores ended with code {code}")
 
     def close(self) -> None:
@@ -124,6 +127,7 @@ def _finish(process: subprocess.Popen[bytes]) -> None:
         if pipe is not None:
             with contextlib.suppress(BrokenPipeError):
                 pipe.close()
+
     process.wait()
 
 
@@ -206,12 +210,14 @@ def read_schema(given: dict[str, object] | bool | str, folder: Path) -> dict[str
                 raw = file.read(_SCHEMA_BYTES + 1)
         except OSError as error:
             raise BadOption("schema", f"{given} cannot be read: {error.strerror}") from error
+
         if len(raw) > _SCHEMA_BYTES:
             raise BadOption("schema", f"{given} is larger than {_SCHEMA_BYTES} bytes")
         try:
             schema = json.loads(raw)
         except ValueError as error:
             raise BadOption("schema", f"{given} is not JSON: {error}") from error
+
     if not isinstance(schema, (dict, bool)):
         raise BadOption("schema", f"must be an object or a bool, is a {type(schema).__name__}")
     try:
@@ -221,4 +227,5 @@ def read_schema(given: dict[str, object] | bool | str, folder: Path) -> dict[str
     except jsonschema.SchemaError as error:
         place = "/".join(str(part) for part in error.absolute_path)
         raise BadOption(f"schema{'/' if place else ''}{place}", error.message) from error
+
     return schema

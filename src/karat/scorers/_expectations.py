@@ -35,11 +35,13 @@ def verdict_of(name: str, parts: Sequence[str], outcomes: Mapping[str, Outcome])
         passed = False
     elif None in met or not met:
         passed = None
+
     reasons = {part: reason for part, (_, reason) in outcomes.items() if reason}
     if outcomes:
         because = "; ".join(reasons.values())
     else:
         because = "the sample expects nothing"
+
     values: Values = {name: passed}
     if len(parts) > 1:
         for part in parts:
@@ -49,4 +51,5 @@ def verdict_of(name: str, parts: Sequence[str], outcomes: Mapping[str, Outcome])
                 values[part] = None
     else:
         reasons = {}
+
     return Verdict(values=values, reasons={name: because, **reasons} if because else {})

@@ -51,8 +51,9 @@ def schema_of(rubric: Rubric) -> dict[str, object]:
     """The form as a JSON schema: each metric's reasoning before its score, so the judge reasons
     first.
     """
-    properties: JsonObject = {
-        metric.name: {
+    properties: JsonObject = {}
+    for metric in rubric.metrics:
+        properties[metric.name] = {
             "type": "object",
             "description": metric.description,
             "properties": {
@@ -65,8 +66,7 @@ def schema_of(rubric: Rubric) -> dict[str, object]:
             "required": ["reasoning", "score"],
             "additionalProperties": False,
         }
-        for metric in rubric.metrics
-    }
+
     for field in rubric.extra_fields:
         properties[field.name] = {**_SCHEMAS[field.type], "description": field.description}
     return {
@@ -97,10 +97,12 @@ def read_object(text: str, rubric: Rubric) -> dict[str, object]:
             "there is no JSON object with the scores in the output; give that object and "
             "nothing else"
         )
+
     if len(candidates) > 1:
         raise Unusable(
             "there are several JSON objects with scores in the output; give one and nothing else"
         )
+
     return candidates[0]
 
 
@@ -120,7 +122,9 @@ def is_copy(values: Mapping[str, object], text: str, rubric: Rubric) -> bool:
                 return True
         except (ValueError, RecursionError):
             pass
+
         start = text.find("{", start + 1)
+
     return False
 
 
@@ -141,6 +145,7 @@ def _objects(text: str) -> Iterator[dict[str, object]]:
             )
         except (ValueError, RecursionError):
             continue
+
         yield value
 
 
@@ -158,7 +163,9 @@ def _closing(text: str, start: int) -> int:
             depth += 1 if character == "{" else -1
             if not depth:
                 return place + 1
+
         place += 1
+
     return 0
 
 
@@ -185,6 +192,7 @@ def judgement_of(values: Mapping[str, object], rubric: Rubric) -> Judgement:
                 f"{_wanted('an object with reasoning and score', values, metric.name)}"
             )
             continue
+
         score = _level(given.get("score"))
         if score is None:
             wanted = f"a whole number from {metric.low} to {metric.high}"
@@ -194,20 +202,24 @@ def judgement_of(values: Mapping[str, object], rubric: Rubric) -> Judgement:
                 got = str(score)
             else:
                 got = "a number far outside"
+
             faults.append(
                 f"{metric.name}.score must be from {metric.low} to {metric.high}, got {got}"
             )
         else:
             scores[metric.name] = score
+
         reason = given.get("reasoning")
         if isinstance(reason, str) and reason.strip():
             reasons[metric.name] = reason.strip()
         else:
             faults.append(f"{metric.name}.reasoning {_wanted('a text', given, 'reasoning')}")
+
     for field in rubric.extra_fields:
         usable, extra[field.name] = _extra(values.get(field.name), field)
         if not usable:
             faults.append(f"{field.name} {_wanted(_TYPES[field.type], values, field.name)}")
+
     if faults:
         raise Unusable("; ".join(faults))
     return Judgement(scores=scores, reasons=reasons, extra=extra)
@@ -233,8 +245,10 @@ def _extra(value: Any, field: ExtraField) -> tuple[bool, Any]:
             texts = [value]
         else:
             texts = value
+
         usable = isinstance(texts, list) and all(isinstance(text, str) for text in texts)
         return usable, [text.strip() for text in texts if text.strip()] if usable else []
+
     if field.type == "bool":
         return isinstance(value, bool), value
     if field.type == "number":

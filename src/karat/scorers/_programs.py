@@ -86,13 +86,13 @@ def added(folder: Path, name: str | None) -> tuple[dict[str, tuple[bytes, bool]]
         return {}, ""
     try:
         tree = read_tree(folder / name)
-        files = {
-            entry.path: ((folder / name / entry.path).read_bytes(), entry.executable)
-            for entry in tree.entries
-            if not entry.folder and entry.link is None
-        }
+        files = {}
+        for entry in tree.entries:
+            if not entry.folder and entry.link is None:
+                files[entry.path] = ((folder / name / entry.path).read_bytes(), entry.executable)
     except (OSError, ValueError) as error:
         raise BadOption("add", f"'{name}' {getattr(error, 'strerror', None) or error}") from error
+
     return files, tree.digest
 
 
@@ -113,6 +113,7 @@ def run_program(
         raise JudgeFault(
             "workspace_incomplete", f"not everything that the trial left could be kept: {why}"
         )
+
     for name, (data, executable) in files.items():
         put(workspace.path, name, data, executable=executable)
     values = {"sample": sample.id, "metadata": sample.metadata}
@@ -159,6 +160,7 @@ def run_program(
         finished = Finished(
             code=code, limit=limit, output=output.read(_MOST_OUTPUT), errors=stderr_end
         )
+
     if code in (126, 127):
         raise JudgeFault("no_program", finished.ending)
     return finished
@@ -179,12 +181,14 @@ def _wait(process: subprocess.Popen[bytes], files: tuple[int, int], seconds: flo
                 limit = f"did not end within {seconds:g} seconds"
             elif max(os.fstat(file).st_size for file in files) > _MOST_OUTPUT:
                 limit = f"wrote more than {_MOST_OUTPUT} bytes"
+
         return limit
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)  # the launcher ends every descendant, then itself
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_END_SECONDS)
+
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -197,4 +201,5 @@ def read_output(workspace: Workspace, name: str, *, at_most: int) -> bytes | Non
         open_regular(workspace.path / name, within=workspace.path, at_most=at_most) as file,
     ):
         return file.read(at_most)
+
     return None

@@ -66,12 +66,14 @@ class Command:
             finished = run_program(
                 self._options, sample, workspace, self._files, json.dumps(given).encode()
             )
+
         if finished.code != 0:
             raise JudgeFault("program_failed", finished.ending)
         try:
             values = json.loads(finished.output)
         except (ValueError, RecursionError) as error:
             raise JudgeFault("bad_output", f"the program's output is not JSON: {error}") from error
+
         if not isinstance(values, dict) or not all(
             value is None or isinstance(value, (int, float)) for value in values.values()
         ):
@@ -79,4 +81,5 @@ class Command:
                 "bad_output",
                 "the program must print one JSON object of metric → number, true, false or null",
             )
+
         return Verdict(values=values)

@@ -71,6 +71,7 @@ class Contains:
             if turns:
                 return self._holds([self._plain(turns[0][1].golden or "")], answer.text)
             return None
+
         verdicts = [
             Verdict(values={name: self._holds([self._plain(turn.golden or "")], text)}, turn=number)
             for number, turn, text in turns

@@ -58,6 +58,7 @@ class Equals:
             if golden is None:
                 return None
             return self._plain(answer.text) == self._plain(golden)
+
         (name,) = (metric.name for metric in self.metrics)
         verdicts = [
             Verdict(values={name: self._plain(text) == self._plain(turn.golden or "")}, turn=number)
@@ -72,6 +73,7 @@ class Equals:
             start, end = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
             middle = " ".join(text.split())
             text = f"{' ' if start and middle else ''}{middle}{' ' if end and middle else ''}"
+
         if self._options.strip:
             text = text.strip()
         if self._options.case_sensitive:

@@ -71,7 +71,12 @@ class JsonSchema:
         self._schemas.close()
 
     def _verdict(self, valid: bool | None, reason: str) -> Verdict:
-        return Verdict(values={self._name: valid}, reasons={self._name: reason} if reason else {})
+        if reason:
+            reasons = {self._name: reason}
+        else:
+            reasons = {}
+
+        return Verdict(values={self._name: valid}, reasons=reasons)
 
 
 def _unfenced(text: str) -> str:

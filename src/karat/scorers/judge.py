@@ -131,6 +131,7 @@ class JudgeModels(BaseModel):
             raise ValueError(
                 "`judges` names a model twice; `repeats` scores each answer several times"
             )
+
         return self
 
 
@@ -228,6 +229,7 @@ class Judge:
             names = [metric.name for metric in self.metrics]
             reasons = dict.fromkeys(names, "there is no golden answer")
             yield Verdict(values=dict.fromkeys(names), reasons=reasons, usage=Usage(), dollars=0.0)
+
         panel = len(self.calls) > 1
         for number, turn, text in judged:
             question = sample.turns[-1 if number is None else number].question
@@ -237,6 +239,7 @@ class Judge:
                     f"Asked before, in the same conversation:\n{before}\n\nThe question "
                     f"now:\n{question}"
                 )
+
             material = (question, turn.golden or "", text)
             # More than spaces, control characters or zero-width characters.
             readable = any(
@@ -247,11 +250,13 @@ class Judge:
                 place = answer.trial
             else:
                 place = f"{answer.trial}.{number}"
+
             for call in self.calls:
                 if panel:
                     judge = str(call.name)
                 else:
                     judge = None
+
                 for repeat in range(self._options.repeats):
                     if (number, judge, repeat) not in done:
                         if empty:
@@ -260,6 +265,7 @@ class Judge:
                             verdict = await self.verdict(
                                 call, judge, repeat, material, (answer.trial, place)
                             )
+
                         yield msgspec.structs.replace(
                             verdict, turn=number, rows=verdict.rows * len(judged)
                         )
@@ -298,11 +304,11 @@ class Judge:
                 usage=Usage(),
                 dollars=0.0,
             )
-        fields = {
-            name: value
-            for name, value in output.extra.items()
-            if name != _CLAIMS and value not in (None, [])
-        }
+
+        fields = {}
+        for name, value in output.extra.items():
+            if name != _CLAIMS and value not in (None, []):
+                fields[name] = value
         detail = {
             "key": key,
             "model": output.model,
@@ -378,6 +384,7 @@ class Call:
                 member.base_url or self._base_url,
                 member.api_key_env or self._key,
             )
+
         self.name = parse_model(own, place=f"{setting.name}.model")
         self.address: str | None = None
         if self._base_url is not None:
@@ -389,6 +396,7 @@ class Call:
             self._parts = rubric.single()
         else:
             self._parts = (rubric,)
+
         # key → part → outputs paid for before a later part failed
         self._given: dict[str, dict[int, _Output]] = {}
         self._opened: tuple[Model, ModelSettings] | None = None
@@ -420,6 +428,7 @@ class Call:
                 seed=options.seed,
             )
             self._opened = model, settings
+
         return self._opened
 
     @property
@@ -455,6 +464,7 @@ class Call:
             for place, part in enumerate(self._parts):
                 if place not in given:
                     given[place] = await self._usable(part, material, repeat, meter)
+
         self._given.pop(key, None)
         outputs = [given[place] for place in range(len(self._parts))]
         return JudgeOutput(
@@ -491,10 +501,12 @@ class Call:
             else:
                 self._failed = None
                 return judgement, response.model_name, asks
+
         if self._options.max_asks > 1:
             times = f"in {self._options.max_asks} outputs"
         else:
             times = "in its output"
+
         why = f"{self.name} gave no usable judgement {times}; the last fault: {fault}"
         hopeless = self._never_usable(" ".join(map(str, came)))
         failed = JudgeFault(
@@ -560,11 +572,13 @@ class Call:
                     name=TOOL, json_schema=schema_of(part), strict=True
                 ),
             )
+
         model, settings = self.open()
         if self._options.seed is not None:
             # With one seed for all, repeats would be copies, and the judge's noise would look like
             # zero.
             settings = {**settings, "seed": self._options.seed + repeat}
+
         try:
             return await model.request([asked], settings, parameters)
         except (AgentRunError, OSError) as error:
@@ -575,6 +589,7 @@ class Call:
             )
             if output != "tool" or settled or not about_tools:
                 raise _priced(fault, meter) from error
+
         self.output = "schema"
         return await self._request(part, text, repeat, meter)
 
@@ -589,6 +604,7 @@ def _priced(fault: TrialFault, meter: Meter) -> TrialFault:
         usage, dollars = Usage(), 0.0
     elif fault.kind not in _FREE:
         dollars = None
+
     kind = InfrastructureFault if isinstance(fault, InfrastructureFault) else JudgeFault
     return kind(
         fault.kind,
@@ -602,11 +618,11 @@ def _priced(fault: TrialFault, meter: Meter) -> TrialFault:
 
 def _given_by(response: ModelResponse) -> list[Any]:
     """The arguments of each call of the tool."""
-    return [
-        part.args
-        for part in response.parts
-        if part.part_kind == "tool-call" and part.tool_name == TOOL
-    ]
+    found = []
+    for part in response.parts:
+        if part.part_kind == "tool-call" and part.tool_name == TOOL:
+            found.append(part.args)
+    return found
 
 
 def _read(response: ModelResponse, rubric: Rubric, answers: Sequence[str]) -> Judgement:
@@ -621,6 +637,7 @@ def _read(response: ModelResponse, rubric: Rubric, answers: Sequence[str]) -> Ju
             given.append(args)
         else:
             given.append(read_object(args or "", rubric))
+
     distinct = [args for place, args in enumerate(given) if args not in given[:place]]
     if len(distinct) > 1:
         raise Unusable("it recorded several judgements; give one")
@@ -628,6 +645,7 @@ def _read(response: ModelResponse, rubric: Rubric, answers: Sequence[str]) -> Ju
         values = distinct[0]
     else:
         values = read_object(response.text or "", rubric)
+
     if any(is_copy(values, answer, rubric) for answer in answers):
         raise Unusable("it repeats a judgement that stands in the agent's answer; give your own")
     return judgement_of(values, rubric)
@@ -705,11 +723,13 @@ def instructions(rubric: Rubric, output: Output, form: Form = ONE_ANSWER) -> str
         levels = [f"- {level}: {text}" for level, text in sorted(metric.levels.items())]
         head = f"## {metric.name} (whole number, {metric.low} to {metric.high}, {better})"
         parts.append("\n".join([head, metric.description, *levels]))
+
     if rubric.extra_fields:
         fields = [
             f"- {field.name} ({field.type}): {field.description}" for field in rubric.extra_fields
         ]
         parts += ["# Besides the scores", "\n".join(fields)]
+
     parts += [
         "# Output",
         _BY_TOOL
@@ -741,6 +761,7 @@ def message(material: Material, *, fault: str | None = None, form: Form = ONE_AN
                 f"the right form."
             ),
         ]
+
     return "\n".join(lines)
 
 

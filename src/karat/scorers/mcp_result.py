@@ -78,6 +78,7 @@ class McpResult:
                 raise ValueError(
                     f"'{twice[0]}' is set both in the options and in `columns`; leave out one"
                 )
+
             if not self.columns and all(value is None for value in given.values()):
                 raise ValueError(f"expects nothing; give at least one of {', '.join(_PARTS)}")
             return self
@@ -91,6 +92,7 @@ class McpResult:
             schema = None
         else:
             schema = read_schema(options.json_schema, setting.folder)
+
         self._given: dict[_Part, object] = {
             "error": options.error,
             "values": options.values,
@@ -120,10 +122,12 @@ class McpResult:
                 values=dict.fromkeys(names),
                 reasons=dict.fromkeys(names, "the agent reports no tool call"),
             )
+
         if answer.replies[-1].answer is not None:
             structured = _loaded(answer.replies[-1].answer)
         else:
             structured = _ABSENT
+
         outcomes: dict[str, Outcome] = {}
         for part in self._parts:
             column = self._columns.get(part)
@@ -131,8 +135,10 @@ class McpResult:
                 wanted = self._given[part]
             else:
                 wanted = _loaded(sample.metadata.get(column))
+
             if wanted is not None and wanted != "":
                 outcomes[part] = self._judged(part, wanted, calls[-1], structured)
+
         return verdict_of(self._name, self._parts, outcomes)
 
     def close(self) -> None:
@@ -149,6 +155,7 @@ class McpResult:
                 f"took {formats.brief(call.milliseconds)} ms, want at most {formats.brief(wanted)}"
             )
             return call.milliseconds <= wanted, slow if call.milliseconds > wanted else ""
+
         if structured is _ABSENT:
             return False, "there is no structuredContent"
         if not isinstance(wanted, dict):
@@ -165,7 +172,9 @@ class McpResult:
                     shown = "is missing"
                 else:
                     shown = f"is {short_json(given)}"
+
                 return False, f"{path} {shown}, want {short_json(value)}"
+
         return True, ""
 
 
@@ -175,6 +184,7 @@ def _failed_as(wanted: object, call: ToolCall) -> tuple[bool, str]:
             call.error is None,
             f"the call failed: {short_json(call.error)}" if call.error is not None else "",
         )
+
     if call.error is None:
         return False, "the call succeeded, want an error"
     as_wanted = wanted is True or str(wanted).casefold() in call.error.casefold()
@@ -203,4 +213,5 @@ def _at(value: object, path: str) -> object:
             value = value[int(place)]
         else:
             return _ABSENT
+
     return value

@@ -109,6 +109,7 @@ class Overlap:
             return _verdict(
                 (2, "the answer is empty"), (1, "the answer is empty"), (1, "the answer is empty")
             )
+
         asked = set(_tokens(question))
         wanted, given = Counter(_tokens(golden)), Counter(_tokens(text))
         shared = wanted & given
@@ -119,6 +120,7 @@ class Overlap:
             f1 = 2 * recall * precision / (recall + precision)
         else:
             f1 = 0.0
+
         contradiction, sentence = _contradiction(golden, text, asked)
         recalled = f"{len(shared)} of {len(shared) + len(missing)} golden words"
         adherence = max(2, _level(recall)), f"nothing found that contradicts; {recalled}"
@@ -130,6 +132,7 @@ class Overlap:
             lacking = f"; missing: {formats.some_of([*missing], most=_SHOWN)}"
         else:
             lacking = ""
+
         claims = _claims(text, {*_tokens(golden), *_tokens(question)}, sentence)
         return _verdict(
             adherence,
@@ -153,27 +156,32 @@ def _contradiction(golden: str, text: str, asked: set[str]) -> tuple[str, str]:
     values = {token for token in _tokens(golden) if _is_number(token)}
     if values and values.isdisjoint(_tokens(text)):
         for sentence in _sentences(text):
-            numbers = [
-                token for token in _tokens(sentence) if _is_number(token) and token not in asked
-            ]
+            numbers = []
+            for token in _tokens(sentence):
+                if _is_number(token) and token not in asked:
+                    numbers.append(token)
             if numbers:
                 return f"{numbers[0]} where the golden answer has {min(values)}", sentence
+
     first, second = _OPENING.match(golden), _OPENING.match(text)
     if first and second:
         if first[1].lower() != second[1].lower():
             return (_DENIED, next(_sentences(text), text))
         return ("", "")
+
     stated = next(_sentences(golden[first.end() :] if first else golden), "")
     if stated:
         denied = _denies(stated)
     else:
         denied = first is not None and first[1].lower() == "no"
+
     words, matching = set(_tokens(stated)) - _NEGATIONS, []
     for sentence in _sentences(text):
         others = set(_tokens(sentence)) - _NEGATIONS
         # half of the shorter one's
         if not stated or 2 * len(words & others) >= min(len(words), len(others)) > 0:
             matching.append(sentence)
+
     if matching and (stated or first) and all(_denies(sentence) != denied for sentence in matching):
         return _DENIED, matching[0]
     return "", ""
@@ -203,6 +211,7 @@ def _claims(text: str, known: set[str], contradicting: str) -> list[str]:
                 if len(sentence) <= _CLAIM_CHARACTERS
                 else sentence[: _CLAIM_CHARACTERS - 1] + "…"
             ] = None
+
     return list(claims)
 
 
@@ -222,6 +231,7 @@ def _tokens(text: str) -> list[str]:
             tokens.append(match[0])
         else:
             tokens.append(_normal(match[0]))
+
     return (
         [token for token in tokens if token not in _FUNCTION_WORDS]
         or tokens
@@ -257,6 +267,7 @@ def _normal(token: str) -> str:
         if word in _NEGATIONS or word.endswith("n't"):
             return "not"
         return _SPELLED.get(word, word)
+
     text = token.replace("−", "-")
     decimal = max(text.rfind("."), text.rfind(","))
     separators = text.count(".") + text.count(",")
@@ -264,10 +275,12 @@ def _normal(token: str) -> str:
         r"-?[1-9]\d{0,2},\d{3}", text
     ):
         decimal = -1  # all of them group thousands
+
     if decimal < 0:
         integer, part = (text, "")
     else:
         integer, part = (text[:decimal], text[decimal + 1 :])
+
     integer = integer.replace(".", "").replace(",", "").lstrip("0") or "0"
     return f"{integer}.{part.rstrip('0')}".rstrip(".")
 

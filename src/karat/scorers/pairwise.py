@@ -163,6 +163,7 @@ class Pairwise:
                 judge = str(call.name)
             else:
                 judge = None
+
             for order in (0, 1):
                 if (None, judge, order) in done:
                     continue
@@ -174,6 +175,7 @@ class Pairwise:
                         call, judge, order, material, (answer.trial, answer.trial)
                     )
                     verdict = self._read(choice, order)
+
                 yield replace(verdict, judge=judge, repeat=order, rows=2 * len(panel))
 
     def _read(self, verdict: Verdict, order: int) -> Verdict:
@@ -183,8 +185,14 @@ class Pairwise:
             shown = "This answer"
         else:
             shown = f"The answer of {self.compared_with}"
+
         reason = f"({shown} was shown first.) {verdict.reasons[_CHOICE]}"
-        values = {"preference": first if order else 1 - first, "first_shown": first}
+        if order:
+            preference = first
+        else:
+            preference = 1 - first
+
+        values = {"preference": preference, "first_shown": first}
         return replace(verdict, values=values, reasons={"preference": reason})
 
 
@@ -194,6 +202,7 @@ def _as_choice(row: Score | None) -> Score | None:
         first = None
     else:
         first = row.values.get("first_shown")
+
     if row is None or first is None:
         return None
     reason = row.reasons.get("preference", "").partition("was shown first.) ")[2]
@@ -217,6 +226,7 @@ def _listed(texts: list[str]) -> str:
         if len(texts) == 1:
             return texts[0]
         return ""
+
     return "\n\n".join(f"[turn {number}]\n{text}" for number, text in enumerate(texts, start=1))
 
 
@@ -231,7 +241,9 @@ def _baseline(wanted: str | None, setting: ScorerSetting) -> str:
             there = f"there is only '{names[0]}'"
         else:
             there = "there is none"
+
         raise BadOption(setting.name, f"compares two conditions, and {there}: add another one")
+
     if wanted is not None:
         return wanted
     return names[0]

@@ -58,10 +58,12 @@ class Regex:
                     raise ValueError(
                         f"must be at most 10,000 characters long, is {len(expression)}"
                     )
+
                 try:
                     re.compile(expression)
                 except (re.error, OverflowError, RecursionError) as error:
                     raise ValueError(f"is not a regular expression: {error}") from error
+
             if not pattern:
                 raise ValueError("must not be empty")
             return pattern
@@ -78,6 +80,7 @@ class Regex:
             patterns = [options.pattern]
         else:
             patterns = options.pattern
+
         wanted = {
             "IGNORECASE": options.ignore_case,
             "MULTILINE": options.multiline,
@@ -92,6 +95,7 @@ class Regex:
         else:
             together = re.RegexFlag(sum(getattr(re, flag) for flag in flags))
             self._here = [re.compile(pattern, together) for pattern in patterns]
+
         self.blocking = self._child is not None
 
     def score(self, sample: Sample, answer: Answer) -> bool | None:
@@ -105,6 +109,7 @@ class Regex:
             matched = all(
                 getattr(pattern, self._options.match)(text) is not None for pattern in self._here
             )
+
         return matched != self._options.negate
 
     def close(self) -> None:

@@ -99,6 +99,7 @@ class Trajectory:
                 raise ValueError(
                     f"'{twice[0]}' is set both in the options and in `columns`; leave out one"
                 )
+
             if not self.columns and all(getattr(self, part) is None for part in _PARTS):
                 raise ValueError(f"expects nothing; give at least one of {', '.join(_PARTS)}")
             return self
@@ -141,6 +142,7 @@ class Trajectory:
                     column, _actions(part, sample) if column == "actions" else None
                 )
                 expected[part] = _of_column(part, found_there)
+
         outcomes: dict[str, Outcome] = {}
         for part, wanted in expected.items():
             if wanted is not None:
@@ -184,7 +186,9 @@ class Trajectory:
                     after = f" after {expected[len(expected) - len(left) - 1]}"
                 else:
                     after = ""
+
                 return False, f"{left[0]} was not called{after} ({_listed_calls(calls)})"
+
         for place, rule in enumerate(expected):
             schema = place if (part not in self._options.columns) else rule.json_schema
             outcome = self._one_argued(
@@ -192,6 +196,7 @@ class Trajectory:
             )
             if outcome[0] is not True:
                 return outcome
+
         return True, ""
 
     def _one_argued(self, rule: _Arguments, schema: Any, calls: Sequence[ToolCall]) -> Outcome:
@@ -203,6 +208,7 @@ class Trajectory:
                 reason = f"has {short_json(call.input)}, want {short_json(rule.equals)}"
             else:
                 good, reason = self._schemas.check(schema, json.dumps(call.input))
+
             if good is None:
                 return None, reason
             wrong = f"call {number} of '{rule.tool}': {reason}"
@@ -210,6 +216,7 @@ class Trajectory:
                 return True, ""
             if not good and rule.calls == "all":
                 return False, wrong
+
         if calls and rule.calls == "all":
             return (True, "")
         return (False, wrong)
@@ -237,6 +244,7 @@ def _actions(part: _Part, sample: Sample) -> object:
         return [
             {"tool": action["name"], "equals": action["arguments"]} for action in actions
         ] or None
+
     return [action["name"] for action in actions if part != "not_used"] or None
 
 

@@ -41,6 +41,7 @@ def check_replicates(replicates: int, level: float) -> int:
         raise ValueError(
             f"replicates: must be at least {least} for level {level:g}, got {replicates}"
         )
+
     return replicates
 
 
@@ -61,6 +62,7 @@ def bootstrap_t_bounds(
             f"have no spread"
         )
         return math.nan, math.nan, reason
+
     mean, se = float(values.mean()), float(np.std(values, ddof=1)) / math.sqrt(n)
     return mean - high * se, mean - low * se, None
 
@@ -101,6 +103,7 @@ def bca_bounds(
         bias = z_quantile(below)
     else:
         bias = math.nan
+
     at = []
     for tail in ((1 - level) / 2, (1 + level) / 2):
         reach = bias + z_quantile(tail)
@@ -108,6 +111,7 @@ def bca_bounds(
             at.append(float(special.ndtr(bias + reach / (1 - skew * reach))))
         else:
             at.append(math.nan)
+
     if math.isnan(at[0] + at[1]):
         return math.nan, math.nan, "too few values, or too skewed, for BCa"
     low, high = _tails(np.sort(means), *at)

@@ -39,10 +39,12 @@ def columns(name: str, values: Iterable[object]) -> Floats:
         listed = values
     else:
         listed = list(values)
+
     try:
         array = np.asarray(listed, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name}: must be numbers: {error}") from error
+
     if array.ndim != 1:
         raise ValueError(f"{name}: must have one dimension, has {array.ndim}")
     return array
@@ -63,6 +65,7 @@ def group(values: Iterable[object], clusters: Iterable[object] | None) -> Groups
             raise ValueError(
                 f"clusters: must be as many as values ({array.size}), got {codes.size}"
             )
+
     size = len(labels)
     counts = np.bincount(codes, minlength=size)
     # Deviations from each cluster's first value, so that equal values have exactly zero variance.
@@ -72,6 +75,7 @@ def group(values: Iterable[object], clusters: Iterable[object] | None) -> Groups
         offsets = array - first[codes]
         mean_offsets = summed_by(codes, offsets, size) / np.maximum(counts, 1)
         squares = summed_by(codes, (offsets - mean_offsets[codes]) ** 2, size)
+
     return Groups(
         values=array,
         codes=codes,
@@ -91,16 +95,19 @@ def labels_of(groups: Groups, labels: Iterable[object]) -> list[object]:
         listed: list[object] = labels.tolist()
     else:
         listed = list(labels)
+
     if len(listed) != groups.values.size:
         raise ValueError(
             f"sources: must be as many as values ({groups.values.size}), got {len(listed)}"
         )
+
     found: dict[int, object] = {}
     for code, label in zip(groups.codes.tolist(), listed, strict=True):
         if found.setdefault(code, label) != label:
             raise ValueError(
                 f"sources: {groups.labels[code]!r} has two, {found[code]!r} and {label!r}"
             )
+
     return [found[code] for code in range(len(groups.labels))]
 
 
@@ -117,6 +124,7 @@ def plain(numbers: Counts) -> Counts:
         value: Counts = numbers.item()
     else:
         value = numbers
+
     return value
 
 
@@ -130,6 +138,7 @@ def counts_of(names: tuple[str, str], parts: Counts, totals: Counts) -> tuple[li
         raise ValueError(
             f"{names[0]}: must be as long as {names[1]} ({len(every)}), got {len(some)}"
         )
+
     for part, total in zip(some, every, strict=True):
         if part > total:
             raise ValueError(f"{names[0]}: must be at most {names[1]} ({total}), got {part}")
@@ -184,10 +193,12 @@ def _codes(clusters: Iterable[object]) -> tuple[Codes, tuple[Hashable, ...]]:
         labels, first, places = np.unique(clusters, return_index=True, return_inverse=True)
         order = np.argsort(first)  # labels in order of appearance
         return np.argsort(order)[places], tuple(labels[order].tolist())
+
     if isinstance(clusters, np.ndarray):
         listed: Sequence[object] = clusters.tolist()
     else:
         listed = list(clusters)
+
     numbers: dict[Hashable, int] = {}
     codes = np.fromiter(
         (numbers.setdefault(label, len(numbers)) for label in listed), np.int64, len(listed)

@@ -60,6 +60,7 @@ def weight_matrix(
         raise ValueError(
             f"weights: must be none, linear, quadratic, ordinal or a matrix, got {weights!r}"
         )
+
     if spacing == "values":
         numbers = _numbers(categories)
         apart = np.abs(np.subtract.outer(numbers, numbers))
@@ -74,6 +75,7 @@ def _numbers(categories: Sequence[object]) -> Floats:
         or not np.isfinite(numbers).all()
     ):
         raise ValueError("categories: must be finite numbers for spacing='values'")
+
     return numbers
 
 
@@ -92,14 +94,17 @@ def _own(size: int, weights: Any) -> Floats:
         matrix = np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"weights: must be numbers: {error}") from error
+
     if matrix.shape != (size, size):
         raise ValueError(
             f"weights: want one row and column a category ({size}), got shape {matrix.shape}"
         )
+
     if not (
         np.isfinite(matrix).all() and (matrix == matrix.T).all() and (np.diag(matrix) == 1).all()
     ):
         raise ValueError("weights: must be symmetric, with 1 for full agreement")
+
     if (matrix > 1).any():
         raise ValueError("weights: nothing agrees more than full agreement, which is 1")
     return matrix
@@ -170,6 +175,7 @@ def read_ratings(
         raise ValueError(
             "raters: must be a list for each rater, or one table with a row for each"
         ) from error
+
     if not listed:
         raise ValueError("raters: must be at least one")
     if len({len(rater) for rater in listed}) > 1:
@@ -177,10 +183,12 @@ def read_ratings(
             f"raters: must be as long as each other, got "
             f"{', '.join(str(len(rater)) for rater in listed)}"
         )
+
     if categories is None:
         known = _occurring(listed)
     else:
         known = tuple(categories)
+
     places = {value: place for place, value in enumerate(known)}
     if len(places) < len(known):
         raise ValueError("categories: a value appears twice")
@@ -193,10 +201,12 @@ def read_ratings(
         labels = None
     else:
         labels = list(clusters)
+
     if labels is not None and len(labels) != len(codes):
         raise ValueError(
             f"clusters: want one a thing that is rated ({len(codes)}), got {len(labels)}"
         )
+
     codes = codes[kept]
     grouped = None
     if labels is not None:
@@ -204,12 +214,18 @@ def read_ratings(
             np.zeros(len(codes)),
             [label for label, keep in zip(labels, kept.tolist(), strict=True) if keep],
         )
+
+    if grouped is None:
+        n_clusters = len(codes)
+    else:
+        n_clusters = len(grouped.labels)
+
     return Ratings(
         codes=codes,
         categories=known,
         counts=(codes >= 0).sum(axis=1).astype(np.float64),
         clusters=None if grouped is None else grouped.codes,
-        n_clusters=len(codes) if grouped is None else len(grouped.labels),
+        n_clusters=n_clusters,
     )
 
 
@@ -231,10 +247,12 @@ def interval_of(
         n = int(shared.sum())
     else:
         n = np.unique(ratings.clusters[shared]).size
+
     if ratings.clusters is None:
         name = method
     else:
         name = f"{method}, clustered"
+
     bare = Interval(value=math.nan, level=level, n=n, method=name, observations=size)
     if not n:
         return replace(bare, reason=NO_PAIR)
@@ -253,6 +271,7 @@ def interval_of(
         sums = summed_by(ratings.clusters, point.influence, ratings.n_clusters)
         se, df = math.sqrt(n / (n - 1) * float((sums**2).sum())) / size, n - 1.0
         quantile = t_quantile(0.5 + level / 2, df)
+
     reason = POINT if se < ROUNDING else None
     return replace(
         bare,
@@ -278,6 +297,7 @@ def _drawn(
         places = np.arange(n)
     else:
         places = ratings.clusters
+
     values = np.array(
         [
             coefficient(ratings, row[places]).value
@@ -295,6 +315,7 @@ def _drawn(
         note = f"not defined in {lost} of {draws} resamples, which are left out"
     else:
         note = None
+
     if note is None and high - low < ROUNDING:
         note = POINT
     return replace(
@@ -326,6 +347,7 @@ def _occurring(listed: Sequence[Sequence[object]]) -> tuple[Any, ...]:
         for value in rater:
             if not _missing(value):
                 values.add(value)
+
     try:
         return tuple(sorted(values))
     except TypeError as error:

@@ -106,12 +106,14 @@ def kappa_of_table(
         raise ValueError(
             f"categories: want one a row of the table ({len(counts)}), got {len(steps)}"
         )
+
     n, weighed = int(counts.sum()), weight_matrix(steps, weights, spacing)
     method = weighted("cohen's kappa", weights, spacing)
     if n == 0:
         return Interval(
             value=math.nan, level=level, n=0, method=method, reason="nothing was rated by both"
         )
+
     shares = counts / n
     rows, columns = shares.sum(axis=1), shares.sum(axis=0)
     observed, expected = (
@@ -127,6 +129,7 @@ def kappa_of_table(
             observations=n,
             reason="both used only one step: no variation, so kappa is not defined",
         )
+
     value = (observed - expected) / (1 - expected)
     inner = _influence(shares, weighed, value)
     spread = float((shares * (inner - (value - expected * (1 - value))) ** 2).sum())
@@ -162,6 +165,7 @@ def _clustered(
         return replace(
             interval, se=math.nan, low=math.nan, high=math.nan, n=size, method=method, reason=reason
         )
+
     shares = table / n
     expected = float((np.outer(shares.sum(axis=1), shares.sum(axis=0)) * weighed).sum())
     inner = _influence(shares, weighed, interval.value)
@@ -223,6 +227,7 @@ def gwet_ac(
         name = "Gwet's AC1"
     else:
         name = weighted("Gwet's AC2", weights, spacing)
+
     if len(tuple(categories)) < 2:
         raise ValueError("categories: must be at least two, used or not")
     return _interval(raters, clusters, categories, (weights, spacing), _gwet, name, level, rng)
@@ -496,10 +501,12 @@ def _by_level(level: str, known: Sequence[object], *, ordered: bool) -> _Distanc
         return _Distance(
             lambda _, a, b: np.asarray(a != b, dtype=np.float64), lambda share: 1 - share
         )
+
     if level == "ordinal":
         if not ordered and any(isinstance(value, str) for value in known):
             raise ValueError("categories: must be given in their order for the level ordinal")
         return _squared(_ranks, by_rank=True)
+
     if level not in ("interval", "ratio"):
         raise ValueError(f"level: must be nominal, ordinal, interval or ratio, got {level!r}")
     values = columns("raters", known)
@@ -606,6 +613,7 @@ def _pairs(ratings: Ratings) -> Pairs:
         for other in range(rater):
             rows = np.flatnonzero((ratings.codes[:, rater] >= 0) & (ratings.codes[:, other] >= 0))
             pairs.append((rows, ratings.codes[rows, rater], ratings.codes[rows, other]))
+
     return pairs
 
 

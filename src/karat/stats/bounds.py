@@ -73,6 +73,7 @@ def one_sided_bounds(
         origins = None
     else:
         origins = group(groups.means, labels_of(groups, sources))
+
     means, n = groups.means, len(groups.labels if origins is None else origins.labels)
     nothing = OneSided(value=math.nan, low=math.nan, high=math.nan, level=level, n=n, method="t")
     if not n or groups.missing:
@@ -80,7 +81,9 @@ def one_sided_bounds(
             reason = f"{groups.missing} of {groups.values.size} values are missing"
         else:
             reason = "no values"
+
         return structs.replace(nothing, reason=reason)
+
     over = clustered_mean(means, None if origins is None else origins.codes, level=level)
     known = structs.replace(nothing, value=over.value)
     if scale is not None:
@@ -89,12 +92,15 @@ def one_sided_bounds(
                 outside = means.min()
             else:
                 outside = means.max()
+
             raise ValueError(f"scale: {outside:g} is outside {scale[0]:g} to {scale[1]:g}")
+
         bounded = _on_scale(
             known, over, means, scale, once=groups.values.size == means.size, origins=origins
         )
         if bounded is not None:
             return bounded
+
     if n < 2:
         unit = "question" if means.size == 1 else "cluster"
         return structs.replace(known, reason=f"one {unit}: its spread cannot be known")
@@ -123,9 +129,11 @@ def _on_scale(
             size = float(n)
         else:
             size = effective_n(over, level)
+
         # two-sided: each end at `level`
         low, high = clopper_pearson_bounds(over.value, size, 2 * level - 1)
         return structs.replace(known, low=low, high=high, method="Clopper-Pearson")
+
     for end, other in (scale, scale[::-1]):
         if n > 1 and bool((means == end).all()):
             bound = end + (other - end) * (1 - (1 - level) ** (1 / n))
@@ -133,6 +141,7 @@ def _on_scale(
             return structs.replace(
                 known, low=low, high=high, method="exact at the end of the scale"
             )
+
     if np.unique(means, return_counts=True)[1].max() < max(2, CROWDED * means.size):
         return None
     low, high = (
@@ -173,6 +182,7 @@ def _hall_bounds(means: Floats, level: float) -> tuple[float, float]:
         else:
             root = math.cbrt(1 + skewness * (w - skewness / (6 * n)))
             bounds.append(mean - sd * 3 / skewness * (root - 1))
+
     return bounds[0], max(bounds[1], _lognormal_bound(means, level))
 
 

@@ -106,6 +106,7 @@ def calibrate(
         corrected = _corrected(
             by_question(judged, alone), by_question(people - judged, both), over(people, both)
         )
+
     confusion, exact = _confusion(judged[both], people[both], categories)
     return Calibration(
         bias=over(judged - people, both),
@@ -141,6 +142,7 @@ def _read(
         raise ValueError(
             f"human: must be one an answer, as judge ({judged.size}), got {people.size}"
         )
+
     at = list(range(judged.size)) if clusters is None else list(clusters)
     if len(at) != judged.size:
         raise ValueError(f"clusters: want one an answer ({judged.size}), got {len(at)}")
@@ -175,6 +177,7 @@ def _refuse_strata(judged: Floats, labelled: Bools) -> None:
         share = float(labelled.mean())
     else:
         share = 0.0
+
     if not 1 < scores.size <= FEW_SCORES or not 0 < share < 1:
         return
     counts, seen = np.bincount(codes), np.bincount(codes, weights=labelled)
@@ -186,6 +189,7 @@ def _refuse_strata(judged: Floats, labelled: Bools) -> None:
             merged[-1] = [merged[-1][0] + counts[at], merged[-1][1] + seen[at]]
         else:
             merged.append([float(counts[at]), float(seen[at])])
+
     size, hits = np.array(merged).T
     far = float(((hits - size * share) ** 2 / (size * share * (1 - share))).sum())
     if len(merged) > 1 and float(special.chdtrc(len(merged) - 1, far)) < NOT_RANDOM:
@@ -220,6 +224,7 @@ def _corrected(alone: Groups, gap: Groups, people: Interval) -> Interval:
         return replace(
             bare, value=value, reason=f"{which} one question only: its spread cannot be known"
         )
+
     se = _joint_error(alone, gap)
     widest = max(judged.se, correction.se)
     bare = replace(bare, value=value)
@@ -240,6 +245,7 @@ def _joint_error(alone: Groups, gap: Groups) -> float:
         parts = (groups.means - centred_mean(groups.means)) / math.sqrt(n * (n - 1))
         for label, part in zip(groups.labels, parts.tolist(), strict=True):
             moved[label] = moved.get(label, 0.0) + part
+
     return math.sqrt(exact_sum(part * part for part in moved.values()))
 
 
@@ -257,6 +263,7 @@ def _confusion(
             raise ValueError(
                 f"{name}: {outside[0]:g} is beyond the categories ({steps[0]:g} to {steps[-1]:g})"
             )
+
     borders = (steps[1:] + steps[:-1]) / 2
     rows, below = (np.searchsorted(borders, values, side="right") for values in (people, judged))
     table = np.zeros((steps.size, steps.size), dtype=np.int64)
@@ -265,4 +272,5 @@ def _confusion(
         exact = float(np.trace(table)) / judged.size
     else:
         exact = math.nan
+
     return tuple(tuple(row) for row in table.tolist()), exact

@@ -77,11 +77,13 @@ def paired_difference(
         warning = f"questions lost under a: {lost_a}, under b: {lost_b}"
     elif missing_a != missing_b:
         warning = f"answers missing under a: {missing_a}, under b: {missing_b}"
+
     d = means_b - means_a
     if pairs.sources is None:
         kept = None
     else:
         kept = pairs.sources[both]
+
     interval = clustered_mean(d, kept, level=level)
     units = "differences" if interval.n == interval.observations else "mean differences of clusters"
     statistic, p, reason = t_test(
@@ -91,6 +93,11 @@ def paired_difference(
         units=units,
     )
     sd = sample_sd(d)
+    if sd > 0:
+        d_z = interval.value / sd
+    else:
+        d_z = math.nan
+
     return PairedDifference(
         value=interval.value,
         se=interval.se,
@@ -104,7 +111,7 @@ def paired_difference(
         p=p,
         mean_a=centred_mean(means_a),
         mean_b=centred_mean(means_b),
-        d_z=interval.value / sd if sd > 0 else math.nan,
+        d_z=d_z,
         cliffs_delta=cliffs_delta(means_a, means_b),
         correlation=correlation(means_a, means_b),
         better=int(np.count_nonzero(d > 0)),
@@ -144,10 +151,12 @@ def _pairs(
         raise ValueError(
             f"b: must be as long as a ({values_a.size}), got {values_b.size}; or give clusters_b"
         )
+
     if isinstance(clusters, np.ndarray):
         questions = clusters.tolist()
     else:
         questions = clusters and list(clusters)
+
     sides = (
         group(values_a, questions),
         group(values_b, questions if clusters_b is None else clusters_b),
@@ -249,12 +258,14 @@ def sign_flip_test(
         differences = values
     else:
         differences = groups.means * groups.counts
+
     total, n = float(differences.sum()), differences.size
     if n == 0 or not math.isfinite(total):
         lacking = "no differences" if n == 0 else "a difference is missing"
         return HypothesisTest(
             statistic=math.nan, p=math.nan, n=n, method="sign flip", reason=lacking
         )
+
     moving = np.abs(differences[differences != 0])
     reason = (
         "fewer than 6 differences that are not 0 cannot reach p = 0.05" if moving.size < 6 else None
@@ -268,6 +279,7 @@ def sign_flip_test(
         if draws < 1:
             raise ValueError(f"draws: must be at least 1, got {draws}")
         p, method = _drawn_flips(moving, bar, rng, draws), f"sign flip, {draws} draws"
+
     return HypothesisTest(
         statistic=total, p=p, n=n, method=method, value=centred_mean(values), reason=reason
     )
@@ -292,6 +304,7 @@ def _drawn_flips(moving: Floats, bar: float, rng: np.random.Generator, draws: in
         ]
         kept = np.unpackbits(packed, axis=1, count=moving.size).astype(np.float64)
         reached += int(np.count_nonzero(np.abs(2 * (kept @ moving) - total) >= bar))
+
     return (reached + 1) / (draws + 1)
 
 
@@ -318,6 +331,7 @@ def mcnemar_exact(b: int, c: int) -> HypothesisTest:
             method="mcnemar, exact",
             reason="no question differs",
         )
+
     p = max(min(1.0, 2 * float(special.bdtr(fewer, n, 0.5))), math.ulp(0.0))
     point = math.exp(
         float(special.gammaln(n + 1) - special.gammaln(b + 1) - special.gammaln(c + 1))
@@ -354,6 +368,7 @@ def wilcoxon(d: Iterable[object]) -> HypothesisTest:
             reason = "no differences"
         else:
             reason = "a difference is missing"
+
         return HypothesisTest(
             statistic=math.nan,
             p=1.0 if nothing else math.nan,
@@ -361,6 +376,7 @@ def wilcoxon(d: Iterable[object]) -> HypothesisTest:
             method="wilcoxon",
             reason=reason,
         )
+
     _, inverse, counts = np.unique(np.abs(moving), return_inverse=True, return_counts=True)
     doubled = (2 * np.cumsum(counts) - counts + 1)[inverse]  # twice the mid-rank: whole
     positive = int(doubled[moving > 0].sum())
@@ -369,6 +385,7 @@ def wilcoxon(d: Iterable[object]) -> HypothesisTest:
         p = _exact_ranks(doubled, positive)
     else:
         p = _normal_ranks(n, counts, positive / 2)
+
     method = "wilcoxon, exact" if exact else "wilcoxon, normal"
     return HypothesisTest(
         statistic=positive / 2,
@@ -434,10 +451,12 @@ def mean_difference(
         d = value / error.pooled_sd
     else:
         d = math.nan
+
     if error.se > 0:
         reach = t_quantile(0.5 + level / 2, error.df) * error.se
     else:
         reach = error.se
+
     return MeanDifference(
         value=value,
         se=error.se,
@@ -478,6 +497,7 @@ def _error(x: Floats, y: Floats, equal_variances: bool) -> _Error:
             spread.append(0.0)
         else:
             spread.append(sample_sd(side) ** 2)
+
     df = sum(sizes) - 2
     pooled = math.sqrt(((sizes[0] - 1) * spread[0] + (sizes[1] - 1) * spread[1]) / df)
     if equal_variances:
@@ -572,6 +592,7 @@ def tost(
         return _flat(
             replace(result, method="tost, one sample", reason=result.reason and alone.reason)
         )
+
     if design == "paired":
         both = paired_difference(a, b, clusters, clusters_b=clusters_b)
         result = tost_of_estimate(
@@ -584,6 +605,7 @@ def tost(
             reason=result.reason and both.reason,
         )
         return _flat(named)
+
     apart = mean_difference(a, b, clusters, clusters_b, equal_variances=design == "pooled")
     result = tost_of_estimate(
         apart.value, apart.se, apart.df, bounds=bounds, alpha=alpha, n=apart.n
@@ -622,6 +644,7 @@ def tost_of_estimate(
         raise ValueError(
             f"bounds: must be finite, the lower below the upper, got {low:g} and {high:g}"
         )
+
     if not 0 < alpha < 0.5:
         raise ValueError(f"alpha: must lie between 0 and 0.5, got {alpha}")
     if se < 0:
@@ -633,6 +656,7 @@ def tost_of_estimate(
         reason = "the error is 0: there is no spread to test with"
     elif not df > 0:
         reason = "the degrees of freedom are not known"
+
     known = Equivalence(
         value=value,
         se=se,
@@ -671,6 +695,7 @@ def _ends(bounds: Bounds) -> tuple[float, float]:
         raise ValueError(
             f"bounds: must be one number, or a lower and an upper one, got {listed.size}"
         )
+
     return float(listed[0]), float(listed[1])
 
 
@@ -682,13 +707,24 @@ def _flat(test: Equivalence, sides: tuple[int, int] | None = None) -> Equivalenc
         smallest = share_of_arrangements(*sides)
     else:
         smallest = max(2.0**-test.n, math.ulp(0.0))
+
     over, under = test.value - test.bounds[0], test.value - test.bounds[1]
+    if over:
+        t_low = math.copysign(math.inf, over)
+    else:
+        t_low = math.nan
+
+    if under:
+        t_high = math.copysign(math.inf, under)
+    else:
+        t_high = math.nan
+
     return replace(
         test,
         low=test.value,
         high=test.value,
-        t_low=math.copysign(math.inf, over) if over else math.nan,
-        t_high=math.copysign(math.inf, under) if under else math.nan,
+        t_low=t_low,
+        t_high=t_high,
         p_low=smallest if over > 0 else 1.0,
         p_high=smallest if under < 0 else 1.0,
         reason=f"all values are equal: p by {'permutation' if sides else 'sign flips'}",

@@ -73,6 +73,7 @@ def change_point(
             n=n,
             reason=reason,
         )
+
     if np.ptp(series) == 0:
         mean = float(series[0])
         return ChangePoint(
@@ -84,6 +85,7 @@ def change_point(
             n=n,
             reason="all runs are equal",
         )
+
     gains = _gains(series[None, :])[0]
     at = int(np.argmax(gains))
     largest, above = float(gains[at]), 0
@@ -92,11 +94,13 @@ def change_point(
         above += int(
             (_gains(rng.permuted(rows, axis=1)).max(axis=1) >= largest * (1 - 1e-12)).sum()
         )
+
     index = at + FEWEST
     if largest:
         spread = largest / max(float(((series - series.mean()) ** 2).sum()) - largest, 0.0)
     else:
         spread = 0.0
+
     return ChangePoint(
         index=index,
         before=float(series[:index].mean()),
@@ -151,13 +155,16 @@ def cusum_alarm(values: Iterable[float], *, k: float = 0.25, h: float = 10.75) -
                         threshold=h,
                         n=series.size,
                     )
+
         squares += (value - mean) ** 2 * index / (index + 1)
         mean += (value - mean) / (index + 1)
+
     reason = None
     if series.size <= WARM_UP:
         reason = f"alarms are raised from run {WARM_UP + 1} on"
     elif squares == 0:
         reason = "all runs are equal"
+
     return Alarm(
         index=None,
         since=None,
@@ -192,6 +199,7 @@ def whitened(values: Iterable[float]) -> tuple[Floats, float]:
         centred = series - series.mean()
     else:
         centred = series
+
     total = float((centred**2).sum())
     if n < 2 * FEWEST or total == 0:
         return series, math.nan

@@ -53,6 +53,7 @@ def mean_interval(
         raise ValueError(
             f"scope: must be population, or fixed with method t, got {scope!r} with {method}"
         )
+
     groups = group(values, clusters)
     size, missing = groups.values.size, groups.missing
     bare = t_interval(groups.means, level=check_level(level), observations=size, missing=missing)
@@ -84,6 +85,7 @@ def _of_these(groups: Groups, bare: Interval) -> Interval:
             nothing,
             reason=f"{once} of {bare.n} questions were answered once: their spread is not known",
         )
+
     # the variance of each question's mean
     spreads = groups.squares / (groups.counts - 1) / groups.counts
     se = math.sqrt(float(spreads.sum())) / bare.n
@@ -104,9 +106,11 @@ def t_interval(means: Floats, *, level: float, observations: int, missing: int =
             reason = f"{missing} of {observations} values are missing"
         else:
             reason = "no values"
+
         return Interval(
             value=math.nan, level=level, n=n, method="t", observations=observations, reason=reason
         )
+
     bare = Interval(
         value=centred_mean(means), level=level, n=n, method="t", observations=observations
     )
@@ -165,6 +169,7 @@ def clustered_mean(
         return t_interval(
             groups.values, level=check_level(level), observations=size, missing=groups.missing
         )
+
     bare = _bare_mean(groups, level=check_level(level), method="CR2")
     if groups.missing:
         return bare
@@ -173,6 +178,7 @@ def clustered_mean(
         value = bare.value
     else:
         value = float(groups.values[0] + shares @ (groups.values - groups.values[0]))
+
     bare = replace(bare, value=value)
     if n < 2:
         return bare
@@ -183,10 +189,12 @@ def clustered_mean(
         reason = f"all {n} cluster means are equal: the interval is a point"
     elif summed_by(groups.codes, shares, n).max() > 0.5:
         reason = "one cluster holds more than half of the values"
+
     if alone.se > 0:
         effect = (error.se / alone.se) ** 2
     else:
         effect = math.nan
+
     return replace(bare.with_error(error.se, error.df, reason), design_effect=effect)
 
 
@@ -202,6 +210,7 @@ def _weighted(
         raise ValueError(
             f"weights: must be as many as values ({groups.values.size}), got {weight.size}"
         )
+
     if not np.isfinite(weight).all() or (weight < 0).any():
         raise ValueError("weights: must be finite and at least 0")
     counted = weight > 0
@@ -270,6 +279,7 @@ def too_few_clusters(clusters: int, df: float) -> str | None:
         return (
             f"{clusters} cluster{'s' * (clusters != 1)}: a verdict needs at least {LEAST_CLUSTERS}"
         )
+
     if df < LEAST_DF:
         unequal = f"{clusters} clusters of very unequal size count as few"
         return f"{unequal}: {df:.2g} degrees of freedom, a verdict needs {LEAST_DF:g}"
@@ -318,6 +328,7 @@ def clustered_se(
         scores = scores * math.sqrt(n / (n - 1))
     elif kind == "CR3":
         scores = scores / (1 - shares)
+
     se = float(np.sqrt(np.sum(scores**2))) / groups.values.size
     reason = "one cluster holds more than half of the values" if shares.max() > 0.5 else None
     return bare.with_error(se, n - 1, reason)
@@ -333,6 +344,7 @@ def _bare_mean(groups: Groups, *, level: float, method: str) -> Interval:
     else:
         value = centred_mean(groups.values)
         reason = "one cluster: its spread cannot be known" if n < 2 else None
+
     return Interval(
         value=value, level=level, n=n, method=method, observations=observations, reason=reason
     )
@@ -351,6 +363,7 @@ def _two_way(
             f"clusters and second: must be as many as values ({listed.size}), got {len(one)}, "
             f"{len(two)}"
         )
+
     by_first, by_second = group(listed, one), group(listed, two)
     by_both = group(listed, list(zip(one, two, strict=True)))
     smaller = min(by_first, by_second, key=lambda groups: len(groups.labels))

@@ -69,16 +69,19 @@ def icc(
             raise ValueError(
                 "y: without question, must be a table with a row a thing and a column a rater"
             )
+
         rows = [columns("y", row) for row in listed]
         if not rows or len({row.size for row in rows}) != 1 or not rows[0].size:
             raise ValueError(
                 "y: without question, must be a table with a row a thing and a column a rater"
             )
+
         table = np.stack(rows)
         if model.startswith("ICC(1"):
             labels = np.repeat(np.arange(table.shape[0]), table.shape[1])
             return _one_way(table.reshape(-1), labels, model, level)
         return _two_way(table, model, level, None)
+
     if model.startswith("ICC(1"):
         return _one_way(y, question, model, level)
     if rater is None:
@@ -147,12 +150,14 @@ def _two_way(table: Floats, model: str, level: float, reason: str | None) -> Int
         return Interval(
             value=math.nan, level=level, n=n, method=method, observations=size, reason=reason
         )
+
     squares = _squares(table)
     agreement = model.startswith("ICC(2")
     if agreement:
         of_raters = k * (squares.raters - squares.rest) / n
     else:
         of_raters = 0.0
+
     total = squares.things + (k - 1) * squares.rest + of_raters
     if not total > 0:
         reason = "the estimated variances add up to 0"
@@ -160,14 +165,17 @@ def _two_way(table: Floats, model: str, level: float, reason: str | None) -> Int
             reason = (
                 "no variance but between raters" if squares.raters > 0 else "all values are equal"
             )
+
         return Interval(
             value=math.nan, level=level, n=n, method=method, observations=size, reason=reason
         )
+
     value = (squares.things - squares.rest) / total
     if agreement:
         bounds = _agreement_bounds(squares, value, n, k, level)
     else:
         bounds = _consistency_bounds(squares, n, k, level)
+
     computed = not all(map(math.isnan, bounds))
     # also if one bound is NaN
     fails = computed and not bounds[0] - _ROUNDING <= value <= bounds[1] + _ROUNDING
@@ -175,6 +183,7 @@ def _two_way(table: Floats, model: str, level: float, reason: str | None) -> Int
         parts = [value, math.nan, math.nan]
     else:
         parts = [value, *bounds]
+
     if model.endswith("k)"):
         parts = [_stepped_up(part, k) for part in parts]
     if math.isnan(parts[0]):
@@ -183,6 +192,7 @@ def _two_way(table: Floats, model: str, level: float, reason: str | None) -> Int
         note = _FAILS
     else:
         note = None
+
     if note is None and math.isnan(parts[1]):
         note = "all things have the same mean: no interval"
     if note is None and parts[1] == parts[2]:

@@ -54,9 +54,11 @@ def strata_of_scores(scores: Iterable[Any], groups: Iterable[Hashable]) -> list[
             codes = np.unique(
                 np.searchsorted(edges, values[rows], side="right"), return_inverse=True
             )[1]
+
         merged = _merged(np.bincount(codes))
         strata[rows] = start + merged[codes]
         start += int(merged.max()) + 1
+
     return strata.tolist()
 
 
@@ -73,6 +75,7 @@ def _merged(sizes: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dt
         first, second = sorted((at, to))
         parts[first] += parts.pop(second)
         counts[first] += counts.pop(second)
+
     merged = np.empty(sizes.size, dtype=np.int64)
     for stratum, steps in enumerate(parts):
         merged[steps] = stratum
@@ -113,6 +116,7 @@ def draw_for_labels(
         chosen = rng.permutation(np.concatenate(rows))
     else:
         chosen = np.zeros(0, dtype=np.int64)
+
     return LabelDraw(
         rows=tuple(chosen.tolist()),
         strata=tuple(strata.tolist()),
@@ -168,10 +172,12 @@ def stratified_difference(  # noqa: PLR0913 - the design, and which groups are c
         raise ValueError(
             f"groups: strata, clusters and groups must be as many as values ({drawn.size})"
         )
+
     if {stratum for stratum, name in zip(listed, named, strict=True) if name == a} & {
         stratum for stratum, name in zip(listed, named, strict=True) if name == b
     }:
         raise ValueError("strata: a stratum must hold answers of one group only")
+
     size = named.count(a), named.count(b)
     if not all(size):
         raise ValueError(f"groups: no answers of {(a if not size[0] else b)!r}")
@@ -218,6 +224,7 @@ def _expanded(
         return replace(
             bare, reason="people scored one answer of a stratum: its spread cannot be known"
         )
+
     off = np.where(seen, values - means[codes], 0.0)
     if target == "answers":
         share, variance = np.bincount(codes, weights=weights), np.bincount(codes, weights=off**2)
@@ -227,7 +234,9 @@ def _expanded(
             df = total**2 / float((parts**2 / np.maximum(n - 1, 1)).sum())
         else:
             df = 1.0
+
         return around(bare, math.sqrt(total), df)
+
     if count < 2:
         return replace(bare, reason="one question only: its spread cannot be known")
     grown = np.sqrt(n / np.maximum(n - 1, 1)) * size / n
@@ -246,6 +255,7 @@ def around(bare: Interval, se: float, df: float) -> Interval:
             high=bare.value,
             reason="nothing varies: the interval is a point",
         )
+
     return bare.with_error(se, df)
 
 
@@ -273,6 +283,7 @@ def corrected_bounds(
         error = math.sqrt(((labels - 1) * se**2 + (value - end) ** 2 / (labels + 1)) / (labels + 1))
         bound = (labels * value + end) / (labels + 1) + way * t_quantile(level, df + 1) * error
         ends.append(min(max(bound, scale[0]), scale[1]))
+
     return OneSided(
         value=value,
         low=ends[0],

@@ -48,7 +48,9 @@ def adjust(p: float | Iterable[object], method: Method = "holm") -> float | Floa
             scaled = np.maximum.accumulate(scaled)
         elif name != "bonferroni":
             scaled = np.minimum.accumulate(scaled[::-1])[::-1]
+
         adjusted[np.flatnonzero(known)[order]] = np.minimum(scaled, 1.0)
+
     return adjusted
 
 

@@ -80,6 +80,7 @@ def _mean_over_spread(
         low, high = float(u[first]), float(u[last])
         if last - first > 200:
             break
+
     # Φ(t·s − ncp) rises within 1/|ncp| of ln s: a wider step would miss it.
     steps = min(200_000, max(_NODES, math.ceil((high - low) * (abs(ncp) + 10) / 0.7)))
     u = np.linspace(low, high, steps)
@@ -96,6 +97,7 @@ def _mean_over_spread(
             + half
             - 0.5 * math.log(2 * math.pi)
         )
+
     return math.exp(
         top + total + (math.log(2) + 0.5 * math.log(half) - 0.5 * math.log(2 * math.pi) - stirling)
     )

@@ -63,6 +63,7 @@ def questions_needed(
         none, test = "nothing varies: two questions show every difference", _named(method)
         test = "paired t, two-sided" if test == "t" else test
         return Planned(value=2.0, n=2, power=1.0, alpha=alpha, method=test, reason=none)
+
     if method == "t":
         return sample_size_ttest(delta / math.sqrt(spread), power=power, alpha=alpha)
     value = normal_sum(power, alpha) ** 2 * spread / delta**2
@@ -99,8 +100,10 @@ def minimum_detectable_effect(
             return Planned(
                 value=math.nan, n=questions, power=power, alpha=alpha, method="z", reason=few
             )
+
         value, reached = errors * math.sqrt(spread / questions), _normal_power(errors, alpha)
         return Planned(value=value, n=questions, power=reached, alpha=alpha, method="z")
+
     effect = effect_size_ttest(questions, power=power, alpha=alpha)
     return Planned(
         value=effect.value * math.sqrt(spread),
@@ -147,6 +150,7 @@ def repetitions_needed(
         return Planned(
             value=math.nan, n=None, power=power, alpha=alpha, method=size.method, reason=why
         )
+
     value = (first + second) / room
     n = max(1, math.ceil(value * (1 - 1e-12)))
     spread = question_variance(var_between, var_within, n)
@@ -170,6 +174,7 @@ def planned_se(
         raise ValueError(
             f"questions, repetitions: must be at least 1, got {questions}, {repetitions}"
         )
+
     question_variance(var_between, var_within, 1)
     return math.sqrt((var_between + var_within / repetitions) / questions)
 
@@ -247,9 +252,15 @@ def difference_variances(
         reason = "no question was answered twice under each condition"
     elif raw < 0:
         reason = "answers vary more than differences do: taken as 0 between questions"
+
+    if raw == raw:
+        between = max(0.0, raw)
+    else:
+        between = math.nan
+
     return DifferenceVariances(
         total=total,
-        between=max(0.0, raw) if raw == raw else math.nan,
+        between=between,
         raw_between=raw,
         within=within,
         n=len(both),
@@ -263,6 +274,7 @@ def _known(values: Iterable[object], clusters: list[object]) -> Groups:
         raise ValueError(
             f"clusters: must be as many as values ({listed.size}), got {len(clusters)}"
         )
+
     kept = np.isfinite(listed)
     return group(
         listed[kept], [at for at, there in zip(clusters, kept.tolist(), strict=True) if there]
@@ -288,6 +300,7 @@ def question_variance(var_between: float, var_within: OneOrTwo, repetitions: One
     ):
         if not (value >= 0 and math.isfinite(value)):
             raise ValueError(f"{name}: must be a number of at least 0, got {value:g}")
+
     if not min(times) >= 1:
         raise ValueError(f"repetitions: must be at least 1, got {min(times):g}")
     return var_between + exact_sum(variance / k for variance, k in zip(within, times, strict=True))
@@ -301,6 +314,7 @@ def _pair(name: str, value: OneOrTwo) -> tuple[float, float]:
         raise ValueError(
             f"{name}: must be one number, or one for each of two conditions, got {len(listed)}"
         )
+
     return listed
 
 
@@ -341,6 +355,7 @@ def optimal_repetitions(
             f"cost_run: must be above 0 and cost_question at least 0, got {cost_run:g}, "
             f"{cost_question:g}"
         )
+
     if cost_question == 0 or var_within == 0:
         return 1.0
     if var_between:
@@ -415,11 +430,13 @@ def best_split(  # noqa: PLR0913 – a budget, three prices, three variances, an
         return replace(
             split, reason=f"max_questions is {max_questions}: an error needs two questions"
         )
+
     # at the edge of the search, more might be even better
     if split.repetitions == _MOST_REPETITIONS:
         most = [f"{_MOST_REPETITIONS} repetitions"]
     else:
         most = []
+
     if split.judge_repeats == _MOST_JUDGEMENTS:
         most += [f"{_MOST_JUDGEMENTS} judge repeats"]
     return replace(

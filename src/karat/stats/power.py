@@ -70,6 +70,7 @@ def power_ttest(
         size = None
     else:
         size = math.floor(n)
+
     return Planned(
         value=power,
         n=size,
@@ -112,12 +113,15 @@ def sample_size_ttest(
             why = "d is not known"
         else:
             why = f"no number up to {_MOST:g} is enough to find an effect of {d:g}"
+
         return Planned(value=math.nan, n=None, power=power, alpha=alpha, method=method, reason=why)
+
     if reached(2.0) >= power:
         fewest = "two are enough, and the fewest there can be"
         return Planned(
             value=2.0, n=2, power=reached(2.0), alpha=alpha, method=method, reason=fewest
         )
+
     low, high = 2.0, 4.0
     while reached(high) < power:
         low, high = high, high * 2
@@ -173,6 +177,7 @@ def power_anova(f: float, n: float, *, k: int, alpha: float = 0.05) -> Planned:
         return Planned(
             value=math.nan, n=None, power=math.nan, alpha=alpha, method="one-way F", reason=reason
         )
+
     power = noncentral_f_above(float(special.fdtri(df1, df2, 1 - alpha)), df1, df2, k * n * f * f)
     return Planned(value=power, n=math.floor(n), power=power, alpha=alpha, method="one-way F")
 
@@ -194,6 +199,7 @@ def power_correlation(r: float, n: float, *, alpha: float = 0.05) -> Planned:
         return Planned(
             value=math.nan, n=None, power=math.nan, alpha=alpha, method="Fisher's z", reason=reason
         )
+
     bar = -t_quantile(alpha / 2, n - 2)
     bar = math.atanh(bar / math.sqrt(bar * bar + n - 2))
     z = math.atanh(abs(r)) + abs(r) / (2 * (n - 1))
@@ -217,8 +223,10 @@ def rising_root(function: Callable[[float], float], low: float, high: float) -> 
             low = middle
         else:
             high = middle
+
         if high - low <= 4e-13 * high:
             break
+
     return (low + high) / 2
 
 
@@ -242,6 +250,7 @@ def _sided(alternative: Alternative, d: float) -> int:
         raise ValueError(
             f"alternative: must be two-sided, one-sided, greater or less, got {alternative!r}"
         )
+
     if alternative == "one-sided":
         return -1 if d < 0 else 1
     return {"two-sided": 0, "greater": 1, "less": -1}[alternative]

@@ -75,6 +75,7 @@ def leaderboard(
         )
     else:
         table, order = np.zeros((0, len(sides))), np.arange(len(sides))
+
     names, table = [list(sides)[place] for place in order], table[:, order]
     means, differences = _families(table, level=level, rng=rng, replicates=replicates)
     contrasts = _contrasts(names, table, differences)
@@ -107,17 +108,20 @@ def _sides(
         if clusters.keys() != listed.keys():
             raise ValueError("clusters: must be given for the same conditions as values")
         return {name: group(column, clusters[name]) for name, column in listed.items()}
+
     sizes = {column.size for column in listed.values()}
     if len(sizes) > 1:
         raise ValueError(
             "values: must be equally many for every condition, or give clusters by condition"
         )
+
     if clusters is None:
         questions = None
     elif isinstance(clusters, np.ndarray):
         questions = clusters.tolist()
     else:
         questions = list(clusters)
+
     return {name: group(column, questions) for name, column in listed.items()}
 
 
@@ -168,6 +172,7 @@ def _families(
             for size in (many, a.size)
         ]
         return families[0], families[1]
+
     centred, errors = (
         table - table.mean(axis=0),
         (_errors(table), _errors(table[:, a] - table[:, b])),
@@ -180,15 +185,17 @@ def _families(
     for counts in resampled_counts(n, rng=rng, replicates=replicates):
         for values in shown:
             largest.append(_largest(values, counts))
-    families = [
-        _Family(
-            errors=error,
-            largest=-np.sort(-np.concatenate(largest[place::2])),
-            level=level,
-            df=n - 1,
+    families = []
+    for place, error in enumerate(errors):
+        families.append(
+            _Family(
+                errors=error,
+                largest=-np.sort(-np.concatenate(largest[place::2])),
+                level=level,
+                df=n - 1,
+            )
         )
-        for place, error in enumerate(errors)
-    ]
+
     return families[0], families[1]
 
 
@@ -219,7 +226,9 @@ def _contrasts(names: Sequence[str], table: Floats, family: _Family) -> tuple[Co
                 p = 1.0
             else:
                 p = min(1.0, len(pairs) * 2.0 ** (1 - d.size))
+
             note = f"all {d.size} differences are equal: p by sign flips"
+
         contrasts.append(
             Contrast(
                 first=names[a],
@@ -233,6 +242,7 @@ def _contrasts(names: Sequence[str], table: Floats, family: _Family) -> tuple[Co
                 reason=note,
             )
         )
+
     return tuple(contrasts)
 
 
@@ -250,6 +260,7 @@ def _standings(
             reach = family.critical * plain.se
         else:
             reach = plain.se
+
         simultaneous = replace(
             plain, low=plain.value - reach, high=plain.value + reach, method="max-t"
         )
@@ -264,6 +275,7 @@ def _standings(
                 lost=lost[name],
             )
         )
+
     return tuple(standings)
 
 
@@ -279,6 +291,7 @@ def _groups(names: Sequence[str], apart: Sequence[tuple[str, str]]) -> tuple[tup
             for kept in ((group - {a}, group - {b}) if {a, b} <= group else (group,))
         ]
         sets = [kept for kept in dict.fromkeys(split) if not any(kept < other for other in split)]
+
     place = {name: rank for rank, name in enumerate(names)}
     ordered = [tuple(sorted(kept, key=place.__getitem__)) for kept in sets]
     return tuple(sorted(ordered, key=lambda kept: [place[name] for name in kept]))
@@ -290,4 +303,5 @@ def _warnings(lost: Mapping[str, int], sides: Mapping[str, Groups]) -> tuple[str
         if len(set(counts.values())) > 1:
             listed = ", ".join(f"{name}: {count}" for name, count in counts.items())
             return (f"{loss} under {listed}; the compared parts may differ",)
+
     return ()

@@ -64,19 +64,23 @@ class Sums:
             square = total
         else:
             square = columns("squares", squares)
+
         if weights is None:
             weight = np.ones(total.size)
         else:
             weight = columns("weights", weights)
+
         if not total.size == count.size == square.size == weight.size:
             raise ValueError(
                 f"counts, squares and weights: must be as many as totals ({total.size})"
             )
+
         listed = np.concatenate([total, count, square, weight])
         if not np.isfinite(listed).all() or (count < 0).any() or (weight < 0).any():
             raise ValueError(
                 "totals, counts, squares, weights: must be finite, counts and weights at least 0"
             )
+
         return cls(totals=total, counts=count, squares=square, weights=weight)
 
     def only(self, kept: npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> Sums:
@@ -193,22 +197,26 @@ def ratio_interval(
         over = _over_clusters(kept, level)
     else:
         over = _over_sources(kept, sources_of, level)
+
     method = "wilson at effective n, clustered ratio" if share else "t, clustered ratio"
     naive = _naive_se(kept)
     if math.isnan(over.se):
         return ClusteredRatio(
             interval=replace(over, method=method), naive_se=naive, design_effect=math.nan
         )
+
     low, high = over.low, over.high
     if share:
         low, high = wilson_bounds(
             min(1.0, max(0.0, over.value)), effective_n(over, 0.5 + level / 2), level
         )
+
     interval = replace(over, method=method, low=low, high=high)
     if over.se > 0 and naive > 0:
         effect = (over.se / naive) ** 2
     else:
         effect = math.nan
+
     return ClusteredRatio(interval=interval, naive_se=naive, design_effect=effect)
 
 
@@ -221,11 +229,13 @@ def _over_clusters(kept: Sums, level: float) -> Interval:
         return replace(
             bare, reason="one cluster: its spread cannot be known" if clusters else "no values"
         )
+
     se, reason = _jackknife(kept.pulls()), None
     if se == 0:
         reason = f"all {clusters} clusters have the same rate"
     elif float(kept.shares.max()) > 0.5:
         reason = "one cluster holds more than half of the values"
+
     return bare.with_error(se, clusters - 1, reason)
 
 
@@ -269,6 +279,7 @@ def ratio_difference(
         raise ValueError(
             f"b: must have as many clusters as a ({a.counts.size}), got {b.counts.size}"
         )
+
     there_a, there_b = a.there, b.there
     first, second = a.only(there_a & there_b), b.only(there_a & there_b)
     n = first.counts.size
@@ -286,6 +297,7 @@ def ratio_difference(
         bare = replace(_by_source(value, scores, shares, sources_of, level=level), value=value)
     elif n > 1:
         bare = bare.with_error(_jackknife(_moved(second.pulls() - first.pulls())), n - 1)
+
     statistic, p, reason = t_test(
         bare,
         unknown="one cluster: its spread cannot be known"
@@ -296,6 +308,11 @@ def ratio_difference(
     )
     x, y = (part.totals / part.counts for part in (first, second))
     change = np.where(np.abs(y - x) <= _NOISE, 0.0, y - x)
+    if bare.se > 0:
+        d_z = value / (bare.se * math.sqrt(n))
+    else:
+        d_z = math.nan
+
     return PairedDifference(
         value=value,
         se=bare.se,
@@ -309,7 +326,7 @@ def ratio_difference(
         p=p,
         mean_a=first.ratio,
         mean_b=second.ratio,
-        d_z=value / (bare.se * math.sqrt(n)) if bare.se > 0 else math.nan,
+        d_z=d_z,
         cliffs_delta=cliffs_delta(x, y),
         correlation=correlation(first.pulls(), second.pulls()),
         better=int(np.count_nonzero(change > 0)),
@@ -362,10 +379,12 @@ def ratio_gap(
         return Interval(
             value=value, level=level, n=n, method=method, observations=observations, reason=reason
         )
+
     parts = first.se**4 / first.df + second.se**4 / second.df
     if parts > 0:
         df = variance**2 / parts
     else:
         df = first.df + second.df
+
     bare = Interval(value=value, level=level, n=n, method=method, observations=observations)
     return bare.with_error(math.sqrt(variance), df)

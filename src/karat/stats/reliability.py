@@ -73,6 +73,7 @@ def consistency(counts: Iterable[Any], *, level: float = 0.95) -> Interval:
         rows: list[Sequence[Any]] = [listed]
     else:
         rows = [list(row) for row in listed]
+
     chances = np.array(
         [_agreement([whole("counts", cell) for cell in row]) for row in rows], dtype=np.float64
     )
@@ -96,6 +97,7 @@ def _chances(n: Counts, c: Counts, k: int, chance: Callable[[int, int], float]) 
             chances.append(chance(tried, won))
         else:
             chances.append(math.nan)
+
     return np.array(chances, dtype=np.float64)
 
 
@@ -112,10 +114,12 @@ def _averaged(
             raise ValueError(
                 f"clusters: must be as many as questions ({chances.size}), got {len(labels)}"
             )
+
         over = clustered_se(
             kept, [label for label, there in zip(labels, known, strict=True) if there], level=level
         )
         method = f"{method}, clustered"
+
     reason = f"{left_out} of {chances.size} questions have {few}" if left_out else over.reason
     return replace(
         over,

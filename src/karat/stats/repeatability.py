@@ -62,6 +62,7 @@ def same_verdict(
             if se != 0
             else "every question has the same difference",
         )
+
     significant = abs(value) > bar
 
     noise = se * se
@@ -69,6 +70,7 @@ def same_verdict(
         agent = min(agent_variance, noise)
     else:
         agent = math.nan
+
     null = _null_chance(value / se)
 
     def chance(variance: float) -> float:

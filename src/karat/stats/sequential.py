@@ -64,6 +64,7 @@ def stopping_boundary(alpha: float = 0.05) -> float:
             low = middle
         else:
             high = middle
+
     return (low + high) / 2
 
 
@@ -94,6 +95,7 @@ def sequential_p(z: float, n: int, horizon: int) -> float:
             else ()
         )
         return 1 - 4 / math.pi * math.fsum(terms)
+
     # the same sum by reflection, which keeps its precision for a small chance
     chance = 4 * math.fsum(
         (-1) ** k * math.exp(float(special.log_ndtr(-(2 * k + 1) * c))) for k in range(8)
@@ -158,6 +160,7 @@ def sequential_look(
         least = MINIMUM
     else:
         least = _LEAST[unit]
+
     if n < least:
         reason = f"decided from {least} {unit}s on, {n} are answered under both"
     elif early and not math.isfinite(scale):
@@ -169,10 +172,12 @@ def sequential_look(
             guarded = np.append(values, -math.copysign(scale, mean))
         else:
             guarded = values
+
         if centred_mean(guarded) * mean > 0:
             z = _normal_t(guarded)
         else:
             z = 0.0
+
         p = sequential_p(z, n, horizon)
         low, high = _repeated_interval(mean, sd, n, horizon, c)
         inner = _repeated_interval(abs(mean), sd, n, horizon, stopping_boundary(2 * alpha))
@@ -180,16 +185,19 @@ def sequential_look(
             unseen = scale / n
         else:
             unseen = 0.0
+
         if abs(z) >= c * math.sqrt(horizon / n):
             decision = "better" if mean > 0 else "worse"
         elif margin is not None and inner[1] + unseen < margin:
             decision = "equivalent"
         elif early and futility and _conditional_power(_normal_t(values), n / horizon, c) < FUTILE:
             decision = "futile"
+
     if n:
         boundary = c * math.sqrt(horizon / n)
     else:
         boundary = math.inf
+
     return SequentialLook(
         decision=decision,
         value=mean,
@@ -216,6 +224,7 @@ def _normal_t(values: Floats) -> float:
         t = math.inf
     else:
         t = 0.0
+
     return math.copysign(-float(special.ndtri(special.stdtr(values.size - 1, -t))), mean)
 
 
@@ -227,6 +236,7 @@ def _repeated_interval(
         reach = -float(special.stdtrit(n - 1, tail)) * sd / math.sqrt(n)
     else:
         reach = 0.0
+
     return mean - reach, mean + reach
 
 

@@ -76,9 +76,13 @@ def proportion_interval(
         if not left_out:
             return interval
         missing = f"{left_out} of {len(tries)} questions have no answer"
-        return replace(
-            interval, reason=f"{missing}; {interval.reason}" if interval.reason else missing
-        )
+        if interval.reason:
+            reason = f"{missing}; {interval.reason}"
+        else:
+            reason = missing
+
+        return replace(interval, reason=reason)
+
     successes, size = right[0], tries[0]
     if size == 0:
         return Interval(value=math.nan, level=level, n=0, method=method, reason="no trials")
@@ -112,10 +116,12 @@ def wilson_bounds(share: float, n: float, level: float) -> tuple[float, float]:
         low = 0.0
     else:
         low = max(0.0, (centre - reach) / scale)
+
     if share >= 1:
         high = 1.0
     else:
         high = min(1.0, (centre + reach) / scale)
+
     return low, high
 
 
@@ -132,10 +138,12 @@ def _wilson_corrected(share: float, n: float, level: float) -> tuple[float, floa
         low = 0.0
     else:
         low = max(0.0, bound(-1))
+
     if share >= 1:
         high = 1.0
     else:
         high = min(1.0, bound(1))
+
     return low, high
 
 
@@ -160,10 +168,12 @@ def clopper_pearson_bounds(share: float, n: float, level: float) -> tuple[float,
         low = 0.0
     else:
         low = _beta(k, failures + 1, level)[0]
+
     if share >= 1:
         high = 1.0
     else:
         high = _beta(k + 1, failures, level)[1]
+
     return low, high
 
 
@@ -227,6 +237,7 @@ def share_interval(
         origins = None
     else:
         origins = labels_of(groups, sources)
+
     means = groups.means
     return share_of_means(
         means, origins, observations=size, missing=missing, level=level, method=method
@@ -251,6 +262,7 @@ def share_of_means(
         )
     else:
         over = replace(clustered_mean(means, clusters, level=level), observations=observations)
+
     named = f"{method} at effective n"
     if math.isnan(over.value):
         return replace(over, method=named)
@@ -318,6 +330,7 @@ def binomial_test(k: int, n: int, p0: float = 0.5) -> HypothesisTest:
         p = float(special.bdtrc(k - 1, n, p0)) + (
             float(special.bdtr(above - 1, n, p0)) if above > 0 else 0.0
         )
+
     return HypothesisTest(
         statistic=float(k), p=min(1.0, max(p, math.ulp(0.0))), n=n, method=method, value=k / n
     )
@@ -333,6 +346,7 @@ def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
             high = middle
         else:
             low = middle + 1
+
     return low
 
 
@@ -381,6 +395,7 @@ def newcombe(
         return Interval(
             value=math.nan, level=level, n=size, method=named, observations=seen, reason="no trials"
         )
+
     value = first.value - second.value
     if method != "miettinen-nurminen":
         low = value - math.hypot(first.value - first.low, second.high - second.value)
@@ -389,6 +404,7 @@ def newcombe(
         raise ValueError("method: miettinen-nurminen takes one count a side, not one a question")
     else:
         low, high = _score_bounds((first.value, first.n), (second.value, second.n), level)
+
     se = math.hypot(first.se, second.se)
     reason = next((part.reason for part in clustered if part.reason), None)
     return Interval(
@@ -439,6 +455,7 @@ def newcombe_paired(
         phi = (a * d - b * c) / math.sqrt(margins)
     else:
         phi = 0.0
+
     value = (b - c) / n
 
     def reach(of_one: float, of_two: float) -> float:
@@ -476,6 +493,7 @@ def _score_bounds(first: Share, second: Share, level: float) -> tuple[float, flo
                 inside = middle
             else:
                 outside = middle
+
         return (inside + outside) / 2
 
     return end(-1.0), end(1.0)
@@ -511,5 +529,6 @@ def _restricted(first: Share, second: Share, supposed: float) -> float:
         turn = math.acos(min(1.0, max(-1.0, half / third**3)))
     else:
         turn = 0.0
+
     root = 2 * third * math.cos((math.pi + turn) / 3) - b / 3
     return min(1.0, 1.0 + supposed, max(0.0, supposed, root))

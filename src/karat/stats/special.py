@@ -40,4 +40,5 @@ def _load() -> ModuleType:
         pass
     finally:
         del sys.modules[_PACKAGE]  # importing the package itself still loads all of it
+
     return importlib.import_module(_PACKAGE)

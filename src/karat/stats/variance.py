@@ -46,11 +46,13 @@ def reml_of_two(groups: Groups) -> tuple[float, float]:
             high = right
         else:
             low = left
+
     log_ratio = (low + high) / 2
     if best == 0:
         ratio = 0.0
     else:
         ratio = math.exp(log_ratio)
+
     within = residual(ratio)[0] / (size - 1)
     return ratio * within, within
 
@@ -118,6 +120,7 @@ def nested(values: Floats, question: list[object], answer: list[object]) -> Nest
             f"question and answer: must be as many as values ({values.size}), got "
             f"{len(question)}, {len(answer)}"
         )
+
     below = group(values, list(zip(question, answer, strict=True)))
     above = group(below.means, [label[0] for label in below.labels if isinstance(label, tuple)])
     answers, verdicts = above.counts.astype(np.float64), below.counts.astype(np.float64)
@@ -243,12 +246,28 @@ def pooled_sd(
             observations=groups.values.size,
             reason=reason,
         )
+
     value = math.sqrt(spread.value)
+    if value > 0:
+        se = spread.se / (2 * value)
+    else:
+        se = spread.se
+
+    if not math.isnan(spread.low):
+        low = math.sqrt(max(0.0, spread.low))
+    else:
+        low = math.nan
+
+    if not math.isnan(spread.high):
+        high = math.sqrt(spread.high)
+    else:
+        high = math.nan
+
     return Interval(
         value=value,
-        se=spread.se / (2 * value) if value > 0 else spread.se,
-        low=math.sqrt(max(0.0, spread.low)) if not math.isnan(spread.low) else math.nan,
-        high=math.sqrt(spread.high) if not math.isnan(spread.high) else math.nan,
+        se=se,
+        low=low,
+        high=high,
         level=level,
         n=spread.n,
         method=method,
@@ -283,6 +302,7 @@ def between_sd(
             observations=groups.values.size,
             reason=reason,
         )
+
     sd = sample_sd(groups.means)
     low, high = _chi_squared_bounds(sd**2, n - 1, level)
     return Interval(
@@ -348,15 +368,18 @@ def variance_components(
             judges = None
         else:
             judges = list(judge)
+
         if judges is not None and not len(judges) == len(question) == y.size:
             raise ValueError(
                 f"question and judge: must be as many as values ({y.size}), got "
                 f"{len(question)}, {len(judges)}"
             )
+
         if answer is None:
             named = answers_in_order(question, judges or ())
         else:
             named = list(answer)
+
         data, missing = nested(y, question, named), int(np.count_nonzero(~np.isfinite(y)))
         reason = f"{missing} of {y.size} values are missing" if missing else data.unknowable
         if method == "auto":
@@ -367,7 +390,9 @@ def variance_components(
             parts = data.parts(data.squares)
         else:
             parts = reml_parts(data)
+
         return _three(data, parts, method=method, level=level, size=y.size)
+
     groups = group(y, question)
     reason = None
     if groups.missing:
@@ -376,6 +401,7 @@ def variance_components(
         reason = "needs two questions"
     elif groups.values.size <= len(groups.labels):
         reason = "no question was answered twice"
+
     if reason is not None:
         return _unknown(groups, 2, level=level, method=method, reason=reason)
     if method == "auto":
@@ -407,12 +433,17 @@ def _result(
 ) -> VarianceComponents:
     """`parts` and `shares`: between, within and, of three levels, the judge."""
     three = len(parts) > 2
+    if three:
+        judge = parts[2]
+    else:
+        judge = None
+
     return VarianceComponents(
         mean=mean.value,
         se_mean=mean.se,
         between=parts[0],
         within=parts[1],
-        judge=parts[2] if three else None,
+        judge=judge,
         share_between=shares[0].value,
         share_within=shares[1].value,
         share_judge=shares[2].value if three else None,
@@ -534,6 +565,7 @@ def _shares(parts: tuple[float, ...]) -> list[float]:
             found.append(part / exact_sum(kept))
         else:
             found.append(math.nan)
+
     return found
 
 
@@ -557,7 +589,9 @@ def _bounds(table: _Table, level: float) -> dict[str, tuple[float, float]]:
                 max(0.0, small * (1 - upper / ratio) / n0),
                 max(0.0, large * (1 - lower / ratio) / n0),
             )
+
         low, high = ((ratio / bound - 1) / (ratio / bound + n0 - 1) for bound in (upper, lower))
+
     share = (min(max(low, 0.0), 1.0), min(max(high, 0.0), 1.0))  # this argument order keeps NaN
     of_within = (1 - share[1], 1 - share[0])
     return {
@@ -587,6 +621,7 @@ def _three(
         ratios = possible / possible.sum(axis=0)
     else:
         ratios = np.full_like(possible, np.nan)
+
     mean = t_interval(data.question_means, level=level, observations=size)
 
     def estimate(value: float, points: Floats) -> Interval:

@@ -75,6 +75,7 @@ def scripted(*, more_tools: int = 0) -> MCPServer[object]:
         complain,
     ):
         server.add_tool(tool, structured_output=tool is structured)
+
     _add_tools_that_know_the_server(server)
     _add_elicitation(server)
     server.resource("shelf://lamps", name="lamps", mime_type="text/markdown")(lamps)
@@ -306,6 +307,7 @@ async def _serve(chosen: argparse.Namespace) -> None:
         app: Any = server.sse_app()
     else:
         app = server.streamable_http_app()
+
     app = _guarded(app, chosen)
     # asyncio turns Nagle's algorithm off only on sockets with a named protocol; otherwise every
     # answer waits 40 ms for the client's delayed acknowledgement.

@@ -75,6 +75,7 @@ async def _check(
                     wrong.append(
                         f"the answer {answer.text[:60]!r} is scored differently the second time"
                     )
+
             if isinstance(caught.error, JudgeFault) and caught.error.kind not in BROKEN:
                 continue
             if caught.error is not None and not isinstance(caught.error, Exception):
@@ -86,12 +87,15 @@ async def _check(
     finally:
         if hasattr(scorer, "aclose"):
             await scorer.aclose()
+
     if wrong:
         if len(wrong) > _SHOWN:
             more = [f"and {len(wrong) - _SHOWN} more"]
         else:
             more = []
+
         raise AssertionError("\n".join([f"{type(scorer).__name__}:", *wrong[:_SHOWN], *more]))
+
     return tuple(verdicts)
 
 
@@ -103,10 +107,12 @@ async def _judged(
         scored = scorer.score(sample, answer, done=frozenset())
     else:
         scored = scorer.score(sample, answer)
+
     if streams:
         scored = [verdict async for verdict in scored]
     elif inspect.isawaitable(scored):
         scored = await scored
+
     return as_verdicts(scored, name=name, metrics=metrics)
 
 
@@ -139,6 +145,7 @@ def probe(
                     )
         finally:
             threads.close()
+
         if caught.error is not None and not isinstance(caught.error, Exception):
             raise caught.error
         broken = isinstance(caught.error, JudgeFault) and caught.error.kind in BROKEN

@@ -91,13 +91,16 @@ class Lines:
             except asyncio.LimitOverrunError:
                 self.too_long = True
                 return None
+
             self.received += len(line)
             self.too_long = self.received > _LARGEST_TURN
             with suppress(ValueError, RecursionError):
                 message = json.loads(line)
                 if isinstance(message, dict):
                     return message
+
             self.noise = self.noise or line.decode("utf-8", "replace").strip()
+
         return None
 
     async def send(self, message: JsonObject) -> None:
@@ -126,6 +129,7 @@ class Files:
             self._root / self._below(path), within=self._root, at_most=LARGEST_MESSAGE
         ) as file:
             text = file.read(LARGEST_MESSAGE + 1).decode()
+
         if line is None and limit is None:
             return text
         start = max(0, (line or 1) - 1)
@@ -146,6 +150,7 @@ class Files:
                 )
                 os.dup2(below, fd, inheritable=False)
                 os.close(below)
+
             with os.fdopen(os.open(name, flags, 0o666, dir_fd=fd), "wb") as file:
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                     raise ValueError("not a regular file")
@@ -263,6 +268,7 @@ class TurnUpdates:
             call.rejected = "the condition does not allow this tool"
         elif call.outside and self._mcp(call) is None:
             call.rejected = f"{call.outside} is outside of the working folder"
+
         return not call.rejected
 
     def refuse(self, tool: str, path: str, reason: str) -> None:
@@ -294,7 +300,9 @@ class TurnUpdates:
                     named = "without a stop reason"
                 else:
                     named = f"by an unknown stop reason, {stop!r:.60}"
+
                 return AgentFault("bad_reply", f"the agent ended the turn {named}", retriable=True)
+
         for call in self._calls.values():
             if (
                 call.outside
@@ -308,6 +316,7 @@ class TurnUpdates:
                 )
                 message += ", without asking: configure the agent so that it asks"
                 return AgentFault("outside_of_workspace", self._redact(message))
+
         ran = {
             self._name(call)
             for call in self._calls.values()
@@ -320,6 +329,7 @@ class TurnUpdates:
                 "name it in `tools`, or configure the agent so that it asks"
             )
             return AgentFault("tool_not_allowed", message)
+
         if self.text.strip():
             return None
         return empty_answer(None)
@@ -352,6 +362,7 @@ class TurnUpdates:
             if self._last:
                 self._trace.append("".join(self._last) + "\n\n")
                 self._last = []
+
         call = self._calls[key]
         call.outside = call.outside or next(filter(self._outside, _paths_of(report)), "")
         return call
@@ -383,6 +394,7 @@ class TurnUpdates:
                 }
                 if names & spelled:
                     return server.server, tool
+
         return None
 
     def _allowed(self, call: _Call) -> bool:
@@ -415,6 +427,7 @@ class TurnUpdates:
                 listed.append(msgspec.structs.replace(record, milliseconds=call.milliseconds))
             else:
                 listed.append(self._as_record(call, mcp, given))
+
         return (*listed, *seen, *self._refused)
 
     def _as_record(self, call: _Call, mcp: tuple[str, str] | None, given: JsonObject) -> ToolCall:
@@ -422,6 +435,7 @@ class TurnUpdates:
             server, tool = mcp
         else:
             server, tool = (None, self._name(call))
+
         text = _text(call.reported)
         status = call.reported.get("status")
         error = None
@@ -431,6 +445,7 @@ class TurnUpdates:
             error = self._redact(text) or "the tool failed and did not say why"
         elif status != "completed":
             error = "the attempt ended before the call did"
+
         result = text if error is None else None
         took = call.milliseconds
         return ToolCall(
@@ -445,6 +460,7 @@ def _paths_of(report: JsonObject) -> Iterator[str]:
         for item in listed if isinstance(listed, list) else ():
             if isinstance(item, dict) and isinstance(item.get("path"), str):
                 yield item["path"]
+
     yield from _paths_in(report.get("rawInput"), "")
 
 
@@ -483,6 +499,7 @@ def _text(report: JsonObject) -> str:
                 parts.append(f"[diff of {path}]")
             case {"type": str(kind)}:
                 parts.append(f"[{kind}]")
+
     raw = report.get("rawOutput")
     if parts or raw is None:
         return "\n".join(parts)
@@ -516,6 +533,7 @@ def reported_usage(reported: object) -> Usage | None:
         isinstance(n, bool) or not (n is None or (isinstance(n, int) and n >= 0)) for n in counts
     ):
         return None
+
     given, spoken, total, read, written, thoughts = counts
     if given is None or spoken is None or not given + spoken:
         return None
@@ -532,4 +550,5 @@ def reported_usage(reported: object) -> Usage | None:
                 cache_write_tokens=written,
                 reasoning_tokens=thoughts,
             )
+
     return None

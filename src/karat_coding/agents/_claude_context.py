@@ -76,6 +76,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
             folders.append(home / _PLUGIN / "skills")  # a skill's files are there to be read
             for part in self.skills:
                 shutil.copytree(part.path, folders[-1] / part.name, symlinks=True)
+
         for part in self.plugins:
             plugins.append(home / "plugins" / part.name)
             shutil.copytree(part.path, plugins[-1], symlinks=True)
@@ -84,6 +85,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
             folders[-1].mkdir()
             shutil.copyfile(self.instructions.path, folders[-1] / "CLAUDE.md")
             env["CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD"] = "1"
+
         return plugins, folders, env
 
 
@@ -93,6 +95,7 @@ def check_context(key: str, value: ContextPart | str) -> None:
         if not value.isalpha():
             raise ValueError(f"must be the name of a tool alone, such as Bash, got '{value}'")
         return
+
     try:
         if key == "plugins":
             _read_plugin(value)
@@ -102,6 +105,7 @@ def check_context(key: str, value: ContextPart | str) -> None:
                     f"Claude Code loads no skill called '{value.name}': rename its folder "
                     f"(letters, digits, - _ .)"
                 )
+
             if _has_hooks(_text(value.path, "SKILL.md")):
                 raise ValueError(
                     f"the SKILL.md of '{value.name}' has hooks, which run commands on this "
@@ -125,6 +129,7 @@ def given(condition: Condition) -> Given:
                 check_context(key, value)
             except ValueError as error:
                 faults.append(Fault(place=f"conditions.{condition.name}.{key}", message=str(error)))
+
     if faults:
         raise BadExperiment("experiment", faults)
     loadable = [f"{_PLUGIN}:{part.name}" for part in context.skills]
@@ -133,6 +138,7 @@ def given(condition: Condition) -> Given:
         offered, started = _read_plugin(part)
         loadable += offered
         servers += started
+
     tools = dict.fromkeys((*context.tools, *(["Skill"] if loadable else [])))
     return Given(
         skills=context.skills,
@@ -152,6 +158,7 @@ def _has_hooks(text: str) -> bool:
         fields = yaml.safe_load(head[1])
     except (yaml.YAMLError, RecursionError):
         fields = None
+
     # unclear cases are refused
     if isinstance(fields, dict):
         return "hooks" in fields
@@ -164,16 +171,19 @@ def _read_plugin(part: ContextPart) -> tuple[list[str], list[McpServer]]:
         raise ValueError(
             f"'{part.name}' is not a plug-in: it has none of {', '.join(_OF_A_PLUGIN)}"
         )
+
     manifest = _json(part.path, ".claude-plugin/plugin.json")
     name = part.name
     if not _NAME.fullmatch(name) or name == _PLUGIN:
         raise ValueError(
             f"a plug-in cannot be called '{name}' here: rename its folder (letters, digits, - _ .)"
         )
+
     if manifest.get("name", name) != name:  # results name it by its folder
         raise ValueError(
             f"'{name}': its manifest gives it another name, {manifest['name']!r}: rename the folder"
         )
+
     skills = [path.parent.name for path in part.path.glob("skills/*/SKILL.md")]
     commands = [
         ":".join(path.relative_to(part.path / "commands").with_suffix("").parts)
@@ -187,11 +197,13 @@ def _read_plugin(part: ContextPart) -> tuple[list[str], list[McpServer]]:
             listed = _json(part.path, declaration)
         else:
             listed = declaration
+
         for server, entry in _mapping(_mapping(listed).get("mcpServers", listed)).items():
             remote = "url" in _mapping(entry)
             servers.append(
                 McpServer(name=f"plugin:{name}:{server}", type="http" if remote else "stdio")
             )
+
     return loadable, list({server.name: server for server in servers}.values())
 
 
@@ -210,10 +222,12 @@ def _json(folder: Path, name: str) -> JsonObject:
         text = _text(folder, name)
     except FileNotFoundError:
         return {}
+
     try:
         value = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
         raise ValueError(f"'{folder.name}': {name} is not JSON: {error}") from error
+
     if not isinstance(value, dict):
         raise ValueError(f"'{folder.name}': {name} must hold an object")
     return value

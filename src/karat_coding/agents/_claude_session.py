@@ -94,6 +94,7 @@ class ToolNames:
             prefix = f"{_MCP}{spelled}__"
             if tool.startswith(prefix):
                 return self._servers[spelled], tool.removeprefix(prefix)
+
         return None, tool
 
     def allows(self, tool: str) -> bool:
@@ -140,6 +141,7 @@ class ToolNames:
                 f"'{tool}'{did_you_mean(tool, _USUAL, listing=False)}" for tool in sorted(lacking)
             ]
             self._refuse("tools", f"Claude Code has no tool {' or '.join(named)}")
+
         self._tools = {}
         for server, tool in map(self.split, tools):
             self._tools.setdefault(server, set()).add(tool)
@@ -238,6 +240,7 @@ class TurnMessages:
             if usage is not None and len(models) < 2:
                 return self._price.dollars(usage)
             return None
+
         if result is None or result.total_cost_usd is None:
             return None
         if any(used.get("costBasis") == "unknown" for used in (result.model_usage or {}).values()):
@@ -300,11 +303,13 @@ class TurnMessages:
                 return InfrastructureFault(
                     "mcp_server_down", f"{about} ended while in use", retriable=True
                 )
+
             if _LATE.match(call.error):
                 message = (
                     f"{about}: tool '{call.tool}' gave no result in time (call_timeout_seconds)"
                 )
                 return InfrastructureFault("mcp_call_timeout", message, retriable=True)
+
         return None
 
     def reply(self, *, whole: bool = False) -> Reply:
@@ -319,6 +324,7 @@ class TurnMessages:
                 use, error="the attempt ended before the call did"
             )
             calls.append(msgspec.structs.replace(call, milliseconds=self._took.get(key)))
+
         return Reply(
             text="\n\n".join(self._texts) if whole else last,
             reasoning="\n\n".join(self._trace) or None,
@@ -344,10 +350,12 @@ class TurnMessages:
             return InfrastructureFault(
                 "cli_ended", "Claude Code ended without a result", retriable=True
             )
+
         if result.subtype == "error_max_turns":
             return LimitReached(
                 "max_turns", "the model wanted more responses for one question than max_turns"
             )
+
         if result.is_error:
             return self._error_result(result)
         # e.g. it reports a blank question itself
@@ -355,6 +363,7 @@ class TurnMessages:
             return AgentFault(
                 "not_asked", f"Claude Code asked no model: {self._redact(result.result or '')}"
             )
+
         if (fault := self.server_fault()) is not None:
             return fault
         if self.reply().text.strip():
@@ -369,6 +378,7 @@ class TurnMessages:
             return InfrastructureFault(
                 "rate_limit", words, retriable=True, retry_after=self._retry_after
             )
+
         if self._error is None:
             return AgentFault(result.subtype, words, retriable=True)
         kind = _KINDS.get(self._error, "network")
@@ -388,6 +398,7 @@ class TurnMessages:
         else:
             self._model = message.model
             self._error = message.error
+
         if message.usage is not None:
             self._usages[message.message_id or ""] = message.usage
         for block in message.content:
@@ -450,6 +461,7 @@ def _text(content: str | list[JsonObject] | None) -> str:
             parts.append(part["text"])
         else:
             parts.append(json.dumps(part, ensure_ascii=False))
+
     return "\n".join(parts)
 
 
@@ -534,6 +546,7 @@ class Conversation:
             fault = error
         finally:
             spent(messages.usage, messages.dollars)  # also of an attempt that is cut off
+
         self._before = messages.result or self._before
         if fault is None:
             return messages.reply()
@@ -559,10 +572,12 @@ class Conversation:
                         self._names.check(message.data)
                     case SystemMessage(subtype="api_retry", data={"error_status": 429 | 529}):
                         self._limiter.refused((message.data.get("retry_delay_ms") or 0) / 1000)
+
                 messages.add(message)
         except ClaudeSDKError as error:
             if messages.result is None:
                 raise self._ended(error) from error
+
         if messages.result is not None and not messages.result.is_error:
             self._limiter.success()
 
@@ -584,6 +599,7 @@ class Conversation:
                 f"again and resume"
             )
             raise InfrastructureFault("cli_changed", message)
+
         if "commands" in info:
             self._names.check_commands(command["name"] for command in info["commands"])
 
@@ -601,6 +617,7 @@ class Conversation:
                     del waiting[server.name]
                 elif late or status["status"] != "pending":
                     raise self._refused(server, status, late=late)
+
             if waiting:
                 await asyncio.sleep(_LOOK_SECONDS)
 
@@ -613,6 +630,7 @@ class Conversation:
             limit = f"{server.init_timeout_seconds:g} s (init_timeout_seconds)"
             message = f"{about} did not finish its handshake with Claude Code within {limit}"
             return InfrastructureFault("mcp_init_timeout", message, retriable=True)
+
         kind = "mcp_server_start" if server.type == "stdio" else "mcp_unreachable"
         why = self._redact(str(status.get("error") or status["status"]))
         return InfrastructureFault(

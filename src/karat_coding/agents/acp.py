@@ -91,6 +91,7 @@ class Acp:
             import acp.connection  # noqa: F401 - a missing extra shows here, before the first trial
         except ImportError as error:
             raise MissingExtra("acp", "the agent 'acp'") from error
+
         refuse_instructions_above(Path(tempfile.gettempdir()))
         self._options = options
         self._setting = setting
@@ -99,12 +100,14 @@ class Acp:
             named = str(setting.folder / Path(program).expanduser())
         else:
             named = program
+
         path = shutil.which(named, path=options.env.get("PATH"))
         if path is None:
             raise BadOption(
                 "agent.command",
                 f"'{program}' is not a program; install the agent, or give its path",
             )
+
         self._program = path
         self._named: str | None = None  # name and version, from the first session
         self.changes: list[str] = []
@@ -124,12 +127,14 @@ class Acp:
                 shown = workspace.path
             else:
                 shown = (base / "work").resolve()
+
             program = _Program(await self._start(base, shown, workspace), self._setting.redact)
             try:
                 if workspace is not None:
                     root = workspace.root(program.process.pid)
                 else:
                     root = shown
+
                 conversation = _Conversation(
                     self._setting, condition, sample, program, Files(shown, root)
                 )
@@ -195,8 +200,10 @@ class _Program:
                 async with asyncio.timeout(_GONE_SECONDS):
                     await self.process.wait()
                 break
+
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
+
         self._reading.cancel()
 
     async def ended(self, *, asked: bool) -> TrialFault:
@@ -207,10 +214,12 @@ class _Program:
                 f"that in one turn"
             )
             return LimitReached("output_too_long", message)
+
         with suppress(TimeoutError):
             async with asyncio.timeout(_EXIT_SECONDS):
                 await self.process.wait()
                 await self._reading
+
         words = self._redact(self._stderr.decode("utf-8", "replace"))[-_STDERR_SHOWN:].strip()
         if launch.CANNOT_START in words:
             return InfrastructureFault("acp_start", words[words.index(launch.CANNOT_START) :])
@@ -219,15 +228,18 @@ class _Program:
             message = "the agent closed its standard output"
         else:
             message = f"the agent ended with exit code {code}"
+
         if not asked:
             message += (
                 " before it had opened a session: does the command start it as an agent of ACP?"
             )
+
         if self.lines.noise:
             message += (
                 f"; on standard output, instead of a message: "
                 f"{self._redact(self.lines.noise)[:_STDERR_SHOWN]}"
             )
+
         if words:
             message += f"; its stderr ends:\n{words}"
         if asked:
@@ -292,6 +304,7 @@ class _Conversation:
                         "env": variables,
                     }
                 )
+
             session = await self._request("session/new", {"cwd": str(work), "mcpServers": servers})
             self._id = str(session.get("sessionId"))
             self._model = _model(session)
@@ -311,6 +324,7 @@ class _Conversation:
                 "slash_command",
                 "the question begins with a command of the agent, which would run it",
             )
+
         updates = self._turn = TurnUpdates(
             self._known,
             self._observed,
@@ -333,6 +347,7 @@ class _Conversation:
             self._turn = None
             dollars = self._dollars(usage, updates.cost)
             spent(usage, dollars)  # also of an attempt that is cut off
+
         fault = next((server.fault for server in self._observed if server.fault is not None), fault)
         if fault is not None and not updates.anything:
             raise fault
@@ -365,10 +380,12 @@ class _Conversation:
             price = own_price(self._model, self._setting.prices)
         else:
             price = None
+
         if price is not None:
             if usage is not None:
                 return price.dollars(usage)
             return None
+
         if cost is not None:
             return max(0.0, cost - before)
         return None
@@ -393,6 +410,7 @@ class _Conversation:
                 more = f" ({json.dumps(error.data, ensure_ascii=False)})"
             else:
                 more = ""
+
             words = self._setting.redact(f"{error}{more}")[:_STDERR_SHOWN]
             if error.code == _WANTS_LOGIN:
                 message = (
@@ -400,12 +418,14 @@ class _Conversation:
                     f"own HOME: {words}"
                 )
                 raise InfrastructureFault("unauthorized", message) from error
+
             message = f"the agent answered '{method}' with an error: {words}"
             if method == "initialize":
                 raise InfrastructureFault("acp_start", f"{message}; does it speak ACP?") from error
             raise InfrastructureFault("agent_error", message, retriable=asked) from error
         except ConnectionError as error:
             raise await self._program.ended(asked=asked) from error
+
         if isinstance(result, dict):
             return result
         return {}
@@ -425,6 +445,7 @@ class _Conversation:
                 f"not {_PROTOCOL}"
             )
             raise InfrastructureFault("acp_start", message)
+
         info = reply.get("agentInfo")
         if not isinstance(info, dict):
             info = {}
@@ -474,6 +495,7 @@ class _Conversation:
             values = params
         else:
             values = {}
+
         match method:
             case "session/update":
                 self._update(values)
@@ -483,6 +505,7 @@ class _Conversation:
                 return self._file(method, values)
             case _ if not notification:
                 raise RequestError.method_not_found(method)
+
         return None
 
     def _update(self, params: JsonObject) -> None:
@@ -495,6 +518,7 @@ class _Conversation:
                 listed = commands
             else:
                 listed = []
+
             self._commands = {
                 f"/{command.get('name')}" for command in listed if isinstance(command, dict)
             }
@@ -511,6 +535,7 @@ class _Conversation:
             for option in options if isinstance(options, list) else ():
                 if isinstance(option, dict) and option.get("kind") == kind:
                     return {"outcome": {"outcome": "selected", "optionId": option.get("optionId")}}
+
         return {"outcome": {"outcome": "cancelled"}}
 
     def _file(self, method: str, params: JsonObject) -> JsonObject:
@@ -533,6 +558,7 @@ class _Conversation:
             if self._turn is not None:
                 self._turn.refuse(method, str(path), reason)
             raise RequestError(_REFUSED, f"{path}: {reason}") from error
+
         return {}
 
 
@@ -542,12 +568,12 @@ def _model(session: JsonObject) -> str:
         case {"models": {"currentModelId": str(model)}}:
             return model
         case {"configOptions": list(options)}:
-            chosen = [
-                option
-                for option in options
-                if isinstance(option, dict) and option.get("category") == "model"
-            ]
+            chosen = []
+            for option in options:
+                if isinstance(option, dict) and option.get("category") == "model":
+                    chosen.append(option)
             if chosen:
                 return str(chosen[0].get("currentValue") or "")
             return ""
+
     return ""

@@ -132,6 +132,7 @@ def environment(
             name: path for name, path in files.items() if name not in env and Path(path).is_file()
         }
         values[_SWITCHES[provider]] = "1"
+
     values |= {**_SETTINGS, "CLAUDE_CODE_MAX_RETRIES": str(max_retries), **own}
     if base_url is not None:
         for switch in _SWITCHES.values():
@@ -142,6 +143,7 @@ def environment(
             values["NO_PROXY"] = values["no_proxy"] = ",".join(
                 filter(None, [values.get("NO_PROXY"), host])
             )
+
     if api_key_env is not None:
         for name in ("ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"):
             values.pop(name, None)
@@ -149,7 +151,9 @@ def environment(
             raise BadOption(
                 "agent.api_key_env", f"the environment variable {api_key_env} is not set"
             )
+
         values["ANTHROPIC_API_KEY"] = env[api_key_env]
+
     if provider == "anthropic" and not any(values.get(name) for name in _KEYS):
         if base_url is None and "ANTHROPIC_BASE_URL" not in values:
             message = (
@@ -157,8 +161,10 @@ def environment(
                 "it (a login on this machine is not used: each trial has its own HOME)"
             )
             raise BadOption("agent.api_key_env", message)
+
         # a local server needs no key, but Claude Code does not start without one
         values["ANTHROPIC_API_KEY"] = "none"
+
     return values
 
 
@@ -169,6 +175,7 @@ def credentials(env: Mapping[str, str]) -> dict[str, str]:
         for name in names:
             if not name.endswith(_NOT_SECRET):
                 known.add(name)
+
     return {name: value for name, value in env.items() if name in known}
 
 
@@ -223,6 +230,7 @@ class Claude:
                     "cannot be set: Claude Code does not let its caller choose a temperature; "
                     "the agent `chat` does (anthropic:MODEL)"
                 )
+
             return value
 
         @field_validator("model")
@@ -233,6 +241,7 @@ class Claude:
                     raise ValueError(
                         f"must be the model's own name: '{model.removeprefix(prefix)}'"
                     )
+
             return model
 
     indifferent = ("api_key_env", "max_retries", "temperature")
@@ -290,6 +299,7 @@ class Claude:
                 env = {**self._env, "MCP_TIMEOUT": str(int(start * 1000))}
             else:
                 env = self._env
+
             plugins, folders, more = names.given.put(folder.home)
             folder.fill(
                 program=self._program,
@@ -330,6 +340,7 @@ class Claude:
                 thinking = {"type": "enabled", "budget_tokens": budget}
             else:
                 thinking = {"type": "disabled"}
+
         return ClaudeAgentOptions(
             model=self._options.model,
             max_turns=self._options.max_turns,
@@ -372,8 +383,10 @@ async def _finish(work: Coroutine[object, object, None], folder: Folder) -> None
             await asyncio.wait({task}, timeout=_LOOK_SECONDS if cut_off else None)
         except asyncio.CancelledError as error:
             cut_off = error
+
         if cut_off is not None:
             folder.end()
+
     if cut_off is not None:
         task.exception()  # the program was ended deliberately
         raise cut_off
@@ -389,6 +402,7 @@ def _program(named: str | None, folder: Path) -> Path:
         import claude_agent_sdk
     except ImportError as error:
         raise MissingExtra("claude", "the agent 'claude'") from error
+
     bundled = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
     if named is None and bundled.is_file():
         return bundled
@@ -400,7 +414,9 @@ def _program(named: str | None, folder: Path) -> Path:
             problem = f"'{named}' is not a program"
         else:
             problem = "this build of claude-agent-sdk brings none along"
+
         raise BadOption("agent.program", f"{problem}; install Claude Code, and give its path here")
+
     return Path(path)
 
 
@@ -421,6 +437,7 @@ def _versions(program: Path) -> dict[str, str]:
             )
         except (OSError, subprocess.SubprocessError):
             return {}
+
     match = re.match(rb"\d+\.\d+[0-9A-Za-z.+-]{0,40}", result.stdout)
     if match:
         return {_NAME: match[0].decode()}
@@ -436,10 +453,12 @@ def _literal(server: McpServer, config: JsonObject) -> dict[str, object]:
             **config,
             "env": {name: text.replace("${", "\\u0024{") for name, text in config["env"].items()},
         }
+
     for text in (config["url"], *config["headers"].values()):
         if "${" in text:
             message = "a literal ${ cannot be sent to a remote server by way of Claude Code"
             raise BadOption(f"mcp_servers.{server.name}", message)
+
     return dict(config)
 
 
@@ -459,6 +478,7 @@ class Folder:
             self.work = home / "work"
         else:
             self.work = workspace.path
+
         self.temporary = home / "tmp"
         self.wrapper = home / "claude"
         self.prompt = home / "prompt.txt"
@@ -476,6 +496,7 @@ class Folder:
             self.work.mkdir()
         else:
             command = self._workspace.command(command)
+
         self.prompt.write_bytes(prompt.encode("utf-8", "surrogatepass"))
         self.servers.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
         own = {
@@ -546,6 +567,7 @@ def _runs(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
+
     stat = Path(f"/proc/{pid}/stat")
     with suppress(FileNotFoundError, ProcessLookupError):
         return stat.read_text(errors="replace").rpartition(")")[2].split()[0] != "Z"

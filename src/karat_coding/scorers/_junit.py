@@ -39,6 +39,7 @@ def read_junit(report: bytes) -> dict[str, str | None]:
         raise (
             error if isinstance(error, BadReport) else BadReport(f"is not XML: {error}")
         ) from error
+
     return reader.cases
 
 

@@ -85,6 +85,7 @@ class Files:
                 raise ValueError(
                     f"expects nothing; give at least one of {', '.join([*_PARTS, 'changed_lines'])}"
                 )
+
             return self
 
         @property
@@ -105,6 +106,7 @@ class Files:
             self._parts += []
         else:
             self._parts += ["max_changed_lines"]
+
         self._schemas = {
             path: read_schema(schema, setting.folder)
             for path, schema in options.json_schemas.items()
@@ -115,11 +117,13 @@ class Files:
             self.metrics = metrics_of(
                 self._name, whole, {part: _PARTS[part] for part in self._parts}
             )
+
         if options.changed_lines:
             text = "lines added and removed"
             self.metrics += (
                 Metric(name="changed_lines", low=0, direction="lower", description=text),
             )
+
         self.fingerprint = blake2b(
             json.dumps(self._schemas, sort_keys=True).encode(), digest_size=16
         ).hexdigest()
@@ -140,6 +144,7 @@ class Files:
                     faults = (self._fault(part, path, workspace, fields) for path in paths)
                     fault = next(filter(None, faults), "")
                     outcomes[part] = not fault, fault
+
         changes = answer.workspace
         lines = None
         if (
@@ -148,20 +153,24 @@ class Files:
             and changes.removed_lines is not None
         ):
             lines = changes.added_lines + changes.removed_lines
+
         most = self._options.max_changed_lines
         if most is not None and lines is None:
             outcomes["max_changed_lines"] = None, _UNKNOWN
         elif most is not None and lines is not None:
             many = f"{formats.count(lines)} lines were changed, want at most {formats.count(most)}"
             outcomes["max_changed_lines"] = lines <= most, many if lines > most else ""
+
         if self._parts:
             verdict = verdict_of(self._name, self._parts, outcomes)
         else:
             verdict = Verdict(values={})
+
         if self._options.changed_lines:
             verdict.values["changed_lines"] = lines
             if lines is None:
                 verdict.reasons["changed_lines"] = _UNKNOWN
+
         return verdict
 
     def _fault(
@@ -174,19 +183,23 @@ class Files:
                 "bad_path",
                 f"'{given}' is, for this sample, no path within the workspace: {path!r:.100}",
             )
+
         there, why = os.path.lexists(workspace.path / path), why_left_out(path, workspace.left_out)
         if why is None and not there:
             why = why_mostly_left_out(workspace.left_out)
         elif why is not None and why.startswith(f"{path}: ") and part in ("exists", "absent"):
             there, why = True, None
+
         if why is not None:
             raise JudgeFault(
                 "workspace_incomplete", f"what {path} was is not known, as it was not kept: {why}"
             )
+
         if part in ("exists", "absent"):
             if there == (part == "exists"):
                 return ""
             return f"{path} is {'there' if there else 'missing'}"
+
         try:
             with open_regular(
                 workspace.path / path, within=workspace.path, at_most=_LARGEST
@@ -196,6 +209,7 @@ class Files:
             return f"{path} is missing"
         except OSError as error:
             return f"{path} {unreadable(error)}"
+
         text = data.decode("utf-8", "replace")
         if part == "schemas":
             valid, reason = self._checker.check([*self._schemas].index(given), text)
@@ -204,11 +218,13 @@ class Files:
             if valid:
                 return ""
             return f"{path} {reason}"
+
         wanted = templates.fill(getattr(self._options, part)[given], fields, place=part)
         if part == "equals":
             met = text.rstrip("\r\n") == wanted.rstrip("\r\n")
         else:
             met = wanted in text
+
         if met:
             return ""
         return f"{path} {'is not' if part == 'equals' else 'does not contain'} {wanted!r:.100}"

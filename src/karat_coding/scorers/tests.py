@@ -83,11 +83,16 @@ class Tests:
             finished = run_program(options, sample, workspace, self._files)
             if options.junit is not None and not finished.limit:
                 report = read_output(workspace, options.junit, at_most=_LARGEST_REPORT)
+
         if options.junit is None:
             passed = finished.code == 0
-            return Verdict(
-                values={self._name: passed}, reasons={} if passed else {self._name: finished.ending}
-            )
+            if passed:
+                reasons = {}
+            else:
+                reasons = {self._name: finished.ending}
+
+            return Verdict(values={self._name: passed}, reasons=reasons)
+
         return self._verdict(report, finished)
 
     def _verdict(self, report: bytes | None, finished: Finished) -> Verdict:
@@ -96,11 +101,14 @@ class Tests:
                 why = finished.ending
             else:
                 why = f"there is no report '{self._options.junit}'; {finished.ending}"
+
             return self._nothing(why)
+
         try:
             cases = read_junit(report)
         except BadReport as error:
             return self._nothing(f"the report '{self._options.junit}' {error}")
+
         if self._options.expected:
             cases = {name: cases.get(name, "did not run") for name in self._options.expected}
         ran = {name: why for name, why in cases.items() if why is not None}
@@ -116,11 +124,17 @@ class Tests:
             more = []
         else:
             more = [f"and {formats.count(len(failed) - _NAMED)} more"]
+
         reason = "\n".join([*failed[:_NAMED], *more])
         values: Values = {self._name: passed, "all_passed": not failed}
+        if reason:
+            reasons = {self._name: reason}
+        else:
+            reasons = {}
+
         return Verdict(
             values=values,
-            reasons={self._name: reason} if reason else {},
+            reasons=reasons,
             detail={"tests": len(ran)},
         )
 

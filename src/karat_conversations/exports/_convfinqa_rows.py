@@ -220,22 +220,23 @@ class _Place(msgspec.Struct, frozen=True):
 
 
 def _places(trial: TrialRecord, shown: Shown) -> Iterator[_Place]:
-    scores = {
-        row.turn: row
-        for row in trial.scores
-        if (row.scorer, row.scoring) == (shown.scorer, shown.scoring)
-    }
+    scores = {}
+    for row in trial.scores:
+        if (row.scorer, row.scoring) == (shown.scorer, shown.scoring):
+            scores[row.turn] = row
     broken = trial.answer is None
     for number, turn in enumerate(trial.sample.turns):
         if number < len(trial.replies):
             reply = trial.replies[number]
         else:
             reply = None
+
         score = scores.get(number)
         if score is not None:
             values: Mapping[str, Any] = score.values
         else:
             values = {}
+
         if broken and reply is not None and shown.matcher is not None:
             values = shown.matcher.values(turn, reply)
         yield _Place(
@@ -261,12 +262,23 @@ def _turn_row(place: _Place, trace: str) -> Row:
         detail = score.detail
     else:
         detail = {}
+
     values, golden = place.values, place.turn.golden
     # A turn that was never reached is wrong; for an answer without a score it is unknown.
     unknown = place.trial.answer is not None or golden is None or (place.text and place.reached)
     unscored = None if unknown else False
     actual = place.actual
     predicted = detail.get("program") or (reply.program if reply is not None else None)
+    if place.turn.detail.get("program") is not None:
+        golden_operations = place.turn.detail.get("operations")
+    else:
+        golden_operations = None
+
+    if score is not None:
+        diagnosis = score.labels.get("diagnosis")
+    else:
+        diagnosis = None
+
     return {
         "trace_id": trace,
         "conversation_id": place.trial.sample.id,
@@ -281,13 +293,11 @@ def _turn_row(place: _Place, trace: str) -> Row:
         "right": unscored if place.right is None else place.right,
         **{column: values.get(metric, unscored) for column, metric in _MATCHES.items()},
         "logic_recall": values.get("logic_recall"),
-        "golden_operations": place.turn.detail.get("operations")
-        if place.turn.detail.get("program") is not None
-        else None,
+        "golden_operations": golden_operations,
         "ground_truth_program": place.turn.detail.get("program"),
         "predicted_program": predicted,
         **_plan(predicted),
-        "diagnosis": score.labels.get("diagnosis") if score is not None else None,
+        "diagnosis": diagnosis,
         "extractor": detail.get("extractor"),
         **_spent(reply),
         **_validated(reply),
@@ -305,6 +315,7 @@ def in_numbers(text: Any) -> str | None:
         value = parse_value(text)
     else:
         value = None
+
     if value is None or value.boolean is not None or plain(str(text)) == value.number:
         return None if text is None else str(text)
     return formats.raw(value.number)
@@ -316,10 +327,12 @@ def _plan(predicted: Any) -> Row:
         program = parse_program(predicted)
     else:
         program = None
+
     if program is not None:
         attempted = operations_attempted(program)
     else:
         attempted = None
+
     if program is None or attempted is None:
         return {}
     return {
@@ -341,6 +354,7 @@ def _validated(reply: Reply | None) -> Row:
             "validator_valid": last.valid,
             "validator_confidence": last.confidence,
         }
+
     return row
 
 
@@ -415,6 +429,7 @@ def error_rows(trial: TrialRecord, turns: Sequence[Row], shown: Shown) -> Iterat
             detail: Row = place.score.detail
         else:
             detail = {}
+
         failure = place.trial.failure
         yield {
             **row,
@@ -454,6 +469,7 @@ def _cause(place: _Place) -> str:
         diagnosis = place.score.labels.get("diagnosis")
     else:
         diagnosis = None
+
     return diagnosis or "wrong_answer"
 
 
@@ -542,6 +558,7 @@ def typed(values: Mapping[str, Any], neutral: Mapping[str, Any]) -> Row:
             filled[name] = float(value)
         else:
             filled[name] = value
+
     return {**filled, "unknown": [name for name, value in known.items() if value is None]}
 
 
@@ -593,6 +610,7 @@ def _turns(
             reply = trial.replies[number]
         else:
             reply = None
+
         milliseconds = reply.milliseconds if reply is not None else None
         before, spent = spent, spent + (milliseconds or 0.0)
         records.append(
@@ -608,6 +626,7 @@ def _turns(
                 "scores": [score for score in trial.scores if score.turn == number],
             }
         )
+
     return records
 
 
@@ -617,6 +636,7 @@ def _trace_turn(cells: Row, reply: Reply | None) -> Row:
         calls = reply.tool_calls
     else:
         calls = ()
+
     return {
         **typed(values, _TURN),
         **{name: cells.get(name) for name in _NULL["turn"]},
@@ -645,6 +665,11 @@ def _llm_calls(cells: Row, reply: Reply | None) -> list[Row]:
     """One entry for all calls of the turn: the journal keeps their sum."""
     if reply is None or reply.usage is None:
         return []
+    if reply.responses in (None, 1):
+        purpose = None
+    else:
+        purpose = f"{reply.responses} calls"
+
     return [
         {
             "prompt_tokens": cells.get("prompt_tokens") or 0,
@@ -652,7 +677,7 @@ def _llm_calls(cells: Row, reply: Reply | None) -> list[Row]:
             "total_tokens": cells.get("turn_tokens") or 0,
             "latency_ms": float(reply.milliseconds or 0.0),
             "model": reply.model or "",
-            "purpose": None if reply.responses in (None, 1) else f"{reply.responses} calls",
+            "purpose": purpose,
         }
     ]
 
@@ -663,6 +688,7 @@ def _number(text: str | None) -> float | int | str | None:
         value = float("nan")
     else:
         value = plain(text)
+
     if value != value or text is None:
         return text
     return int(text) if text.strip().lstrip("+-").isdigit() else value

@@ -110,6 +110,7 @@ class Totals:
             self._group("avg_operations_by_turn", key, turn.get("operations_per_turn"))
             if row["conversation_type"] is not None:
                 self._group("accuracy_by_type", str(row["conversation_type"]), turn["right"])
+
         for reply in trial.replies:
             for call in reply.tool_calls:
                 counts = self._tools.setdefault(call.tool, [0, 0])
@@ -136,6 +137,7 @@ class Totals:
                 key: total / n if n else None
                 for key, (total, n) in sorted(self._groups.get(name, {}).items())
             }
+
         return {
             "total_conversations": self.conversations,
             "total_turns": self.turns,
@@ -186,6 +188,7 @@ def statistics(summary: Summary, totals: Totals) -> Row:
         only = next(iter(by_condition.values()))
     else:
         only = {}
+
     top = {**head, **only, **_original(summary, totals, only)}
     if part is None:
         return {**top, "conditions": {}}
@@ -226,6 +229,7 @@ def _original(summary: Summary, totals: Totals, only: Mapping[str, Any]) -> Row:
         conditions = part.conditions
     else:
         conditions = ()
+
     seed = summary.provenance.settings.get("dataset.seed")
     same = {  # estimates of the summary, which weight the conversations
         "financial_accuracy": only.get("soft_match_accuracy"),
@@ -268,9 +272,10 @@ def _cost(conditions: Sequence[ConversationResult]) -> tuple[float | None, bool]
     report them.
     """
     right = sum(condition.cost.right_conversations for condition in conditions)
-    tokens = [
-        condition.cost.tokens for condition in conditions if condition.cost.tokens is not None
-    ]
+    tokens = []
+    for condition in conditions:
+        if condition.cost.tokens is not None:
+            tokens.append(condition.cost.tokens)
     if conditions and not right:
         return None, True
     known = len(tokens) == len(conditions) and not any(
@@ -402,6 +407,7 @@ def _pieces(summary: Summary, run: RunFolder) -> Iterator[tuple[str, str]]:
         shown = Shown(
             part.scorer, part.scoring, matcher_of(run, part.scorer, part.scoring), part.right
         )
+
     for name, columns in _TABLES.items():
         yield name, _written(columns, (), head=True)
     totals, validated = Totals(), False
@@ -413,6 +419,7 @@ def _pieces(summary: Summary, run: RunFolder) -> Iterator[tuple[str, str]]:
             trial_id = trial.failure.trial
         else:
             trial_id = ""
+
         trace = re.sub(r"[^0-9A-Za-z_-]", "_", trial_id)[:80] or None
         if trace is None:
             continue
@@ -431,6 +438,7 @@ def _pieces(summary: Summary, run: RunFolder) -> Iterator[tuple[str, str]]:
             f"traces/{trace}.json",
             formats.json_file(trace_of(trial, row, turns, errors, began=summary.created)),
         )
+
     yield "statistics.json", formats.json_file(statistics(summary, totals))
 
 

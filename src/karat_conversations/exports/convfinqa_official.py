@@ -44,6 +44,7 @@ class ConvfinqaOfficial:
             shown = Shown("", "", None)
         else:
             shown = Shown(part.scorer, part.scoring, None)
+
         counts = {name: _Count() for name in summary.conditions}
         for trial in trials(run, summary):
             if trial.answer is not None or trial.failure is not None:
@@ -87,6 +88,7 @@ class _Count:
                 value = execute(program, table, rounding="official", dialect=dialect)
             else:
                 value = None
+
             valid = isinstance(value, float | str)
             self._invalid += bool(program) and not valid
             verdicts = {
@@ -107,6 +109,7 @@ class _Count:
             known = {name: getattr(interval, name) for name in ("value", "low", "high")}
             known = {name: None if value != value else value for name, value in known.items()}
             rates[metric] = {**known, "right": sum(rights.values())}
+
         return {
             **rates,
             "turns": sum(counts),
@@ -126,6 +129,7 @@ def _same(value: Any, turn: Turn, table: Any, dialect: Dialect) -> bool:
         return bool(
             value == execute(turn.detail["program"], table, rounding="official", dialect=dialect)
         )
+
     if golden.boolean is not None:
         return bool(value == ("yes" if golden.boolean else "no"))
     return isinstance(value, float) and value == round(golden.number, 5)

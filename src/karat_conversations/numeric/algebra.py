@@ -111,12 +111,14 @@ def named(exact: Decimal) -> tuple[str, int, Rational | None]:
             sign,
             Rational(sign * 10 ** max(exponent, 0) % PRIME, 10 ** max(-exponent, 0), 0),
         )
+
     if name in {"2e0", "5e-1"}:
         return (
             name,
             sign,
             Rational(sign * (2 if exponent == 0 else 1) % PRIME, 1 if exponent == 0 else 2, 0),
         )
+
     return name, sign, None
 
 
@@ -145,6 +147,7 @@ def form_of(program: Program, setting: Setting) -> Form | None:
         last = forms[-1]
     else:
         last = _argument(program.number, forms, setting)
+
     if all(side.degree <= MAX_DEGREE for form in forms for side in form.sides):
         return last
     # A digest of the steps as written, with literals by value, so that equal sub-trees have equal
@@ -155,13 +158,16 @@ def form_of(program: Program, setting: Setting) -> Form | None:
             arguments = step.arguments[:1]
         else:
             arguments = step.arguments
+
         parts = []
         for argument in arguments:
             if argument.index is not None and argument.kind == "reference":
                 parts.append(digests[argument.index])
             else:
                 parts.append(_written(argument))
+
         digests.append(blake2b(step.operation.encode() + b"".join(parts), digest_size=32).digest())
+
     return Form((), (digests[-1] if program.number is None else _written(program.number)))
 
 
@@ -173,6 +179,7 @@ def step_forms(steps: Sequence[Step], setting: Setting) -> list[Form] | None:
         if form is None:
             return None
         forms.append(form)
+
     return forms
 
 
@@ -186,6 +193,7 @@ def _combine(step: Step, forms: Sequence[Form], setting: Setting) -> Form | None
         exponent = _integer(step.arguments[1])
     else:
         exponent = None
+
     combined = combine(step.operation, left.sides[0], right.sides[0], exponent)
     if combined is None:
         return None
@@ -208,6 +216,7 @@ def combine(
         if c:
             return Rational(a * d % PRIME, b * c % PRIME, m + n)
         return None
+
     return power(left, right, exponent)
 
 
@@ -220,6 +229,7 @@ def power(base: Rational, right: Rational, exponent: int | None) -> Rational | N
         # The degree stays: unknown functions are the same if their arguments are.
         name = f"exp {_value(base)} {_value(right)}"
         return Rational(variable(name), 1, max(degree, right.degree))
+
     if exponent < 0:
         above, below = below, above
     if not below:
@@ -238,12 +248,14 @@ def _integer(argument: Argument) -> int | None:
         number = read_literal(argument.text)
     else:
         number = None
+
     if (
         number is None
         or abs(number.exact) > MAX_EXPONENT
         or number.exact != number.exact.to_integral_value()
     ):
         return None
+
     return int(number.exact)
 
 
@@ -255,18 +267,22 @@ def _argument(argument: Argument, forms: Sequence[Form], setting: Setting) -> Fo
         number = read_literal(argument.text)
         if number is not None:
             return Form((literal(number.exact, setting),))
+
     if argument.kind == "cell":
         cell = one_cell(setting.table, argument.text, argument.column or "")
         if not isinstance(cell, ExecutionError):
             return Form((literal(cell, setting),))
+
     if argument.kind == "history" and argument.index is not None:
         count = len(setting.answers)
         if -count <= argument.index < count:
             answer = setting.answers[argument.index]
         else:
             answer = None
+
         if answer is not None:
             return answer
+
     return Form(
         (
             Rational(
@@ -287,6 +303,7 @@ def _row(step: Step, setting: Setting) -> Form:
         cells = row_numbers(setting.table, label)
     else:
         cells = None
+
     if cells is None or isinstance(cells, ExecutionError):
         return Form((Rational(variable(repr((step.operation, label))), 1, 1),))
     if step.operation == "table_max":
@@ -306,6 +323,7 @@ def _written(argument: Argument) -> bytes:
         number = read_literal(argument.text)
     else:
         number = None
+
     shown: Any = (argument.kind, argument.text, argument.column, argument.index)
     if number is not None:
         shown = named(number.exact)[:2]

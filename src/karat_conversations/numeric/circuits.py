@@ -84,6 +84,7 @@ class Circuit:
             for slot, value in given.items():
                 if slot < len(slots):
                     slots[slot] = value
+
         try:
             for gate in self.gates if gates is None else gates:
                 if given and len(slots) in given:
@@ -95,9 +96,11 @@ class Circuit:
                         return None
                 elif type(value) is complex:
                     return None
+
                 slots.append(value)
         except (ZeroDivisionError, OverflowError):
             return None
+
         return slots
 
     def value(self, **changes: Any) -> float | None:
@@ -120,6 +123,7 @@ def circuit_of(program: Readable, table: Table | None = None) -> Circuit | None:
         circuit = _of_text(program)
     else:
         circuit = _laid_flat(parse_program(program))
+
     if circuit is not None and circuit.sources:
         return _filled(circuit, table)
     return circuit
@@ -138,11 +142,13 @@ def _laid_flat(program: Program) -> Circuit | None:
         if program.number.value is not None:
             return layer.done(layer.literal(program.number))
         return None
+
     for step in program.steps:
         if step.operation in TABLE:
             layer.source(step)
         elif not layer.read(step):
             return None
+
     layer.gate_all(program.steps)
     return layer.done(layer.of_step[-1])
 
@@ -167,6 +173,7 @@ class _Layer:
                 self._arguments.append(self.literal(argument))
             elif argument.kind != "reference" or argument.index is None:
                 return False
+
         return True
 
     def literal(self, argument: Argument) -> int:
@@ -227,6 +234,7 @@ def _filled(circuit: Circuit, table: Table | None) -> Circuit | None:
         if value is None:
             return None
         values[slot] = value
+
     return replace(circuit, values=tuple(values))
 
 

@@ -61,6 +61,7 @@ def exchanged_operand(turn: TurnFacts, history: History = ()) -> Found:
             )
             if evidence is not None:
                 return {**evidence, "turn": earlier.turn, "answer": earlier.answer}
+
     return evidence
 
 
@@ -74,6 +75,7 @@ def _one_exchanged(
         best = None
     else:
         best = _best(results, turn)
+
     if best is None or results is None:
         return None
     row, column, reading, fits = best
@@ -96,6 +98,7 @@ def _places(circuit: Circuit, document: Document) -> Iterator[tuple[int, ...]]:
         if slot in circuit.named or (slot not in sources and value in document.cells):
             yield (slot,)
             by_value.setdefault(value, []).append(slot)
+
     yield from (tuple(slots) for slots in by_value.values() if len(slots) > 1)
 
 
@@ -124,6 +127,7 @@ def _results(
             if given:  # a minus next to an answer carried over is a different operation
                 same |= np.abs(numbers + golden) <= _EPSILON * abs(golden)
             rows.append(np.where(same | ~np.isfinite(root), np.nan, root))
+
     if rows:
         return np.array(rows)
     return None
@@ -143,6 +147,7 @@ def _best(results: npt.NDArray[np.float64], turn: TurnFacts) -> tuple[int, int, 
         if count:
             at = int(np.argmin(np.where(fits, off, np.inf)))
             return at // results.shape[1], at % results.shape[1], reading.by, count
+
     return None
 
 
@@ -160,6 +165,7 @@ def swapped_operands(turn: TurnFacts, _history: History = ()) -> Found:
         if reading is not None:
             return {"step": at, "golden": gate.operation, "reading": reading}
         gates[at] = gate
+
     literals = sorted({circuit.values[slot] for slot in circuit.named})[:MOST_SWAPPED]
     for first, second in combinations(literals, 2):
         other = {first: second, second: first}
@@ -168,6 +174,7 @@ def swapped_operands(turn: TurnFacts, _history: History = ()) -> Found:
         )
         if reading is not None:
             return {"swapped": [first, second], "reading": reading}
+
     return None
 
 
@@ -190,6 +197,7 @@ def exchanged_operation(turn: TurnFacts, _history: History = ()) -> Found:
                 "reading": reading,
                 "tried": tried,
             }
+
     return None
 
 
@@ -205,7 +213,9 @@ def _tampered(
             gates[at] = other
             swapped = " (swapped)" if (other.left, other.right) != (gate.left, gate.right) else ""
             yield at, gate.operation, other.operation + swapped, circuit.run(gates=gates)
+
         gates[at] = gate
+
     table = turn.document.table if turn.document else None
     for slot, step in circuit.sources:
         for operation in sorted(TABLE - {step.operation}):
@@ -294,6 +304,7 @@ def diagnose(turn: TurnFacts, history: History = ()) -> Diagnosis | None:
         evidence = check(turn, history)
         if evidence is not None:
             return Diagnosis(label, evidence)
+
     return Diagnosis("other", {})
 
 
@@ -303,7 +314,12 @@ def _unanswered(turn: TurnFacts, _history: History) -> Found:
         return None
     if turn.answer is not None:
         return {"answer": _shown(turn.actual), "program": _shown(turn.stated)}
-    return {"answer": _shown(turn.actual) if isinstance(turn.actual, str) else None}
+    if isinstance(turn.actual, str):
+        answer = _shown(turn.actual)
+    else:
+        answer = None
+
+    return {"answer": answer}
 
 
 def _unreadable(turn: TurnFacts, _history: History) -> Found:
@@ -315,7 +331,9 @@ def _unreadable(turn: TurnFacts, _history: History) -> Found:
             side = "expected"
         else:
             side = "actual"
+
         return {"side": side, "answer": _shown(turn.actual)}
+
     if (golden.boolean is None) == (answer.boolean is None):
         return None
     wanted = "a number" if golden.boolean is None else "yes or no"
@@ -397,6 +415,7 @@ def _other_gold(turn: TurnFacts, _history: History) -> Found:
         scaled = value.boolean is None and _off_by_power(value.number, turn.number)
         if result.right or result.declared or result.printed or scaled:
             return {**evidence, "answer_is": which}
+
     return None
 
 
@@ -408,6 +427,7 @@ def _propagated(turn: TurnFacts, history: History) -> Found:
         proof = None
     else:
         proof = replay(turn, history)
+
     if proof is None:
         return None
     return {"proof": proof.as_dict()}
@@ -428,6 +448,7 @@ def _rounding(turn: TurnFacts, _history: History) -> Found:
         or not answer.number
     ):
         return None
+
     executed = parse_value(turn.executed)
     printed = isinstance(turn.expected, str) and (
         executed is None or executed.number != golden.number
@@ -446,6 +467,7 @@ def _rounding(turn: TurnFacts, _history: History) -> Found:
             and abs(reading.number) >= unit / 2
         ):
             return {"decimals": digits, "reading": reading.by}
+
     return None
 
 
@@ -476,6 +498,7 @@ def _ratio_vs_change(turn: TurnFacts, _history: History) -> Found:
         for step in (1, -1):
             if golden is not None and abs(golden + step - reading.number) < 0.001:
                 return {"off_by": step, "reading": reading.by}
+
     return None
 
 
@@ -499,6 +522,7 @@ def _stopped_early(turn: TurnFacts, _history: History) -> Found:
         slots = circuit.run()
     else:
         slots = None
+
     if circuit is None or slots is None or not circuit.computes:
         return None
     steps = [*(slot for slot, _ in circuit.sources), *range(len(circuit.values), len(slots))]
@@ -507,8 +531,10 @@ def _stopped_early(turn: TurnFacts, _history: History) -> Found:
             evidence = _is_slot(slots[slot], turn)
         else:
             evidence = None
+
         if evidence is not None:
             return {"step": at, **evidence}
+
     if _changed(circuit):
         return None
     return next(
@@ -521,6 +547,7 @@ def _is_slot(value: object, turn: TurnFacts) -> Found:
         reading = _gives(value, turn)
     else:
         reading = None
+
     if reading is None:
         return None
     return {"value": value, "reading": reading}
@@ -541,6 +568,7 @@ def _changed(circuit: Circuit) -> tuple[int, int, bool] | None:
         constant = gate.right < first and gate.right not in circuit.named
         relative = relative or not (constant or gate.operation == "multiply")
         slot = gate.left
+
     if slot < first or circuit.gates[slot - first].operation != "subtract":
         return None
     gate = circuit.gates[slot - first]
@@ -558,6 +586,7 @@ def _level_vs_change(turn: TurnFacts, _history: History) -> Found:
         slots = circuit.run()
     else:
         slots = None
+
     if circuit is None or slots is None or golden is None:
         return None
     if not circuit.computes:
@@ -570,10 +599,12 @@ def _level_vs_change(turn: TurnFacts, _history: History) -> Found:
         evidence = _is_slot(level, turn)
         if evidence is not None:
             return {"level": level, **evidence}
+
     for base in () if levels[2] else (old, new):
         evidence = _is_slot(_quotient(new - old, base), turn)
         if evidence is not None:
             return {"relative_to": base, **evidence}
+
     return None
 
 
@@ -590,6 +621,7 @@ def _change_of(level: float, turn: TurnFacts) -> Found:
         place = document.cells.get(level)
     else:
         place = None
+
     if document is None or place is None:
         return None
     for base in (
@@ -607,6 +639,7 @@ def _change_of(level: float, turn: TurnFacts) -> Found:
             evidence = _is_slot(change, turn)
             if evidence is not None:
                 return {"level": level, "from": base, **evidence}
+
     return None
 
 
@@ -622,6 +655,7 @@ def _literal_operand(turn: TurnFacts, _history: History) -> Found:
         or is_year(number)
     ):
         return None
+
     return {
         "literal": circuit.texts[circuit.root],
         "instead": number,
@@ -696,6 +730,7 @@ def _repeats_earlier(turn: TurnFacts, history: History) -> Found:
             value = earlier.number if whose == "answer" else earlier.golden_number
             if number is not None and value is not None and close(value, number):
                 return {"turn": len(history) - back, "whose": whose, "value": value}
+
     return None
 
 
@@ -707,6 +742,7 @@ def _gold_suspect(turn: TurnFacts, _history: History) -> Found:
         executed = turn.golden
     else:
         executed = parse_value(turn.executed)
+
     printed = parse_value(turn.printed)
     if (
         executed is None
@@ -714,12 +750,14 @@ def _gold_suspect(turn: TurnFacts, _history: History) -> Found:
         or (executed.boolean is not None and executed.boolean is printed.boolean)
     ):
         return None
+
     for scale in _SCALES if executed.boolean is None else ():
         scaled = executed.number * scale
         if near(printed.number, scaled) or prints_as(
             turn.printed, printed, executed._replace(number=scaled)
         ):
             return None
+
     return {"executed": turn.executed, "printed": turn.printed}
 
 

@@ -60,11 +60,13 @@ class Document:
             places.setdefault(value, place)
             if len(places) >= MAX_NUMBERS:
                 return places
+
         for value, at in self._in_text:
             if value not in places:
                 places[value] = Place(at=at)
                 if len(places) >= MAX_NUMBERS:
                     return places
+
         return places
 
     @cached_property
@@ -83,6 +85,7 @@ class Document:
                 grid[rows.setdefault(row, len(rows)), columns.setdefault(column, len(columns))] = (
                     number
                 )
+
         return grid
 
     @cached_property
@@ -132,10 +135,12 @@ def _numbers_of_table(table: Table | None) -> Iterator[tuple[float, Place]]:
                 values = [value for value, _ in _in_text(cell)]
             else:
                 values = []
+
         if values:
             place = Place(row, column)
             yield from [(value, place) for value in values]
         is_row[row], is_row[column] = True, False
+
     for header, of_row in is_row.items():
         for value, _ in _in_text(header):
             yield value, Place(row=header) if of_row else Place(column=header)
@@ -151,6 +156,7 @@ def _cells(table: Table | None) -> Iterator[tuple[str, str, Any]]:
             head = [str(cell) for cell in table[0]]
         else:
             head = []
+
         for row in table:
             if isinstance(row, list | tuple) and row:
                 for at, cell in enumerate(row[1:], 1):
@@ -170,6 +176,7 @@ def _in_text(text: str) -> list[tuple[float, int]]:
             pieces = [digits]
         else:
             pieces = digits.split(",")
+
         minus = before.rstrip(" $")[-1:] in _MINUS
         share = "%" in behind and behind.strip()[0] == "%"
         for piece in pieces:
@@ -183,4 +190,5 @@ def _in_text(text: str) -> list[tuple[float, int]]:
                     numbers.append((value, start))
                     if share:
                         numbers.append((value / 100, start))
+
     return numbers

@@ -47,6 +47,7 @@ def equivalent(
         right = None
     else:
         right = form_of(parse_program(b), setting)
+
     if left is None or right is None:
         return False
     if left.same(right):
@@ -65,6 +66,7 @@ def setting_of(table: Table | None, history: History) -> Setting:
         if table is None:
             return _NOWHERE
         return Setting(table=table)
+
     answers: list[Form | None] = []
     inlined: dict[str, Rational] = {}
     setting = Setting(table=table, answers=answers, inlined=inlined)
@@ -80,6 +82,7 @@ def setting_of(table: Table | None, history: History) -> Setting:
                 name, sign, itself = named(number)
                 if itself is None:
                     inlined[name] = form.sides[0].times(sign)
+
     return setting
 
 
@@ -93,6 +96,7 @@ def _numbers(value: Any) -> list[Decimal]:
         if number is None:
             return []
         return [number.exact]
+
     digits = written(value)
     if not digits or not abs(float(digits)) < 1e300:
         return []

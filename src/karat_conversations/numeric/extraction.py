@@ -68,11 +68,13 @@ def stated(
             inside = (take or extract)(answer)
         else:
             inside = None
+
         if inside is None or inside.answer is None:
             return Stated(answer, unit, program or None, "reply", None)
         return Stated(
             inside.answer, unit or inside.unit, program or inside.program, inside.how, inside.span
         )
+
     extracted = (take or extract)(text)
     unit, program = unit or extracted.unit, program or extracted.program
     words = text.strip()
@@ -119,6 +121,7 @@ def extract(
             group = 1
         else:
             group = 0
+
         span = last.span(group)
         return Extracted(
             last[group],
@@ -127,6 +130,7 @@ def extract(
             "regex",
             None if span == (-1, -1) else span,
         )
+
     if parse_value(text) is not None:
         start = len(text) - len(text.lstrip())
         return Extracted(text.strip(), None, None, "whole", (start, len(text.rstrip())))
@@ -135,6 +139,7 @@ def extract(
             return _from_json(text)
         case "last_number":
             return _last_number(text)
+
     return _final(text, question)
 
 
@@ -166,9 +171,11 @@ def _final(text: str, question: str) -> Extracted:
             inner = answer_in_prose(given.answer, question)
         else:
             inner = None
+
         if inner is None:
             return given
         return given._replace(answer=inner.answer, unit=given.unit or inner.unit)
+
     found = answer_in_prose(text, question)
     if found is None:
         return Extracted(None, None, None, "final", None)
@@ -184,6 +191,7 @@ def _from_json(text: str) -> Extracted:
         rank = (answers, answers and block >= 0 and end <= ends[block], start)
         if best is None or rank > best[0]:
             best = (rank, fields, end)
+
     if best is None:
         return Extracted(None, None, None, "json", None)
     (_, _, start), fields, end = best
@@ -220,6 +228,7 @@ def _objects(text: str) -> Iterator[tuple[dict[str, object], int, int]]:
                 far = len(text)
             else:
                 far = error.pos
+
             left -= far - start + far // 64 + 1  # json's error counts the lines up to its position
         except RecursionError:
             at = start + 1

@@ -104,6 +104,7 @@ class TurnFacts:
             power = unit_power(self.unit)
         else:
             power = None
+
         # the written unit is applied already
         if power is None or self.answer.percent or self.answer.unit is not None:
             return (plain,)
@@ -111,6 +112,7 @@ class TurnFacts:
             number = self.number * 10.0**power
         else:
             number = self.number / 10.0**-power
+
         if math.isinf(number):
             return (plain,)
         return plain, Reading("percent" if power == _PERCENT else str(self.unit), number, power)
@@ -143,6 +145,7 @@ class TurnFacts:
             unit = 0.0
         else:
             unit = 10.0 ** max(-308, reading.power - digits)
+
         size = abs(value)
         off = abs(value - reading.number)
         return (off <= _LARGEST_SHARE * size) & (
@@ -159,6 +162,7 @@ class TurnFacts:
             digits = decimals(self.answer)
         else:
             digits = None
+
         if digits is None or self.answer is None or self.answer.unit:
             return digits
         return max(0, digits)

@@ -95,6 +95,7 @@ def doubts(
             program = parse_program(turn.program)
         else:
             program = None
+
         excused.update(_in_text(turn.question))
         of_turn = [*_readability(turn), *_printed(turn)]
         if program is not None:
@@ -103,8 +104,10 @@ def doubts(
                 *_operands(program, excused, page),
             ]
             excused.update(_computed(turn, program))
+
         history.append((program or "", turn.executed))
         by_turn.append(of_turn)
+
     return by_turn
 
 
@@ -142,15 +145,15 @@ def _prints_as(number: Decimal, stated: Decimal) -> bool:
                     return True
             except InvalidOperation:
                 continue
+
     return False
 
 
 def _readability(turn: GoldenTurn) -> Iterator[Doubt]:
-    wrong = {
-        name: str(value)[:80]
-        for name, value in (("executed", turn.executed), ("printed", turn.printed))
-        if value is not None and parse_value(value) is None
-    }
+    wrong = {}
+    for name, value in (("executed", turn.executed), ("printed", turn.printed)):
+        if value is not None and parse_value(value) is None:
+            wrong[name] = str(value)[:80]
     if wrong:
         yield Doubt("unreadable", wrong)
 
@@ -175,10 +178,12 @@ def _executed(
             {"program": program.text[:200], "error": value.kind, "message": value.message},
         )
         return
+
     if turn.executed is not None:
         stated = parse_value(turn.executed)
     else:
         stated = None
+
     if stated is None:
         return
     if isinstance(value, float) and stated.boolean is None:
@@ -187,6 +192,7 @@ def _executed(
         right = abs(value - stated.number) <= 1e-5 * (1 + 1e-9) + 1e-9 * abs(stated.number)
     else:
         right = value is stated.boolean
+
     if not right:
         evidence = {"program": program.text[:200], "gives": value, "executed": turn.executed}
         yield Doubt("program_disagrees", evidence)
@@ -213,6 +219,7 @@ class _Page:
             of_percent = isinstance(cell, str) and "%" in cell
             for value in (number, number.scaleb(2)) if of_percent else (number,):
                 self.cells.setdefault(value.normalize(_EXACT), _Cell(row, column, value))
+
         for label in {label for row, column, _ in _cells(table) for label in (row, column)}:
             self._plain |= set(_in_text(label))
 
@@ -225,11 +232,13 @@ class _Page:
             for unit in _UNITS:
                 if abs(form) >= 1000:
                     written.append(form.scaleb(-unit))
+
         counted = []
         for form in forms:
             for unit in _UNITS:
                 if abs(form) >= 1:
                     counted.append(form.scaleb(unit))
+
         return any(self._stands(form) for form in [*forms, *written, *counted])
 
     def _stands(self, number: Decimal) -> bool:
@@ -266,6 +275,7 @@ def _operands(program: Program, excused: Set[Decimal], page: _Page) -> Iterator[
             forms = [number, number.scaleb(2)]
         else:
             forms = [number]
+
         if page.has(forms) or not excused.isdisjoint(abs(form).normalize(_EXACT) for form in forms):
             continue
         reason, evidence = "operand_not_found", dict[str, object](operand=argument.text[:40])
@@ -276,7 +286,9 @@ def _operands(program: Program, excused: Set[Decimal], page: _Page) -> Iterator[
             if cell is not None:
                 reason, evidence = name, evidence | cell._asdict() | {"value": float(cell.value)}
                 break
+
         by_reason.setdefault(reason, {})[argument.text] = evidence
+
     yield from (
         Doubt(reason, {"operands": list(of_it.values())[:_MOST_SHOWN]})
         for reason, of_it in by_reason.items()
@@ -304,6 +316,7 @@ def _computed(turn: GoldenTurn, program: Program) -> Iterator[Decimal]:
             value = parse_value(answer)
         else:
             value = None
+
         if value is not None and value.boolean is None:
             number = abs(Decimal(repr(value.number)))
             yield from (number.normalize(_EXACT), number.scaleb(2).normalize(_EXACT))
@@ -321,11 +334,13 @@ def _in_text(text: str) -> Iterator[Decimal]:
             yield number.normalize(_EXACT)
             if match[1]:
                 yield number.scaleb(-2).normalize(_EXACT)
+
     for tens, unit, small in _WORD.findall(text.lower()):
         if tens:
             value = 10 * _TENS.index(tens) + 20
         else:
             value = _SMALL.index(small)
+
         yield Decimal(value + (_SMALL.index(unit) if unit else 0)).normalize(_EXACT)
 
 
@@ -335,10 +350,12 @@ def _cells(table: Table | None) -> Iterator[tuple[str, str, Any]]:
         for column, rows in table.items():
             yield from ((label, column, cell) for label, cell in rows.items())
         return
+
     if table:
         head = [str(cell) for cell in table[0]]
     else:
         head = []
+
     for row in (table or ())[1:]:
         for place, cell in enumerate(row[1:], start=1):
             yield str(row[0]), head[place] if place < len(head) else "", cell

@@ -57,6 +57,7 @@ def read_lines(texts: list[str]) -> Numbers | None:
         words = _WORDS
     else:
         words = [(b"%", _CODES["percent"])]
+
     for word, code in words:
         line = line.replace(word, code)
     buffer = np.frombuffer(line + b"\n\n\n\n", dtype=np.uint8)
@@ -164,6 +165,7 @@ class _Lines:
             leading = self.count - self.decimals - 3 * many
             grouped = (leading >= 1) & (leading <= 3) & (self.buffer[self.first] != ord("0"))
             fine &= (many == 0) | grouped
+
         return fine
 
     def mantissa(self) -> Floats:
@@ -228,12 +230,14 @@ def read(values: Values) -> Columns:
         raise ValueError("want a sequence of values, got one text")
     elif type(values) is not list:
         values = list(values)
+
     types = set(map(type, values))
     if types <= {float, int}:
         try:
             return _of_numbers(np.array(values, dtype=np.float64), values)
         except OverflowError:  # an integer beyond float64 is unreadable: read one by one
             pass
+
     return _of_any(values, all_text=types == {str})
 
 
@@ -271,6 +275,7 @@ def _of_any(values: Values, *, all_text: bool) -> Columns:
         others = []
     else:
         others = [at for at, x in enumerate(values) if not isinstance(x, str)]
+
     for first in range(0, len(texts), _MANY):
         at = texts[first : first + _MANY]
         _read_texts(columns, np.asarray(at), [values[row] for row in at])
@@ -281,6 +286,7 @@ def _of_any(values: Values, *, all_text: bool) -> Columns:
         columns.number[row] = value.number
         columns.boolean[row] = NO_BOOLEAN if value.boolean is None else value.boolean
         columns.decimals[row] = SHORTEST
+
     return columns
 
 
@@ -293,6 +299,7 @@ def _read_texts(columns: Columns, at: NDArray[np.intp], texts: list[str]) -> Non
         columns.power[where] = short.power[short.fine]
         columns.decimals[where] = short.decimals[short.fine]
         left = np.flatnonzero(~short.fine).tolist()
+
     if not left:
         return
     number = np.array([plain(texts[index]) for index in left])
@@ -320,12 +327,14 @@ def _decimals(digits: str) -> int:
         after = len(mantissa) - point - 1
     else:
         after = 0
+
     if not exponent:
         return after
     if len(exponent) > 9:  # only of a zero
         if exponent[0] == "-":
             return -SHORTEST - 1
         return 0
+
     return after - int(exponent)
 
 
@@ -365,6 +374,7 @@ def match_many(
         forms = read(
             [golden if form is None else form for golden, form in zip(e.raw, printed, strict=True)]
         )
+
     units = [
         unit if unit is None or isinstance(unit, str) else list(unit)
         for unit in (declared_unit, golden_unit)
@@ -379,6 +389,7 @@ def match_many(
         raise ValueError(
             f"expected, actual, units and printed: must have one length, got {sorted(sizes)}"
         )
+
     arrays = {
         name: np.empty(n, dtype=object if name == "unreadable" else np.bool_) for name in _MATCHES
     }
@@ -391,9 +402,11 @@ def match_many(
                 printed_part = golden
             else:
                 printed_part = forms.part(part)
+
             rows = _compare(golden, a.part(part), printed_part, units=declared, golden_units=stated)
             for name, array in arrays.items():
                 array[part] = rows[name]
+
     return arrays
 
 
@@ -435,6 +448,7 @@ def _same_at_five(e: Floats, a: Floats) -> Bools:
         same[at] = np.rint(x) == np.rint(y)
         for row in at[_tied(x) | _tied(y)].tolist():
             same[row] = round(float(e[row]), 5) == round(float(a[row]), 5)
+
     return same
 
 
@@ -451,6 +465,7 @@ def _bare(e: Columns, a: Columns) -> Bools:
         x = np.where(e_percent[at], 100 * e.number[at], e.number[at])
         y = np.where(a_percent[at], 100 * a.number[at], a.number[at])
         bare[at] = near(x, y) & np.isfinite(x)
+
     return bare
 
 
@@ -497,6 +512,7 @@ def _refuse_currencies(
         named += [units]
     else:
         named += list(units)
+
     if not _ANOTHER.search(" ".join(map(str, named)).casefold()):
         return
     for row in np.flatnonzero(declared).tolist():
@@ -535,6 +551,7 @@ def _printed(forms: Columns, a: Columns) -> Bools:
         actual = a.raw[row]
         value = parse_value(actual)
         printed[row] = value is not None and prints_as(form, parse_value(form), value)
+
     return printed
 
 
@@ -553,6 +570,7 @@ def _shortest_decimals(forms: Columns, off: Floats) -> tuple[Bools, Ints]:
         left = left[np.rint(shifted) / 10.0**tried != forms.number[left]]
         if not left.size:
             break
+
     open_ = np.zeros(off.size, dtype=np.bool_)
     open_[left] = True
     return open_, decimals

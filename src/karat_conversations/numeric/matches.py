@@ -115,6 +115,7 @@ def match(
             side = "expected"
         else:
             side = "actual"
+
         return Matches(
             numerical=False,
             soft=False,
@@ -128,6 +129,7 @@ def match(
             right=False,
             unreadable=side,
         )
+
     form = expected if printed is None else printed
     p = e if printed is None else parse_value(printed)
     same = e.boolean is not None and e.boolean is a.boolean
@@ -162,6 +164,7 @@ def right_by(values: Mapping[str, Any], rule: str) -> Any:
         if chosen is None:
             return chosen
         return chosen or bool(right and not values["numerical"])
+
     same = (right == 1) & (values["numerical"] == 0)  # the same yes or no, not a match of numbers
     return chosen * ~same + same
 
@@ -213,6 +216,7 @@ def prints_as(form: object, p: Value | None, a: Value) -> bool:
         parts = spelled(form)
     else:
         parts = None
+
     try:
         stated = Decimal(parts.digits if parts else repr(p.number))
         if parts:
@@ -221,6 +225,7 @@ def prints_as(form: object, p: Value | None, a: Value) -> bool:
             step = stated.normalize()
         else:
             step = Decimal(1)
+
         number = _EXACT.scaleb(Decimal(repr(a.number)), -(parts.power if parts else 0))
         return bool(_EXACT.quantize(number, step) == stated)
     except InvalidOperation:  # more decimals than any float64 has: nothing is rounded away
@@ -237,6 +242,7 @@ def _bare(e: Value, a: Value) -> bool:
         x, y = (100 * e.number, a.number)
     else:
         x, y = (e.number, 100 * a.number)
+
     return abs(x) < math.inf and bool(near(x, y))
 
 
@@ -251,19 +257,23 @@ def _declared(
         power = unit_power(declared_unit)
     else:
         power = POWERS[own]
+
     if own is None:
         plain = a.number
     else:
         plain = shifted(a.number, -POWERS[own])
+
     if own is not None:
         scaled_number = a.number
     else:
         scaled_number = shifted(a.number, power or 0)
+
     percent_printed = p is not None and p.percent  # then the golden number is a share
     if e.percent or e.unit or percent_printed:
         golden_power = None
     else:
         golden_power = unit_power(golden_unit)
+
     if golden_power is None:
         as_it_stands = not (percent_printed and power == POWERS["percent"])
         return bool(near(e.number, scaled_number) or (as_it_stands and near(e.number, plain)))
@@ -285,6 +295,7 @@ def another_currency(golden: Iterable[str], answer: Iterable[str]) -> bool:
         given = frozenset().union(*map(currencies, answer))
     else:
         given = wanted
+
     return bool(wanted and given and wanted.isdisjoint(given))
 
 
@@ -308,6 +319,7 @@ def null_answers(
             f"conversations: must be as many as golden answers, {len(golden)}, got "
             f"{len(conversations)}"
         )
+
     values = [parse_value(answer) for answer in golden]
     return {
         "zero": [0.0] * len(values),
@@ -343,4 +355,5 @@ def _others(conversations: Sequence[Hashable]) -> list[int | None]:
             other = (at or len(conversations)) - 1
         before.append(None if other == at else other)
         seen[conversation] = at
+
     return before

@@ -45,6 +45,7 @@ def official_tokens(program: Program | Sequence[object]) -> Sequence[str] | None
         if program.spelling not in {"text", "tokens"}:
             return None
         program = program.tokens
+
     kept = program[:-1]
     if len(kept) > MAX_TOKENS or not {*map(type, kept)} <= {str}:
         return None
@@ -70,6 +71,7 @@ def official_steps(tokens: Sequence[str]) -> list[OfficialStep | None]:
             arguments = parts[1].strip("|").strip().split("|")
         else:
             arguments = []
+
         if len(arguments) < 2:
             steps.append(None)
         else:
@@ -78,6 +80,7 @@ def official_steps(tokens: Sequence[str]) -> list[OfficialStep | None]:
                     text, parts[0].strip("|").strip(), arguments[0].strip(), arguments[1].strip()
                 )
             )
+
     return steps
 
 
@@ -92,6 +95,7 @@ def official_number(text: str) -> float | None:
         if number is None:
             return None
         return number / 100.0
+
     if number is None and "const_" in text:
         text = text.replace("const_", "")
         return _float("-1" if text == "m1" else text)
@@ -119,6 +123,7 @@ def official_value(
         if number is None:
             return ExecutionError("not_a_number", "not a number")
         return round(number, 5)
+
     if not well_formed(tokens):
         return _MALFORMED
     run = _Run(table)
@@ -126,6 +131,7 @@ def official_value(
         fault = _MALFORMED if step is None else run.take(step)
         if fault is not None:
             return fault
+
     return run.answer()
 
 
@@ -149,6 +155,7 @@ class _Run:
             if known:
                 return self._value
             return ExecutionError("not_a_number", "text is not a number")
+
         if isinstance(self._value, complex):
             return ExecutionError("domain", "a root of a negative number")
         return float(round(self._value, 5))
@@ -161,6 +168,7 @@ class _Run:
             fault = self._compute(operation, self._argument(first), self._argument(second))
         elif "table" in operation:
             fault = self._read(operation, first)
+
         self._at += 1
         return fault
 
@@ -178,6 +186,7 @@ class _Run:
             return ExecutionError("overflow", f"{operation} leaves the range of numbers")
         except TypeError:
             return ExecutionError("not_a_number", f"{operation} needs numbers")
+
         self._results[self._at] = self._value
         return None
 
@@ -210,6 +219,7 @@ class _Run:
             if first not in self._numbers:
                 self._numbers[first] = _row_numbers(self._rows[first])
             self._row = self._numbers[first]
+
         if self._row is None:
             return ExecutionError("not_a_number", "a cell is not a number")
         return self._reduce(operation, self._row)
@@ -260,7 +270,9 @@ def _rows(table: Table | None) -> dict[object, Any] | None:
             if isinstance(column, Mapping):
                 for label, cell in column.items():
                     rows.setdefault(label, []).append(cell if isinstance(cell, str) else str(cell))
+
         return rows
+
     if all(row for row in table):
         return {row[0]: row[1:] for row in table}
     return None
@@ -275,6 +287,7 @@ def _row_numbers(cells: Sequence[object]) -> list[float] | None:
         if number is None:
             return None
         numbers.append(number)
+
     return numbers
 
 
@@ -332,9 +345,12 @@ def _backward(steps: Sequence[OfficialStep | None], symbols: set[str]) -> list[O
                     index = step_index(argument.strip("#"))
                 else:
                     index = -1
+
                 if index is None or "#" in argument.strip("#") or index >= at:
                     return None
+
         checked.append(step)
+
     return checked
 
 
@@ -411,13 +427,17 @@ class _Reading:
                         index = step_index(text)
                     else:
                         index = None
+
                     shown = text.encode("utf-8", "surrogatepass")
                     if index is None:
                         part = shown
                     else:
                         part = self._structure(index, known)
+
                     parts.append(blake2b(part, digest_size=32).digest())
+
             known[at] = blake2b(b"".join(parts), digest_size=32).digest()
+
         return known[at]
 
 

@@ -118,7 +118,9 @@ def _tokens(parts: Sequence[Part]) -> list[_Number | Part] | None:
                 tokens.append(match["operator"])
             else:
                 tokens.append(_Number(number))
+
             at = match.end()
+
     return tokens
 
 
@@ -150,6 +152,7 @@ class _Yard:
                 operand_next = False
             else:
                 raise FormError("two numbers without an operation")
+
         if operand_next:
             raise FormError("an operation lacks a number")
         self._apply_down_to(-1)
@@ -162,7 +165,9 @@ class _Yard:
                 self._waiting.append("negate")
             elif operation != "add":
                 raise FormError("an operation lacks a number")
+
             return
+
         if operation is None:
             raise FormError("an operation lacks a number")
         self._apply_down_to(_RANK[operation] + (operation == "exp"))
@@ -205,6 +210,7 @@ def _negative(argument: Argument) -> Argument | None:
             text = text[1:]
         else:
             text = f"-{text}"
+
     return Argument(text, "number", -argument.value)
 
 
@@ -291,6 +297,7 @@ def read_tokens(tokens: Sequence[object]) -> Program:
     ):
         fault = ExecutionError("malformed", f"longer than {MAX_TEXT} characters")
         return Program("", tuple(map(_shown, tokens[:MAX_TEXT])), error=fault, spelling="other")
+
     words = tuple(map(_shown, tokens))
     text = ", ".join(words).replace("(, ", "(").replace(", )", ")")
     return _Reader().program(words, text.removesuffix(", EOF"), words, spelling)
@@ -338,6 +345,7 @@ class _Reader:
             number = self._end()
         except FormError as error:
             self._error = ExecutionError("malformed", str(error))
+
         return Program(
             text=text,
             tokens=tokens,
@@ -361,6 +369,7 @@ class _Reader:
                 return None
             self._add_step(operation, arguments)
             self._numbered.append(len(self._steps) - 1)
+
         steps = tuple(self._steps)
         operations = tuple([step.operation for step in steps])
         return Program(text, cut(text), steps, None, self._error, operations, "text")
@@ -388,6 +397,7 @@ class _Reader:
             inside = self._open[-1]
         else:
             inside = None
+
         if (
             inside
             and inside.operation in TABLE
@@ -407,6 +417,7 @@ class _Reader:
             last = parts[-1]
         else:
             last = ","
+
         if not (word.startswith(",") or (isinstance(last, str) and last.rstrip().endswith(","))):
             parts.append(", ")
 
@@ -419,11 +430,13 @@ class _Reader:
                 self._text(piece)
                 self._close()
                 continue
+
             name = _NAME.search(piece)
             if name:
                 operation = name[0].rstrip()
             else:
                 operation = None
+
             if operation is not None and self._any_case:
                 operation = operation.lower()
             if name is None or operation in {"x", "X"}:  # a multiplication sign before grouping
@@ -434,6 +447,7 @@ class _Reader:
                 self._begin(operation)
                 if operation in TABLE and text[at:].strip():
                     at = self._read_row(text, at)
+
         self._text(text[at:])
 
     def _text(self, text: str) -> None:
@@ -441,6 +455,7 @@ class _Reader:
             if text:
                 self._open[-1].parts.append(text)
             return
+
         if not text:
             return
         if text == ", ":
@@ -450,6 +465,7 @@ class _Reader:
             before, *after = _EOF.split(text)
         else:
             before, *after = [text]
+
         if any(piece.strip(_NOTHING) for piece in ([before, *after] if self._ended else after)):
             raise FormError("something follows EOF")
         at = 0
@@ -458,6 +474,7 @@ class _Reader:
                 self._item.append(before[at : comma.start()])
                 self._end_item()
                 at = comma.end()
+
         if before[at:].strip():
             self._item.append(before[at:])
         self._ended = self._ended or bool(after)
@@ -476,6 +493,7 @@ class _Reader:
             self._first = len(self._steps)
             self._numbered.append(self._first - 1)
             return
+
         self._bare.append(value)
         if len(self._bare) > 1:
             raise FormError("two numbers without an operation")
@@ -491,6 +509,7 @@ class _Reader:
             before = _joined(self._item)
             if before and isinstance(before[-1], Argument):
                 self._end_item()  # steps need no comma between them
+
         self._open.append(_Frame(operation))
 
     def _read_row(self, text: str, at: int) -> int:
@@ -503,6 +522,7 @@ class _Reader:
             if depth == 0:
                 break
             end += 1
+
         name, comma, second = text[at:end].rpartition(",")
         if comma:
             self._open[-1].parts += [self._row(name.strip()), comma]
@@ -518,6 +538,7 @@ class _Reader:
             value = self._group(parts)
         else:
             value = self._call(frame.operation, parts)
+
         (self._open[-1].parts if self._open else self._item).append(value)
 
     def _group(self, parts: _Parts) -> Argument | Bracketed:
@@ -538,6 +559,7 @@ class _Reader:
                 sides = [parts]
             else:
                 sides = _sides(operation, parts)
+
         arguments = [_unbracketed(self._value(side)) for side in sides]
         if operation in COMPOSITE:
             return written_out(operation, arguments, partial(self._add_step, name=operation))
@@ -556,6 +578,7 @@ class _Reader:
             word = self._argument(parts[0].strip())
             if word.kind != "name":
                 return word
+
         value = read_formula(parts, self._argument, self._add_step) or word
         if value is None:
             raise FormError("neither a call nor a formula")
@@ -580,6 +603,7 @@ class _Reader:
             if place >= len(self._numbered):
                 return Argument(text, "reference")
             return Argument(f"#{self._numbered[place]}", "reference", index=self._numbered[place])
+
         if text[:6].lower() == "const_":
             text = text.lower()
         literal = read_literal(text)
@@ -601,12 +625,14 @@ def _joined(parts: Sequence[Part]) -> _Parts:
         if not isinstance(parts[0], str) or parts[0].strip():
             return [*parts]
         return []
+
     joined: _Parts = []
     for part in parts:
         if isinstance(part, str) and joined and isinstance(joined[-1], str):
             joined[-1] += part
         else:
             joined.append(part)
+
     return [part for part in joined if not isinstance(part, str) or part.strip()]
 
 
@@ -639,6 +665,7 @@ def _sides(operation: str, parts: _Parts) -> list[_Parts]:
         ]
         if len(commas) == 1 or all(map(_is_one, sides)):
             readings.append(sides)
+
     if len(readings) > 1:
         raise FormError(f"the arguments of {operation} can be read in {len(readings)} ways")
     if not readings:
@@ -656,11 +683,13 @@ def _terms(parts: _Parts) -> list[_Parts]:
         raise FormError(
             "the terms of a sum can be read in several ways: put a space behind each comma"
         )
+
     terms: list[_Parts] = [[]]
     for part in parts:
         first, *others = part.split(comma) if isinstance(part, str) else [part]
         terms[-1].append(first)
         terms += [[term] for term in others]
+
     return [_joined(term) for term in terms]
 
 
@@ -711,12 +740,15 @@ def read_json(text: str) -> Program:
             parsed = json.loads(text)
         except (ValueError, RecursionError):
             return read_text(text)
+
         if isinstance(parsed, Mapping) or (
             isinstance(parsed, list) and parsed and isinstance(parsed[0], Mapping)
         ):
             return read_plan(parsed, text)
+
         if isinstance(parsed, list):
             return read_tokens(parsed)
+
     return read_text(text)
 
 
@@ -732,14 +764,17 @@ def read_plan(plan: Plan | Sequence[object], text: str = "") -> Program:
             inner = wrapped.get("steps")
         else:
             inner = None
+
         if isinstance(inner, list | tuple):
             steps = inner
             break
+
     if steps is None:
         reader.error = ExecutionError("malformed", "the plan has no list of steps")
     else:
         for place, step in enumerate(steps[: MAX_STEPS + 1], start=1):
             reader.read(place, step)
+
     return reader.program(text)
 
 
@@ -763,6 +798,7 @@ class _Planner:
             last = self._places[-1]
         else:
             last = None
+
         if last is None and not self._broken:
             self._break("the plan has no step")
         number = last
@@ -799,6 +835,7 @@ class _Planner:
         else:
             result = None
             self._break(f"step {place} has no operation")
+
         if result is not None:
             self._places.append(result)
             self._results[_shown(_first(step, ("step_id", "id", "step"), place))] = result
@@ -828,6 +865,7 @@ class _Planner:
                 given = [given[key] for key in pair]
             else:
                 given = list(given.values())
+
         if isinstance(given, list | tuple):
             return [self._operand(operand) for operand in given[:MAX_STEPS]]
         return []
@@ -841,6 +879,7 @@ class _Planner:
             if type(turn) is int:
                 return Argument(f"turn {turn}", "history", index=turn)
             given = _first(given, (*_VALUES, "row"))
+
         if isinstance(given, str) and (match := _NAMED.fullmatch(given.strip())):
             number = int(match["number"])
             if match["prev"]:
@@ -848,6 +887,7 @@ class _Planner:
             if match["step"]:
                 return self._reference(number)
             return self._at(number, given)
+
         text = _shown(given)
         literal = read_literal(text)
         if literal is None:
@@ -863,6 +903,7 @@ class _Planner:
                 to = -1 - number
             else:
                 to = number
+
         if type(to) is int and to < 0:
             return Argument(f"step {_shown(to)}", "history", index=to)
         return self._results.get(_shown(to), Argument(f"step {_shown(to)[:40]}", "reference"))

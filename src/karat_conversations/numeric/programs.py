@@ -55,12 +55,14 @@ def parse_program(source: Readable) -> Program:
         if source[:1] in {"{", "["}:
             return read_json(source)
         return read_text(source)
+
     if isinstance(source, Mapping):
         return read_plan(source)
     if isinstance(source, list | tuple):
         if source and isinstance(source[0], Mapping):
             return read_plan(source)
         return read_tokens(source)
+
     if digits := written(source):
         return read_text(digits)
     return Program(
@@ -108,6 +110,7 @@ def execute(
         value: Result = _value(read.number, [], table, history)
     else:
         value = _run(read.steps, table, history)
+
     if isinstance(value, float) and isinstance(rounding, int):
         return round(value, rounding)
     return value
@@ -121,9 +124,11 @@ def _run(steps: Sequence[Step], table: Table | None, history: History) -> Result
             value = _table_value(step, table)
         else:
             value = _arithmetic(step, values, table, history)
+
         if isinstance(value, ExecutionError):
             return value
         values.append(value)
+
     return values[-1]
 
 
@@ -141,6 +146,7 @@ def _arithmetic(step: Step, values: list[Number], table: Table | None, history: 
         return ExecutionError("division_by_zero", f"{step.operation} by 0")
     except OverflowError:
         return ExecutionError("overflow", f"{step.operation} leaves the range of numbers")
+
     if isinstance(value, complex):
         return ExecutionError("domain", "a root of a negative number")
     if not math.isfinite(value):
@@ -168,6 +174,7 @@ def _value(
         if isinstance(cell, ExecutionError):
             return cell
         return float(cell)
+
     if argument.index is None:
         return ExecutionError("not_a_number", f"{argument.text[:40]!r} is not a number")
     if argument.kind == "reference":
@@ -204,6 +211,7 @@ def _table_value(step: Step, table: Table | None) -> float | ExecutionError:
         total = math.fsum(numbers)
     except OverflowError:
         return ExecutionError("overflow", f"{step.operation} leaves the range of numbers")
+
     if step.operation == "table_sum":
         return total
     return total / len(numbers)

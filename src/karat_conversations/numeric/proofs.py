@@ -135,9 +135,11 @@ def substitutions(
             or earlier.circuit is None
         ):
             continue
+
         slots = tuple(slot for slot in _slots(circuit, earlier.circuit) if slot not in kept)
         if slots:
             wrong.append(_Earlier(at, earlier.circuit.value(), earlier.number, slots))
+
     return wrong
 
 
@@ -180,4 +182,5 @@ def _proof(
                 reading=reading.by,
                 kept=kept,
             )
+
     return None

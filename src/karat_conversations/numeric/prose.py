@@ -54,6 +54,7 @@ def answer_in_prose(text: str, question: str = "") -> ProseAnswer | None:
             return None
         start, end = answer.span
         return answer._replace(span=(start + skipped, end + skipped))
+
     return None
 
 
@@ -187,6 +188,7 @@ class _Reading:
             differs = answer is not None and last is not None and not _same(answer, last)
             if differs and not finals and not _CORRECTED.search(between):
                 return True, None
+
         return True, last
 
     def stated(self) -> Found:
@@ -204,6 +206,7 @@ class _Reading:
                 if _GOES_ON.match(sentence) and (start, end) != sentences[0]:
                     continue
                 return self._by_equals(end)
+
             refused = any(abstains(self.prose[a:b]) for a, b in sentences if b <= start)
             if refused and not _ESTIMATES.search(sentence):
                 return False, None
@@ -212,7 +215,9 @@ class _Reading:
                 if not self._candidates(start, end):
                     return self._by_equals(start)
                 return (True, None)
+
             return True, answer
+
         return False, None
 
     def yes_or_no(self) -> Found:
@@ -222,6 +227,7 @@ class _Reading:
             or (word := _YES_OR_NO.match(self.prose)) is None
         ):
             return False, None
+
         return True, ProseAnswer(word[1], word.span(1))
 
     def _announced(self, at: int) -> Found:
@@ -234,6 +240,7 @@ class _Reading:
             end = len(self.prose)
         else:
             end = line
+
         if word := _YES_OR_NO.match(self.prose, at, end):
             return True, ProseAnswer(word[1], word.span(1))
         sentence_end = _SENTENCE_END.search(self.prose, at, end)
@@ -248,6 +255,7 @@ class _Reading:
                 return True, None
             answer = self._of_sentence(at, end)
             return answer is not None or len(announced) > 1, answer
+
         if "=" in self.prose[first.end : end]:
             return True, self._after_equals(at, end)
         answer = self._unless_another(first, announced[1:])
@@ -255,6 +263,7 @@ class _Reading:
             unit := _UNIT_APART.search(self.prose, first.end, first.end + COPULA_REACH)
         ):
             answer = answer._replace(unit=unit[1])
+
         return True, answer
 
     def _unless_another(self, first: Quantity, others: Sequence[Quantity]) -> ProseAnswer | None:
@@ -265,6 +274,7 @@ class _Reading:
             joined = _CHOICE_BEHIND.fullmatch(self.prose[first.end : other.start])
             if joined and not _equal(first, other):
                 return None
+
         return _answer(first)
 
     def _value(self, start: int, end: int) -> ProseAnswer | None:
@@ -289,13 +299,16 @@ class _Reading:
             if self.prose[start : match.start()].strip(" \x1f\n"):
                 yield start, match.start()
             start = match.end()
+
         if self.prose[start:].strip(" \x1f\n"):
             yield start, len(self.prose)
 
     def _inside(self, start: int, end: int) -> list[Quantity]:
-        return [
-            quantity for quantity in self.found if start <= quantity.start and quantity.end <= end
-        ]
+        found = []
+        for quantity in self.found:
+            if start <= quantity.start and quantity.end <= end:
+                found.append(quantity)
+        return found
 
     def _is_value(self, quantity: Quantity) -> bool:
         """Whether the words before a number say that it is the value."""
@@ -308,19 +321,21 @@ class _Reading:
         """The numbers of a sentence that could be meant: no years, days, labels, remarks, nor what
         the question has.
         """
-        inside = [
-            quantity
-            for quantity in self._inside(start, end)
-            if (quantity.number, quantity.bare) not in self._asked
-            and not quantity.part_of_word
-            and not (quantity.bare and self._names_a_day_or_item(quantity))
-        ]
+        inside = []
+        for quantity in self._inside(start, end):
+            if (
+                (quantity.number, quantity.bare) not in self._asked
+                and not quantity.part_of_word
+                and not (quantity.bare and self._names_a_day_or_item(quantity))
+            ):
+                inside.append(quantity)
+
         values = [quantity for quantity in inside if not quantity.remark]
-        return [
-            quantity
-            for quantity in values or inside
-            if not may_be_a_year(quantity) or self._is_value(quantity)
-        ]
+        found = []
+        for quantity in values or inside:
+            if not may_be_a_year(quantity) or self._is_value(quantity):
+                found.append(quantity)
+        return found
 
     def _names_a_day_or_item(self, quantity: Quantity) -> bool:
         near = max(0, quantity.start - 12)
@@ -330,6 +345,7 @@ class _Reading:
             self.prose, quantity.end
         ):
             return True
+
         return quantity.number <= 31 and _MONTH.search(self.prose, near, quantity.start) is not None
 
     def _of_sentence(self, start: int, end: int) -> ProseAnswer | None:
@@ -383,6 +399,7 @@ class _Reading:
             concluded = _CONCLUSION.search(between) or _CONDITION.match(self.prose, start)
             if not _equal(earlier, last) and not concluded:
                 return None
+
         at = last.end
         for later in candidates[candidates.index(last) + 1 :]:
             between = self.prose[at : later.start]
@@ -391,6 +408,7 @@ class _Reading:
             if not _equal(later, last) and not (compared or from_to):
                 return None
             at = later.end
+
         return _answer(last)
 
 

@@ -142,6 +142,7 @@ def _quantity(text: str, prose: str, match: _Match) -> Quantity | None:
         after = _AFTER.match(prose, end)
     else:
         after = None
+
     bracket = after is not None and before["sign"] is None
     if bracket and after is not None:
         numbered_item = unit is None and after["unit"] is None and prose[after.end() :][:1] == " "
@@ -191,6 +192,7 @@ def _spelled(match: _Match, *, minus: bool, unit: str | None) -> str:
         suffix = f" {_WORDS[unit.lower()]}"
     else:
         suffix = ""
+
     over, under = match["over"] or match["top"], match["under"] or match["bottom"]
     if under is not None and len(over) + len(under) > 300:
         return ""
@@ -199,7 +201,9 @@ def _spelled(match: _Match, *, minus: bool, unit: str | None) -> str:
             whole = int(match["whole"] or 0)
         else:
             whole = 0
+
         return f"{sign}{float(whole + Fraction(int(over), int(under)))!r}{suffix}"
+
     digits = re.sub(rf"[,' {_MARK}]", "", match["digits"])
     exponent = match["exponent"] or ""
     if match["power"]:

@@ -68,6 +68,7 @@ def named_operations(names: Iterable[str]) -> list[str]:
         operations.extend(PERCENTAGES.get(word, (word,)))
         if len(operations) >= MOST_OPERATIONS:
             break
+
     return operations
 
 
@@ -79,6 +80,7 @@ def step_operations(steps: Iterable[Step]) -> list[str]:
             operations.append(step.operation)
         elif step.written == "percentage":
             operations.append(_PERHAPS)
+
     return operations
 
 
@@ -108,6 +110,7 @@ def settled(predicted: Sequence[str], golden: Sequence[str]) -> list[str]:
         elif remaining > 0:
             operations.append("multiply")
             remaining -= 1
+
     return operations
 
 
@@ -135,7 +138,9 @@ def order_score(golden: Sequence[str], predicted: Sequence[str]) -> float:
                 lengths[at] = before + 1
             else:
                 lengths[at] = max(above, lengths[at - 1])
+
             before = above
+
     return lengths[-1] / max(len(golden), len(predicted))
 
 
@@ -183,6 +188,7 @@ def parts_of(source: Readable, table: Table | None) -> Parts:
             return parts
     else:
         program = parse_program(source)
+
     return _apart(program, _PLAIN if table is None else Setting(table=table))
 
 
@@ -205,6 +211,7 @@ def _keys(program: Program, setting: Setting) -> tuple[tuple[Key, ...] | None, K
         forms = step_forms(program.steps, setting)
     else:
         forms = None
+
     if forms is None:
         return None, None
     keys = tuple(map(_key, forms))
@@ -214,6 +221,7 @@ def _keys(program: Program, setting: Setting) -> tuple[tuple[Key, ...] | None, K
         and all(s.degree <= MAX_DEGREE for form in forms for s in form.sides)
     ):
         return keys, keys[-1]
+
     form = form_of(program, setting)
     return keys, None if form is None else _key(form)
 
@@ -236,6 +244,7 @@ def _literals(
             # The hundred of a plan's percentage is implicit.
             if not (argument.text == "const_100" and step.written in PERCENTAGES):
                 yield from _literal(argument, table)
+
     if program.number is not None:
         yield from _literal(program.number, table)
 
@@ -268,6 +277,7 @@ class Before:
             if parts.program.steps and parts.whole is not None:
                 self.keys.add(parts.whole)
             (computed if parts.program.steps else self._extracted).extend((value, *own))
+
         self.computed = frozenset(_sizes(computed))
 
     @cached_property
@@ -299,6 +309,7 @@ class Before:
             counted = _counted(parts.program.steps, keys, self.keys)
         else:
             counted = parts.counted
+
         if keys is parts.keys and program_key is parts.whole and counted == parts.counted:
             return parts
         literals = tuple(_literals(parts.program, counted, self.table))
@@ -329,6 +340,7 @@ def _counted(steps: Sequence[Step], keys: Sequence[Key], known: set[Key]) -> tup
                 if arg.kind == "reference" and arg.index is not None
             }
         )
+
     wanted = set(range(len(steps))).difference(*used)
     for at in range(len(steps) - 1, -1, -1):
         if at in wanted and at not in values:
@@ -346,6 +358,7 @@ def _sizes(values: Iterable[object]) -> Iterator[float]:
                 number = value.number
             else:
                 number = float("nan")
+
         yield abs(number)
         yield abs(round(number, 5))
 
@@ -409,10 +422,12 @@ def compare_programs(
         golden = None
     else:
         golden = parts_of(gold, table)
+
     if names is not None or _missing(predicted):
         mine = None
     else:
         mine = parts_of(predicted, table)
+
     unreadable = mine is not None and not mine.program.readable
     if unreadable:
         mine = None
@@ -427,6 +442,7 @@ def compare_programs(
             step = chain
         else:
             step = _reading(target, own, names, before.computed | before.extracted)
+
     both: dict[str, Any] = {}
     if mine is not None:
         # on the agent's own answers
@@ -437,6 +453,7 @@ def compare_programs(
             both["self_consistent"] = None
         else:
             both["self_consistent"] = _self_consistent(value, stated, unit)
+
     both["unreadable"] = unreadable
     return Reasoning(**chain, **both, step=Reasoning(**step, **both))
 
@@ -454,10 +471,12 @@ def _names(predicted: Any) -> list[str] | None:
         isinstance(name, str) for name in predicted
     ):
         return None
+
     if any(
         name.strip() == "EOF" or not name.strip().replace("_", "").isalpha() for name in predicted
     ):
         return None
+
     return named_operations(predicted)
 
 
@@ -479,6 +498,7 @@ def _reading(
         scores["program_match"] = None
     else:
         scores["program_match"] = golden.whole == mine.whole
+
     return scores
 
 
@@ -515,6 +535,7 @@ def _operands(
             predicted += 1
         elif number in wanted or not (constant or number in constants or number in produced):
             predicted += 1
+
     return shared / len(wanted) if wanted else None, shared / predicted if predicted else None
 
 
@@ -549,10 +570,12 @@ def _execution_match(
             value, wanted.number if wanted.boolean is None else wanted.boolean
         ):
             return True
+
     if golden is not None and golden.program.error is None:
         reference = execute(golden.program, table)
         if isinstance(reference, float | bool):
             return value is not None and _same(value, reference)
+
     return False if known else None
 
 

@@ -34,7 +34,9 @@ def row_numbers(table: Table | None, label: str) -> list[Decimal] | ExecutionErr
             return ExecutionError(
                 "not_a_number", f"{str(cell)[:40]!r} in row {label[:40]!r} is not a number"
             )
+
         numbers.append(number)
+
     return numbers or ExecutionError("not_a_number", f"row {label[:40]!r} has no number")
 
 
@@ -55,10 +57,12 @@ def one_cell(table: Table | None, label: str, column: str) -> Decimal | Executio
             for place in at:
                 if place < len(row):
                     matches.append(row[place])
+
     if len(matches) != 1:
         return ExecutionError(
             "unknown_row", f"{len(matches)} cells are called {label[:40]!r}, {column[:40]!r}"
         )
+
     number = exact_number(matches[0])
     if number is None:
         return ExecutionError("not_a_number", f"{str(matches[0])[:40]!r} is not a number")
@@ -70,14 +74,14 @@ def rows_called(table: Table | None, label: str) -> list[list[object]]:
     if table is None:
         return []
     if isinstance(table, Mapping):
-        cells = [
-            column[label]
-            for column in table.values()
-            if isinstance(column, Mapping) and label in column
-        ]
+        cells = []
+        for column in table.values():
+            if isinstance(column, Mapping) and label in column:
+                cells.append(column[label])
         if cells:
             return [cells]
         return []
+
     return [list(row[1:]) for row in table if row and row[0] == label]
 
 
@@ -109,6 +113,7 @@ def exact_number(cell: Any) -> Decimal | None:
         if digits and abs(float(digits)) < MOST:
             return Decimal(digits)
         return None
+
     before, bracket, after = cell.translate(_CURRENCY).partition("(")
     if before.strip() or not bracket:
         literal = read_literal(before)

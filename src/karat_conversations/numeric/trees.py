@@ -150,6 +150,7 @@ def fault_of(
             and steps[arg.index].operation == "greater"
         ):
             return ExecutionError("not_a_number", f"{operation} needs numbers, got yes or no")
+
     return None
 
 
@@ -163,6 +164,7 @@ def _tree(steps: tuple[Step, ...]) -> Call | None:
             return None
         key = (step.operation, *(id(arg) if isinstance(arg, Call) else arg for arg in args))
         calls.append(known.setdefault(key, Call(step.operation, args, size)))
+
     if calls:
         return calls[-1]
     return None

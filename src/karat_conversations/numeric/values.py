@@ -82,6 +82,7 @@ def parse_value(x: object) -> Value | None:
         if len(x) <= _SHORT and type(x) is str:
             return _of_short_text(x)
         return _of_text(x)
+
     if type(x) is float and x:  # not for 0: 0.0 equals -0.0 but has another text
         return _of_float(x)
     if isinstance(x, bool) or (type(x).__name__ in _NUMPY_BOOLS and type(x).__module__ == "numpy"):
@@ -91,10 +92,12 @@ def parse_value(x: object) -> Value | None:
             number = float(x)
         except (OverflowError, ValueError):  # an integer beyond 1.8e308; a signalling NaN
             return None
+
         if not math.isfinite(number):
             return None
         ratio = isinstance(x, numbers.Rational) and not isinstance(x, numbers.Integral)
         return Value(number, text=str(number if ratio else x))
+
     return None
 
 
@@ -142,6 +145,7 @@ def _of_text(text: str) -> Value | None:
         if boolean is None:
             return None
         return Value(math.nan, boolean=boolean, text=text)
+
     number = parts.number
     if math.isinf(number):
         return None
@@ -163,6 +167,7 @@ def plain(text: str) -> float:
         number = float(text)
     except ValueError:
         return math.nan
+
     return number if number - number == 0 and "_" not in text and text.isascii() else math.nan
 
 
@@ -330,6 +335,7 @@ def written(x: object) -> str:
         if abs(int(x)) <= _LARGEST:
             return str(int(x))
         return ""
+
     try:
         return repr(float(x))
     except OverflowError:

@@ -129,6 +129,7 @@ class Numeric:
                     re.compile(self.pattern)
                 except re.error as error:
                     raise ValueError(f"pattern: is not a regular expression: {error}") from error
+
             return self
 
     fingerprint = RULES
@@ -163,6 +164,7 @@ class Numeric:
                 _PROGRAM, {"pattern": options.pattern}, seconds=options.timeout_seconds
             )
             self._take = self._by_pattern
+
         self.blocking = self._child is not None
 
     def score(self, sample: Sample, answer: Answer) -> Sequence[Verdict]:
@@ -174,6 +176,7 @@ class Numeric:
                 str(detail[part]) for part in ("pre_text", "post_text") if detail.get(part)
             )
             self._last = sample.digest, Document(table=detail.get("table") or None, text=text)
+
         document = self._last[1]
         replies = [*answer.replies, *[None] * (len(sample.turns) - len(answer.replies))]
         earlier = _Earlier([], [])
@@ -187,10 +190,12 @@ class Numeric:
                     take = extract
                 else:
                     take = partial(self._take, question=turn.question)
+
                 said = spoken(reply.text).rjust(len(reply.text))  # spans are of the whole text
                 given = stated(
                     said, answer=reply.answer, unit=reply.unit, program=reply.program, take=take
                 )
+
             facts = TurnFacts(
                 expected=turn.golden,
                 actual=given.answer,
@@ -206,6 +211,7 @@ class Numeric:
             earlier.turns.append(
                 (turn.golden if facts.program is None else facts.program, turn.golden, given.answer)
             )
+
         return verdicts
 
     def _by_pattern(self, text: str, *, question: str) -> Extracted:
@@ -223,18 +229,18 @@ class Numeric:
 def _verdict(
     number: int, turn: Turn, given: Stated, facts: TurnFacts, earlier: _Earlier
 ) -> Verdict:
-    operations = {
-        "golden_operations": turn.detail.get("operations") if facts.program is not None else None,
-        "agent_operations": operations_attempted(parse_program(given.program))
-        if given.program
-        else None,
-    }
+    operations = _operations(turn, given, facts)
+    if given.span is not None:
+        span = list(given.span)
+    else:
+        span = None
+
     detail: JsonObject = {
         "rules": RULES,
         "expected": turn.golden,
         "actual": given.answer,
         "extractor": given.how,
-        "span": list(given.span) if given.span is not None else None,
+        "span": span,
         **({"unit": given.unit} if given.unit else {}),
         **({"program": given.program} if given.program else {}),
         **({"unreached": True} if given is _UNREACHED else {}),
@@ -244,17 +250,18 @@ def _verdict(
         answered_nothing = given.span is None and not (given.answer or "").strip()
         says_so = abstains or same_text(turn.golden, given.answer)
         return _of_sentinel(number, detail, right=says_so and not answered_nothing)
+
     if parse_value(turn.golden) is None:  # none, or text: that is for a judge
-        kept: JsonObject = {
-            key: detail[key]
-            for key in ("rules", "expected", "actual", "unreached")
-            if key in detail
-        }
+        kept: JsonObject = {}
+        for key in ("rules", "expected", "actual", "unreached"):
+            if key in detail:
+                kept[key] = detail[key]
         return Verdict(
             values={**dict.fromkeys((*_MATCHES, *_READINGS)), **operations},
             turn=number,
             detail=kept,
         )
+
     matches = match(
         turn.golden,
         given.answer,
@@ -271,6 +278,7 @@ def _verdict(
         labels["abstention"] = "over_refusal"
     elif matches.unreadable is not None and given is not _UNREACHED:
         labels["unreadable"] = matches.unreadable
+
     if given.program is not None and facts.program is not None:
         reasoning = compare_programs(
             facts.program,
@@ -285,16 +293,29 @@ def _verdict(
         if reasoning.unreadable:
             labels["program"] = "unreadable"
         detail["reasoning"] = {"step": {name: getattr(reasoning.step, name) for name in _READINGS}}
+
     if matches.right:
         diagnosis = None
     else:
         diagnosis = diagnose(facts, earlier.facts)
+
     if diagnosis is not None:
         labels["diagnosis"] = diagnosis.label
         detail["evidence"] = diagnosis.evidence
         if would_be_right(facts, earlier.facts):
             detail["carried"] = True  # proved: right, had earlier turns been right
+
     return Verdict(values={**values, **operations}, turn=number, labels=labels, detail=detail)
+
+
+def _operations(turn: Turn, given: Stated, facts: TurnFacts) -> Values:
+    """How many operations the golden program has, and how many the agent's attempts."""
+    operations: Values = {"golden_operations": None, "agent_operations": None}
+    if facts.program is not None:
+        operations["golden_operations"] = turn.detail.get("operations")
+    if given.program:
+        operations["agent_operations"] = operations_attempted(parse_program(given.program))
+    return operations
 
 
 def _of_sentinel(number: int, detail: JsonObject, *, right: bool) -> Verdict:

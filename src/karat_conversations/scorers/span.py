@@ -80,15 +80,19 @@ class Span:
                 place = len(sample.turns) - 1
             else:
                 place = number
+
             if place < len(answer.replies):
                 reply = answer.replies[place]
             else:
                 reply = None
+
             if "answer_type" in turn.detail:
                 exact, f1 = self._tatqa(turn, text, reply)
             else:
                 exact, f1 = self._squad(turn, text)
+
             verdicts.append(Verdict(values={"exact_match": exact, "f1": f1}, turn=number))
+
         return verdicts or None
 
     def _squad(self, turn: Turn, text: str) -> tuple[bool, float]:
@@ -99,6 +103,7 @@ class Span:
             texts = []
         else:
             texts = turn.detail.get("answers", [turn.golden])
+
         wanted = [words for words in (_squad_words(str(golden)) for golden in texts) if words] or [
             ()
         ]
@@ -119,6 +124,7 @@ class Span:
         ):
             # 0.2342 is 23.42 percent: such an answer is not rounded to two decimals
             forms.append(_written(value))
+
         words = [_tatqa_words(form) for form in forms]
         exact = wanted in words
         return exact, float(exact) if computed else max(
@@ -166,6 +172,7 @@ def _number(text: str) -> float | None:
             return None
     except ValueError:
         return None
+
     digits = _DIGITS.search(text.translate(_SIGNS))
     if digits is None or digits[0].lstrip("+-").startswith("."):
         return None
@@ -190,6 +197,7 @@ def _joined(answers: Sequence[str], scale: str) -> str:
                 parts.append(text)
         else:
             parts.append(_written(value if "%" in text else round(value, 2) * _scale(scale)))
+
     return " ".join(parts)
 
 
@@ -205,8 +213,10 @@ def _tatqa_words(text: str) -> tuple[str, ...]:
             plain = token
         else:
             plain = token.translate(_PUNCTUATION)
+
         value = _number(plain)
         words += _ARTICLE.sub(" ", plain if value is None else str(value)).split()
+
     return tuple(words)
 
 
@@ -228,6 +238,7 @@ def _prediction(text: str, reply: Reply | None) -> tuple[list[str], str]:
             given = {}
     except (msgspec.DecodeError, RecursionError):
         given = {"answer": extracted.answer, "unit": extracted.unit}
+
     return _listed(given.get("answer")), _named(given.get("scale", given.get("unit")) or unit)
 
 
@@ -236,6 +247,7 @@ def _listed(answer: object) -> list[str]:
         answers = answer
     else:
         answers = [answer]
+
     return [str(item) for item in answers if item is not None and str(item).strip()]
 
 

@@ -38,6 +38,7 @@ def instances(
             right = value <= line
         else:
             right = value >= line
+
         yield {
             **instance,
             "evaluation_name": f"{summary.name}/{trial.condition}/{metric.key}",
@@ -72,9 +73,15 @@ def _instance(trial: TrialRecord, answer: Answer, evaluation: str, model: str) -
         kind = "agentic"
     else:
         kind = "multi_turn"
+
     messages, places = ([], []) if alone else _messages(sample, replies)
     usage = _usage(replies)
     metadata = {key: formats.text_of(value) for key, value in sample.metadata.items()}
+    if alone:
+        output = _output(answer)
+    else:
+        output = None
+
     return {
         "schema_version": SCHEMA,
         "evaluation_id": evaluation,
@@ -83,7 +90,7 @@ def _instance(trial: TrialRecord, answer: Answer, evaluation: str, model: str) -
         "sample_hash": sha256((raw + "".join(reference)).encode("utf-8", "replace")).hexdigest(),
         "interaction_type": kind,
         "input": {"raw": raw, "reference": reference},
-        "output": _output(answer) if alone else None,
+        "output": output,
         "messages": None if alone else messages,
         "answer_attribution": _attribution(replies, places),
         **({"token_usage": usage} if usage is not None else {}),
@@ -122,8 +129,10 @@ def _messages(sample: Sample, replies: tuple[Reply, ...]) -> tuple[list[JsonObje
                 first = f"{sample.materials}\n\n"
             else:
                 first = ""
+
             asked = sample.turns[turn].asked or sample.turns[turn].question
             messages.append({"role": "user", "content": first + asked})
+
         messages += _calls(reply, turn)
         places.append(len(messages))
         reply_message: JsonObject = {"role": "assistant", "content": reply.text}
@@ -131,6 +140,7 @@ def _messages(sample: Sample, replies: tuple[Reply, ...]) -> tuple[list[JsonObje
             messages.append({**reply_message, "reasoning_trace": reply.reasoning})
         else:
             messages.append(reply_message)
+
     return [{"turn_idx": index, **message} for index, message in enumerate(messages)], places
 
 
@@ -140,6 +150,7 @@ def _calls(reply: Reply, turn: int) -> Iterator[JsonObject]:
             name = call.tool
         else:
             name = f"mcp__{call.server}__{call.tool}"
+
         arguments = {key: formats.text_of(value) for key, value in call.input.items()}
         request = {"id": f"{turn}.{index}", "name": name, "arguments": arguments}
         yield {"role": "assistant", "content": None, "tool_calls": [request]}
@@ -165,6 +176,7 @@ def _attribution(replies: tuple[Reply, ...], places: list[int]) -> list[JsonObje
                 "is_terminal": index == len(replies) - 1,
             }
         )
+
     return found
 
 
@@ -185,8 +197,10 @@ def _usage(replies: tuple[Reply, ...]) -> JsonObject | None:
                 counts.append(getattr(reply.usage, ours))
             else:
                 counts.append(None)
+
         if counts and all(tokens is not None and tokens >= 0 for tokens in counts):
             tokens[theirs] = sum(counts)
+
     if "input_tokens" not in tokens or "output_tokens" not in tokens:
         return None
     return {**tokens, "total_tokens": tokens["input_tokens"] + tokens["output_tokens"]}

@@ -28,11 +28,13 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
             maker, slash, model = name.partition("/")
             if not slash:
                 maker, model = developer, name
+
         parts = (file_safe(maker), *(file_safe(part) for part in model.split("/") if part))
         if len(parts) > 1:
             model_id = "/".join(parts)
         else:
             model_id = f"{parts[0]}/unnamed"
+
         return cls(id=model_id[:_LONGEST].rstrip("-./ "), name=name)
 
     @property

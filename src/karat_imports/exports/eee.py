@@ -82,11 +82,14 @@ class Eee:
                     summary, trial, evaluation=log.evaluation, model=log.model.id
                 ):
                     log.add(line)
+
                 if log.waits > _PIECE:
                     yield log.taken()
+
             for log in logs.values():
                 if log.waits:
                     yield log.taken()
+
         for log in logs.values():
             conditions = [name for name, model in models.items() if model.id == log.model.id]
             yield f"{log.stem}.json", formats.json_file(log.aggregate(conditions))
@@ -121,11 +124,10 @@ class _Log:
 
     def aggregate(self, conditions: list[str]) -> JsonObject:
         summary = self._summary
-        scored = [
-            entry
-            for entry in summary.results
-            if entry.condition in conditions and entry.mean.value is not None
-        ]
+        scored = []
+        for entry in summary.results:
+            if entry.condition in conditions and entry.mean.value is not None:
+                scored.append(entry)
         metrics = {metric.key: metric for metric in summary.metrics}
         samples: JsonObject = {
             "format": "jsonl",
@@ -215,6 +217,7 @@ def _metric(summary: Summary, metric: MetricInfo, result: Result) -> JsonObject:
         judged = {}
     else:
         judged = {"llm_scoring": _judges(summary, metric)}
+
     return {
         "evaluation_description": metric.description or f"{metric.name}, scored by {metric.scorer}",
         "metric_id": f"karat.{metric.key}",
@@ -270,20 +273,21 @@ def _score(result: Result) -> JsonObject:
 
 def _generation(summary: Summary, condition: str) -> JsonObject:
     origin = summary.provenance
-    settings = {
-        key: formats.text_of(value)
-        for key, value in origin.settings.items()
-        if key.startswith(("agent.", f"conditions.{condition}."))
-    }
+    settings = {}
+    for key, value in origin.settings.items():
+        if key.startswith(("agent.", f"conditions.{condition}.")):
+            settings[key] = formats.text_of(value)
     tools = []
     for server in origin.servers:
         if server.name in origin.condition_servers.get(condition, ()):
             for tool in server.tools:
                 tools.append({"name": f"mcp__{server.name}__{tool}"})
+
     if tools:
         given = {"agentic_eval_config": {"available_tools": tools}}
     else:
         given = {}
+
     return {
         **({"generation_args": given} if given else {}),
         "additional_details": {
@@ -347,4 +351,5 @@ def _uncertainty(estimate: Estimate, method: str) -> JsonObject:
             "confidence_level": estimate.level,
             "method": estimate.method,
         }
+
     return numbers

@@ -57,6 +57,7 @@ def _pieces(summary: Summary, run: RunFolder) -> Iterator[tuple[str, str]]:
             f",\n{text}" if trial.condition in opened_conditions else f"\n{text}",
         )
         opened_conditions.add(trial.condition)
+
     for name in names.values():
         yield name, "\n]}\n"
 
@@ -78,6 +79,7 @@ def _time(text: str) -> str:
         moment = datetime.fromisoformat(text)
     except ValueError:  # a run folder may come from a stranger
         return "1970-01-01T00:00:00+00:00"
+
     if moment.tzinfo:
         return moment.replace(microsecond=0).isoformat()
     return f"{moment:%Y-%m-%dT%H:%M:%S}+00:00"
@@ -139,6 +141,11 @@ def _header(summary: Summary, condition: str, ids: Sequence[str]) -> JsonObject:
 def _sample(summary: Summary, trial: TrialRecord, model: str) -> JsonObject:
     sample, answer = trial.sample, trial.answer
     goldens = [turn.golden for turn in sample.turns if turn.golden is not None]
+    if answer:
+        detail = answer.detail
+    else:
+        detail = {}
+
     common: JsonObject = {
         "id": sample.id,
         "epoch": trial.repetition + 1,
@@ -151,7 +158,7 @@ def _sample(summary: Summary, trial: TrialRecord, model: str) -> JsonObject:
         "store": {
             "karat": {
                 "attempts": answer.attempts if answer else None,
-                "detail": answer.detail if answer else {},
+                "detail": detail,
             }
         },
     }
@@ -159,38 +166,59 @@ def _sample(summary: Summary, trial: TrialRecord, model: str) -> JsonObject:
         assert trial.failure is not None
         message = f"{trial.failure.kind}: {trial.failure.message}"
         return {**common, "error": {"message": message, "traceback": "", "traceback_ansi": ""}}
+
     messages = list(_messages(sample, answer))
     if answer.replies:
         last = answer.replies[-1]
     else:
         last = Reply(text="")
+
     spoken = [message for message in messages if message["role"] == "assistant"]
     stop = last.stop_reason if last.stop_reason in _STOPS else "unknown"
     if spoken:
         choice = {"message": spoken[-1], "stop_reason": stop}
     else:
         choice = None
+
     usage = _usage(
         [reply.usage for reply in answer.replies], [reply.dollars for reply in answer.replies]
     )
     judged = _usage([row.usage for row in trial.scores], [row.dollars for row in trial.scores])
     times = [reply.milliseconds for reply in answer.replies]
+    if choice:
+        choices = [choice]
+    else:
+        choices = []
+
+    if usage:
+        model_usage = {last.model or model: usage}
+    else:
+        model_usage = {}
+
+    if judged:
+        role_usage = {"grader": judged}
+    else:
+        role_usage = {}
+
+    if None in times or not times:
+        working_time = None
+    else:
+        working_time = exact_sum(filter(None, times)) / 1000
+
     return {
         **common,
         "messages": messages,
         "output": {
             "model": last.model or model,
-            "choices": [choice] if choice else [],
+            "choices": choices,
             "completion": last.text,
         },
         "scores": dict(_scores(summary, trial, last)),
-        "model_usage": {last.model or model: usage} if usage else {},
-        "role_usage": {"grader": judged} if judged else {},
+        "model_usage": model_usage,
+        "role_usage": role_usage,
         "started_at": answer.started,
         "total_time": answer.seconds,
-        "working_time": None
-        if None in times or not times
-        else exact_sum(filter(None, times)) / 1000,
+        "working_time": working_time,
         "uuid": answer.trial,
         "turn_count": sum(filter(None, (reply.responses for reply in answer.replies))) or None,
     }
@@ -222,16 +250,19 @@ def _messages(sample: Sample, answer: Answer) -> Iterator[JsonObject]:
                 failed = {"error": {"type": "unknown", "message": call.error}}
             else:
                 failed = {}
+
             result = {
                 "role": "tool",
                 "content": call.result or "",
                 "tool_call_id": f"{turn}.{index}",
             }
             yield {**result, "function": _tool(call), **failed}
+
         if reply.reasoning:
             thought = [{"type": "reasoning", "reasoning": reply.reasoning}]
         else:
             thought = []
+
         content = [*thought, {"type": "text", "text": reply.text}] if thought else reply.text
         yield {"role": "assistant", "content": content, "source": "generate"}
 
@@ -270,11 +301,10 @@ def _scores(summary: Summary, trial: TrialRecord, last: Reply) -> Iterator[tuple
 
 def _usage(uses: Sequence[Usage | None], dollars: Sequence[float | None]) -> JsonObject | None:
     """The sum; None if a call reported no tokens, because Inspect would read that as zero."""
-    known = [
-        use
-        for use in uses
-        if use is not None and use.input_tokens is not None and use.output_tokens is not None
-    ]
+    known = []
+    for use in uses:
+        if use is not None and use.input_tokens is not None and use.output_tokens is not None:
+            known.append(use)
     if not known or len(known) < len(uses):
         return None
     tokens: JsonObject = {}
@@ -282,6 +312,7 @@ def _usage(uses: Sequence[Usage | None], dollars: Sequence[float | None]) -> Jso
         counts = [getattr(use, ours) for use in known]
         if any(count is not None for count in counts):
             tokens[theirs] = sum(filter(None, counts))
+
     total, output = (
         sum(use.input_tokens or 0 for use in known),
         sum(use.output_tokens or 0 for use in known),

@@ -119,6 +119,7 @@ def _details(
         details[f"{metric.key}_mean"] = _mean(values)
         details[f"{metric.key}_stddev"] = _sd(values)
         details[f"{metric.key}_reasonings"] = [_reason(metric, trial) for trial in kept]
+
     claims = dict.fromkeys(
         claim for trial in kept for score in trial.scores for claim in score.claims
     )
@@ -154,14 +155,22 @@ def _run_detail(
 ) -> JsonObject:
     assert trial.answer is not None
     costs = [reply.dollars for reply in trial.answer.replies]
+    if None in costs:
+        cost_usd = None
+    else:
+        cost_usd = exact_sum(cost for cost in costs if cost is not None)
+
+    if trial.answer.seconds is None:
+        duration_ms = None
+    else:
+        duration_ms = round(1000 * trial.answer.seconds)
+
     return {
         "repetition_index": position,
         "agent_response": _text(trial),
         "reasoning_trace": trace,
-        "cost_usd": None
-        if None in costs
-        else exact_sum(cost for cost in costs if cost is not None),
-        "duration_ms": None if trial.answer.seconds is None else round(1000 * trial.answer.seconds),
+        "cost_usd": cost_usd,
+        "duration_ms": duration_ms,
         "num_turns": len(steps),
         **{metric.key: _as_integer(trial.value(metric)) for metric in metrics},
     }
@@ -215,6 +224,7 @@ def _steps(reply: Reply, *, last: bool) -> Iterator[JsonObject]:
                 "tool_error": call.error is not None,
                 "duration_ms": call.milliseconds,
             }
+
     yield _reasoning_step(reply.text, terminal=last)
 
 
@@ -236,9 +246,11 @@ def _tokens(kept: Sequence[TrialRecord], field: str) -> int | None:
                 tokens = getattr(reply.usage, field)
             else:
                 tokens = None
+
             if tokens is None:
                 return None
             total += tokens
+
     return total
 
 

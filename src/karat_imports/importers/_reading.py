@@ -84,6 +84,7 @@ def each_readable(
             made.append(read(path))
         except BadDataset as error:
             unread.append(error)
+
     if not made:
         raise unread[0]
     for problem in unread:
@@ -175,6 +176,7 @@ def document(path: Path, *keys: str) -> Json:
             value = decode(bytes(scan.rest))
     except Unreadable as error:
         raise bad_file(path, f"holds {error}") from None
+
     if not isinstance(value, dict):
         raise bad_file(path, "holds no JSON object")
     return Json(value)
@@ -208,6 +210,7 @@ def _objects(text: bytes, place: str, noun: str, findings: Findings) -> Iterator
     except Unreadable as error:
         findings.lose(f"{noun} with {error}", place)
         return
+
     if isinstance(value, dict):
         yield place, Json(value)
     else:
@@ -282,6 +285,7 @@ class _Scan:
             if not more:
                 raise Unreadable("JSON that ends too early")
             self._data += more
+
         self._at = match.end()
         return match
 
@@ -409,6 +413,7 @@ def utc(moment: str | float | None) -> str | None:
         seconds = float(moment or "")
     except ValueError:
         seconds = math.nan
+
     try:
         if seconds >= _SINCE_1973:
             return datetime.fromtimestamp(seconds, UTC).isoformat()
@@ -433,6 +438,7 @@ def marked(heads: Sequence[tuple[Path, Json]]) -> list[tuple[Path, Json, str]]:
         marks = [f"{name}: " for name in names]
     else:
         marks = [""]
+
     return [(path, head, mark) for (path, head), mark in zip(heads, marks, strict=True)]
 
 
@@ -455,4 +461,5 @@ def unique(names: Sequence[str]) -> list[str]:
             found.append(f"{name} ({number + 1})")
         else:
             found.append(name)
+
     return found

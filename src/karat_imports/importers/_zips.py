@@ -55,6 +55,7 @@ class Archive:
             self._zip = ZipFile(file)
         except (BadZipFile, ValueError, OverflowError, struct.error, NotImplementedError) as error:
             raise BadZip(f"it is damaged ({error})") from error
+
         total = sum(info.file_size for info in self._zip.infolist())
         if len(self._zip.infolist()) > MOST_ENTRIES:
             raise BadZip(f"it has more than {count(MOST_ENTRIES)} entries")
@@ -87,4 +88,5 @@ class Archive:
             OSError,
         ) as error:
             raise BadZip(f"it is damaged ({error})") from error
+
         return data

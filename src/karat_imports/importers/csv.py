@@ -98,11 +98,10 @@ class Csv:
                 findings.lose(fault.message, f"{path.name}, {fault.place}")
             columns = list(dict.fromkeys(name for _, row in rows.rows for name in row))
             chosen = self._columns(path, columns)
-            metrics = {
-                name.partition(".")[2]: column
-                for name, column in chosen.items()
-                if name.startswith("score.")
-            }
+            metrics = {}
+            for name, column in chosen.items():
+                if name.startswith("score."):
+                    metrics[name.partition(".")[2]] = column
             lower = set(self._options.lower_is_better)
             if unknown := lower - set(metrics):
                 raise BadOption("--set lower_is_better", f"no metric is called '{min(unknown)}'")
@@ -112,9 +111,11 @@ class Csv:
                     f"{', '.join(name for name in metrics if name not in lower)} (name others "
                     f"with --set lower_is_better=[…])"
                 )
-            announced = {
-                name: (Metric(name=name, direction="lower"),) for name in metrics if name in lower
-            }
+
+            announced = {}
+            for name in metrics:
+                if name in lower:
+                    announced[name] = (Metric(name=name, direction="lower"),)
             trials = _Trials(
                 f"{path.name}, {rows.unit}",
                 rows.rows,
@@ -145,11 +146,11 @@ class Csv:
                     f"--map {target}",
                     f"{path} has no column '{column}'{did_you_mean(column, columns)}",
                 )
-        chosen = {
-            name: name
-            for name in columns
-            if name in _TARGETS or name.startswith(("score.", "reason."))
-        }
+
+        chosen = {}
+        for name in columns:
+            if name in _TARGETS or name.startswith(("score.", "reason.")):
+                chosen[name] = name
         for column in usual(STOP_REASONS, columns)[:1]:
             chosen["stop_reason"] = column
         chosen |= mapped
@@ -161,12 +162,14 @@ class Csv:
                     f"{_listed(columns)})"
                 ),
             )
+
         if "answer" not in chosen and not any(name.startswith("score.") for name in chosen):
             message = (
                 f"say which column is the answer or a score, e.g. --map "
                 f"score.accuracy={columns[-1]}"
             )
             raise BadOption("--map", f"{message} (columns: {_listed(columns)})")
+
         return chosen
 
 
@@ -226,10 +229,12 @@ class _Trials:
                 value = self._repetition(row)
             except ValueError as error:
                 self._findings.unreadable(str(error), place)
+
             if value is None:
                 repetition = counts[group]
             else:
                 repetition = repetitions.number(*group, value)
+
             counts[group] += 1
             trial = self._trial(row, sample, group[1] or "answers", repetition, place)
             same = first.setdefault(group[0], trial)
@@ -246,11 +251,13 @@ class _Trials:
                 golden=columns.get("golden"),
                 id_column=columns.get("id"),
             )
+
         if self._has_conditions:
             return ids, (columns["condition"],)
-        used = {
-            column for target, column in columns.items() if target not in ("condition", "model")
-        }
+        used = set()
+        for target, column in columns.items():
+            if target not in ("condition", "model"):
+                used.add(column)
         conditions = condition_columns(rows, lambda row: key_of(row, ids), used=used)
         named = [columns[target] for target in ("condition", "model") if target in columns]
         return ids, conditions or tuple(named[:1])
@@ -288,7 +295,13 @@ class _Trials:
                 usage=usage,
                 model=self._text(row, "model") or None,
             )
+
         used = set(self._columns.values())
+        if error:
+            failure = ImportedFailure(cls="agent", kind="error", message=error)
+        else:
+            failure = None
+
         return ImportedTrial(
             sample=sample,
             question=self._text(row, "question") or sample,
@@ -298,7 +311,7 @@ class _Trials:
             reply=reply,
             seconds=self._number(row, "seconds", place),
             started=self._text(row, "started") or None,
-            failure=ImportedFailure(cls="agent", kind="error", message=error) if error else None,
+            failure=failure,
             scores=[]
             if reply is None
             else [
@@ -318,6 +331,7 @@ class _Trials:
             value = row.get(column)
         else:
             value = None
+
         if value is None:
             return ""
         return text_of(value)
@@ -334,6 +348,7 @@ class _Trials:
             if value is None or not math.isfinite(value):
                 return None
             return float(value)
+
         text = str(value).strip().lower()
         if text in _MISSING:
             return None
@@ -343,6 +358,7 @@ class _Trials:
             number = float(text)
         except ValueError:
             number = math.nan
+
         if math.isfinite(number):
             return number
         self._findings.unreadable(f"'{target}' is not a number", place)

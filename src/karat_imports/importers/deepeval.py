@@ -92,6 +92,7 @@ class _File:
             self.run = root.at(*self._above)
         else:
             self.run = document(path, "testCases")
+
         if not isinstance(self.run.raw.get("testCases"), list):
             raise bad_file(path, "holds no test run of DeepEval (want testCases)")
         model = self.run.at("hyperparameters").text("model")
@@ -104,6 +105,7 @@ class _File:
             trials = None
         else:
             trials = sum(filter(None, ended))
+
         means: dict[tuple[str, str], float] = {}
         for row in self.run.list("metricsScores"):
             name, scores = row.text("metric") or "", row.raw.get("scores")
@@ -111,8 +113,10 @@ class _File:
                 known = [Json({name: score}).number(name) for score in scores]
             else:
                 known = []
+
             if known and None not in known:
                 means[name, name] = sum(filter(None, known)) / len(known)
+
         return Stated(file=self.path.name, conditions=(condition,), trials=trials, means=means)
 
     def trials(
@@ -166,6 +170,7 @@ def _reply(case: Json, turns: Sequence[Json]) -> Reply | None:
         text = replies[-1]
     else:
         text = None
+
     if text is None:
         return None
     return Reply(
@@ -213,6 +218,7 @@ class _Scales:
             or metric.text("error")
         ):
             return
+
         signs.add(1 if (score > threshold) == passed else -1)
 
     def filled(self, trials: Iterable[ImportedTrial]) -> Iterator[ImportedTrial]:
@@ -224,6 +230,7 @@ class _Scales:
                 low, high = (0.0, 1.0)
             else:
                 low, high = (None, None)
+
             score = Metric(name=scorer, low=low, high=high, direction=directions[name])
             self.metrics[scorer] = score, Metric(name=f"{scorer} pass", kind="share")
 
@@ -243,6 +250,7 @@ class _Scales:
                 f"DeepEval's rule"
             )
             return "higher"
+
         self._findings.note(
             f"{name}: {why}; neither direction is taken as better, so no winner is named by "
             f"its score"
@@ -334,6 +342,7 @@ def _scores(case: Json, scales: _Scales) -> tuple[list[ImportedScore], ImportedF
         scores = [whole]
     else:
         scores = []
+
     for (name, metric), repeat in zip(measured, repeats(name for name, _ in measured), strict=True):
         scales.add(name, metric)
         if name == next(iter(errors), None):
@@ -354,8 +363,10 @@ def _scores(case: Json, scales: _Scales) -> tuple[list[ImportedScore], ImportedF
                 offline=_named(metric) in _BY_RULE,
             )
         )
+
     for name, error in errors.items():
         return scores, ImportedFailure(
             cls="judge", kind="error", message=error, stage="score", scorer=name
         )
+
     return scores, None

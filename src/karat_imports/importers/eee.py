@@ -117,6 +117,7 @@ def _opened(path: Path) -> _File:
         samples = path
     else:
         samples = _other(path)
+
     if not samples.is_file():
         raise bad_file(path, f"has no instance-level results next to it (want {samples.name})")
     return _File(samples)
@@ -154,10 +155,12 @@ def _trials(
             file.read.setdefault(trial.condition)
             here[key] = max(here.get(key, 0), repetition + 1)
             yield msgspec.structs.replace(trial, repetition=repetition)
+
         taken = here
         total = file.aggregate.at("detailed_evaluation_results").count("total_rows") or 0
         if file.rows < total:
             unfinished.append(f"{file.path.name}: {file.rows} of {total} rows are here")
+
     stated += _stated(files)
 
 
@@ -171,6 +174,7 @@ class _File:
             self.aggregate = document(beside[0])
         else:
             self.aggregate = Json({})
+
         self.collection = (self.aggregate.text("evaluation_id") or path.stem).partition("/")[0]
         results = {
             result.text("evaluation_result_id", "evaluation_name"): result
@@ -225,6 +229,7 @@ class _File:
                 if known is None:
                     repetitions.append(known := {})
                 known[metric] = row
+
             for number, metrics in enumerate(repetitions):
                 yield self._trial(metrics, number, place, findings)
 
@@ -249,6 +254,7 @@ class _File:
             if value is None:
                 findings.unreadable("instance without a score", place)
             scores.setdefault(scorer, {})[metric] = value
+
         metadata, asked = row.at("metadata"), row.at("input")
         reference = [text for text in _texts(asked.raw.get("reference")) if text]
         repetition = metadata.text("karat.repetition") or ""
@@ -349,15 +355,15 @@ def _reply(row: Json) -> Reply | None:
     for message in messages:
         for call in _texts(message.raw.get("tool_call_id")):
             results[call] = message.text("content")
-    ends = [
-        attribution
-        for attribution in row.list("answer_attribution")
-        if attribution.flag("is_terminal")
-    ]
+    ends = []
+    for attribution in row.list("answer_attribution"):
+        if attribution.flag("is_terminal"):
+            ends.append(attribution)
     if ends:
         answer = ends[-1].text("extracted_value")
     else:
         answer = None
+
     return Reply(
         text=texts[0] if row.at("output").raw else texts[-1],
         answer=None if answer in texts else answer,
@@ -379,9 +385,19 @@ def _reply(row: Json) -> Reply | None:
 def _call(call: Json, results: dict[str, str | None]) -> ToolCall:
     name = call.text("name") or ""
     mcp = _MCP.fullmatch(name)
+    if mcp:
+        tool = mcp[2]
+    else:
+        tool = name
+
+    if mcp:
+        server = mcp[1]
+    else:
+        server = None
+
     return ToolCall(
-        tool=mcp[2] if mcp else name,
-        server=mcp[1] if mcp else None,
+        tool=tool,
+        server=server,
         input=call.at("arguments").raw,
         result=results.get(call.text("id") or ""),
     )

@@ -220,6 +220,7 @@ class _Log:
             raise bad_file(
                 path, f"is not a readable log of Inspect: {str(error).strip()}"
             ) from error
+
         self.spec, self.plan = Json(self.header.eval), Json(self.header.plan)
         self.task, self.created = self.spec.text("task") or "task", utc(self.spec.text("created"))
         self.model, self.dataset = (
@@ -249,6 +250,7 @@ class _Log:
             why = f" ({excerpt(self.header.error.message, 120)})"
         else:
             why = ""
+
         return f"{self.path.name} " + (
             "was never finished" if status == "started" else f"ended with the status {status}{why}"
         )
@@ -272,6 +274,7 @@ class _Log:
             name = score.text("scorer", "name")
             if accuracy is not None and name is not None and not score.count("unscored_samples"):
                 means[name, self.metric(name, score.text("name") or name)] = accuracy
+
         planned = max(results.count("total_samples") or 0, len(self.places) * self.epochs)
         planned -= len(results.at("early_stopping").list("early_stops"))  # left out on purpose
         return Stated(
@@ -301,7 +304,9 @@ class _Log:
                 texts(self.path, "samples", findings=self.findings), start=1
             ):
                 yield f"sample {number}", partial(bytes, text)
+
             return
+
         order: dict[str, tuple[int, int]] = {}
         for name in archive.names:
             if match := _SAMPLE_NAME.fullmatch(name):
@@ -312,6 +317,7 @@ class _Log:
                 self.findings.lose(
                     "a sample in chunks or of another name", f"{self.path.name}, {name[:120]}"
                 )
+
         for name in sorted(order, key=order.__getitem__):
             yield name, partial(archive.read, name)
 
@@ -403,11 +409,10 @@ def _settings(log: _Log) -> JsonObject:
         log.spec,
         [(step.text("solver") or "", step.at("params").raw) for step in log.plan.list("steps")],
     )
-    limits = {
-        key: value
-        for key, value in spec.at("config").raw.items()
-        if key in _LIMITS and value is not None
-    }
+    limits = {}
+    for key, value in spec.at("config").raw.items():
+        if key in _LIMITS and value is not None:
+            limits[key] = value
     return {
         **spec.at("task_args").raw,
         "task_version": spec.raw.get("task_version"),
@@ -432,6 +437,7 @@ def _conditions(logs: Sequence[_Log], findings: Findings) -> dict[str, list[list
         attempts.setdefault((log.spec.text("task_id") or str(log.path), log.model), []).insert(
             0, log
         )
+
     settings = [
         {"model": same[0].model or "model not named", **_settings(same[0])}
         for same in attempts.values()
@@ -455,12 +461,14 @@ def _conditions(logs: Sequence[_Log], findings: Findings) -> dict[str, list[list
         findings.note(
             "logs with the same settings, of other code or samples, become separate conditions"
         )
+
     named = dict(zip(unique([name for name, _ in alike]), alike.values(), strict=True))
     for name, evaluations in named.items():
         if len(evaluations) > 1:
             findings.note(
                 f"{name}: {len(evaluations)} evaluations with the same settings are repetitions"
             )
+
         for same in evaluations:
             if len(same) > 1:
                 many = len(same)
@@ -468,6 +476,7 @@ def _conditions(logs: Sequence[_Log], findings: Findings) -> dict[str, list[list
                     f"{name}: {many} logs are attempts at one evaluation; the newest of each "
                     f"sample counts"
                 )
+
     return named
 
 
@@ -503,6 +512,11 @@ class _Trial:
     def trial(self, condition: str, before: int) -> ImportedTrial:
         sample, failure = self._sample, self._failure()
         answered = failure is None or sample.output.choices or sample.output.completion
+        if answered:
+            reply = self._reply()
+        else:
+            reply = None
+
         return ImportedTrial(
             sample=str(sample.id),
             question=self._question(),
@@ -510,7 +524,7 @@ class _Trial:
             or None,
             condition=condition,
             repetition=before + sample.epoch - 1,
-            reply=self._reply() if answered else None,
+            reply=reply,
             started=utc(sample.started_at),
             seconds=sample.total_time if (sample.total_time or 0) >= 0 else None,
             failure=failure,
@@ -529,17 +543,21 @@ class _Trial:
             self._findings.changed(
                 "a sample that was invalidated is read like any other", self._place
             )
+
         if self._scores:
             if error is not None:
                 self._findings.changed(
                     "an answer with an error counts, because Inspect scored it", self._place
                 )
+
             return None
+
         if error is None and sample.limit is not None:
             kind = f"{sample.limit.get('type')}_limit"
             return ImportedFailure(
                 cls="limit", kind=kind, message=str(sample.limit.get("reason") or kind)
             )
+
         message = error.message if error is not None else sample.output.error
         if message is None:
             return None
@@ -552,6 +570,7 @@ class _Trial:
         else:
             asked = [message for message in given if message.role == "user"] or given
             text = "\n\n".join(self._text(message.content) for message in asked)
+
         lines = [
             f"{chr(ord('A') + number)}) {self._text(choice)}"
             for number, choice in enumerate(choices)
@@ -566,10 +585,12 @@ class _Trial:
             choice = output.choices[0]
         else:
             choice = _Choice()
+
         if isinstance(choice.message.content, list):
             parts = choice.message.content
         else:
             parts = []
+
         thoughts = (
             "\n\n".join(part.reasoning for part in parts if part.reasoning)
             or choice.message.reasoning
@@ -579,6 +600,21 @@ class _Trial:
         answer = next(
             (score.answer for score in self._scores.values() if score.answer is not None), None
         )
+        if uses:
+            usage = _usage(uses)
+        else:
+            usage = None
+
+        if None in costs or not costs:
+            dollars = None
+        else:
+            dollars = math.fsum(filter(None, costs))
+
+        if sample.working_time is None:
+            milliseconds = None
+        else:
+            milliseconds = sample.working_time * 1000
+
         return Reply(
             text=self._text(
                 choice.message.content if output.completion is None else output.completion
@@ -586,9 +622,9 @@ class _Trial:
             answer=None if answer is None else self._text(answer),
             reasoning=self._text(thoughts) or None,
             tool_calls=tuple(self._tool_calls()),
-            usage=_usage(uses) if uses else None,
-            dollars=None if None in costs or not costs else math.fsum(filter(None, costs)),
-            milliseconds=None if sample.working_time is None else sample.working_time * 1000,
+            usage=usage,
+            dollars=dollars,
+            milliseconds=milliseconds,
             model=output.model or None,
             stop_reason=choice.stop_reason,
             responses=sample.turn_count,
@@ -600,10 +636,12 @@ class _Trial:
             given = sample.input
         else:
             given = []
+
         before = {str(call.get("id")) for message in given for call in message.tool_calls or ()}
-        results = {
-            message.tool_call_id: message for message in sample.messages if message.role == "tool"
-        }
+        results = {}
+        for message in sample.messages:
+            if message.role == "tool":
+                results[message.tool_call_id] = message
         for call in (call for message in sample.messages for call in message.tool_calls or ()):
             name, arguments, result = (
                 str(call.get("id")),
@@ -631,6 +669,7 @@ class _Trial:
                 values = {f"{name}[{n}]": item for n, item in enumerate(value)}
             else:
                 values = {name: value}
+
         return ImportedScore(
             scorer=name,
             values={key: self._number(item) for key, item in values.items()},
@@ -656,7 +695,9 @@ class _Trial:
                 self._findings.note(
                     "numbers of scorers are taken as better when higher: logs state no direction"
                 )
+
             return value
+
         if isinstance(value, str):
             number = _NUMBERS.get(value, _NUMBERS.get(value.lower()))
             if number is not None or re.fullmatch(
@@ -665,6 +706,7 @@ class _Trial:
                 if number is None:
                     return float(value)
                 return number
+
         self._findings.changed(
             "a score that is not a number is missing; Inspect's metrics may count it as 0",
             self._place,
@@ -679,10 +721,17 @@ class _Trial:
                 "tokens and cost of an answer are those of all models of its sample, graders "
                 "included"
             )
+
         if isinstance(sample.input, list) and len(sample.input) > 1:
             chat = sample.input
         else:
             chat = []
+
+        if several:
+            model_usage = msgspec.to_builtins(sample.model_usage)
+        else:
+            model_usage = None
+
         detail: JsonObject = {
             "uuid": sample.uuid,
             "input": [
@@ -693,7 +742,7 @@ class _Trial:
             "error": sample.error and sample.error.message,
             "error_retries": [error.message for error in sample.error_retries or ()],
             "invalidation": sample.invalidation,
-            "model_usage": msgspec.to_builtins(sample.model_usage) if several else None,
+            "model_usage": model_usage,
             "role_usage": msgspec.to_builtins(sample.role_usage),
         }
         return {key: value for key, value in detail.items() if value}
@@ -709,6 +758,7 @@ class _Trial:
                 if not part.reasoning
             )
             return self._text("\n".join(parts))
+
         if "attachment://" in content:
             return _REFERENCE.sub(self._resolved, content)
         return content
@@ -719,6 +769,7 @@ class _Trial:
                 self._attached = _decode(_ATTACHED, self._read()).attachments
             except (ValueError, RecursionError):
                 self._attached = {}
+
         text = self._attached.get(reference[1])
         if text is None or len(text) > self._room:
             self._findings.left_out("an attachment that is missing or too large", self._place)

@@ -82,6 +82,7 @@ class LmEval:
             results = path.with_name(f"results_{named[2]}.json")
         else:
             results = path
+
         if named and results.is_file():
             return [results]
         return []
@@ -141,11 +142,13 @@ def _opened(path: Path, findings: Findings) -> list[_Samples]:
             path,
             "has no samples_*.jsonl of the same time next to it: run lm_eval with --log_samples",
         )
+
     absent = set(files[0].results.at("n-samples").raw) - {file.task for file in files}
     if absent:
         findings.note(
             f"{path.name} has results of tasks without samples here: {some_of(sorted(absent))}"
         )
+
     return files
 
 
@@ -163,6 +166,7 @@ class _Samples:
             self.results = document(beside[0])
         else:
             self.results = Json({})
+
         self.model = self.results.text("model_name", "model_source") or path.stem
         combined = self.results.at("configs", self.task).list("metric_list")
         self.of_all = _OF_ALL | {
@@ -184,6 +188,7 @@ class _Samples:
             mean = of_task.number(key)
             if comma and mean is not None:
                 means[_scorer(filtered), _metric(filtered, metric)] = mean
+
         documents = self.results.at("n-samples", self.task).count("effective")
         return Stated(file=self.path.name, conditions=(condition,), trials=documents, means=means)
 
@@ -213,6 +218,7 @@ def _trials(files: Mapping[str, _Samples], findings: Findings) -> Iterator[Impor
                 findings.left_out("a second result of a document and filter", place)
             else:
                 known[filtered] = _score(filtered, row, place, file.of_all, findings)
+
         for place, row in lines(file.path, Findings()):  # its faults are counted already
             sample = row.shown("doc_id")
             if sample is None:
@@ -237,10 +243,12 @@ def _score(
         elif name not in _NOT_METRICS:
             parts[name] = row.raw.get(name)
             findings.changed(f"{name} is not a mean over samples: its values are in detail", place)
+
     if filtered == "none":
         answers = {}
     else:
         answers = {"filtered": row.raw.get("filtered_resps")}
+
     return ImportedScore(
         scorer=_scorer(filtered), values=values, detail={**answers, **parts}, offline=True
     )
@@ -260,10 +268,12 @@ def _trial(
                 flat.append(first)
     else:
         flat = []
+
     if requests:
         prompt = str(requests[0][0])
     else:
         prompt = ""
+
     key = asked(doc)
     target, detail = (
         row.shown("target"),
@@ -273,6 +283,7 @@ def _trial(
         text = Json({"text": flat[0]}).shown("text")
     else:
         text = None
+
     choices = [str(request[1]).strip() for request in requests if len(request) > 1]
     chances = [_log_likelihood(response) for response in flat]
     if len(choices) == len(chances) > 1 and None not in chances:
@@ -288,13 +299,24 @@ def _trial(
             and int(target) < len(choices)
         ):
             target = choices[int(target)]
+
+    if key:
+        question = str(doc.raw[key])
+    else:
+        question = prompt or sample
+
+    if text is None:
+        reply = None
+    else:
+        reply = Reply(text=text)
+
     return ImportedTrial(
         sample=sample,
-        question=str(doc.raw[key]) if key else prompt or sample,
+        question=question,
         golden=target or None,
         condition=condition,
         repetition=0,
-        reply=None if text is None else Reply(text=text),
+        reply=reply,
         scores=[score for score in scores if score.values],
         metadata=doc.without(key or ""),
         detail=detail,
@@ -311,12 +333,14 @@ def _requests(value: object) -> list[list[object]]:
         requests = value
     else:
         requests = []
+
     arguments = []
     for request in requests:
         if isinstance(request, dict):
             arguments.append(list(request.values()))
         else:
             arguments.append(request)
+
     return [values for values in arguments if isinstance(values, list) and values]
 
 
@@ -330,6 +354,7 @@ def _log_likelihood(response: object) -> float | None:
         or str(response[1]) not in ("True", "False")
     ):
         return None
+
     try:
         return float(str(response[0]))
     except ValueError:

@@ -71,6 +71,7 @@ class OpenaiEvals:
                 )
             else:
                 pages[path] = head
+
         for name, of_eval in logs.items():
             named = dict(zip(unique([log.name for log in of_eval]), of_eval, strict=True))
             yield ImportedRun(
@@ -94,6 +95,7 @@ class OpenaiEvals:
                     for log in of_eval
                 },
             )
+
         if pages:
             yield ImportedRun(
                 name=title(next(iter(pages))),
@@ -109,6 +111,7 @@ def _head(path: Path) -> tuple[Path, bytes]:
         raise bad_file(
             path, "is neither a log of oaieval nor a list of output items of an eval's run"
         )
+
     return path, head
 
 
@@ -123,6 +126,7 @@ class _Log:
             self.report = row.raw.get("final_report", self.report)
             if row.text("sample_id") is None and not {"spec", "final_report"} & row.raw.keys():
                 findings.lose("event without a sample_id", place)
+
         models = self.spec.raw.get("completion_fns")
         if isinstance(models, list) and models:
             self.name = ", ".join(map(str, models))
@@ -136,6 +140,7 @@ class _Log:
             means = {}
         else:
             means = {("match", "accuracy"): accuracy}
+
         return Stated(file=self.path.name, conditions=(condition,), means=means)
 
     def trials(self, condition: str) -> Iterator[ImportedTrial]:
@@ -186,14 +191,17 @@ def _trial(sample: str, condition: str, events: Sequence[Json]) -> ImportedTrial
                 for call in of_type.get("function_call", [])
             ),
         )
+
     if "error" in of_type:
         error = of_type["error"][0].text("message", "type")
     else:
         error = None
+
     if error is not None and not scores:
         failed = failure(error)
     else:
         failed = None
+
     prompt = sampling.raw.get("prompt")
     return ImportedTrial(
         sample=sample,
@@ -221,6 +229,7 @@ def _metrics(metrics: Mapping[str, object]) -> ImportedScore:
             values[key] = known.number(key)
         else:
             values[key] = known.flag(key)
+
     return ImportedScore(
         scorer="metrics",
         values={key: value for key, value in values.items() if value is not None},
@@ -240,6 +249,7 @@ def _output_items(pages: Mapping[Path, bytes], findings: Findings) -> Iterator[I
                 rows = items(path, "data", findings=findings)
             else:
                 rows = lines(path, findings)
+
         for place, row in rows:
             item, sample = row.at("datasource_item"), row.at("sample")
             identity = row.shown("datasource_item_id")
@@ -265,11 +275,13 @@ def _of_item(row: Json, item: Json, at: tuple[str, str, int]) -> ImportedTrial:
         text = "\n".join(content for content in contents if content is not None)
     else:
         text = None
+
     error = sample.at("error").text("message", "code")
     if error is None:
         failed: ImportedFailure | None = None
     else:
         failed = failure(error)
+
     prompt = sample.raw.get("input")
     results = sorted(row.list("results"), key=lambda result: result.text("name") or "")
     names = unique([_UUID.sub("", result.text("name") or "grader") for result in results])
@@ -286,20 +298,28 @@ def _of_item(row: Json, item: Json, at: tuple[str, str, int]) -> ImportedTrial:
         "id": row.raw.get("id"),
         "status": row.raw.get("status"),
     }
-    return ImportedTrial(
-        sample=at[0],
-        question=str(item.raw[key]) if key else said_last(prompt) or at[0],
-        golden=item.text(*_GOLDEN),
-        condition=at[1],
-        repetition=at[2],
-        reply=None
-        if text is None
-        else Reply(
+    if key:
+        question = str(item.raw[key])
+    else:
+        question = said_last(prompt) or at[0]
+
+    if text is None:
+        reply = None
+    else:
+        reply = Reply(
             text=text,
             usage=sample.at("usage").usage(**_TOKENS, cache_read_tokens="cached_tokens"),
             model=sample.text("model"),
             stop_reason=sample.stop_reason,
-        ),
+        )
+
+    return ImportedTrial(
+        sample=at[0],
+        question=question,
+        golden=item.text(*_GOLDEN),
+        condition=at[1],
+        repetition=at[2],
+        reply=reply,
         failure=failed,
         scores=[] if failed else scores,
         metadata=item.without(key or ""),

@@ -115,6 +115,7 @@ class _File:
                 short[label] = label
             else:
                 short[label] = f"prompt {place}"
+
         many = len(labels) > 1, len({provider for provider, _ in pairs}) > 1
         names = unique([prefix + _name(pair[0], short[pair[1]], *many) for pair in pairs])
         self._by_place, self._by_pair = dict(enumerate(names)), dict(zip(pairs, names, strict=True))
@@ -135,9 +136,12 @@ class _File:
         """The number of results, as the statistics of the file have it."""
         ended = [self.stats.count(key) for key in ("successes", "failures", "errors")]
         known = [count for count in ended if count is not None]
-        return Stated(
-            file=self.path.name, conditions=self.conditions, trials=sum(known) if known else None
-        )
+        if known:
+            trials = sum(known)
+        else:
+            trials = None
+
+        return Stated(file=self.path.name, conditions=self.conditions, trials=trials)
 
     def condition(self, row: Json) -> str:
         place, pair = row.count("promptIdx"), (_provider(row), _label(row.at("prompt")))
@@ -145,6 +149,7 @@ class _File:
             known = self._by_pair.get(pair)
         else:
             known = self._by_place.get(place)
+
         name = known or self._prefix + _name(*pair, True, True)
         self.conditions.setdefault(name, ImportedCondition(model=pair[0] or None))
         return name
@@ -158,6 +163,7 @@ class _File:
             value = assertion.shown("value")
         else:
             value = None
+
         return assertion.text("metric") or (
             f"{kind}: {excerpt(clean(value), 60)}" if value else kind
         )
@@ -196,6 +202,7 @@ class _Trials:
                     variables = test.at("vars")
                 else:
                     variables = row.at("vars")
+
                 identity = digest(
                     variables.raw or [test.raw.get("assert"), test.raw.get("description")]
                 )
@@ -215,13 +222,22 @@ class _Trials:
         if cached:
             self._findings.changed("answer from promptfoo's cache: its latency is missing", place)
         failed = _failure(row, answered=reply is not None)
-        plain = {
-            key: value
-            for key, value in variables.raw.items()
-            if isinstance(value, (str, int, float))
-        }
+        plain = {}
+        for key, value in variables.raw.items():
+            if isinstance(value, (str, int, float)):
+                plain[key] = value
         metadata = {**plain, **test.at("metadata").raw, **({"description": title} if title else {})}
         metadata.pop(used or "", None)
+        if cached:
+            seconds = None
+        else:
+            seconds = row.number("latencyMs", low=0, times=0.001)
+
+        if failed:
+            scores = []
+        else:
+            scores = list(self._scores(file, row, parts, place))
+
         return ImportedTrial(
             sample=f"{excerpt(clean(question), 48)} ({identity[:8]})",
             question=question,
@@ -231,9 +247,9 @@ class _Trials:
             condition=condition,
             repetition=repetition,
             reply=reply,
-            seconds=None if cached else row.number("latencyMs", low=0, times=0.001),
+            seconds=seconds,
             failure=failed,
-            scores=[] if failed else list(self._scores(file, row, parts, place)),
+            scores=scores,
             metadata=metadata,
             detail={
                 "prompt": row.at("prompt").raw.get("raw"),
@@ -273,6 +289,7 @@ class _Trials:
                 weights.append(1.0)
             else:
                 weights.append(part.number("weight", low=0) or 0.0)
+
         if not sum(weights):
             weights = [1.0] * len(group)
         passes = [part.flag("pass") for part in group]
@@ -342,10 +359,12 @@ def _failure(row: Json, *, answered: bool) -> ImportedFailure | None:
         answered and row.at("gradingResult").raw and row.count("failureReason") != _ERROR
     ):
         return None
+
     if answered:
         return ImportedFailure(
             cls="judge", kind="error", message=message, stage="score", scorer=_WHOLE
         )
+
     return failure(message)
 
 

@@ -76,6 +76,7 @@ class SkillEvals:
             seconds = first.number("durationSeconds", low=0)
         else:
             seconds = None
+
         stated: list[Stated] = []
         yield ImportedRun(
             name=first.at("suite").text("pluginId")
@@ -140,11 +141,13 @@ def _trials(
         for arm in ("with", "without"):
             for repetition, run in enumerate(case.at("arms").list(arm)):
                 yield _of_case(case, run, (f"{prefix}{arm}", repetition), types, place, findings)
+
     for number, run in enumerate(head.list("runs"), start=1):
         if (sample := run.shown("eval_id") or run.text("eval_name")) is None:
             findings.lose("run without an eval_id", f"{path.name}, run {number}")
         else:
             yield _of_benchmark(run, sample, f"{prefix}{run.text('configuration') or ''}")
+
     absent = max(0, (head.at("aggregates").count("casesTotal") or 0) - cases) * len(arms)
     evals = head.at("metadata").raw.get("evals_run")
     if isinstance(evals, list):
@@ -170,6 +173,7 @@ def _of_case(
         findings.changed(
             "run whose paid graders were skipped: its score as a whole is missing", place
         )
+
     values = {"score": run.number("score"), f"{_WHOLE}.pass": run.flag("passed")}
     if skipped:
         values = dict.fromkeys(values)
@@ -183,6 +187,7 @@ def _of_case(
             passed = None
         else:
             passed = grader.flag("passed")
+
         scores.append(
             ImportedScore(
                 scorer=name,
@@ -193,6 +198,7 @@ def _of_case(
                 offline=kind is not None and kind not in _ASKS_MODEL,
             )
         )
+
     return ImportedTrial(
         sample=case.text("name") or place,
         question=case.text("promptMarkdown") or case.text("name") or place,
@@ -220,6 +226,7 @@ def _of_benchmark(run: Json, sample: str, condition: str) -> ImportedTrial:
         rate = result.number("pass_rate")
     else:
         rate = None
+
     return ImportedTrial(
         sample=sample,
         question=run.text("eval_name") or f"eval {sample}",

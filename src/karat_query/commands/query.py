@@ -49,6 +49,7 @@ def command(
     else:
         list_tables(opened, output)
         return Exit.DONE
+
     output.say(
         f"queried {folders[0]}" if len(folders) == 1 else f"queried {len(folders)} runs in {run}"
     )

@@ -261,6 +261,7 @@ class Stream:
             with suppress(OSError):  # written to a process that has ended
                 if pipe is not None:
                     pipe.close()
+
         self._child.wait()
 
     def _write(self, value: object, *, last: bool = False) -> None:
@@ -282,6 +283,7 @@ class Stream:
             yield answer
             if isinstance(answer, dict) and "rows" in answer:
                 return
+
         code = self._child.wait()
         if code == -signal.SIGALRM:
             raise QueryTooLong(self._place, _too_long(self._limits))
@@ -304,12 +306,14 @@ def _asked(question: JsonObject, limits: Limits, place: str, *, times: int = 1) 
         )
     except subprocess.TimeoutExpired:
         raise QueryTooLong(place, _too_long(limits)) from None
+
     if process.returncode == -signal.SIGALRM:
         raise QueryTooLong(place, _too_long(limits))
     try:
         answer: JsonObject = json.loads(process.stdout)
     except ValueError:
         raise BadOption(place, _ended(process.returncode, process.stderr, limits)) from None
+
     if "error" in answer:
         raise BadOption(place, answer["error"])
     return answer

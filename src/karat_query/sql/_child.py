@@ -65,6 +65,7 @@ def main() -> None:
         answer = {"error": _error_message(error)}
     except MemoryError:
         answer = {"error": f"needs more than {question['megabytes']} MB of memory; select less"}
+
     sys.stdout.write(json.dumps(answer))
     sys.stdout.flush()
     os._exit(0)  # skips a slow cleanup: the process ends anyway
@@ -83,6 +84,7 @@ def _limit_memory(megabytes: int) -> None:
                 int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
                 * resource.getpagesize()
             )
+
         most = (used or 1 << 31) + (2 * megabytes << 20)
         resource.setrlimit(resource.RLIMIT_AS, (most, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
@@ -112,6 +114,7 @@ def _each(connection: duckdb.DuckDBPyConnection, sql: str, question: JsonObject)
             connection.execute(f"DELETE FROM {_quoted(name)}")  # noqa: S608 -- quoted
             _insert(connection, name, question["tables"][name]["types"], columns)
         results.append(_rows(connection, sql, question["rows"])["columns"])
+
     return {"each": results}
 
 
@@ -125,6 +128,7 @@ def _check_one_select(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
             "must be one SELECT; a PIVOT without a list is two, because it first queries the "
             "values: write PIVOT … ON column IN (value, …)"
         )
+
     if kind != duckdb.StatementType.SELECT:
         raise _Refused(f"must be one SELECT, got {str(kind).rpartition('.')[2]}")
 
@@ -207,6 +211,7 @@ def _stream(question: JsonObject) -> JsonObject:
         _check_names([row[0] for row in described])
         _say({"needed": _needed(_tree(empty, sql), tables)})
         sys.stdout.flush()
+
     signal.setitimer(signal.ITIMER_REAL, 0)
     with duckdb.connect(str(folder / "tables.duckdb")) as connection:
         _limit_memory(question["megabytes"])
@@ -221,6 +226,7 @@ def _stream(question: JsonObject) -> JsonObject:
             fill_from_file(
                 connection, name, tables[name], Path(table["path"]), longest=table["longest"]
             )
+
         _lock(connection, leave="temp_directory")
         signal.setitimer(signal.ITIMER_REAL, question["seconds"])
         most = question["rows"]
@@ -236,6 +242,7 @@ def _stream(question: JsonObject) -> JsonObject:
             _say(
                 [[shape(value) for shape, value in zip(shapers, row, strict=True)] for row in rows]
             )
+
         return {"rows": count}
 
 
@@ -282,6 +289,7 @@ def fill_from_file(
             f"format = 'newline_delimited', maximum_object_size = {most})"
         )
         connection.execute(f"INSERT INTO {_quoted(name)} SELECT * FROM {rows}")  # noqa: S608 -- quoted
+
     path.unlink()
 
 
@@ -303,6 +311,7 @@ def _as_number(value: Any) -> float | None:
         number = None
     else:
         number = float(value)
+
     return number if number is not None and math.isfinite(number) else None
 
 
@@ -361,6 +370,7 @@ def _shape(connection: duckdb.DuckDBPyConnection, sql: str) -> JsonObject:
         if isinstance(literal, dict):
             text = literal.get("text", literal.get("value"))
             constants.update([text] if isinstance(text, str) else ())
+
     return {
         "types": {row[0]: row[1] for row in described},
         "sources": {alias: sorted(names) for alias, names in sources.items()},
@@ -392,18 +402,22 @@ def _changing(connection: duckdb.DuckDBPyConnection, tree: JsonObject) -> list[s
             name == "age" and len(node.get("arguments") or node.get("children") or ()) < 2
         ):
             reasons[f"{name}() gives another value each time"] = None
+
         if node.get("type") == "COLUMN_REF" and len(node["column_names"]) == 1:
             word = str(node["column_names"][0]).lower()
             if word in _WORDS - named:
                 reasons[f"{word} gives another value each time"] = None
+
         if isinstance(node.get("sample"), dict) and node["sample"].get("seed") in (-1, None):
             reasons["a SAMPLE without REPEATABLE picks other rows each time"] = None
         if node.get("type") == "TABLE_FUNCTION":
             name = str(node["function"].get("function_name") or "").lower()
             if name not in _MADE:
                 reasons[f"{name}() reads something other than the answers"] = None
+
         if node.get("type") == "BASE_TABLE" and str(node["table_name"]).lower() not in tables:
             reasons[f"{node['table_name']} is not a table of answers"] = None
+
     return list(reasons)
 
 
@@ -471,6 +485,7 @@ def _tree(connection: duckdb.DuckDBPyConnection, sql: str) -> JsonObject:
         tree: JsonObject = json.loads(serialized[0])
     else:
         tree = {}
+
     return tree
 
 
@@ -489,14 +504,14 @@ def _united(node: JsonObject, names: list[str] | None) -> Iterator[tuple[str, Js
         if here.get("type") == "SELECT_NODE":
             lists.append(here["select_list"])
             continue
-        below = [
-            child
-            for child in here.get("children") or (here.get("left"), here.get("right"))
-            if child
-        ]
+        below = []
+        for child in here.get("children") or (here.get("left"), here.get("right")):
+            if child:
+                below.append(child)
         kind = here.get("setop_type")
         if kind != "UNION_BY_NAME":  # in one, every SELECT names its own columns
             waiting.extend(reversed(below if kind == "UNION" else below[:1]))
+
     parts = lists
     if not parts:
         return
@@ -515,6 +530,7 @@ def _united(node: JsonObject, names: list[str] | None) -> Iterator[tuple[str, Js
         right = []
         for name in called[stars[-1] + 1 :] if stars else called:
             right.append(name or "")
+
     for part in parts:
         stars = [at for at, item in enumerate(part) if item.get("class") == "STAR"]
         for at, item in enumerate(part):

@@ -47,6 +47,7 @@ def ask(
             stream = Stream(sql, types, fill_needed, folder, limits=limits, place=_PLACE)
         except BadOption as error:
             raise _with_nearest_name(error, tables) from None
+
         with stream:
             yield stream
 
@@ -69,4 +70,5 @@ def _with_nearest_name(error: BadOption, tables: Mapping[str, TableInfo]) -> Bad
         columns = dict.fromkeys(column for table in tables.values() for column in table.types)
         hint = f"{did_you_mean(name.lower(), columns)}; `karat query RUN` lists tables and columns"
         return BadOption(_PLACE, f"there is no column '{name}'{hint}")
+
     return error

@@ -34,6 +34,7 @@ def tables_of(runs: Runs) -> dict[str, TableInfo]:
             if table.name in tables:
                 raise BadPlugin(f"kinds: {name}", f"there are two tables called '{table.name}'")
             tables[table.name] = _of_runs(table.name, table.rows, (*_PLACE, *table.columns, *_LINE))
+
     return tables
 
 

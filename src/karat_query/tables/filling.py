@@ -67,6 +67,7 @@ def fill(
                 file.run = run.path.resolve().name
             with trusted(run):
                 _Filling(run, files, scorings or {}).fill()
+
         return {name: Filled(path=file.path, longest=file.longest) for name, file in files.items()}
 
 
@@ -169,6 +170,7 @@ class _Filling:
                 name, _MADE_OF_BY_A_KIND if name in self._tables_of_kind else ()
             ):
                 written.setdefault(head, []).append((file, makers[name]))
+
         for number, at, line in self._run.numbered_lines() if written else ():
             tables = written.get(line[10:15])
             if tables is not None and line.startswith(b'{"event":"'):
@@ -180,6 +182,7 @@ class _Filling:
                     for file, rows in tables:
                         for row in rows(event, cell, self._last_failure.get(cell) == at):
                             file.write({**place, **row})
+
         for cell in range(self.index.planned) if "trials" in self.files else ():
             if not self.index.answered[cell] and cell not in self._last_failure:
                 self.files["trials"].write({**self._place(cell), **self._planned(cell)})
@@ -200,6 +203,7 @@ class _Filling:
                 self._turns[sample.id] = tuple(
                     (turn.question, turn.golden) for turn in sample.turns
                 )
+
             if "samples" in self.files:
                 self.files["samples"].write(_sample_row(sample))
 
@@ -223,6 +227,7 @@ class _Filling:
             if rows is not None:
                 return rows.cell(at)
             return None
+
         return self._cells.get(at)
 
     def _planned(self, cell: int) -> Row:
@@ -233,6 +238,7 @@ class _Filling:
             answered = "decided"
         else:
             answered = "not_run"
+
         position = self._positions.get(self.index.place(cell)[0])
         return {"position": _whole(position), "outcome": self._ended.classes.get(cell, answered)}
 
@@ -241,6 +247,7 @@ class _Filling:
             if cell is not None and is_last and not self.index.answered[cell]:
                 yield {**self._planned(cell), "line": None}
             return
+
         assert cell is not None
         replies = event.replies
         times = [reply.milliseconds for reply in replies]
@@ -271,6 +278,7 @@ class _Filling:
                 question, golden = turns[turn]
             else:
                 question, golden = (None, None)
+
             yield {
                 "turn": turn,
                 "question": question,
@@ -311,6 +319,7 @@ class _Filling:
                 used = any(calls)
             else:
                 used = None
+
             failed = len(calls) - sum(calls)
             yield {
                 "kind": part.kind,
@@ -367,6 +376,7 @@ class _Filling:
                 number = None
             else:
                 number = float(value)
+
             yield {**facts, "metric": metric, "value": number, "reason": score.reasons.get(metric)}
 
     def _failures(self, event: Failure | Attempt, cell: int | None, is_last: bool) -> Iterator[Row]:
@@ -386,6 +396,7 @@ class _Filling:
                 "seconds": event.seconds,
             }
             return
+
         place: Row = {}
         if cell is None:
             place = {
@@ -393,6 +404,7 @@ class _Filling:
                 "condition": event.condition,
                 "repetition": _whole(event.repetition),
             }
+
         ended = cell is not None and is_last and cell in self._ended.codes
         yield {**row, **place, "stands": ended, "scorer": event.scorer}
 

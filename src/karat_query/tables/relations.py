@@ -52,6 +52,7 @@ class Rows:
             more = f"<p>{formats.plural(len(self), 'row')}; the first {_SHOWN} are shown</p>"
         else:
             more = ""
+
         return (
             f"<div><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}</div>"
         )
@@ -84,6 +85,7 @@ def relation(
         load(connection, name, tables[name].types, filled[name])
         table = connection.sql(select)
         weakref.finalize(connection, undone.pop_all().close)
+
     return table
 
 

@@ -58,6 +58,7 @@ def write_tables(
         with ask(run, whole(name, tables), scorings=scorings, limits=limits) as stream:
             path = folder / f"{name}.{form}"
             written[path] = write(stream, form, path)
+
     return written
 
 
@@ -68,6 +69,7 @@ def _csv(columns: Mapping[str, str], batches: Batches, path: Path) -> int:
         for rows in batches:
             write_rows(rows, file)
             count += len(rows)
+
     return count
 
 
@@ -95,6 +97,7 @@ def _parquet(columns: Mapping[str, str], batches: Batches, path: Path) -> int:
                 longest = max(longest, *map(len, lines))
                 file.writelines(lines)
                 count += len(rows)
+
         types = {
             name: "whole" if kind == "huge" else kind
             for name, kind in zip(names, columns.values(), strict=True)
@@ -111,6 +114,7 @@ def _parquet(columns: Mapping[str, str], batches: Batches, path: Path) -> int:
             connection.execute(
                 f"COPY ({selected}) TO '{target}' (FORMAT parquet, COMPRESSION zstd)"
             )
+
     return count
 
 

@@ -32,11 +32,13 @@ class Ray:
                 "then replay"
             )
             raise BadOption("execution.executor", message)
+
         if experiment.execution.keep_workspaces:
             raise BadOption(
                 "execution.keep_workspaces",
                 "folders stay with the worker: leave it out, or run locally",
             )
+
         if find_spec("ray") is None:
             raise MissingExtra("ray", "`execution.executor: ray`")
 

@@ -73,6 +73,7 @@ class Mcp:
                 f"column `server`"
             )
             raise AgentFault("bad_call", message)
+
         return server, *_request(sample, self._options.tool)
 
 
@@ -91,6 +92,7 @@ class _Session:
                 text="", tool_calls=self._tools.calls[-1:], dollars=0.0, model=self._server
             )
             raise
+
         failed = call.error is not None
         return Reply(
             text=(call.error if failed else call.result) or "",
@@ -129,6 +131,7 @@ def _request(sample: Sample, tool: str | None) -> tuple[str, JsonObject]:
             "bad_call",
             f"the sample has {' and '.join(f'`{key}`' for key in named)}: it is one request",
         )
+
     arguments = _arguments(sample.metadata.get("arguments"))
     match named:
         case {"tool": name}:
@@ -137,6 +140,7 @@ def _request(sample: Sample, tool: str | None) -> tuple[str, JsonObject]:
             return "resources/read", {"uri": uri}
         case {"prompt": name}:
             return "prompts/get", {"name": name, "arguments": arguments}
+
     message = (
         "the sample has no column `tool`, `resource` or `prompt`, and the agent no option `tool`"
     )
@@ -157,6 +161,7 @@ def _arguments(given: object) -> JsonObject:
             given = json.loads(given)
         except ValueError as error:
             raise AgentFault("bad_call", f"the column `arguments` is not JSON: {error}") from None
+
     if not isinstance(given, dict):
         raise AgentFault("bad_call", "the column `arguments` must hold a JSON object")
     return given

@@ -109,6 +109,7 @@ async def _version(probe: Probe, wanted: str) -> Finding:
             return failed(
                 f"it answers with protocolVersion {json.dumps(given)[:60]}, which is not a version"
             )
+
         if given != wanted:
             return skipped(f"the server offers {given} instead")
         listing = await probe.fresh_tools(connection)
@@ -130,6 +131,7 @@ async def _modern(probe: Probe, reply: Reply) -> Finding:
         return failed(
             f"server/discover got {reply}; a server that does not know it must answer with an error"
         )
+
     if reply.kind == "error":
         return skipped(f"the server only knows initialize (server/discover got {reply})")
     versions = reply.result.get("supportedVersions")
@@ -142,6 +144,7 @@ async def _modern(probe: Probe, reply: Reply) -> Finding:
         listing = await probe.fresh_tools(connection)
     finally:
         await probe.close(connection)
+
     if listing.offered and listing.problem:
         return failed(listing.problem)
     return passed(f"supported; {formats.plural(len(listing.items), 'tool')}")
@@ -202,7 +205,9 @@ async def _list(probe: Probe, kind: str) -> Finding:
                 f"it lists {len(listing.items)} {kind} but does not declare the capability "
                 f"'{capability}'"
             )
+
         return skipped(f"it does not declare the capability '{capability}'")
+
     if not listing.offered and kind == "resources/templates":
         return skipped("it has no templates")
     if listing.problem:
@@ -231,6 +236,7 @@ async def _cursor(probe: Probe) -> Finding:
                 return passed(f"{kind}/list refuses an unknown cursor: {reply}")
             verdict = warning if reply.kind == "result" else failed
             return verdict(f"{kind}/list with an unknown cursor got {reply}")
+
     return skipped("no list has more than one page")
 
 
@@ -251,6 +257,7 @@ async def _stable(probe: Probe) -> Finding:
         second = (await probe.fresh_tools(connection)).items
     finally:
         await probe.close(connection)
+
     if first == second:
         return passed("a second connection lists the same tools")
     old = {str(tool.get("name")): tool for tool in first}
@@ -271,6 +278,7 @@ async def _names(probe: Probe) -> Finding:
         return warning(
             f"with dots, or longer than 64 characters, which many models refuse: {named(odd)}"
         )
+
     return passed(f"{len(names)} names")
 
 
@@ -300,10 +308,12 @@ async def _schemas(probe: Probe) -> Finding:
                 problems.append(f"{tool['name']}.{key} is not of type object")
             elif (fit := probe.fits(schema, {}))[0] is None:
                 problems.append(f"{tool['name']}.{key}: {fit[1]}")
+
     if len(problems) > 3:
         more = f"; and {len(problems) - 3} more"
     else:
         more = ""
+
     if problems:
         return failed("; ".join(problems[:3]) + more)
     return passed("every schema is valid JSON Schema")
@@ -335,6 +345,7 @@ async def _arguments_described(probe: Probe) -> Finding:
             total += 1
             if not isinstance(about, dict) or not str(about.get("description") or "").strip():
                 without.append(f"{tool['name']}.{name}")
+
     if not total:
         return skipped("no tool has arguments")
     seen = f"{len(without)} of {total} without description: {named(without)}"
@@ -359,6 +370,7 @@ async def _descriptions_long(probe: Probe) -> Finding:
             f"longer than {LONGEST_DESCRIPTION} characters: {named(long)}, up to "
             f"{formats.count(max(lengths.values()))}"
         )
+
     return passed(f"the longest has {formats.count(max(lengths.values()))} characters")
 
 
@@ -380,6 +392,7 @@ async def _descriptions_alike(probe: Probe) -> Finding:
         shared = len(first & second) / len(first | second)
         if shared >= ALIKE:
             alike.append((shared, f"{name} / {other}"))
+
     if not alike:
         return passed(f"no two share {100 * ALIKE:g} % of their words")
     return warning(
@@ -399,6 +412,7 @@ def _properties(tool: JsonObject) -> JsonObject:
         properties = schema.get("properties")
     else:
         properties = None
+
     if isinstance(properties, dict):
         return properties
     return {}
@@ -462,6 +476,7 @@ async def _wrong_arguments(probe: Probe) -> Finding:
         destructive = isinstance(notes, dict) and notes.get("destructiveHint") is True
         if isinstance(schema, dict) and not destructive and probe.fits(schema, {})[0] is False:
             candidates.append(str(tool["name"]))
+
     if not candidates:
         return skipped("no tool requires an argument (destructive ones are left out)")
     accepted = []
@@ -471,10 +486,12 @@ async def _wrong_arguments(probe: Probe) -> Finding:
             return failed(f"'{name[:60]}' without its arguments got {reply}")
         if not _refuses(reply):
             accepted.append(name)
+
     if accepted:
         return failed(
             f"called without their required arguments, these gave a result: {named(accepted)}"
         )
+
     return passed(
         f"refused by {len(candidates[:_MOST_CALLS])} of {len(candidates)} tools that require "
         f"arguments"
@@ -491,7 +508,9 @@ async def _malformed(probe: Probe) -> Finding:
                 f"a body that is not JSON got "
                 f"{'no answer' if status is None else f'HTTP {status}'}, want 400"
             )
+
         return passed(f"HTTP {status}")
+
     await connection.transport.raw(b'{"jsonrpc": "2.0", "id": 1, \n')
     gone = await probe.alive()
     if gone:
@@ -520,8 +539,10 @@ async def _results(probe: Probe) -> Finding:
             problem = f"returned an invalid result: {fault}"
         elif name in probe.calls and reply.result.get("isError") is True:
             problem = f"reported a failure: {json.dumps(reply.result.get('content'))[:100]}"
+
         if problem:
             problems.append(f"'{name[:60]}' {problem}")
+
     if problems:
         return failed("; ".join(problems[:3]))
     slowest = max(reply.seconds for _, reply in probe.results.values())
@@ -547,6 +568,7 @@ async def _structured(probe: Probe) -> Finding:
             or not isinstance(schema, dict)
         ):
             continue
+
         if not isinstance(reply.result.get("structuredContent"), dict):
             problems.append(f"'{name[:60]}' has an outputSchema but returned no structuredContent")
             continue
@@ -554,6 +576,7 @@ async def _structured(probe: Probe) -> Finding:
         fit += valid is True
         if valid is not True:
             problems.append(f"'{name[:60]}': {why}")
+
     if problems:
         return failed("; ".join(problems[:3]))
     if fit:
@@ -594,16 +617,19 @@ async def _callable(probe: Probe) -> list[tuple[JsonObject, JsonObject]]:
             or notes.get("readOnlyHint") is not True
         ):
             continue
+
         if isinstance(schema, dict):
             arguments = example({**schema, "type": "object"})
         else:
             arguments = {}
+
         if (
             isinstance(schema, dict)
             and isinstance(arguments, dict)
             and probe.fits(schema, arguments)[0]
         ):
             calls.append((tool, arguments))
+
     return calls
 
 
@@ -624,12 +650,14 @@ async def _cancellation(probe: Probe) -> Finding:
         await connection.notify(
             "notifications/cancelled", {"requestId": sent, "reason": "karat checks this"}
         )
+
     if gone := await probe.alive():
         return failed(f"after a cancellation, the next request got {gone}")
     if called:
         target = f"of '{called[0]['name'][:60]}' and "
     else:
         target = ""
+
     return passed(f"it keeps running after a cancellation {target}of an unknown request")
 
 
@@ -705,12 +733,14 @@ async def _shutdown(probe: Probe) -> Finding:
         return skipped(
             "for servers over stdio" if probe.server.type != "stdio" else "the server ended before"
         )
+
     late = [ending for ending in probe.endings if ending.seconds is None]
     if late:
         return failed(
             f"{len(late)} of {len(probe.endings)} times it was still running 5 s after its "
             f"stdin was closed"
         )
+
     codes = {ending.code for ending in probe.endings}
     latest = max(ending.seconds or 0.0 for ending in probe.endings)
     seen = f"at the latest {formats.number(latest)} s after its stdin was closed"
@@ -725,9 +755,11 @@ async def _children(probe: Probe) -> Finding:
         return skipped(
             "for servers over stdio" if probe.server.type != "stdio" else "the server ended before"
         )
+
     left = sum(ending.children for ending in probe.endings)
     if left:
         return failed(
             f"{left} of {len(probe.endings)} times, processes that it started kept running"
         )
+
     return passed("no process is left")

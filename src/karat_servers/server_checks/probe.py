@@ -110,6 +110,7 @@ class Probe:
             await connection.start()
         except OSError as error:
             raise Unavailable(f"cannot be started: {error}") from error
+
         seconds = self.server.init_timeout_seconds
         if version == MODERN_VERSION:
             connection.version = version
@@ -121,6 +122,7 @@ class Probe:
             given = reply.result.get("protocolVersion")
             connection.version = given if given in INITIALIZE_VERSIONS else version
             await connection.notify("notifications/initialized")
+
         return connection, reply
 
     async def connected(self) -> Connection:
@@ -133,6 +135,7 @@ class Probe:
             versions = [self.version]
         else:
             versions = [INITIALIZE_VERSIONS[-1], MODERN_VERSION]
+
         why = ""
         for version in versions:
             connection, reply = await self.open(version)
@@ -141,9 +144,11 @@ class Probe:
                 self.version = connection.version
                 self.introduction = reply.result
                 return connection
+
             words = connection.transport.last_words(self.redact)[-_LAST_WORDS:]
             why = why or f"{version}: {reply}{f'; its stderr ends: {words}' if words else ''}"
             await self.close(connection)
+
         raise Unavailable(why)
 
     async def close(self, connection: Connection) -> None:
@@ -194,11 +199,11 @@ class Probe:
 
     async def tools(self) -> list[JsonObject]:
         """The tools that have a name."""
-        return [
-            tool
-            for tool in (await self.listing("tools")).items
-            if isinstance(tool.get("name"), str)
-        ]
+        found = []
+        for tool in (await self.listing("tools")).items:
+            if isinstance(tool.get("name"), str):
+                found.append(tool)
+        return found
 
     async def fresh_tools(self, connection: Connection) -> Listing:
         """The tools, requested on another connection."""
@@ -219,6 +224,7 @@ class Probe:
             return f"{place}: {first['msg']}"
         except (KeyError, ValueError, RecursionError):
             return ""
+
         return ""
 
     def fits(self, schema: JsonObject, value: object) -> tuple[bool | None, str]:
@@ -242,6 +248,7 @@ class Probe:
                 params = {}
             else:
                 params = {"cursor": cursor}
+
             reply = await connection.request(method, params, seconds=self.seconds)
             if reply.kind != "result":
                 listing.offered = not (
@@ -249,6 +256,7 @@ class Probe:
                 )
                 listing.problem = f"{method} got {reply}"
                 return listing
+
             listing.pages += 1
             listing.problem = listing.problem or self.problem(method, reply.result)
             items = reply.result.get(key)
@@ -262,6 +270,7 @@ class Probe:
                     f"page {listing.pages} gives the cursor '{cursor[:60]}' a second time"
                 )
                 return listing
+
             seen.add(cursor)
             if (
                 listing.pages >= MOST_PAGES
@@ -298,14 +307,16 @@ def example(schema: object, depth: int = 0) -> object:
         required = schema.get("required")
         if not isinstance(properties, dict) or not isinstance(required, list):
             return {}
-        return {
-            name: example(properties.get(name), depth + 1)
-            for name in required
-            if isinstance(name, str)
-        }
+        found = {}
+        for name in required:
+            if isinstance(name, str):
+                found[name] = example(properties.get(name), depth + 1)
+        return found
+
     if kind == "array":
         if schema.get("minItems"):
             return [example(schema.get("items"), depth + 1)]
         return []
+
     number = schema.get("minimum", 1)
     return {"integer": number, "number": number, "boolean": False, "null": None}.get(str(kind), "a")

@@ -43,6 +43,7 @@ async def check_server(
                 finding = skipped("there was no connection")
             else:
                 finding = await _looked(planned, probe)
+
             open_question = finding.verdict in ("failed", "warning")
             checks.append(
                 Check(
@@ -54,11 +55,13 @@ async def check_server(
             )
     finally:
         await probe.end()
+
     about = probe.introduction.get("serverInfo")
     if isinstance(about, dict):
         words = [str(about.get(key, "")) for key in ("name", "version")]
     else:
         words = []
+
     counts = {kind: len(listing.items) for kind, listing in probe.lists.items()}
     return ServerReport(
         server=server.name,
@@ -84,6 +87,7 @@ async def _missing(needs: str, probe: Probe) -> str:
         if probe.server.type == needs:
             return ""
         return f"for servers over {needs}"
+
     if needs and not (await probe.listing(needs)).items:
         return f"the server has no {needs}"
     return ""

@@ -68,6 +68,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
                     status = f"HTTP {self.status}"
                 else:
                     status = f"error {self.code}"
+
                 if self.message:
                     return f"{status} ({self.message})"
                 return status
@@ -75,6 +76,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
                 return f"a reply that is not valid: {self.message}"
             case "timeout":
                 return f"no reply within {self.seconds:g} s"
+
         return f"the end of the connection{f' ({self.message})' if self.message else ''}"
 
 
@@ -145,6 +147,7 @@ class Connection:
             reply = Reply(kind="timeout", seconds=seconds)
         finally:
             self._waiting.pop(number, None)
+
         self.usable = self.usable and reply.kind not in ("timeout", "closed")
         if reply.kind == "timeout":
             return reply
@@ -169,6 +172,7 @@ class Connection:
         except (ValueError, RecursionError):
             self.note("stdout" if number is None else "json", text.strip()[:_SHOWN])
             return
+
         if not isinstance(message, dict):
             self.note(
                 "message",
@@ -178,6 +182,7 @@ class Connection:
                 ),
             )
             return
+
         if message.get("jsonrpc") != "2.0":
             self.note("message", "a message without jsonrpc '2.0'")
         if "method" in message:
@@ -238,6 +243,7 @@ class Connection:
                 f"it asks for '{str(message['method'])[:_SHOWN]}', which the client did not offer",
             )
             answer = {"error": {"code": _NO_METHOD, "message": "the client did not offer this"}}
+
         reply = {"jsonrpc": "2.0", "id": message["id"], **answer}
         sending = asyncio.ensure_future(self.transport.send(reply, None))
         self._answers.add(sending)
@@ -256,10 +262,12 @@ class Connection:
             if number is not None:
                 return number
             return next(iter(self._waiting), None)
+
         if number is not None:
             self.note(
                 "id", f"a reply has the id {str(given)[:_SHOWN]!r} where the request had {number!r}"
             )
+
         return number
 
 
@@ -268,22 +276,26 @@ def _reply(message: JsonObject, size: int) -> Reply:
         return Reply(
             kind="malformed", message="a reply needs either a result or an error", size=size
         )
+
     if "result" in message:
         result = message["result"]
         if not isinstance(result, dict):
             return Reply(kind="malformed", message="the result is not an object", size=size)
         return Reply(kind="result", result=result, size=size)
+
     error = message["error"]
     if isinstance(error, dict):
         code, text = (error.get("code"), error.get("message"))
     else:
         code, text = (None, None)
+
     if not isinstance(code, int) or not isinstance(text, str):
         return Reply(
             kind="malformed",
             message="an error needs a code (a whole number) and a message",
             size=size,
         )
+
     return Reply(kind="error", code=code, message=text[:_SHOWN], size=size)
 
 
@@ -340,11 +352,13 @@ class Stdio:
             seconds = round(time.perf_counter() - started, 2)
         else:
             seconds = None
+
         alone = exited and await _until(lambda: not _group(process.pid, 0), _CLEAR_SECONDS)
         if not already:
             self._link.ending = Ending(
                 seconds=seconds, code=process.returncode, children=exited and not alone
             )
+
         _group(process.pid, signal.SIGKILL)
         await _until(
             lambda: process.returncode is not None and not _group(process.pid, 0), _CLEAR_SECONDS
@@ -362,6 +376,7 @@ class Stdio:
                     self._link.arrived(line)
         except ValueError:
             self._link.note("message", f"a line of more than {LARGEST_MESSAGE // 1024**2} MB")
+
         self._link.usable = False
         await _until(
             lambda: self._process is not None and self._process.returncode is not None,
@@ -388,6 +403,7 @@ def _group(pid: int, number: int) -> bool:
         return False
     except PermissionError:
         return True
+
     return True
 
 
@@ -445,6 +461,7 @@ class Http:
                     "POST", self._server.url, content=data, headers=given
                 ) as response:
                     return int(response.status_code)
+
         return None
 
     def last_words(self, redact: Redactor) -> str:
@@ -462,6 +479,7 @@ class Http:
                 with suppress(httpx2.HTTPError, TimeoutError):
                     async with asyncio.timeout(EXIT_SECONDS):
                         await self._client.delete(self._server.url, headers=self._headers())
+
             await self._client.aclose()
 
     def _headers(self) -> dict[str, str]:
@@ -487,6 +505,7 @@ class Http:
             name = message.get("params", {}).get(inbound.NAME_BEARING_METHODS.get(method, ""))
             if isinstance(name, str):
                 headers[inbound.MCP_NAME_HEADER] = inbound.encode_header_value(name)
+
         try:
             async with self._client.stream(
                 "POST", self._server.url, content=json.dumps(message).encode(), headers=headers
@@ -502,6 +521,7 @@ class Http:
             self._link.fail(
                 number, Reply(kind="closed", message=f"{type(error).__name__}: {error}")
             )
+
         self._link.fail(number, Reply(kind="malformed", message="the HTTP response holds no reply"))
 
     async def _received(self, response: httpx2.Response, number: object) -> None:
@@ -515,12 +535,14 @@ class Http:
                     "message", f"a message of more than {LARGEST_MESSAGE // 1024**2} MB"
                 )
                 return
+
             while stream and (event := buffer.partition(b"\n\n"))[1]:
                 lines = event[0].split(b"\n")
                 buffer = event[2]
                 data = b"\n".join(line[5:].strip() for line in lines if line.startswith(b"data:"))
                 if data:
                     self._link.arrived(data, number)
+
         readable = response.status_code < 300 or buffer.lstrip().startswith(b"{")
         if buffer.strip() and not stream and number is not None and readable:
             self._link.arrived(buffer, number)

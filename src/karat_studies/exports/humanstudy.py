@@ -75,12 +75,14 @@ def files(part: StudySummary | None) -> dict[str, str]:
         summary = {
             condition.condition: _benchmark(part, condition) for condition in part.conditions
         }
+
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     if part is not None and part.repetitions > 1:
         header = [*HEADER, REPETITION]
     else:
         header = list(HEADER)
+
     writer.writerow(header)
     for row in detailed_rows(part) if part is not None else ():
         writer.writerow(
@@ -89,6 +91,7 @@ def files(part: StudySummary | None) -> dict[str, str]:
                 for name in header
             ]
         )
+
     return {
         "detailed_stats.csv": text.getvalue(),
         "evaluation_results.json": _json(results),
@@ -110,11 +113,10 @@ def _benchmark_folders(part: StudySummary) -> dict[str, str]:
             place = f"benchmark/{name if name.startswith('study_') else f'study_{name}'}/{folder}"
             evaluated = _evaluated(part, condition, study)
             known = {key: value for key, value in evaluated.items() if value is not None}
-            scored = [
-                finding
-                for finding in evaluated["finding_results"]
-                if finding["finding_score"] is not None
-            ]
+            scored = []
+            for finding in evaluated["finding_results"]:
+                if finding["finding_score"] is not None:
+                    scored.append(finding)
             # Tokens and cost by the benchmark's names; only known values
             sums = _usage([study.usage])
             names = {
@@ -144,6 +146,7 @@ def _benchmark_folders(part: StudySummary) -> dict[str, str]:
                     "usage_stats": usage,
                 }
             )
+
     return files
 
 
@@ -167,6 +170,7 @@ def _distinct(names: Iterable[str]) -> list[str]:
             folders.append(name)
         else:
             folders.append(next(new for new in free if new.lower() not in used))
+
     return folders
 
 
@@ -218,6 +222,7 @@ def _evaluated(part: StudySummary, condition: StudyCondition, study: StudyResult
         floor = None
     else:
         floor = part.floor.study(study.study)
+
     return {
         "study_id": study.study,
         "title": info.title if info is not None else None,
@@ -310,6 +315,16 @@ def _floor(part: StudySummary, condition: str) -> dict[str, Any] | None:
     if part.floor is None:
         return None
     benchmark, more = part.floor.benchmark, part.floor.of(condition)
+    if more is None:
+        pas_raw_above_floor_interval = None
+    else:
+        pas_raw_above_floor_interval = _interval(more.pas)
+
+    if more is None:
+        ecs_above_floor_interval = None
+    else:
+        ecs_above_floor_interval = _interval(more.ecs)
+
     return {
         "repetitions": part.floor.repetitions,
         "average_pas_raw": benchmark.pas.value,
@@ -319,9 +334,9 @@ def _floor(part: StudySummary, condition: str) -> dict[str, Any] | None:
         "average_ecs": benchmark.ecs.value,
         "average_ecs_interval": _interval(benchmark.ecs),
         "pas_raw_above_floor": None if more is None else more.pas.value,
-        "pas_raw_above_floor_interval": None if more is None else _interval(more.pas),
+        "pas_raw_above_floor_interval": pas_raw_above_floor_interval,
         "ecs_above_floor": None if more is None else more.ecs.value,
-        "ecs_above_floor_interval": None if more is None else _interval(more.ecs),
+        "ecs_above_floor_interval": ecs_above_floor_interval,
         "pas_raw_per_domain": {domain.name: domain.pas.value for domain in part.floor.domains},
         "without": part.floor.without,
     }
@@ -473,6 +488,7 @@ class Humanstudy:
                 "report humanstudy",
                 "no scores of the scorer `replication` are shown: there are no tests",
             )
+
         return files(part)
 
 

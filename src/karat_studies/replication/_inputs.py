@@ -135,6 +135,7 @@ def evaluate(kernel: Callable[..., Floats], *arguments: Floats, block: int = BLO
         present = np.flatnonzero(~missing)
     else:
         present = None
+
     total = result.size if present is None else present.size
     with np.errstate(all="ignore"):
         for start in range(0, total, block):
@@ -142,7 +143,9 @@ def evaluate(kernel: Callable[..., Floats], *arguments: Floats, block: int = BLO
                 picked: Any = slice(start, start + block)
             else:
                 picked = present[start : start + block]
+
             result[picked] = kernel(*(np.ascontiguousarray(array[picked]) for array in flat))
+
     return unwrap(result.reshape(shape))
 
 

@@ -52,6 +52,7 @@ def _trapezoid(
         x = y * scale
         falling = np.exp(-y - p2 * np.log1p(c * x / (1.0 + x))) / np.sqrt(1.0 + x)
         total += (falling * y * (1.0 + steep)).sum(axis=0)
+
     return total, h
 
 
@@ -111,6 +112,7 @@ def _normal_sum(z: Floats, g: Floats, *, wrong: bool) -> Floats:
         inner = special.erfcx(np.abs(z) * np.sqrt(0.5 / (1.0 + x)))
     else:
         inner = np.exp(-half * x / (1.0 + x))
+
     log_s = np.log((weight * inner).sum(axis=0) * step) + 0.5 * (np.log(scale) - LN_PI)
     return np.asarray(log_s if wrong else log_s + half)
 
@@ -129,6 +131,7 @@ def log_halves(t: Floats, c: Floats, g: Floats, p2: Floats) -> tuple[Floats, Flo
         e = -special.expm1(-u / p2)
         tail = special.erfcx(np.sqrt(0.5 * g * (d + (1.0 - d) * e) / e))
         total += (u * (1.0 + np.exp(-s)) * np.exp(-u) / np.sqrt(e) * tail).sum(axis=0)
+
     minor = np.asarray(np.log(total * step / p2) + gamma_shift(p2, 0.5) - 0.5 * LN_PI)
     return _halves(t, log_single(c, g, p2), minor)
 
@@ -181,12 +184,19 @@ def log_meta_bf(t: Floats, root_n: Floats, df: Floats, rscale: float, alternativ
         prior = -np.log(np.pi * rscale) - np.log1p((delta / rscale) ** 2)
         return np.asarray(_likelihood(t, root_n, df, delta) + prior)
 
+    if alternative == "two-sided":
+        side = 0
+    elif alternative == "greater":
+        side = 1
+    else:
+        side = -1
+
     integral = _log_integral(
         log_f,
         t,
         root_n,
         df,
-        side=0 if alternative == "two-sided" else (1 if alternative == "greater" else -1),
+        side=side,
     )
     return integral + (0.0 if alternative == "two-sided" else math.log(2.0))
 

@@ -165,6 +165,7 @@ def directional_posterior(
             # BF10 as the mean of both sides, weighted by prior mass, so that the three sum to
             # exactly 1
             tilt = np.asarray(posterior(above - below, mass / (1 - mass)))
+
         positive, negative = (1 - null) * tilt, (1 - null) * (1 - tilt)
     elif sign is not None:
         signs = floats("sign", sign)
@@ -174,6 +175,7 @@ def directional_posterior(
         null = np.where(lost, np.nan, null)
     else:
         raise ValueError("directional_posterior: needs log_bf_greater and log_bf_less, or sign")
+
     return DirectionalPosterior(
         positive=unwrap(positive), negative=unwrap(negative), null=unwrap(null)
     )
@@ -232,12 +234,14 @@ def pool_scores(r: Floats, n_eff: Any, *, clamp: float = CLAMP) -> float:
         weights = np.ones_like(r)
     else:
         weights = np.broadcast_to(floats("n_eff", n_eff).reshape(-1), r.shape)
+
     kept = ~np.isnan(r)
     r, weights = r[kept], np.nan_to_num(weights[kept])
     if r.size < 2:
         if r.size:
             return float(r[0])
         return float("nan")
+
     if weights.sum() <= 0:
         weights = np.ones_like(r)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -66,6 +66,7 @@ def log_bf10_ttest(
         second = counts("n2", n2, least=1, errors=errors)
         df = domain("n1 + n2", first + second - 2, lambda v: v >= 1, "at least 3", errors=errors)
         size = first * second / (first + second)
+
     t = ts
     g = size * scale * scale
     if alternative == "two-sided":
@@ -101,6 +102,7 @@ def log_bf10_z(
             zs,
             size * scale * scale,
         )
+
     side = int(alternative == "greater")
     return evaluate(lambda z, g: _mixture.log_halves_normal(z, g)[side], zs, size * scale * scale)
 
@@ -144,10 +146,12 @@ def log_bf10_anova(
             x,
             y,
         )
+
     if n_per_group is None:
         raise ValueError(
             "n_per_group: is required for method='jzs'; without it use method='pearson'"
         )
+
     size = _harmonic(n_per_group, x, errors)
     scale = finite_above_0("rscale", rscale, errors=errors)
     return evaluate(
@@ -236,6 +240,7 @@ def log_bf10_meta_ttest(
     else:
         second = np.atleast_1d(counts("n2", n2, least=1, errors="raise"))
         size, df = first * second / (first + second), first + second - 2
+
     ts, size, df = np.broadcast_arrays(ts, size, df)
     return log_meta_bf(ts, np.sqrt(size), df, scale, alternative)
 

@@ -59,10 +59,12 @@ def log_replication_bayes_factor(
             for pair in zip((t_original, *first), (t_replication, *second), strict=True)
         )
         return log_effect_bf(t, root, df) - log_effect_bf(t[:1], root[:1], df[:1])
+
     if len(n_original) != len(n_replication):
         raise ValueError(
             "n_replication: must be of the same design as n_original (one group or two)"
         )
+
     sizes = list(zip(n_original, n_replication, strict=True))
     both = log_bf10_meta_ttest([t_original, t_replication], *sizes, rscale=rscale)
     return both - float(log_bf10_ttest(t_original, *n_original, rscale=rscale))
@@ -115,6 +117,7 @@ def prediction_interval(
         centre = math.atanh(original)
     else:
         centre = original
+
     low, high = centre - reach, centre + reach
     if correlation:
         low, high = math.tanh(low), math.tanh(high)
@@ -122,6 +125,7 @@ def prediction_interval(
         inside = None
     else:
         inside = low <= replication <= high
+
     return PredictionInterval(
         low=low,
         high=high,
@@ -179,6 +183,7 @@ def effect_with_power(n: Sequence[int], *, power: float = 1 / 3, alpha: float = 
         return effect_size_ttest(
             first, n2=second[0], power=power, type="two-sample", alpha=alpha
         ).value
+
     return effect_size_ttest(first, power=power, type="one-sample", alpha=alpha).value
 
 
@@ -259,6 +264,7 @@ def replication_measures(score: TestScore, *, bound: float | None = None) -> Rep
             telescopes = small_telescopes(
                 before, math.copysign(1, human.statistic) * agent.statistic, after
             )
+
     se, apart = math.hypot(score.human.d_se, score.agent.d_se), score.agent.d - score.human.d
     if bound is not None and math.isfinite(apart) and math.isfinite(se) and se > 0:
         equivalence = equivalence_test(apart, se, low=-bound, high=bound)
@@ -279,6 +285,7 @@ def _sizes(kind: str, side: Side) -> tuple[int, ...] | None:
         or not all(map(math.isfinite, sizes))
     ):
         return None
+
     if sum(sizes) > len(sizes):
         return tuple(int(size) for size in sizes)
     return None
@@ -292,6 +299,7 @@ def _prediction(score: TestScore) -> PredictionInterval | None:
             return prediction_interval(
                 human.effect, errors[0], agent.effect, errors[1], correlation=True
             )
+
     if not all(map(math.isfinite, (human.d, human.d_se, agent.d, agent.d_se))):
         return None
     return prediction_interval(human.d, human.d_se, agent.d, agent.d_se)

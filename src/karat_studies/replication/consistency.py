@@ -63,6 +63,7 @@ def weighted_ccc(x: Any, y: Any, w: Any = None) -> Concordance:
             dropped=dropped,
             reason=reason,
         )
+
     value, parts = _ccc(xs, ys, ws / ws.sum())
     pearson, bias, location, scale = parts
     return Concordance(
@@ -83,10 +84,12 @@ def _pairs(x: Any, y: Any, w: Any) -> tuple[Floats, Floats, Floats, int]:
         ws = np.ones_like(xs)
     else:
         ws = floats("w", w)
+
     if xs.ndim != 1 or ys.shape != xs.shape or ws.shape != xs.shape:
         raise ValueError(
             f"x, y, w: must be lists of one length, got shapes {xs.shape}, {ys.shape}, {ws.shape}"
         )
+
     if (ws < 0).any():
         raise ValueError(f"w: must be at least 0, got {float(ws.min()):g}")
     kept = np.isfinite(xs) & np.isfinite(ys) & (ws > 0)
@@ -152,11 +155,13 @@ def weights_by_study(
             group = finding if level == "finding" else None
             tests[study, group] = tests.get((study, group), 0) + 1
             nested.setdefault(study, set()).add(group)
+
     weights = np.zeros(counted.size)
     for at, (study, finding) in enumerate(zip(studies, findings, strict=True)):
         if counted[at]:
             group = finding if level == "finding" else None
             weights[at] = 1.0 / len(nested) / len(nested[study]) / tests[study, group]
+
     return weights
 
 
@@ -307,7 +312,9 @@ def caricature(human: Any, agent: Any, w: Any = None, *, level: float = 0.95) ->
             reason = f"needs {FEWEST} pairs of effects, has {n}"
         else:
             reason = "the human effects do not vary"
+
         return Caricature(slope=NAN, intercept=NAN, level=level, n=n, reason=reason)
+
     weights = weights / weights.sum()
     mx, my = float((x * weights).sum()), float((y * weights).sum())
     dx = x - mx

@@ -84,6 +84,7 @@ def _log_hyp(a: Floats, c: Floats, x: Floats, gap: Floats) -> Floats:
             part, summed = part[going], summed[going]
             if not active.size:
                 break
+
     slow.append(active)
     values: Floats = np.log(total)
     remaining = np.concatenate(slow)
@@ -91,6 +92,7 @@ def _log_hyp(a: Floats, c: Floats, x: Floats, gap: Floats) -> Floats:
         values[remaining] = _log_hyp_integral(
             a[remaining], c[remaining], np.maximum(gap[remaining], 1e-300)
         )
+
     return values
 
 
@@ -156,6 +158,7 @@ def _hotelling(n: Floats, z: Floats) -> Floats:
         total = total + term
         if term.max() < 1e-17:
             break
+
     return np.asarray(total)
 
 

@@ -117,6 +117,7 @@ def _binomial_logistic(k: Floats, n: Floats, p0: Floats, r: Floats) -> Floats:
         mode = (low + high) / 2
         rising = k - n * special.expit(mode) - np.tanh((mode - start) / (2 * r)) / r > 0
         low, high = np.where(rising, mode, low), np.where(rising, high, mode)
+
     steep = np.cosh(np.clip((mode - start) / (2 * r), -300, 300))
     bend = n * special.expit(mode) * special.expit(-mode) + 1 / (2 * r * r * steep**2)
     width = 1 / np.sqrt(bend)
@@ -139,6 +140,7 @@ def _binomial_logistic(k: Floats, n: Floats, p0: Floats, r: Floats) -> Floats:
         top = np.maximum(peak, here)
         total = total * np.exp(peak - top) + np.exp(here - top)
         peak = top
+
     return np.asarray(peak + np.log(total * reach * width / (160 * r)))
 
 
@@ -163,9 +165,11 @@ def _log_above(a: Floats, b: Floats, x: Floats) -> Floats:
             w = point / steep
             gain = (p - 1) * np.log1p(-(1 - at) / at * special.expm1(-w)) - q * w + point
             total += weight * np.exp(gain)
+
         log_p[far] = (
             q * np.log1p(-at) + (p - 1) * np.log(at) - special.betaln(p, q) + np.log(total / steep)
         )
+
     return np.asarray(log_p)
 
 
@@ -235,6 +239,7 @@ def log_bf10_contingency(
             f"a: must be above {1 - 1 / max(rows, columns):g} for a {rows}×{columns} table, "
             f"got {prior:g}"
         )
+
     y = _whole_tables(y, errors)
     if fixed == "columns":
         y = np.swapaxes(y, -1, -2)
@@ -251,6 +256,7 @@ def log_bf10_contingency(
                 ]
             else:
                 logs[start : start + BLOCK] = gunel_dickey(cells, prior, sampling)
+
     return unwrap(np.where(np.isnan(y).any(axis=(-1, -2)), np.nan, logs.reshape(shape)))
 
 
@@ -266,7 +272,9 @@ def _whole_tables(y: Floats, errors: str) -> Floats:
             value = f"got {float(y[bad].flat[0]):g}"
         else:
             value = "all are 0"
+
         raise ValueError(f"table: must hold whole numbers of at least 0, not all 0; {value}")
+
     return np.where(wrong[..., None, None], np.nan, y)
 
 
@@ -296,6 +304,7 @@ def gunel_dickey(y: Floats, a: float, sampling: str) -> Floats:
         total, alone = y.sum(axis=(0, 1)), rows * columns * a - free
         log_bf = log_bf + gamma_shift(total + alone, free) - gamma_shift(np.asarray(alone), free)
         log_bf = log_bf - free * np.log1p(total / (rows * columns * a))
+
     return np.asarray(log_bf)
 
 
@@ -329,6 +338,7 @@ def _log_gamma_table(x: Floats, r: Floats, c: Floats, n: Floats) -> Floats:
         logs = (
             np.log(x).sum(axis=(0, 1)) - np.log(r).sum(axis=0) - np.log(c).sum(axis=0) + np.log(n)
         )
+
     tail = (
         _remainder(x).sum(axis=(0, 1))
         - _remainder(r).sum(axis=0)
@@ -349,6 +359,7 @@ def _remainder(x: Floats) -> Floats:
         remainder.reshape(-1)[small] = special.gammaln(near) - (
             (near - 0.5) * np.log(near) - near + HALF_LN_2PI
         )
+
     return remainder
 
 

@@ -382,6 +382,7 @@ def _convertible(
         values = within_0_1("value", value, errors=errors)
     elif kind in _RANKS or kind in {"correlation", "spearman"}:
         values = within_1("value", value, errors=errors)
+
     return values, within_0_1("p0", p0, errors=errors)
 
 
@@ -398,11 +399,13 @@ def _convert(kind: str, v: Floats, p0: Floats, convention: str) -> tuple[Floats,
         known = np.where((p0 > 0) & (p0 < 1), 1.0, np.nan)
         h = known * np.where(same_share(v, p0), 0.0, _arcsine(v) - _arcsine(p0))
         return h, np.where((v > 0) & (v < 1), 1 / np.sqrt(v * (1 - v)), np.nan)
+
     if kind in {"correlation", "spearman"} or (kind in _RANKS and convention == "humanstudy"):
         left = np.where(np.abs(v) < 1, (1 - v) * (1 + v), np.nan)
         root = np.sqrt(left)
         # The standard error of a correlation is that of atanh r.
         return 2 * v / root, 2 / (left * root if kind in _RANKS else root)
+
     if kind in _RANKS:
         z = np.where(np.abs(v) < 1, special.ndtri((v + 1) / 2), np.nan)
         return np.sqrt(2.0) * z, np.sqrt(np.pi) * np.exp(z * z / 2)

@@ -98,6 +98,7 @@ def _countable(side: Side) -> bool:
         is_whole = side.statistic == math.floor(side.statistic)
     else:
         is_whole = True
+
     return is_whole and side.tie_term == 0 and side.n1 * side.n2 <= ranks.EXACT_PRODUCT
 
 
@@ -123,6 +124,7 @@ def log_bf10_of(
             tie_term=side.tie_term,
             alternative=alternative,
         )
+
     if kind in {"correlation", "spearman"}:
         of = (
             correlations.log_bf10_pearson
@@ -130,6 +132,7 @@ def log_bf10_of(
             else correlations.log_bf10_spearman
         )
         return of(statistic, side.n1, alternative=alternative)
+
     if kind in SHARE_KINDS:
         return counts.log_bf10_binomial(statistic, side.n1, p0=side.p0, alternative=alternative)
     if kind == "variance_ratio" or alternative != "two-sided":
@@ -140,6 +143,7 @@ def log_bf10_of(
         sizes = _group_size(side)
     else:
         sizes = None
+
     return bayes.log_bf10_anova(statistic, side.df1, side.df2, n_per_group=sizes, method=method)
 
 
@@ -170,17 +174,23 @@ def measure(
             reasons.append(str(error))
     else:
         reasons.append("no test statistic: no Bayes factor, no PAS")
+
     if known and math.isnan(log_bf) and not reasons:
         reasons.append(_no_evidence(kind, side))
     d, d_se = _on_d(kind, side, effect, se, convention)
     low, high = interval_of_effect(kind, side, effect, se, level=level)
     if math.isnan(d):
         reasons.append("no effect on the scale of d: not in ECS")
+    if kind in SHARE_KINDS:
+        mass_above = 1 - side.p0
+    else:
+        mass_above = 0.5
+
     return Measured(
         log_bf=log_bf,
         log_bf_greater=greater,
         log_bf_less=less,
-        mass_above=1 - side.p0 if kind in SHARE_KINDS else 0.5,
+        mass_above=mass_above,
         effect=effect,
         se=se,
         low=low,
@@ -212,10 +222,12 @@ def _both_sides(kind: str, side: Side, log_bf: float, method: str) -> tuple[floa
             for direction in ("greater", "less")
         )
         return above, below
+
     if kind == "mannwhitney":
         middle = side.n1 * side.n2 / 2
     else:
         middle = 0.0
+
     upward = side.statistic > middle
     wrong = "less" if upward else "greater"
     minor = float(log_bf10_of(kind, side, side.statistic, method=method, alternative=wrong))
@@ -223,6 +235,7 @@ def _both_sides(kind: str, side: Side, log_bf: float, method: str) -> tuple[floa
         major = log_bf
     else:
         major = math.log(2) + log_bf + math.log1p(-0.5 * math.exp(min(0.0, minor - log_bf)))
+
     if upward:
         return (major, minor)
     return (minor, major)
@@ -233,6 +246,7 @@ def _sign(kind: str, side: Side, effect: float, d: float) -> float:
         if effects.same_share(effect, side.p0):
             return 0.0
         return float(np.sign(effect - side.p0))
+
     return float(
         np.sign(
             effect
@@ -251,6 +265,7 @@ def _effect(kind: str, side: Side) -> tuple[float, float]:
         second = n2 if kind in {"ttest_ind", "welch"} else None
         d = effects.cohens_d(t / side.t_scale, n1, second)
         return d, effects.cohens_d_se(d, n1, second) / side.t_scale
+
     if kind == "anova":
         return _anova_effect(side)
     if kind in {"correlation", "spearman"}:
@@ -259,6 +274,7 @@ def _effect(kind: str, side: Side) -> tuple[float, float]:
         if np.asarray(side.table).shape != (2, 2):
             return NAN, NAN
         return effects.log_odds_ratio(side.table), effects.log_odds_ratio_se(side.table)
+
     if kind in SHARE_KINDS:
         return t / n1, effects.proportion_se(t / n1, n1)
     if kind == "variance_ratio":
@@ -271,6 +287,7 @@ def _effect(kind: str, side: Side) -> tuple[float, float]:
         r = t * se
         if abs(r) > 1 - ROUNDING:
             r = math.copysign(1.0, r)
+
     return r, se
 
 
@@ -311,6 +328,7 @@ def interval_of_effect(
         if abs(effect) == 1:
             return NAN, NAN
         return math.tanh(math.atanh(effect) - z * se), math.tanh(math.atanh(effect) + z * se)
+
     return effect - z * se, effect + z * se
 
 
@@ -333,10 +351,12 @@ def _n_eff(kind: str, side: Side) -> float:
         if side.table is None:
             return NAN
         return float(np.sum(side.table))
+
     if kind == "anova":
         if side.sizes:
             return float(sum(side.sizes))
         return side.df1 + side.df2 + 1
+
     if kind in {"ttest_ind", "welch", "mannwhitney", "variance_ratio"}:
         return side.n1 + side.n2
     return side.n1
@@ -366,11 +386,13 @@ def draw_agent(
             return log_bf, np.full(draws, np.nan)
         d = effects.to_cohens_d("contingency", effects.log_odds_ratio(drawn), convention=convention)
         return log_bf, np.asarray(d)
+
     if kind in SHARE_KINDS and math.isfinite(side.statistic):
         cells = _drawn_counts(np.array([[side.statistic, side.n1 - side.statistic]]), rng, draws)
         k = cells[:, 0, 0]
         d = effects.to_cohens_d(kind, k / side.n1, p0=side.p0, convention=convention)
         return np.asarray(log_bf10_of(kind, side, k, method=method)), np.asarray(d)
+
     if kind == "anova" and side.df1 > 1:
         # F about itself: the group effects ~ Normal(observed, SE²), so df1·F is the noncentrality.
         above = (
@@ -379,11 +401,13 @@ def draw_agent(
         )
         f = np.asarray(above / (rng.chisquare(side.df2, draws) / side.df2))
         return np.asarray(log_bf10_of(kind, side, f, method=method)), np.full(draws, np.nan)
+
     measured = measure(kind, side, method=method, convention=convention)
     if kind in {"correlation", "spearman"}:
         centre = math.atanh(measured.effect)
     else:
         centre = measured.effect
+
     if math.isnan(centre) or math.isnan(measured.se):
         return np.full(draws, np.nan), side.d + side.d_se * rng.standard_normal(draws)
     statistic, value = statistic_of(kind, side, centre + measured.se * rng.standard_normal(draws))

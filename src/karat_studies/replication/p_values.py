@@ -59,11 +59,13 @@ def p_value(
         free = counts("n1", n1, least=3) - 2
         with np.errstate(divide="ignore"):
             return _of_t(np.asarray(r * np.sqrt(free / ((1 - r) * (1 + r)))), np.asarray(free))
+
     if kind == "anova":
         f = floats("statistic", statistic)
         df1 = floats("df", df)
         df2 = floats("df2", df2)
         return evaluate(lambda f, a, b: np.asarray(special.fdtrc(a, b, f)), f, df1, df2)
+
     if kind == "variance_ratio":
         ratio = float(statistic)
         n1 = float(n1)
@@ -73,6 +75,7 @@ def p_value(
             float(special.fdtr(n1 - 1, n2 - 1, ratio)),
         )
         return min(1.0, 2 * min(above, below))
+
     if kind in {"binomial", "proportion"}:
         # All outcomes no more likely than k.
         k = int(statistic)
@@ -82,10 +85,12 @@ def p_value(
                 f"k of n against p0: must be 0 ≤ k ≤ n and 0 < p0 < 1, got {k} of {n} against "
                 f"{p0:g}"
             )
+
         every = np.arange(n + 1, dtype=np.float64)
         with np.errstate(all="ignore"):
             logs = log_dbinom(every, np.full_like(every, n), np.full_like(every, p0))
         return _as_unlikely(logs, k)
+
     if kind == "contingency":
         return _of_table(floats("statistic", statistic))
     return _of_ranks(kind, statistic, n1, n2)
@@ -121,7 +126,9 @@ def _of_table(table: Floats) -> float:
             logs = logs + log_dbinom(
                 columns[0] - first, np.full_like(first, rows[1]), np.full_like(first, 0.5)
             )
+
         return _as_unlikely(logs - logs.max(), int(table[0, 0] - first[0]))
+
     expected = np.outer(rows, columns) / table.sum()
     if (expected == 0).any():
         return NAN
@@ -134,6 +141,7 @@ def _of_ranks(kind: str, statistic: Any, n1: Any, n2: Any) -> Any:
         return evaluate(
             lambda z: np.asarray(2 * special.ndtr(-np.abs(z))), floats("statistic", statistic)
         )
+
     u, a, b = float(statistic), int(n1), int(n2)
     if not 0 <= u <= a * b:
         raise ValueError(f"statistic: U must lie between 0 and {a * b}, got {u:g}")

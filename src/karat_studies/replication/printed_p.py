@@ -47,6 +47,7 @@ def printed_p(test: Reported, *, one_sided: bool = False) -> PrintedP | None:
         or _OF_ANOTHER_KIND.search(test.text)
     ):
         return None
+
     half = 0.5 * 10.0**-test.decimals
     low, high = sorted(_p_of(test, test.statistic + end) for end in (-half, half))
     if math.isnan(low):
@@ -56,6 +57,7 @@ def printed_p(test: Reported, *, one_sided: bool = False) -> PrintedP | None:
         low /= 2
     elif one_sided or said_one:
         low, high = low / 2, high / 2
+
     p = ALPHA if test.p is None else test.p
     half_p = 0.5 * 10.0**-test.p_decimals
     holds = {

@@ -64,6 +64,7 @@ def log_bf10_mann_whitney(  # noqa: PLR0913 – a statistic, two sizes, a prior:
             & (us.shape == first.shape)
             & (first * second <= EXACT_PRODUCT)
         )
+
     if method == "asymptotic":
         exact = np.zeros_like(exact)
     total = first + second
@@ -81,6 +82,7 @@ def log_bf10_mann_whitney(  # noqa: PLR0913 – a statistic, two sizes, a prior:
     }:
         same = exact & (first == a) & (second == b)
         log_bf[same] = _exact(us[same].astype(np.int64), a, b, scale, alternative)
+
     return unwrap(log_bf)
 
 
@@ -98,6 +100,7 @@ def _exact(u: Any, n1: int, n2: int, rscale: float, alternative: str) -> Floats:
         chance = special.ndtr((cell + 0.5 - mean) / sd) - special.ndtr((cell - 0.5 - mean) / sd)
         # `@` differs between processors in the last digit
         mass[start : start + 256] = (chance * inside).sum(axis=1)
+
     mass += tail * ((u == n1 * n2) & (alternative != "less")) + tail * (
         (u == 0) & (alternative != "greater")
     )
@@ -131,5 +134,6 @@ def log_null(n1: int, n2: int) -> Floats:
             beaten = rank - taken
             if beaten <= large:
                 ways[taken, beaten:] += ways[taken - 1, : small * large + 1 - beaten]
+
     counted = ways[small]
     return np.asarray(np.log(counted) - np.log(counted.sum()))

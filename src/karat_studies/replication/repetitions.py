@@ -142,11 +142,10 @@ def _ecs_mean(place: Place, spreads: Sequence[Spread], rows: Sequence[Floats | N
     if not values:
         return spreads[0]
     value = math.fsum(values) / len(values)
-    known = [
-        row
-        for spread, row in zip(spreads, rows, strict=True)
-        if row is not None and not math.isnan(spread.value)
-    ]
+    known = []
+    for spread, row in zip(spreads, rows, strict=True):
+        if row is not None and not math.isnan(spread.value):
+            known.append(row)
     if not known:
         first = spreads[0]
         return Spread(value=value, se=NAN, n=first.n, method=first.method, reason=first.reason)
@@ -209,6 +208,7 @@ def repeated_differences(
         ecs.append(
             ecs_change(one, two, first_draws=one_draws, second_draws=two_draws, paired=paired)
         )
+
     level = first[0].level
     return mean_change(pas, percentile=False, level=level), mean_change(
         ecs, percentile=True, level=level
@@ -321,6 +321,7 @@ def _difference(
                 if math.isfinite(levels[0]) and math.isfinite(levels[1]):
                     pairs.append((number, at, levels))
                     n = max(n, len(shared[0]))
+
     if not pairs:
         return Difference(value=NAN, se=NAN, low=NAN, high=NAN, n=0, method=missing)
     value = math.fsum(agent - beside for _, _, (agent, beside, _) in pairs) / len(pairs)
@@ -341,6 +342,7 @@ def _difference(
             else "the agent's side has no standard error"
         )
         return Difference(value=value, se=NAN, low=NAN, high=NAN, n=n, method=method)
+
     reference_se = float(means.std(ddof=1)) / math.sqrt(count)
     se = math.hypot(agent_se, reference_se)
     # without a spread, practically normal
@@ -348,6 +350,7 @@ def _difference(
         df = (count - 1) * (se / reference_se) ** 4
     else:
         df = 1e12
+
     df = min(df, 1e12)
     reach = float(special.stdtrit(df, (1 + own[0].level) / 2)) * se
     return Difference(

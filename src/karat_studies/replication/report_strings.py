@@ -142,6 +142,7 @@ def parse_reported(text: str) -> Reported:
         raise ValueError(
             f"reported: cannot read a statistic in {text!r}; write it as 't(78) = 2.66, p < .01'"
         )
+
     return _reported(plain, match, text)
 
 
@@ -166,6 +167,7 @@ def _reported(plain: str, match: re.Match[str], text: str) -> Reported:
         kind = "r"
     else:
         kind = _KINDS[name]
+
     inside = match["inside"]
     outside = plain[: match.start()] + ";" + plain[match.end("value") :]
     sizes = _sizes(f"{inside or ''};{outside}")
@@ -173,6 +175,7 @@ def _reported(plain: str, match: re.Match[str], text: str) -> Reported:
         dfs = _degrees(kind, inside, text)
     else:
         dfs = _degrees_beside(kind, plain[match.end() :])
+
     relation, p, p_decimals = _p_value(_own_words(plain, match), text)
     statistic = _number(match, "value", text)
     if kind == "r" and abs(statistic) > 1:
@@ -231,6 +234,7 @@ def _own_words(plain: str, match: re.Match[str]) -> str:
         own = behind[: after.start()]
     else:
         own = behind
+
     if _P.search(own) or _NOT.search(own):
         return own
     before = re.split(r"[;.](?!\d)", plain[: match.start()])[-1]
@@ -250,6 +254,7 @@ def _sizes(text: str) -> dict[str, int]:
             sizes[match["which"]] = n
         elif not match["each"]:
             plain[match["name"]].add(n)
+
     total = plain["N"] or plain["n"]
     return sizes | ({"": next(iter(total))} if len(total) == 1 else {})
 
@@ -264,11 +269,13 @@ def _degrees(kind: str, inside: str, text: str) -> tuple[float, ...]:
         df = _degrees_in(
             re.sub(r"(?<![\d.])(\d{1,3}),(\d{3})(?![\d.])", r"\1\2", without), inside, text
         )
+
     if len(df) > wanted or (kind == "F" and len(df) == 1):
         people = "; write the number of people as N = 100" if kind == "chi2" else ""
         raise ValueError(
             f"reported: {kind} has {wanted} degrees of freedom, {text!r} gives {len(df)}{people}"
         )
+
     return df
 
 
@@ -318,6 +325,7 @@ def _number(match: re.Match[str], name: str, text: str) -> float:
         raise ValueError(
             f"reported: there is a comma in the number {shown}… of {text!r}; write it with a point"
         )
+
     value = float(_as_python(written))
     if math.isinf(value):
         raise ValueError(f"reported: the number {written} of {text!r} is too large")

@@ -75,6 +75,7 @@ def ties_merged(values: Floats, *, largest: float | None = None) -> Floats:
         scale = float(np.abs(values).max())
     else:
         scale = largest
+
     order = np.argsort(np.abs(values), kind="stable")
     sizes = np.abs(values)[order]
     first = np.diff(sizes, prepend=-np.inf) > NO_SPREAD * scale
@@ -97,10 +98,12 @@ def multiplicities(
         sizes = np.bincount(strata)
     else:
         sizes = np.zeros(0, dtype=np.intp)
+
     if sizes.size:
         starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     else:
         starts = sizes
+
     block = max(1, CELLS // max(strata.size, width, 1))
     for first in range(0, replicates, block):
         rows = min(block, replicates - first)
@@ -109,6 +112,7 @@ def multiplicities(
             drawn = rng.integers(size, size=(rows, size)) + size * np.arange(rows)[:, None]
             tally = np.bincount(drawn.reshape(-1), minlength=rows * size).reshape(rows, size)
             draws[:, order[start : start + size]] = tally
+
         yield draws
 
 
@@ -148,12 +152,14 @@ def replicate_test(
                 k = smoothed_counts(np.stack([k, n - k], axis=-1)[:, None], np.array([True]), rng)[
                     :, 0, 0
                 ]
+
             n = np.where(n > 0, n, np.nan)
             k = np.where(n > 0, k, np.nan)
             d = np.asarray(effects.to_cohens_d(rows.kind, k / n, p0=rows.p0, convention=convention))
             return Replicates(
                 statistic=k, log_bf=np.asarray(counts.log_bf10_binomial(k, n, p0=rows.p0)), d=d
             )
+
         if rows.kind in {"correlation", "spearman"}:
             return _correlations(rows, weights, convention)
         if rows.kind == "mannwhitney":
@@ -181,6 +187,7 @@ def smoothed_counts(
         counts[..., group, :] = rng.multinomial(
             cells.sum(axis=-1).astype(np.intp), gamma / gamma.sum(axis=-1, keepdims=True)
         )
+
     return counts
 
 
@@ -224,11 +231,13 @@ def _means(rows: TestRows, weights: Floats, method: str, convention: str) -> Rep
         first, second = (_positive(squares[:, at]) / (n[:, at] - 1) for at in (0, 1))
         nothing = np.full(len(n), np.nan)
         return Replicates(statistic=first / second, log_bf=nothing, d=nothing)
+
     if rows.kind == "welch":
         error = _positive((squares / (n - 1) / n).sum(axis=1))
         return _of_t(
             rows.kind, (mean[:, 0] - mean[:, 1]) / np.sqrt(error), n[:, 0], n[:, 1], convention
         )
+
     total = n.sum(axis=1)
     within = _positive(squares.sum(axis=1)) / _positive(total - rows.levels)
     if rows.kind == "ttest_ind":
@@ -268,6 +277,7 @@ def _correlations(rows: TestRows, weights: Floats, convention: str) -> Replicate
         n, first, second, both = _rank_sums(rows, weights)
     else:
         n, first, second, both = _cross_sums(rows, weights)
+
     r = both / np.sqrt(_positive(first)) / np.sqrt(_positive(second))
     r = np.where(n >= 3, _whole_at_one(r), np.nan)
     of = (
@@ -341,6 +351,7 @@ def _spread(
         centre = float(values.mean())
     else:
         centre = 0.0
+
     away = values - centre
     n, total, raw = _sums(weights, units, np.ones_like(away), away, away * away)
     if not values.size or np.ptp(values) <= NO_SPREAD * rows.scale:
@@ -373,6 +384,7 @@ def _cross_sums(rows: TestRows, weights: Floats) -> tuple[Floats, Floats, Floats
         np.ptp(part) <= NO_SPREAD * most for part, most in zip((x, y), largest, strict=True)
     ):
         return n, np.zeros_like(n), np.zeros_like(n), np.zeros_like(n)
+
     doubtful = ~((first > DOUBTFUL * xx) & (second > DOUBTFUL * yy)) & (n > 0)
     for at in np.flatnonzero(doubtful):
         drawn = weights[at, rows.units]
@@ -380,6 +392,7 @@ def _cross_sums(rows: TestRows, weights: Floats) -> tuple[Floats, Floats, Floats
             _squares(part, part, drawn, most) for part, most in zip((x, y), largest, strict=True)
         )
         both[at] = _squares(x, y, drawn, 0.0)
+
     return n, first, second, both
 
 
@@ -395,6 +408,7 @@ def _rank_sums(rows: TestRows, weights: Floats) -> tuple[Floats, Floats, Floats,
         every = values.counted(weights, rows.units, everybody)
         place = np.cumsum(every, axis=1) - (every - 1) / 2
         away.append(place[:, values.inverse] - (n[:, None] + 1) / 2)
+
     pairs = ((0, 0), (1, 1), (0, 1))
     first, second, both = (
         np.einsum("ij,ij,ij->i", drawn, away[left], away[right]) for left, right in pairs

@@ -194,6 +194,11 @@ def score_test(
     raw = pas(pi_human, pi_agent)
     apart = z_diff(human.d, human.d_se, agent.d, agent.d_se)
     directed = human.sign * agent.sign
+    if directed in {-1.0, 1.0}:
+        same_direction = bool(directed > 0)
+    else:
+        same_direction = None
+
     return TestScore(
         test=test,
         method=method,
@@ -210,7 +215,7 @@ def score_test(
         normalized=pas_normalized(raw, pi_human, fallbacks=fallbacks),
         z_diff=apart,
         ecs_test=ecs_strict([apart]),
-        same_direction=bool(directed > 0) if directed in {-1.0, 1.0} else None,
+        same_direction=same_direction,
     )
 
 
@@ -260,11 +265,13 @@ def score_tests(
         studies.append(
             _level(name, members, within, domain=members[0].test.domain, fallbacks=fallbacks)
         )
+
     domains = []
     for name in dict.fromkeys(study.domain for study in studies if study.domain):
         members = [score for score in scored if score.test.domain == name]
         below = [study for study in studies if study.domain == name]
         domains.append(_level(name, members, below, domain=name, fallbacks=fallbacks))
+
     human, agent = effects_of(scored)
     names, ids = [score.test.study for score in scored], [score.test.finding_id for score in scored]
     weights = test_weights(scored, np.isfinite(human) & np.isfinite(agent))
@@ -307,13 +314,15 @@ def _covered(tests: tuple[StudyTest, ...], least: float) -> tuple[StudyTest, ...
 
 def _other(scored: Sequence[TestScore], convention: str, weights: np.ndarray) -> OtherConvention:
     other = next(name for name in CONVENTIONS if name != convention)
-    pairs = [
-        (
-            d_by(other, one.test.kind, one.test.human, one.human),
-            d_by(other, one.test.kind, one.test.agent, one.agent),
+    pairs = []
+    for one in scored:
+        pairs.append(
+            (
+                d_by(other, one.test.kind, one.test.human, one.human),
+                d_by(other, one.test.kind, one.test.agent, one.agent),
+            )
         )
-        for one in scored
-    ]
+
     changed = [
         not np.array_equal((score.human.d, score.agent.d), pair, equal_nan=True)
         for score, pair in zip(scored, pairs, strict=True)

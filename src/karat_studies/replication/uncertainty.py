@@ -159,6 +159,7 @@ def score_uncertainty(
         drawn = draws
     else:
         drawn = draw_scores(agreement, rng=rng, replicates=replicates)
+
     levels = _pool(agreement.tests, _pas(agreement.tests, drawn.log_bf))
     scores: dict[Key, Scored] = {WHOLE: agreement.benchmark}
     scores.update({("domain", domain.name): domain for domain in agreement.domains})
@@ -242,15 +243,15 @@ class Change:
 
 def mean_change(changes: Sequence[Change], *, percentile: bool, level: float) -> Difference:
     """Over the repetitions that have one. `percentile`: its interval, else ± z bootstrap SE."""
-    known = [
-        (change, change.rows)
-        for change in changes
-        if not math.isnan(change.value) and change.rows is not None
-    ]
+    known = []
+    for change in changes:
+        if not math.isnan(change.value) and change.rows is not None:
+            known.append((change, change.rows))
     if not known:
         return Difference(
             value=NAN, se=NAN, low=NAN, high=NAN, n=changes[0].n, method=changes[0].method
         )
+
     value = math.fsum(change.value for change, _ in known) / len(known)
     draws = mean_rows([rows for _, rows in known])
     se, n, method = _sd(draws), max(change.n for change, _ in known), known[0][0].method
@@ -262,6 +263,7 @@ def mean_change(changes: Sequence[Change], *, percentile: bool, level: float) ->
     else:
         reach = z_of_level(level) * se
         low, high = value - reach, value + reach
+
     return Difference(value=value, se=se, low=low, high=high, n=n, method=method)
 
 
@@ -271,11 +273,11 @@ def shared_tests(
     """The indices of the tests that both agreements have, if `both` holds for the two scores."""
     places = {(score.test.finding_id, score.test.test): at for at, score in enumerate(second.tests)}
     keys = [(score.test.finding_id, score.test.test) for score in first.tests]
-    return [
-        (at, places[key])
-        for at, key in enumerate(keys)
-        if key in places and both(first.tests[at], second.tests[places[key]])
-    ]
+    found = []
+    for at, key in enumerate(keys):
+        if key in places and both(first.tests[at], second.tests[places[key]]):
+            found.append((at, places[key]))
+    return found
 
 
 def pas_change(
@@ -300,8 +302,10 @@ def pas_change(
             outside = f" outside {', '.join(without)}"
         else:
             outside = ""
+
         method = f"no test{outside} is scored under both"
         return Change(n=0, method=method)
+
     left, right = (np.array(side) for side in zip(*shared, strict=True))
     tests = [first.tests[at] for at in left]
     others = [second.tests[at] for at in right]
@@ -514,6 +518,7 @@ def _study_interval(bare: Spread, values: Floats, place: Place, *, least: float)
         wide = math.sqrt(units / (units - 1)) * float(
             special.stdtrit(units - 1, (1 + place.level) / 2)
         )
+
     low, high = (
         float(end) for end in np.quantile(values, [special.ndtr(-wide), special.ndtr(wide)])
     )
@@ -527,6 +532,7 @@ def _study_interval(bare: Spread, values: Floats, place: Place, *, least: float)
     else:
         low, high = min(low, bare.value - wide * bare.se), max(high, bare.value + wide * bare.se)
         method = "wider of percentile and ± z SE"
+
     return replace(
         bare,
         low=max(least, low),
@@ -556,6 +562,7 @@ def _ecs_fixed(agreement: Agreement, draws: Draws) -> dict[Key, Spread]:
             )
         else:
             spreads[key] = ecs_spread(place_of(key, agreement, draws), values[key], rows, n=n)
+
     return spreads
 
 
@@ -583,7 +590,9 @@ def ecs_levels(agreement: Agreement, draws: Draws) -> dict[Key, tuple[int, Float
             own = np.flatnonzero(members)
             weights = test_weights([agreement.tests[at] for at in own], known[own])
             rows = _ecs_rows(human[valid], draws.d[:, valid], weights[known[own]])
+
         levels[key] = n, rows
+
     return levels
 
 
@@ -656,6 +665,7 @@ def _effect_interval(score: TestScore, level: float) -> tuple[float, float, floa
         effect = math.atanh(agent.effect)
     else:
         effect = agent.effect
+
     if math.isnan(effect) or math.isnan(agent.se):
         return None
     z = z_of_level(level)
@@ -671,6 +681,7 @@ def _log_bf_at(score: TestScore, effect: float) -> float:
 
         table = _table_with(np.asarray(side.table, dtype=np.float64), effect)
         return float(gunel_dickey(table[..., None], 1.0, score.method)[0])
+
     statistic, _ = statistic_of(kind, side, np.array([effect]))
     method = "asymptotic" if kind in RANK_KINDS else score.method
     return float(np.asarray(log_bf10_of(kind, side, statistic, method=method))[0])
@@ -690,8 +701,10 @@ def _table_with(table: Floats, log_or: float) -> npt.NDArray[np.float64]:
                 - np.log(cells[0, 1])
                 - np.log(cells[1, 0])
             )
+
         if now < log_or:
             low = a
         else:
             high = a
+
     return cells

@@ -63,6 +63,7 @@ class Replication:
             return [
                 Verdict(values={"parsed": None}, turn=number) for number in range(len(sample.turns))
             ]
+
         return [_verdict(sample, number, replies[number]) for number in range(len(sample.turns))]
 
 
@@ -71,6 +72,7 @@ def _verdict(sample: Sample, number: int, reply: Reply | None) -> Verdict:
         text = ""
     else:
         text = reply.text or reply.answer or ""
+
     why = (
         "unrecorded"
         if reply is None
@@ -86,6 +88,7 @@ def _verdict(sample: Sample, number: int, reply: Reply | None) -> Verdict:
         raise JudgeFault(
             "bad_sample", f"the fields of turn {number} cannot be read: {error}"
         ) from error
+
     asked = sample.detail["fields"][number]
     parsed = all(
         name in read.values or bool(field.get("optional")) for name, field in asked.items()

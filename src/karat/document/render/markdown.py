@@ -52,6 +52,7 @@ def render_markdown(document: Document) -> str:
                 lines += _block(
                     limited(block, block.limit, "below") if isinstance(block, Table) else block
                 )
+
     if document.warnings:
         lines += ["**Warnings**", "", *(f"- {_text(text)}" for text in document.warnings), ""]
     for section in document.sections:
@@ -65,6 +66,7 @@ def render_markdown(document: Document) -> str:
                 "</details>",
                 "",
             ]
+
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -110,7 +112,9 @@ def _block(block: Block) -> Iterator[str]:
                     reason = f": {_text(answer.reason)}"
                 else:
                     reason = ""
+
                 yield f"- {_text(answer.condition)} {_text(answer.score)}{reason}"
+
             yield ""
         case _:  # charts, and details that are shown on request
             pass
@@ -131,7 +135,9 @@ def _table(table: Table) -> Iterator[str]:
                 note = f"<br><sub>{_text(row.note)}</sub>"
             else:
                 note = ""
+
             cells = [f"{_text(row.name)}{note}", *(_text(plain(cell)) for cell in row.cells)]
+
         yield f"| {' | '.join(cells)} |"
 
 

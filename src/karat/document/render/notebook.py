@@ -59,6 +59,7 @@ def comparison_html(comparison: Comparison) -> str:
         rows.append(
             Row(name=name, cells=(*map(Text, texts), PValue(difference.p_adjusted), *counts))
         )
+
     heads = (
         "metric",
         "from",
@@ -95,6 +96,7 @@ def _page(
             parts.append(_table(limited(block, block.limit, "`karat report` shows them")))
         elif isinstance(block, Note):
             parts += [f"<p>{_safe(text)}</p>" for text in block.texts]
+
     warned = "".join(f"<p>warning: {_safe(text)}</p>" for text in warnings)
     return f"<div><p>{head}</p>{''.join(parts)}{warned}</div>"
 
@@ -108,19 +110,23 @@ def _table(table: Table) -> str:
                 note = f" {_safe(row.note)}"
             else:
                 note = ""
+
             body.append(f'<tr><th colspan="{len(table.columns)}">{_safe(row.name)}{note}</th></tr>')
         else:
             cells = "".join(f"<td>{_safe(plain(cell))}</td>" for cell in row.cells)
             body.append(f"<tr><td>{_safe(row.name)}</td>{cells}</tr>")
+
     if table.caption:
         caption = f"<p><strong>{_safe(table.caption)}</strong></p>"
     else:
         caption = ""
+
     legend = legend_of(table, table.columns)
     if legend:
         below = f"<p><small>{_safe(legend)}</small></p>"
     else:
         below = ""
+
     rows = "".join(body)
     html = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
     return f"{caption}{html}{below}"

@@ -55,17 +55,21 @@ def render_svg(chart: Chart, *, ink: Ink = INK, framed: bool = False) -> str:
         ]:
             drawing.text(0, drawing.y + 14, line, size=14, bold=True)
             drawing.y += 19
+
         drawing.y += 8
+
     drawing.legend()
     for at, panel in enumerate(chart.panels):
         if at + 1 < len(chart.panels):
             after = chart.panels[at + 1]
         else:
             after = None
+
         if isinstance(panel, Rows):
             drawing.rows(panel, last=not isinstance(after, Rows) or after.axis != panel.axis)
         else:
             drawing.plane(panel)
+
     return drawing.element(framed=framed)
 
 
@@ -97,6 +101,7 @@ class _Drawing:
             ground = f'<rect width="{width}" height="{height}" fill="{self._ink.background}"/>'
         else:
             ground = ""
+
         body = "".join(self._parts)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {width} {height}" '
@@ -163,8 +168,10 @@ class _Drawing:
                 self.box(x, self.y + 4, 10, 10, self._color(series), name)
             else:
                 self.marker(x + 5, self.y + 9, series, name)
+
             self.text(x + 16, self.y + 13, name)
             x += wide
+
         if self._chart.legend:
             self.y += 28
 
@@ -209,6 +216,7 @@ class _Drawing:
             self.path(
                 f"M{_at(min(ends))} {_at(middle)}H{_at(max(ends))}", self._ink.quiet, wide=1.5
             )
+
         lanes = _lanes(line)
         for at, mark in enumerate(points):
             y = middle + (5 if line.joined else 9) * (at - (lanes - 1) / 2)
@@ -217,6 +225,7 @@ class _Drawing:
                 shape = f"M{_at(scale(mark.low))} {_at(y)}H{_at(scale(mark.high))}"
                 self.path(shape, self._color(mark.series), wide=2, label=label)
             self.marker(scale(mark.value), y, mark.series, label)
+
         for mark in line.marks:
             if mark.start is not None:
                 start, end = scale(mark.start), scale(mark.value)
@@ -228,6 +237,7 @@ class _Drawing:
                     self._color(mark.series),
                     f"{line.name}: {mark.label}",
                 )
+
         if line.tick is not None:
             self.path(f"M{_at(scale(line.tick))} {_at(middle - 7)}v14", self._ink.text, wide=2)
         if line.note:
@@ -282,6 +292,7 @@ class _Drawing:
                         self._color(curve.series),
                         point.label,
                     )
+
         self.y = bottom + 8
         self._axis(across, panel.x)
 
@@ -292,15 +303,17 @@ class _Drawing:
             return "M" + "L".join(f"{_at(across(x))} {_at(up(y))}" for x, y in places)
 
         color, elements = self._color(curve.series), []
-        banded = [
-            (p.x, p.low, p.high) for p in curve.points if p.low is not None and p.high is not None
-        ]
+        banded = []
+        for p in curve.points:
+            if p.low is not None and p.high is not None:
+                banded.append((p.x, p.low, p.high))
         if curve.form in ("lines", "fit") and banded:
             edge = [(x, low) for x, low, _ in banded] + [
                 (x, high) for x, _, high in reversed(banded)
             ]
             fill = color if curve.form == "lines" else self._ink.quiet
             elements.append(f'<path d="{through(edge)}z" fill="{fill}" opacity="0.16"/>')
+
         if curve.form == "points":
             for point in curve.points:
                 for ends in (_span(point, upright=False), _span(point, upright=True)):
@@ -316,6 +329,7 @@ class _Drawing:
             }
             stroke, wide, dash = looks[curve.form]
             elements.append(_path(shape, stroke, wide=wide, dash=dash))
+
         return "".join(elements)
 
 
@@ -335,14 +349,17 @@ class _Scale:
             pad = 0.0
         else:
             pad = 0.5
+
         if axis.start is None:
             self._start = min(known) - pad
         else:
             self._start = axis.start
+
         if axis.end is None:
             self._end = max(known) + pad
         else:
             self._end = axis.end
+
         if self._end <= self._start:
             self._end = self._start + 1
         self._first, self._room = first, last - first
@@ -350,10 +367,12 @@ class _Scale:
             self.ticks: Sequence[float] = sorted({value for value in known if value == int(value)})
         else:
             self.ticks = _ticks(self._start, self._end, whole=axis.whole)
+
         if axis.percent:
             texts = [f"{formats.brief(round(100 * tick, 6))} %" for tick in self.ticks]
         else:
             texts = [formats.brief(tick) for tick in self.ticks]
+
         self.texts = [text.replace("-", "\u2212") for text in texts]
 
     def __call__(self, value: float) -> float:
@@ -378,10 +397,12 @@ def _path(shape: str, color: str, *, wide: float = 1, dash: str = "", label: str
         more = f' stroke-dasharray="{dash}"'
     else:
         more = ""
+
     if label:
         named = f"<title>{escape(formats.clean(label))}</title>"
     else:
         named = ""
+
     return (
         f'<path d="{shape}" fill="none" stroke="{color}" stroke-width="{wide}"{more}>{named}</path>'
     )
@@ -402,6 +423,7 @@ def _span(point: Point, *, upright: bool) -> list[tuple[float, float]]:
         low, high = (point.low, point.high)
     else:
         low, high = (point.left, point.right)
+
     if low is None or high is None:
         return []
     if upright:

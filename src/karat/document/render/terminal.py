@@ -113,6 +113,7 @@ class _Page:
                     continue
                 if lows == 1:
                     yield from ("", self.styled("Lowest questions", "bold"))
+
             if full or (isinstance(block, (Table, Note)) and block.brief):
                 shown = (
                     limited(block, block.limit, block.rest)
@@ -160,6 +161,7 @@ class _Page:
         else:
             yield start + formats.excerpt(low.question, self._width - formats.width(start))
             yield from self.wrapped(low.score, indent=4)
+
         longest = max(
             formats.width(formats.excerpt(answer.condition, 24)) for answer in low.answers
         )
@@ -173,6 +175,7 @@ class _Page:
             end = f"  [{formats.plural(len(answer.claims), 'unverified claim')}]"
         else:
             end = ""
+
         words = answer.reason or (f"answered: {answer.answer}" if answer.answer else "")
         return (
             start
@@ -197,9 +200,11 @@ class _Page:
                 grouped = True
                 yield self.group(row)
                 continue
+
             if row.total and not grouped and at:
                 yield rule
             yield from self.row(grid, row, kept, grouped=grouped)
+
         legend = legend_of(table, heads)
         yield from self.wrapped(legend, style="dim", indent=_INDENT) if legend else ()
 
@@ -213,6 +218,7 @@ class _Page:
             if not table.columns[worst].rank:
                 break
             kept.remove(worst)
+
         return kept
 
     def group(self, group: Group) -> str:
@@ -221,16 +227,19 @@ class _Page:
             mark = f" [{_line(group.mark)}]"
         else:
             mark = ""
+
         name = formats.excerpt(group.name, room)
         if group.note:
             note = f" ({_line(group.note)})"
         else:
             note = ""
+
         left = room - formats.width(name) - formats.width(mark) - 1
         if note and left >= _NARROWEST:
             note = formats.excerpt(note, left)
         else:
             note = ""
+
         between = " " if note else ""
         parts = (
             self.styled(name, "bold"),
@@ -252,10 +261,12 @@ class _Page:
                 pairs.append(
                     ((lines[place] if place < len(lines) else ""), beside if not place else "")
                 )
+
             yield grid.line(
                 [(name if not place else "", ""), *pairs],
                 tones=["", *(self.tone(cell) for cell in cells)],
             )
+
         if row.note:
             yield from self.wrapped(
                 row.note, style=row.tone, indent=_INDENT + 2 + (_INDENT if grouped else 0)
@@ -304,6 +315,7 @@ class _Grid:
                 self.widths.append(
                     (max(values, formats.width(head) - (1 + beside if beside else 0)), beside)
                 )
+
         self._fit(width)
 
     def _fit(self, width: int) -> None:
@@ -324,6 +336,7 @@ class _Grid:
                 narrow = max(min(value, _NARROWEST), value + room)
                 room += value - narrow
                 self.widths[at] = (narrow, beside)
+
         space = width - _INDENT - (self._sum() - self.widths[0][0])
         self.widths[0] = (max(2, min(self.widths[0][0], space)), 0)
         self.total = self._sum()
@@ -348,12 +361,14 @@ class _Grid:
                 shown = text + blank
             else:
                 shown = blank + text
+
             if wide:
                 shown += " " + " " * (wide - formats.width(beside)) + beside
             if tones and tones[at] and text:
                 parts.append(f"\x1b[{tones[at]}m{shown}\x1b[0m")
             else:
                 parts.append(shown)
+
         return " " * _INDENT + (" " * _GAP).join(parts).rstrip()
 
 
@@ -388,6 +403,7 @@ def _lines(words: Iterable[str], width: int) -> list[str]:
                 line = f"{line} {word}"
             else:
                 line = word
+
     return [*lines, line]
 
 
@@ -399,5 +415,6 @@ def _words(words: Iterable[str], width: int) -> Iterator[str]:
             piece = formats.cut(tail, width + 1)[:-1] or tail[:1]
             yield piece
             tail = tail[len(piece) :]
+
         if tail:
             yield tail

@@ -109,6 +109,7 @@ class Golden(Kind):
             raise BadDataset(
                 shown(path), [Fault(place="file", message=message), *error.faults]
             ) from error
+
         if self._options.cluster is not None:
             samples = clustered(samples, self._options.cluster, path=shown(path))
         samples = with_repeats_clustered(samples)
@@ -156,13 +157,13 @@ class Golden(Kind):
                 if self._options.repeated and _asks_the_same(
                     merged.setdefault(sample.id, sample), sample
                 ):
-                    same = {
-                        name: value
-                        for name, value in merged[sample.id].metadata.items()
-                        if sample.metadata.get(name) == value
-                    }
+                    same = {}
+                    for name, value in merged[sample.id].metadata.items():
+                        if sample.metadata.get(name) == value:
+                            same[name] = value
                     merged[sample.id] = msgspec.structs.replace(merged[sample.id], metadata=same)
                     continue
+
                 if is_new:
                     samples.append(sample)
                     continue
@@ -172,8 +173,10 @@ class Golden(Kind):
                         f"its own"
                     )
                 ]
+
             for message in problems:
                 rows.fault(number, message)
+
         for sample in merged.values():
             samples.append(sample)
         return rows, samples, faults + rows.sorted_faults()
@@ -188,6 +191,7 @@ class Golden(Kind):
             items = forms.items(rows)
         else:
             items = None
+
         if items is None:
             present = {column for _, row in rows.rows for column in row}
             self._take_usual_columns(present)
@@ -195,6 +199,7 @@ class Golden(Kind):
             return faults, self._by_columns(
                 rows, {fault.place.rpartition(".")[2] for fault in faults}
             )
+
         names = {name for item in items for name in item.metadata}
         samples = (
             (item.number, None if item.wrong else forms.sample(item, position), item.wrong)
@@ -235,11 +240,10 @@ class Golden(Kind):
 
     def _missing_columns(self, rows: Rows, present: Collection[str]) -> list[Fault]:
         """Columns that no row has: one fault each, not one per row."""
-        needed = {
-            key: name
-            for key, name in self._columns.items()
-            if key != "answer_key" or self._needs_answers
-        }
+        needed = {}
+        for key, name in self._columns.items():
+            if key != "answer_key" or self._needs_answers:
+                needed[key] = name
         if not rows.count:
             return []
         unseen = usual(TEXTS, {*present} - {*self._columns.values()})
@@ -247,6 +251,7 @@ class Golden(Kind):
             self._notes.append(
                 f"no agent sees '{unseen[0]}': write it into the question if it is about that"
             )
+
         return [
             *self._absent(rows, needed, present),
             *self._two_golden(present),
@@ -301,17 +306,20 @@ class Golden(Kind):
             **columns,
             **{f"stratify.{at}": name for at, name in enumerate(self._options.stratify)},
         }
-        return [
-            Fault(
-                place=f"dataset.{key}",
-                message=(
-                    f"no {rows.unit} has the key "
-                    f"'{column}'{hint(_ROLES.get(key, key), column, present)}"
-                ),
-            )
-            for key, column in wanted.items()
-            if column not in present
-        ]
+        found = []
+        for key, column in wanted.items():
+            if column not in present:
+                found.append(
+                    Fault(
+                        place=f"dataset.{key}",
+                        message=(
+                            f"no {rows.unit} has the key "
+                            f"'{column}'{hint(_ROLES.get(key, key), column, present)}"
+                        ),
+                    )
+                )
+
+        return found
 
     def _wrong(self, key: str, row: Row, as_text: str) -> list[str]:
         column = self._columns[key]
@@ -320,6 +328,7 @@ class Golden(Kind):
                 return []
             near = hint(_ROLES.get(key, key), column, row)
             return [f"has no '{column}'{near}"]
+
         value = row[column]
         if key == "answer_key" and not self._needs_answers and not value:
             return []
@@ -327,6 +336,7 @@ class Golden(Kind):
             if value.strip():
                 return []
             return [f"'{column}' is empty; fill it in, or remove the row"]
+
         if key == "id_key" and isinstance(value, int) and not isinstance(value, bool):
             return []
         if key == "id_key":
@@ -336,6 +346,7 @@ class Golden(Kind):
                     f"{msgspec.json.encode(value).decode():.40}"
                 )
             ]
+
         description = _FOUND.get(type(value), "no text").format(it=_CALLED[key], as_text=as_text)
         return [f"'{column}' is {description}"]
 
@@ -369,6 +380,7 @@ def _other_kind(path: Path) -> str | None:
         kind = kind_of(path)
     except BadDataset:
         return None
+
     return kind if kind != "golden" else None
 
 

@@ -43,6 +43,7 @@ def items(rows: Rows) -> list[Item] | None:
         read = _form_of(first[1])
     else:
         read = None
+
     if read is None:
         return None
     questions = [
@@ -93,6 +94,7 @@ def _article(number: int, position: int, row: Row) -> Iterator[Item]:
             texts = [answer.at("text") for answer in question.at("answers").list(optional=True)]
             _squad(item, question, texts, impossible=question.at("is_impossible").value is True)
             yield item
+
     if of_row.wrong:
         yield of_row
 
@@ -116,17 +118,20 @@ def _squad(item: Item, place: Value, answers: list[Value], *, impossible: bool) 
         texts = []
     else:
         texts = list(dict.fromkeys(answer.text() for answer in answers))
+
     if not texts and not impossible:
         item.wrong.append(
             f"'{place.at('answers').path}' has no golden answer, and the question is not "
             f"`is_impossible`"
         )
+
     if impossible:
         item.golden = UNANSWERABLE
     elif texts:
         item.golden = texts[0]
     else:
         item.golden = ""
+
     if impossible:
         item.detail = {"impossible": True}
     else:
@@ -162,6 +167,7 @@ def _tau2(number: int, position: int, row: Row) -> Iterator[Item]:
         ]
         item.question = "\n\n".join(part.text().strip() for part in parts if part.value)
         item.metadata = _kept(instructions.value, "domain")
+
     if not item.question:
         item.question = instructions.text()
     criteria = task.at("evaluation_criteria")
@@ -194,4 +200,5 @@ def _expect(item: Item, actions: Value, arguments: str, others: Mapping[str, Val
         if texts:
             parts += ["\n".join([f"{_HEADINGS[key]}:", *(f"- {text}" for text in texts)])]
         item.detail[key] = texts
+
     item.golden = "\n".join(parts)

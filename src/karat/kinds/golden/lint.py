@@ -44,6 +44,7 @@ def doubted(samples: Iterable[Sample]) -> list[Doubted]:
         *_everywhere(listed),
     ):
         reasons.setdefault(place, []).append((reason, evidence))
+
     return [
         Doubted(
             id=listed[place].id,
@@ -71,16 +72,19 @@ def suspicions(samples: Iterable[Sample]) -> list[str]:
         if wrong is not None:
             reason = reason or wrong
             unequalled.append(f"'{excerpt(sample.id, 24)}'")
+
     sentences = []
     if repeated:
         sentences.append(
             f"{plural(len(repeated), 'question')} asked twice, counted as one: {some_of(repeated)}"
         )
+
     if unequalled:
         sentences.append(
             f"no answer can equal {plural(len(unequalled), 'golden text')} "
             f"({some_of(unequalled)}): {reason}"
         )
+
     return sentences
 
 
@@ -102,6 +106,7 @@ def why_unequalled(golden: str) -> str | None:
         return (
             f"it is a rule of promptfoo ('{excerpt(text, 24)}'); keep the text, and name the scorer"
         )
+
     if text.startswith("[") and text.endswith("]"):
         with suppress(ValueError):
             if isinstance(json.loads(text), list):
@@ -109,6 +114,7 @@ def why_unequalled(golden: str) -> str | None:
                     "it is a list as one text; keep one answer, and give the others to `equals` "
                     "as `any_of`"
                 )
+
     return None
 
 
@@ -157,6 +163,7 @@ def _everywhere(samples: Sequence[Sample]) -> Iterable[_Finding]:
         turn = sample.turns[0]
         if turn.golden is not None and len(turn.golden) >= _SHORT:
             sharing.setdefault(folded(turn.golden), {}).setdefault(folded(turn.question), place)
+
     for questions in sharing.values():
         if len(questions) >= _FEW:
             first, *others = questions.values()

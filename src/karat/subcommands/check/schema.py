@@ -35,5 +35,6 @@ def command(what: str, out: Path | None, output: Output) -> Exit:
         out.write_text(schema_text(schema), encoding="utf-8")
     except OSError as error:
         raise BadOption("--out", f"cannot write {out}: {error.strerror}") from error
+
     output.result(str(out), {"file": str(out)})
     return Exit.DONE

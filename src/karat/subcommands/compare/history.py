@@ -57,6 +57,7 @@ def command(
                 summaries.append(api.summarize(run))
         except BadRun as error:  # one run that cannot be read hides no other
             output.complain(f"left out: {error}")
+
     timeline = history(summaries, name=name, metric=metric, condition=condition)
     if chart is not None:
         save({chart.name: svg(history_chart(timeline))}, chart, option="--chart")

@@ -77,6 +77,7 @@ def command(
         save({out.name: sheet}, out)
     elif not output.as_json:
         output.file(sheet)
+
     answers = sum(len(stratum.trials) for stratum in draw.strata)
     drawn = (
         f"{plural(len(draw.drawn), 'answer')} of {answers} drawn from "
@@ -99,8 +100,10 @@ def command(
             shown = {"sheet": str(out)}
         else:
             shown = {"text": sheet}
+
         output.result(
             "",
             {"format": OUTPUT_FORMAT, **counts, "metrics": [info.key for info in chosen], **shown},
         )
+
     return Exit.DONE

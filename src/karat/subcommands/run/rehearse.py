@@ -69,6 +69,7 @@ def command(
             handle_signals=True,
         )
         outcome = run_in_own_loop(carrying)
+
     code = show_outcome(outcome, output)
     info = outcome.run.info
     metrics = [metric for scorer in info.scorers for metric in scorer.metrics]

@@ -38,6 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
     except OperatorError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
+
     return 0
 
 

@@ -48,6 +48,7 @@ def events(output: ModelOutput) -> Iterator[Event]:
             yield _chunk(
                 output, {"tool_calls": [{"index": number, "function": {"arguments": piece}}]}
             )
+
     yield _chunk(output, {}, finish=_finish(output))
     if (output.request.body.get("stream_options") or {}).get("include_usage"):
         yield (

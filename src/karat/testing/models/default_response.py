@@ -54,10 +54,12 @@ def default_response(request: Request) -> ScriptedResponse:
         search = None
     else:
         search = _search_tool(request, but=output)
+
     if results:
         calls = []
     else:
         calls = _skill(request)
+
     if search is not None:
         tool, name = search
         calls.append(ToolUse(name=tool.name, arguments=_arguments(tool, request, query=name)))
@@ -69,6 +71,7 @@ def default_response(request: Request) -> ScriptedResponse:
                 ToolUse(name=output.name, arguments=value_of(output.schema, request.digest)),
             )
         )
+
     schema = request.schema or _schema_in(request.system) or _schema_in(request.question)
     if schema is not None:
         return ScriptedResponse(text=json.dumps(value_of(schema, request.digest)))
@@ -109,6 +112,7 @@ def _skill(request: Request) -> list[ToolUse]:
         listed = _SKILL.search(json.dumps(request.body.get("messages")))
     else:
         listed = None
+
     if listed:
         return [ToolUse(name="Skill", arguments={"skill": listed[1]})]
     return []
@@ -122,19 +126,19 @@ def _search_tool(request: Request, *, but: OfferedTool | None) -> tuple[OfferedT
         return None
     usable = [(tool, _query_name(tool.schema)) for tool in request.tools if tool is not but]
     by_name = [(tool, name) for tool, name in usable if name and _SEARCH_WORDS.search(tool.name)]
-    by_description = [
-        (tool, name) for tool, name in usable if name and _SEARCH_WORDS.search(tool.description)
-    ]
+    by_description = []
+    for tool, name in usable:
+        if name and _SEARCH_WORDS.search(tool.description):
+            by_description.append((tool, name))
     return next(iter([*by_name, *by_description]), None)
 
 
 def _query_name(schema: JsonObject) -> str:
     properties = schema.get("properties") or {}
-    texts = [
-        name
-        for name, field in properties.items()
-        if isinstance(field, Mapping) and field.get("type") == "string"
-    ]
+    texts = []
+    for name, field in properties.items():
+        if isinstance(field, Mapping) and field.get("type") == "string":
+            texts.append(name)
     known = [name for name in _QUERY_NAMES if name in texts]
     required = [name for name in schema.get("required") or [] if name in texts]
     if any(map(_RUN.search, required)):
@@ -161,8 +165,10 @@ def _schema_in(text: str) -> dict[str, object] | None:
             value, _ = json.JSONDecoder().raw_decode(text, match.start(1))
         except ValueError:
             continue
+
         if isinstance(value, dict) and ("properties" in value or "$ref" in value):
             return value
+
     return None
 
 
@@ -201,11 +207,15 @@ def value_of(
         ]
         if depth >= _DEPTH:
             wanted = list(schema.get("required") or [])
-        return {
-            name: value_of(properties.get(name, {}), f"{seed}.{name}", root=root, depth=depth + 1)
-            for name in wanted
-            if depth < 3 * _DEPTH
-        }
+        found = {}
+        for name in wanted:
+            if depth < 3 * _DEPTH:
+                found[name] = value_of(
+                    properties.get(name, {}), f"{seed}.{name}", root=root, depth=depth + 1
+                )
+
+        return found
+
     if kind == "array":
         least = int(schema.get("minItems", 0))
         items = schema.get("items")
@@ -218,6 +228,7 @@ def value_of(
             value_of(items, f"{seed}.{number}", root=root, depth=depth + 1)
             for number in range(many)
         ]
+
     if kind in ("integer", "number"):
         return _number(schema, draw, whole=kind == "integer")
     if kind == "boolean":
@@ -237,8 +248,10 @@ def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> JsonObject:
                     here = here.get(key, {})
                 else:
                     here = {}
+
             schema = {**here, **{key: value for key, value in schema.items() if key != "$ref"}}
             continue
+
         choices = next(
             (schema[key] for key in ("anyOf", "oneOf", "allOf") if schema.get(key)), None
         )
@@ -249,6 +262,7 @@ def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> JsonObject:
             key: value for key, value in schema.items() if key not in ("anyOf", "oneOf", "allOf")
         }
         schema = {**others, **chosen}
+
     return dict(schema)
 
 
@@ -270,19 +284,24 @@ def _number(schema: JsonObject, draw: int, *, whole: bool) -> int | float:
             first = 1
         else:
             first = int(low) + ("minimum" not in schema)
+
         if high is None:
             last = first + 4
         else:
             last = int(high) - ("maximum" not in schema)
+
         return first + step * (draw % (max(0, last - first) // step + 1))
+
     if low is None:
         low = 0.0
     else:
         low = float(low)
+
     if high is None:
         high = low + 1.0
     else:
         high = float(high)
+
     return round(low + (high - low) * (draw % 99 + 1) / 100, 6)
 
 
@@ -332,6 +351,7 @@ def _answer(wanted: str, dice: random.Random) -> str:
         for option in part.split(" or "):
             if option:
                 options.append(option)
+
     if len(options) > 1 or len(wanted.split()) == 1:
         return dice.choice(options)
     return "Rehearsed, in three words."
@@ -351,6 +371,7 @@ def _span(wanted: str) -> tuple[float, float] | None:
         if re.search(r"\bnumber\b", wanted):
             return (1.0, _SPAN)
         return None
+
     if "low" not in limits:
         return float(limits["high"]) - _SPAN, float(limits["high"])
     low = float(limits["low"])

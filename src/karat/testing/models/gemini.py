@@ -22,6 +22,7 @@ def whole(output: ModelOutput) -> JsonObject:
         parts = [{"text": say.reasoning, "thought": True}]
     else:
         parts = []
+
     if say.text:
         parts += [{"text": say.text}]
     return _chunk(output, [*parts, *_calls(output)], last=True)
@@ -49,6 +50,7 @@ def _calls(output: ModelOutput) -> list[JsonObject]:
             given = call.arguments
         else:
             given = {"malformed": call.arguments}
+
         calls.append(
             {
                 "functionCall": {
@@ -58,6 +60,7 @@ def _calls(output: ModelOutput) -> list[JsonObject]:
                 }
             }
         )
+
     return calls
 
 
@@ -80,4 +83,5 @@ def _chunk(output: ModelOutput, parts: list[JsonObject], *, last: bool = False) 
             "thoughtsTokenCount": output.reasoning_tokens,
             "totalTokenCount": output.input_tokens + output.output_tokens,
         }
+
     return chunk

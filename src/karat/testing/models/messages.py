@@ -47,11 +47,13 @@ def _events(output: ModelOutput) -> Iterator[tuple[str, JsonObject]]:
             deltas += [{"type": "input_json_delta", "partial_json": piece} for piece in texts]
         else:
             deltas = [{"type": f"{kind}_delta", kind: piece} for piece in pieces(block[kind])]
+
         if kind == "thinking":
             deltas.append({"type": "signature_delta", "signature": block["signature"]})
         for delta in deltas:
             yield "content_block_delta", {"index": index, "delta": delta}
         yield "content_block_stop", {"index": index}
+
     yield (
         "message_delta",
         {"delta": {"stop_reason": _stop(output), "stop_sequence": None}, "usage": usage},

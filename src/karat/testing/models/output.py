@@ -53,16 +53,20 @@ def model_output(say: ScriptedResponse, request: Request) -> ModelOutput:
         reasoning = _tokens(say.reasoning)
     else:
         reasoning = say.usage.reasoning
+
     counted = max(tokens_in(request), say.usage.cache_read + say.usage.cache_write)
+    if say.usage.output is None:
+        output_tokens = max(1, _tokens(spoken)) + reasoning
+    else:
+        output_tokens = say.usage.output
+
     return ModelOutput(
         say=say,
         request=request,
         id=digest_of([request.digest, spoken]),
         model=say.model or request.model,
         input_tokens=counted if say.usage.input is None else say.usage.input,
-        output_tokens=max(1, _tokens(spoken)) + reasoning
-        if say.usage.output is None
-        else say.usage.output,
+        output_tokens=output_tokens,
         reasoning_tokens=reasoning,
     )
 

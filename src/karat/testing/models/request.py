@@ -76,6 +76,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 break
             if message.role == "tool":
                 results.append(message.text)
+
         return tuple(reversed(results))
 
     def offered(self, name: str) -> OfferedTool | None:
@@ -144,6 +145,7 @@ def read_request(
         raise BadRequest(
             f"not a valid request of this API: {type(error).__name__}: {error}"
         ) from error
+
     _refuse_loose_ends(parts["messages"])
     return Request(
         number=number,
@@ -168,10 +170,12 @@ def _refuse_loose_ends(messages: Iterable[Message]) -> None:
                 raise BadRequest(f"messages: a tool call has no result: {', '.join(open_calls)}")
             open_calls = dict.fromkeys(message.tool_call_ids)
             continue
+
         for call in message.tool_call_ids:
             if call not in open_calls:
                 raise BadRequest(f"messages: a result answers no tool call right before it: {call}")
             del open_calls[call]
+
     if open_calls:
         raise BadRequest(f"messages: a tool call has no result: {', '.join(open_calls)}")
 
@@ -200,6 +204,7 @@ def _chat(body: JsonObject) -> JsonObject:
             )
         else:
             messages.append(Message(role="user", text=_text(entry["content"])))
+
     tools = [_offered(_function(tool), "parameters") for tool in body.get("tools") or []]
     asked = body.get("response_format") or {}
     return {
@@ -235,6 +240,7 @@ def _responses(body: JsonObject) -> JsonObject:
                 before = messages.pop()
             else:
                 before = Message(role="assistant")
+
             text = before.text + (_text(item["content"]) if kind == "message" else "")
             calls = before.tool_calls
             ids = before.tool_call_ids
@@ -244,11 +250,11 @@ def _responses(body: JsonObject) -> JsonObject:
             messages.append(
                 Message(role="assistant", text=text, tool_calls=calls, tool_call_ids=ids)
             )
-    tools = [
-        _offered(tool, "parameters")
-        for tool in body.get("tools") or []
-        if tool.get("type") == "function"
-    ]
+
+    tools = []
+    for tool in body.get("tools") or []:
+        if tool.get("type") == "function":
+            tools.append(_offered(tool, "parameters"))
     asked = (body.get("text") or {}).get("format") or {}
     return {
         "system": "\n\n".join(filter(None, system)),
@@ -267,6 +273,7 @@ def _messages(body: JsonObject) -> JsonObject:
             blocks = [{"type": "text", "text": entry["content"]}]
         else:
             blocks = entry["content"]
+
         if entry["role"] == "system":
             asides.append(_text(blocks))
             continue
@@ -278,20 +285,24 @@ def _messages(body: JsonObject) -> JsonObject:
                 Message(role="assistant", text=_text(blocks), tool_calls=calls, tool_call_ids=ids)
             )
             continue
-        results = [
-            Message(
-                role="tool",
-                text=_unreminded(_text(block.get("content"))),
-                tool_call_ids=(block["tool_use_id"],),
-                error=bool(block.get("is_error")),
-            )
-            for block in blocks
-            if block["type"] == "tool_result"
-        ]
+
+        results = []
+        for block in blocks:
+            if block["type"] == "tool_result":
+                results.append(
+                    Message(
+                        role="tool",
+                        text=_unreminded(_text(block.get("content"))),
+                        tool_call_ids=(block["tool_use_id"],),
+                        error=bool(block.get("is_error")),
+                    )
+                )
+
         text = _unreminded(_text(blocks)) or ("" if results else _text(blocks))
         messages += results
         if text or not results:
             messages += [Message(role="user", text=text)]
+
     asked = body.get("output_format") or (body.get("output_config") or {}).get("format") or {}
     return {
         "system": _BILLING.sub("", _text(body.get("system"))),
@@ -312,18 +323,21 @@ def _gemini(body: JsonObject) -> JsonObject:
         text = "".join(
             part["text"] for part in content["parts"] if "text" in part and not part.get("thought")
         )
-        calls = [
-            part["functionCall"]["name"] for part in content["parts"] if "functionCall" in part
-        ]
-        results = [
-            part["functionResponse"] for part in content["parts"] if "functionResponse" in part
-        ]
+        calls = []
+        for part in content["parts"]:
+            if "functionCall" in part:
+                calls.append(part["functionCall"]["name"])
+        results = []
+        for part in content["parts"]:
+            if "functionResponse" in part:
+                results.append(part["functionResponse"])
         if content.get("role") == "model":
             ids = tuple(_numbered(name, called) for name in calls)
             messages.append(
                 Message(role="assistant", text=text, tool_calls=tuple(calls), tool_call_ids=ids)
             )
             continue
+
         for result in results:
             given = result.get("response") or {}
             shown = given.get("output", given.get("error", given))
@@ -333,8 +347,10 @@ def _gemini(body: JsonObject) -> JsonObject:
             messages.append(
                 Message(role="tool", text=shown, tool_call_ids=ids, error="error" in given)
             )
+
         if text or not results:
             messages += [Message(role="user", text=text)]
+
     declared = [
         tool
         for group in body.get("tools") or []

@@ -37,6 +37,7 @@ def _events(answer: ModelOutput) -> Iterator[tuple[str, JsonObject]]:
         where = {"output_index": index, "item_id": item["id"]}
         yield from _INSIDE[item["type"]](item, where)
         yield "response.output_item.done", {"output_index": index, "item": item}
+
     ended = "response.incomplete" if answer.say.stop == "length" else "response.completed"
     yield ended, {"response": _response(answer, output=output)}
 
@@ -59,6 +60,7 @@ def _inside_message(item: JsonObject, where: JsonObject) -> Iterator[tuple[str, 
         extra: JsonObject = {}
     else:
         extra = {"logprobs": []}
+
     where = {**where, "content_index": 0}
     yield "response.content_part.added", {**where, "part": {**part, key: ""}}
     for piece in pieces(part[key]):
@@ -100,10 +102,12 @@ def _output(answer: ModelOutput) -> list[JsonObject]:
             part = {"type": "refusal", "refusal": say.text}
         head = {"id": f"msg_{answer.id}", "type": "message", "role": "assistant"}
         items.append({**head, "status": _status(answer), "content": [part]})
+
     for number, call in enumerate(say.tool_calls):
         head = {"id": answer.call_id("fc", number), "type": "function_call", "status": "completed"}
         words = {"name": call.name, "arguments": arguments_text(call.arguments)}
         items.append({**head, "call_id": answer.call_id("call", number), **words})
+
     return items
 
 
@@ -114,15 +118,18 @@ def _status(answer: ModelOutput) -> str:
 def _response(answer: ModelOutput, *, output: list[JsonObject]) -> JsonObject:
     body = answer.request.body
     read, written = answer.parts
+    if answer.say.stop == "length":
+        incomplete_details = {"reason": "max_output_tokens"}
+    else:
+        incomplete_details = None
+
     return {
         "id": f"resp_{answer.id}",
         "object": "response",
         "created_at": CREATED,
         "status": _status(answer),
         "error": None,
-        "incomplete_details": {"reason": "max_output_tokens"}
-        if answer.say.stop == "length"
-        else None,
+        "incomplete_details": incomplete_details,
         "instructions": body.get("instructions"),
         "metadata": {},
         "model": answer.model,

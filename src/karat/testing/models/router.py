@@ -65,6 +65,7 @@ class Connection:
             ValueError,
         ) as error:
             raise ConnectionEnded from error
+
         return HttpRequest(
             method=self._method, path=target.partition("?")[0], headers=headers, body=body
         )
@@ -75,12 +76,14 @@ class Connection:
             if not 0 <= length <= _LARGEST_BODY:
                 raise ValueError(f"a body of {length} bytes")
             return await self._reader.readexactly(length)
+
         parts: list[bytes] = []
         while size := int((await self._reader.readline()).partition(b";")[0], 16):
             parts.append(await self._reader.readexactly(size))
             await self._reader.readexactly(2)
             if sum(map(len, parts)) > _LARGEST_BODY:
                 raise ValueError("a body without end")
+
         while (await self._reader.readline()).strip():
             pass
         return b"".join(parts)
@@ -124,6 +127,7 @@ class Connection:
             return
         except OSError as error:
             raise ConnectionEnded from error
+
         raise (
             ConnectionEnded
             if not early
@@ -140,6 +144,7 @@ def _head(status: int, headers: Mapping[str, str]) -> bytes:
         phrase = HTTPStatus(status).phrase
     except ValueError:
         phrase = "Overloaded" if status == 529 else "Unknown"
+
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     return f"HTTP/1.1 {status} {phrase}\r\n{lines}\r\n".encode("latin-1", "replace")
 
@@ -170,11 +175,14 @@ class ScriptPlayer:
                 chosen = {"improvise": True}
             elif isinstance(chosen, str):
                 chosen = {"text": chosen}
+
             if isinstance(chosen, ScriptedResponse):
                 response = chosen
             else:
                 response = ScriptedResponse.model_validate(chosen)
+
             return _filled(response, request), None
+
         for number, rule in enumerate(self._script.rules):
             limit = rule.when.times
             if (limit is None or self._used[number] < limit) and rule.when.holds(
@@ -182,6 +190,7 @@ class ScriptPlayer:
             ):
                 self._used[number] += 1
                 return _filled(self._step(number, rule, request), request), number
+
         return default_response(request), None
 
     def _step(self, number: int, rule: Rule, request: Request) -> ScriptedResponse:
@@ -194,6 +203,7 @@ class ScriptPlayer:
             else:
                 steps.append((faults, response))
                 faults = []
+
         if faults:
             steps += [(faults, None)]
         # How often the model has answered since the last message of the user that contains the
@@ -208,6 +218,7 @@ class ScriptPlayer:
                 and rule.when.contains in message.text
             ):
                 break
+
         position = min(answers, len(steps) - 1)
         before, after = steps[position]
         key = (number, request.digest, position)
@@ -224,6 +235,7 @@ def _filled(response: ScriptedResponse, request: Request) -> ScriptedResponse:
         return response.model_copy(
             update={"text": improvised.text, "tool_calls": improvised.tool_calls}
         )
+
     calls = []
     for call in response.tool_calls:
         tool = request.offered(call.name)
@@ -233,6 +245,7 @@ def _filled(response: ScriptedResponse, request: Request) -> ScriptedResponse:
         calls.append(
             ToolUse(name=tool.name if tool is not None else call.name, arguments=arguments)
         )
+
     texts = {
         "text": filled(response.text, request),
         "reasoning": filled(response.reasoning, request),
@@ -310,7 +323,9 @@ class Router:
             else:
                 message = f"no {call.path} here; known: {', '.join(_APIS)}, /models"
                 await _refuse(connection, "chat", status=404, message=message, headers={})
+
             return
+
         self._busy += 1
         self.most_busy = max(self.most_busy, self._busy)
         try:
@@ -330,12 +345,14 @@ class Router:
             self.others.append(f"{call.method} {call.path}: {error}")
             await _refuse(connection, api, status=400, message=str(error), headers={})
             return
+
         self.asked += 1
         self.requests.append(request)
         if api == "count_tokens":
             self._note(request, None)
             await _whole(connection, {"input_tokens": tokens_in(request)}, headers={})
             return
+
         response, rule = self._player.respond(request, busy=self._busy)
         self._note(request, {"rule": rule, "say": response.model_dump(exclude_defaults=True)})
         await _respond(connection, response, request)
@@ -370,6 +387,7 @@ async def _respond(connection: Connection, say: ScriptedResponse, request: Reque
                 headers["retry-after"] = f"{say.retry_after:g}"
             else:
                 headers["retry-after"] = say.retry_after
+
         await _refuse(
             connection,
             request.api,
@@ -390,6 +408,7 @@ async def _respond(connection: Connection, say: ScriptedResponse, request: Reque
             cut = None
         else:
             cut = len(answer) // 2
+
         await connection.answer(200, answer, {"content-type": _JSON, **headers}, cut=cut)
         if cut is not None:
             raise ConnectionEnded
@@ -404,6 +423,7 @@ async def _stream(connection: Connection, output: ModelOutput, headers: Mapping[
         last = len(events) // 2
     else:
         last = stop or len(events)
+
     await connection.begin(
         {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache", **headers}
     )
@@ -414,6 +434,7 @@ async def _stream(connection: Connection, output: ModelOutput, headers: Mapping[
         await connection.send(
             _event(name, text[:-2] if say.malformed and number == len(events) // 2 else text)
         )
+
     if say.status is not None:
         error = _error(api, say.status, say.error)
         await connection.send(
@@ -423,6 +444,7 @@ async def _stream(connection: Connection, output: ModelOutput, headers: Mapping[
         raise ConnectionEnded
     elif api == "chat":
         await connection.send(_event(None, "[DONE]"))
+
     await connection.end()
 
 
@@ -431,6 +453,7 @@ def _event(name: str | None, data: str) -> bytes:
         head = f"event: {name}\n"
     else:
         head = ""
+
     return f"{head}data: {data}\n\n".encode()
 
 
@@ -469,4 +492,5 @@ def _error(api: Api, status: int, message: str) -> dict[str, object]:
             "param": None,
             "error": {"message": message, "type": kind},
         }
+
     return {"error": {"message": message, "type": kind, "param": None, "code": kind}}

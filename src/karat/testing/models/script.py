@@ -145,6 +145,7 @@ class Rule(BaseModel):
             listed = value
         else:
             listed = [value]
+
         return tuple({"text": item} if isinstance(item, str) else item for item in listed)
 
 
@@ -189,6 +190,7 @@ def read_script(
             raise BadOption(where, f"cannot be read: {error.strerror}") from error
         except (yaml.YAMLError, UnicodeDecodeError) as error:
             raise BadOption(where, f"is not YAML: {error}") from error
+
     try:
         return Script.model_validate(source if source is not None else {})
     except ValidationError as error:
@@ -207,6 +209,7 @@ def filled(value: object, request: Request) -> object:
         if "{{" in value:
             return _SLOT.sub(lambda match: _put(match[1], request), value)
         return value
+
     if isinstance(value, Mapping):
         return {key: filled(item, request) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -222,4 +225,5 @@ def _put(name: str, request: Request) -> str:
         return next(
             (message.text for message in reversed(request.messages) if message.role == "tool"), ""
         )
+
     return str(getattr(request, name))

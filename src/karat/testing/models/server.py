@@ -89,6 +89,7 @@ def serve(
             yield ModelServer(thread.port(), router)
         finally:
             thread.stop()
+
     if thread.crashes:
         raise thread.crashes[0]
 
@@ -124,6 +125,7 @@ class _Thread(threading.Thread):
             raise BadOption(
                 "port", f"{self._wanted} cannot be used: {self._refused.strerror}"
             ) from self._refused
+
         return self._port
 
     def stop(self) -> None:
@@ -174,5 +176,6 @@ class _Thread(threading.Thread):
             error = None
         else:
             error = task.exception()
+
         if error is not None:
             self.crashes.append(error)

@@ -192,6 +192,7 @@ class Conversation(Kind):
                 f"'{excerpt(str(rule), 60)}'"
             )
             return "numerical", f"{unknown}; numerical is used (--right chooses another)"
+
         if wanted not in RIGHT_RULES:
             raise BadOption("--right", f"there is no '{wanted}'{did_you_mean(wanted, RIGHT_RULES)}")
         return wanted, None
@@ -295,6 +296,7 @@ class Conversation(Kind):
             lacking[draft.id] = [
                 index for index, turn in enumerate(draft.turns) if self._golden(turn) is None
             ]
+
         return {name: turns for name, turns in lacking.items() if turns}
 
     def _missing(self, drafts: Drafts, lacking: Mapping[str, Sequence[int]]) -> list[Fault]:
@@ -307,16 +309,20 @@ class Conversation(Kind):
                 f"`expected: {other}`"
             )
             return [Fault(place="dataset.expected", message=message)]
-        return [
-            Fault(
-                place=f"{drafts.unit} {draft.number}",
-                message=f"'{draft.id:.80}' has no {expected} answer to "
-                f"{_turns(lacking[draft.id])} (from 0); fill it in, or set `expected: "
-                f"{other}`",
-            )
-            for draft in drafts.drafts
-            if draft.id in lacking
-        ]
+
+        found = []
+        for draft in drafts.drafts:
+            if draft.id in lacking:
+                found.append(
+                    Fault(
+                        place=f"{drafts.unit} {draft.number}",
+                        message=f"'{draft.id:.80}' has no {expected} answer to "
+                        f"{_turns(lacking[draft.id])} (from 0); fill it in, or set `expected: "
+                        f"{other}`",
+                    )
+                )
+
+        return found
 
     def _marks(self, path: Path, drafts: Drafts) -> Quarantine | None:
         name = self._options.quarantine
@@ -328,6 +334,7 @@ class Conversation(Kind):
             raise BadOption(
                 "dataset.quarantine", f"there is no file '{name}'; `karat check --lint` writes one"
             )
+
         return read_quarantine(there, {draft.id: len(draft.turns) for draft in drafts.drafts})
 
     def _sample(
@@ -361,6 +368,18 @@ class Conversation(Kind):
         if dialect != "convfinqa":  # the usual one is left out
             detail["dialect"] = dialect
         type2 = features.pop("has_type2_question", any(splits) if splits else None)
+        if type2 is None:
+            conversation_type = None
+        elif type2:
+            conversation_type = "hybrid"
+        else:
+            conversation_type = "simple"
+
+        if apart:
+            content = sample_digest([golden, materials])
+        else:
+            content = None
+
         return Sample(
             kind="conversation",
             id=draft.id,
@@ -373,12 +392,12 @@ class Conversation(Kind):
                 "has_type2_question": type2,
                 "has_duplicate_columns": table is not None and has_duplicate_columns(table),
                 "has_non_numeric_values": table is not None and has_non_numeric_values(table),
-                "conversation_type": None if type2 is None else "hybrid" if type2 else "simple",
+                "conversation_type": conversation_type,
                 **features,
             },
             detail=detail,
             apart=apart,
-            content=sample_digest([golden, materials]) if apart else None,
+            content=content,
             cluster=_document(draft),
         )
 
@@ -388,25 +407,30 @@ class Conversation(Kind):
 
         turns: list[Turn] = []
         for index, turn in enumerate(draft.turns):
+            if turn.program is not None:
+                operations = len(parse_program(turn.program).steps)
+            else:
+                operations = 0
+
             detail: dict[str, Any] = {
                 "executed": turn.executed,
                 "printed": turn.printed,
                 "program": turn.program,
-                "operations": len(parse_program(turn.program).steps)
-                if turn.program is not None
-                else 0,
+                "operations": operations,
                 "qa_split": turn.qa_split,
             }
             if turn.unit is not None:
                 detail |= {"unit": turn.unit}
             else:
                 detail |= {}
+
             detail |= turn.detail
             golden = self._golden(turn)
             if self._options.unanswerable is not None and same_text(
                 golden, self._options.unanswerable
             ):
                 detail["unanswerable"] = True
+
             if marks is not None:
                 of_it = marks.get(draft.id, {})
                 detail["quarantined"] = [*of_it.get(None, ()), *of_it.get(index, ())]
@@ -415,19 +439,19 @@ class Conversation(Kind):
                 asked = transcript(
                     [(earlier.question, earlier.golden or "") for earlier in turns], turn.question
                 )
+
             turns.append(Turn(question=turn.question, golden=golden, detail=detail, asked=asked))
+
         return tuple(turns)
 
     def _check_strata(self, path: Path, samples: Sequence[Sample]) -> None:
         known = {name for sample in samples for name in sample.metadata}
-        faults = [
-            Fault(
-                place=f"dataset.stratify.{at}",
-                message=f"no conversation has the feature '{name}'{did_you_mean(name, known)}",
-            )
-            for at, name in enumerate(self._options.stratify)
-            if name not in known
-        ]
+        faults = []
+        for at, name in enumerate(self._options.stratify):
+            if name not in known:
+                message = f"no conversation has the feature '{name}'{did_you_mean(name, known)}"
+                faults.append(Fault(place=f"dataset.stratify.{at}", message=message))
+
         if faults:
             raise BadDataset(shown(path), faults)
 
@@ -443,6 +467,7 @@ class Conversation(Kind):
                 raise BadOption(
                     "dataset.sample_size", f"is too small for `allocation: equal`: {error}"
                 ) from error
+
         return draw(samples, options.sample_size, seed=options.seed, stratum=stratum)
 
 

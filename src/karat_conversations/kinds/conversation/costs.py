@@ -40,15 +40,18 @@ def right_answers(part: ConversationSummary) -> Iterator[Block]:
                 each: float | None = None
             else:
                 each = getattr(result.cost, f"{unit}_per_{right.removesuffix('s')}")
+
             mark = () if each is None else (Mark(start=0.0, value=each, label=write(each)),)
             lines.append(Line(name=names[result.condition], marks=mark))
             known += [] if each is None else [(each, result)]
+
         if known:
             title = f"{unit} for {goal}"
             panels.append(Rows(title=title, axis=Axis(title=title, start=0.0), lines=tuple(lines)))
             lowest, result = min(known, key=lambda pair: pair[0])
             n = formats.count(getattr(result.cost, right))
             least.append(f"{result.condition} spends {write(lowest)} for {goal} (n {n} right)")
+
     if not panels:
         yield table
         return
@@ -71,6 +74,7 @@ def _table(part: ConversationSummary) -> Table:
             median = None
         else:
             median = pace.milliseconds_median / 1000
+
         cells: tuple[Cell, ...] = (
             Count(cost.right_conversations),
             Count(cost.right_turns),
@@ -93,6 +97,7 @@ def _table(part: ConversationSummary) -> Table:
             Duration(median),
         )
         rows.append(Row(name=result.condition, color=at, cells=cells))
+
     return Table(
         caption=f"Cost of right answers, right: {part.right}",
         columns=columns(

@@ -39,6 +39,7 @@ def wrong_with(table: Any) -> str | None:
             "must be an object of columns, {column: {row: value}}, or a list of rows, [[cell, …], "
             "…]"
         )
+
     if size > _MOST_CELLS:
         return f"would have {count(size)} cells written out, more than {count(_MOST_CELLS)}"
     if any(isinstance(cell, (dict, list)) for cell in cells):
@@ -164,6 +165,7 @@ def table_of(at: Value) -> Table | None:
         wrong = wrong_with(at.value)
     else:
         wrong = None
+
     if wrong is None:
         return at.value  # type: ignore[return-value]  # `wrong_with` has looked at it
     at.note(wrong)
@@ -188,6 +190,7 @@ def questions(at: Value) -> list[str]:
             entry.refuse("a text")
         elif not entry.value.strip():
             entry.note("is empty; fill it in, or remove the turn")
+
     return [entry.value if isinstance(entry.value, str) else "" for entry in listed]
 
 
@@ -223,7 +226,9 @@ def _each(at: Value, turns: int, wanted: str, fits: Callable[[object], bool]) ->
                 f"has {plural(len(listed), 'entry', 'entries')}, the conversation has "
                 f"{plural(turns, 'question')}"
             )
+
         return [None] * turns
+
     for entry in listed:
         if entry.value is not None and not fits(entry.value):
             entry.refuse(wanted)
@@ -268,4 +273,5 @@ def sized_wrong(turns: Sequence[DraftTurn]) -> str | None:
         return (
             f"has questions, answers and programs of {count(length)} characters, more than {most}"
         )
+
     return None

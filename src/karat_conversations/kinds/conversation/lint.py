@@ -61,6 +61,7 @@ class _Seen:
             else:
                 evidence = {"executed": turn.executed, "there": answer, "id": name, "turn": place}
                 doubted.append(Doubt("contradicts", evidence))
+
         return doubted
 
 
@@ -75,12 +76,14 @@ def _of_conversation(draft: Draft, seen: _Seen) -> list[Doubted]:
                 draft.id, None, [Doubt("turn_count", {"stated": stated, "there": len(draft.turns)})]
             )
         )
+
     contradictions = seen.contradictions(draft)
     for index, of_turn in enumerate(doubts(turns, text=text, table=draft.table)):
         other = contradictions[index]
         reasons = [*of_turn, *([other] if other is not None else [])]
         if reasons:
             doubted += [_doubted(draft.id, index, reasons)]
+
     return doubted
 
 

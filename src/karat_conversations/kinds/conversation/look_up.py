@@ -36,6 +36,7 @@ def look_up_number(
         shared = len(words & asked), len(words & before)
         if shared[0] and (best is None or shared > best[0]):
             best = shared, value
+
     if best is not None:
         number = best[1]
     elif numbers := _NUMBER.findall(
@@ -44,6 +45,7 @@ def look_up_number(
         number = numbers[-1].replace(",", "")
     else:
         return None
+
     return json.dumps({"answer": number, "unit": "none", "program": number})
 
 
@@ -67,6 +69,7 @@ def _cells(table: object) -> Iterator[tuple[str, str]]:
                 (f"{row[0]} {column}", cell)
                 for column, cell in zip(header[1:], row[1:], strict=False)
             ]
+
     for label, cell in labelled:
         value = parse_value(cell)
         if value is not None and value.boolean is None:

@@ -74,12 +74,15 @@ def _dialogue(
         marks(at.at("qa_split"), len(listed)),
         strict=True,
     )
-    return [
-        DraftTurn(
-            question=question, executed=answer, printed=written, program=program, qa_split=split
+    found = []
+    for question, answer, written, program, split in columns:
+        found.append(
+            DraftTurn(
+                question=question, executed=answer, printed=written, program=program, qa_split=split
+            )
         )
-        for question, answer, written, program, split in columns
-    ]
+
+    return found
 
 
 def _features(record: Value) -> Row:
@@ -88,6 +91,7 @@ def _features(record: Value) -> Row:
         features = record.within("features")
     else:
         features = None
+
     if features is not None and isinstance(features.value, Mapping):
         return features.value
     return {}
@@ -119,6 +123,7 @@ def original(number: int, row: Row) -> _Read:
         return None, [
             "is a single turn; use the file with whole conversations (dev.json, not dev_turn.json)"
         ]
+
     turns = _dialogue(
         annotation, "dialogue_break", "exe_ans_list", lambda count: _printed(row, count)
     )
@@ -172,6 +177,7 @@ def tatqa(number: int, row: Row) -> tuple[list[Draft], list[str]]:
         cells = table_of(table.at("table"))
     else:
         cells = None
+
     drafts = []
     for asked in entries(record.at("questions")):
         turn = _tatqa_turn(asked)
@@ -191,6 +197,7 @@ def tatqa(number: int, row: Row) -> tuple[list[Draft], list[str]]:
             answer_format=_TATQA_FORMAT,
         )
         drafts.append(draft)
+
     return drafts, record.wrong
 
 
@@ -201,6 +208,7 @@ def _tatqa_turn(asked: Value) -> DraftTurn:
         listed = answer
     else:
         listed = [answer]
+
     answers = [item for item in listed if item != ""]  # a published file has an empty span
     if answer is None:
         answers = []
@@ -215,10 +223,16 @@ def _tatqa_turn(asked: Value) -> DraftTurn:
         joined = plain_answer(answers[0])
     else:
         joined = "; ".join(texts) or None
+
+    if joined is None:
+        printed = None
+    else:
+        printed = f"{joined} {scale}".strip()
+
     return DraftTurn(
         question=question,
         executed=joined,
-        printed=None if joined is None else f"{joined} {scale}".strip(),
+        printed=printed,
         detail={"answers": texts, "answer_type": kind, "scale": scale},
     )
 
@@ -252,6 +266,7 @@ def _one_printed(answer: Any, results: Sequence[str | None]) -> str | None:
         reference = _REFERENCE.fullmatch(text.strip())
     else:
         reference = None
+
     if reference is None:
         return text
     place = int(reference[1])
@@ -278,6 +293,7 @@ def _results(row: Row, step_list: Any) -> list[str | None]:
             found.append(step.split()[-1])
         else:
             found.append(next(left))
+
     return found
 
 
@@ -286,6 +302,7 @@ def _steps(part: Any) -> list[str | None]:
         steps = part.get("steps")
     else:
         steps = None
+
     if not isinstance(steps, list):
         return []
     found = []
@@ -294,6 +311,7 @@ def _steps(part: Any) -> list[str | None]:
             found.append(plain_text(step.get("res")))
         else:
             found.append(None)
+
     return found
 
 
@@ -347,6 +365,7 @@ def column_names(rows: Rows, given: Mapping[str, str | None]) -> tuple[dict[str,
                     message=f"no {rows.unit} has the key '{wanted or known[0]}'{near}",
                 )
             )
+
     return names, faults if rows.count else []
 
 
@@ -376,6 +395,7 @@ def by_conversation(rows: Rows, names: Mapping[str, str]) -> list[Draft]:
         if wrong:
             broken.add(line.conversation)
         groups.setdefault(line.conversation, []).append(line)
+
     drafts = []
     for name, lines in groups.items():
         before = len(rows.faults)
@@ -383,8 +403,10 @@ def by_conversation(rows: Rows, names: Mapping[str, str]) -> list[Draft]:
             draft = None
         else:
             draft = _draft(rows, lines)
+
         if draft is not None and len(rows.faults) == before:
             drafts.append(draft)
+
     return drafts
 
 
@@ -420,12 +442,14 @@ def _line(number: int, row: Row, names: Mapping[str, str]) -> tuple[_Line, list[
         text = joined_text(holder.at(key))
         if text.strip():
             report["pre_text" if key == "document" else key] = text
+
     if holder.at("table").value not in (None, ""):  # an empty cell in a file without types
         table = table_of(holder.at("table"))
         if table is not None:
             report |= {"table": table}
         else:
             report |= {}
+
     line = _Line(number, conversation, index, turn, report, further)
     return line, record.wrong
 
@@ -449,6 +473,7 @@ def _index(record: Value, key: str | None) -> int | None:
         and len(value) < 10
     ):
         value = int(value)
+
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
@@ -456,8 +481,10 @@ def _index(record: Value, key: str | None) -> int | None:
             wrong = f"must be a whole number from 0, got {shown(value)}"
         else:
             wrong = "is missing"
+
         record.at(key).note(wrong)
         return None
+
     return value
 
 
@@ -474,6 +501,7 @@ def _draft(rows: Rows, lines: Sequence[_Line]) -> Draft:
                     f"give it once"
                 )
                 rows.fault(line.number, message)
+
     table: Table | None = document.get("table")
     return Draft(
         number=first.number,
@@ -498,13 +526,16 @@ def _in_order(rows: Rows, lines: Sequence[_Line]) -> Sequence[_Line]:
                 line.number,
                 f"turn {index} of '{line.conversation}' is also in {rows.unit} {seen[index]}",
             )
+
         seen.setdefault(index, line.number)
+
     missing = next((index for index in range(start, start + len(seen)) if index not in seen), None)
     if missing is not None:
         there = some_of([str(index) for index in seen], most=8)
         rows.fault(
             ordered[0].number, f"'{ordered[0].conversation}' has no turn {missing}; it has {there}"
         )
+
     return ordered
 
 
@@ -554,7 +585,9 @@ def read_drafts(
             faults = [*rows.sorted_faults(), Fault(place="file", message=_NO_FORM)]
         else:
             faults = rows.sorted_faults()
+
         return Drafts(form="turns", sha256=rows.sha256, unit=rows.unit, drafts=[], faults=faults)
+
     general: list[Fault] = []
     drafts: list[Draft] = []
     if form != "turns":
@@ -563,6 +596,7 @@ def read_drafts(
         names, general = column_names(rows, keys)
         if not general:
             drafts = by_conversation(rows, names)
+
     # Those with a unique id and a limited length; the others become faults
     sound: list[Draft] = []
     seen: dict[str, int] = {}
@@ -574,10 +608,12 @@ def read_drafts(
                 f"the id '{draft.id:.80}' is also in {rows.unit} {first}; each conversation needs "
                 f"its own"
             )
+
         if wrong is None:
             sound.append(draft)
         else:
             rows.fault(draft.number, wrong)
+
     drafts = sound
     faults = [*general, *rows.sorted_faults()]
     return Drafts(
@@ -617,10 +653,12 @@ def _form_of(rows: Rows) -> Form | None:
             {"pre_text", "table", "table_ori"}
         ):
             return "finqa"
+
         if "questions" in row and "table" in row:
             return "tatqa"
         if looks_like_turns(row):
             return "turns"
+
     return None
 
 
@@ -635,4 +673,5 @@ def _conversations(rows: Rows, form: Form) -> list[Draft]:
                 drafts += draft
             else:
                 drafts += [draft]
+
     return drafts

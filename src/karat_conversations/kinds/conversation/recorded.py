@@ -150,6 +150,7 @@ class RecordedTurns:
             self.faults.append(
                 RecordedFault(kind="bad_row", place=fault.place, message=fault.message)
             )
+
         rows = [
             (number, turn)
             for number, row in table.rows
@@ -157,11 +158,10 @@ class RecordedTurns:
         ]
         self.columns = _columns(path, columns, (row for _, row in rows))
         if "condition" not in self.columns and columns.condition is None:
-            places = [
-                self.columns[name]
-                for name in ("conversation_id", "id", "turn")
-                if name in self.columns
-            ]
+            places = []
+            for name in ("conversation_id", "id", "turn"):
+                if name in self.columns:
+                    places.append(self.columns[name])
             found = condition_columns(
                 [row for _, row in rows],
                 lambda row: key_of(row, places),
@@ -171,6 +171,7 @@ class RecordedTurns:
                 self.columns |= {"condition": found[0]}
             else:
                 self.columns |= {}
+
         self._counts_up = _counts_up(self.columns, (row for _, row in rows))
         self._repetitions = Repetitions()
         for _, row in rows:
@@ -178,6 +179,7 @@ class RecordedTurns:
                 self._repetitions.add(
                     self._conversation(row), self._condition(row), self._repetition(row)
                 )
+
         self._met: Counter[tuple[str, str | None, int]] = Counter()
         for number, row in rows:
             self._add(f"{table.unit} {number}", row)
@@ -192,6 +194,7 @@ class RecordedTurns:
                 key = name, number, named, repetition
                 if key in self.rows:
                     return key
+
         return None
 
     def reply(self, sample: Sample, turn: int, condition: str, repetition: int) -> Reply:
@@ -233,7 +236,9 @@ class RecordedTurns:
                 hint = f"; {census.hint}"
             else:
                 hint = ""
+
             notes["faults"] = "the file of answers has faults: " + "; ".join(census.lines) + hint
+
         return notes
 
     def _written(self, sample: str, turn: int) -> Iterator[tuple[str, int | None]]:
@@ -251,6 +256,7 @@ class RecordedTurns:
         except ValueError as error:
             self.faults.append(RecordedFault(kind="bad_row", place=place, message=str(error)))
             return
+
         reply, wrong = _reply(row, self.columns)
         self.faults += [
             RecordedFault(kind="bad_value", place=place, message=message) for message in wrong
@@ -264,6 +270,7 @@ class RecordedTurns:
             same = "alike" if before.reply == reply else "with another answer"
             message = f"a second row for {_key_text(key)}, {same}; {before.place} counts"
             self.faults.append(RecordedFault(kind="duplicate", place=place, message=message))
+
         if key[2] is not None:
             self.conditions[key[2]] = None
         self.repetitions = max(self.repetitions, key[3] + 1)
@@ -284,7 +291,9 @@ class RecordedTurns:
                     f"'{columns['turn']}' is {turn + self.first_turn}, want {self.first_turn} "
                     f"or more"
                 )
+
             return name, turn, condition, repetition
+
         if not self._counts_up:
             return name, None, condition, repetition
         turn = self._met[name, condition, repetition]
@@ -319,6 +328,7 @@ def _tatqa_prediction(name: str, value: Any) -> dict[str, Any] | None:
                 "id": name,
                 "answer": json.dumps({"answer": answer, "scale": scale}, ensure_ascii=False),
             }
+
     return None
 
 
@@ -359,6 +369,7 @@ def conversation_of(key: Key) -> str:
         ends = _TURN_AT_THE_END.fullmatch(name)
     else:
         ends = None
+
     if ends:
         return ends[1]
     return name
@@ -390,6 +401,7 @@ def _columns(path: Path, wanted: TurnColumns, rows: Iterable[Row]) -> dict[str, 
         if target not in named:
             found = usual(names, others)
             columns.update({target: found[0]} if found else {})
+
     columns = {target: name for target, name in columns.items() if name}  # an empty name: ignore it
     if not faults and "conversation_id" not in columns and "id" not in columns:
         faults.append(_lacking("conversation_id", "names the conversation", present))
@@ -441,11 +453,13 @@ def _reply(row: Row, columns: Mapping[str, str]) -> tuple[Reply, list[str]]:
             f"'{columns['answer']}' is {_shown(cells['answer'])}, want a number or a text: it "
             f"counts as wrong"
         )
+
     verdict = _YES.get(str(cells.get("correct")).strip().lower())
     if verdict is None and cells.get("correct") not in (None, ""):
         wrong.append(
             f"'{columns['correct']}' is {_shown(cells['correct'])}, want true or false: left out"
         )
+
     numbers = {}
     for target in ("input_tokens", "output_tokens", "milliseconds", "dollars"):
         numbers[target] = _number(cells.get(target))
@@ -454,10 +468,16 @@ def _reply(row: Row, columns: Mapping[str, str]) -> tuple[Reply, list[str]]:
                 f"'{columns[target]}' is {_shown(cells[target])}, want a number of 0 or more: "
                 f"left out"
             )
+
     tokens = {
         name: None if numbers[name] is None else int(numbers[name] or 0)
         for name in ("input_tokens", "output_tokens")
     }
+    if any(count is not None for count in tokens.values()):
+        usage = Usage(**tokens)
+    else:
+        usage = None
+
     reply = Reply(
         text=answer or "",
         answer=answer,
@@ -465,7 +485,7 @@ def _reply(row: Row, columns: Mapping[str, str]) -> tuple[Reply, list[str]]:
         program=_program(cells.get("program")),
         reasoning=_text(cells.get("reasoning")) or None,
         verdict=verdict,
-        usage=Usage(**tokens) if any(count is not None for count in tokens.values()) else None,
+        usage=usage,
         milliseconds=numbers["milliseconds"],
         dollars=numbers["dollars"],
     )
@@ -481,6 +501,7 @@ def _text(value: Any) -> str | None:
             return "yes" if value else "no"
         case dict() | list():
             return json.dumps(value, ensure_ascii=False)
+
     return str(value)
 
 
@@ -494,7 +515,9 @@ def _program(value: Any) -> str | None:
                     text += part
                 else:
                     text += f", {part}"
+
         return text
+
     return _text(value) or None
 
 
@@ -506,6 +529,7 @@ def _number(value: Any) -> float | None:
             number = -1.0
     except (ValueError, OverflowError):
         return None
+
     return number if 0 <= number < 1e15 else None
 
 
@@ -517,6 +541,7 @@ def _shown(value: Any) -> str:
             return "an object"
         case list():
             return "a list"
+
     return repr(value)[:40]
 
 
@@ -550,10 +575,12 @@ def _census(
                 place = f", condition '{condition}'"
             else:
                 place = ""
+
             if repetitions > 1:
                 place += f", repetition {repetition}"
             for sample in asked:
                 faults += _seen(recorded, sample, (condition, repetition), place, used)
+
     turns = {sample.id: len(sample.turns) for sample in asked}
     left = [key for key in recorded.rows if key not in used]
     faults += [_unused(recorded, key, turns, conditions, repetitions) for key in left]
@@ -601,7 +628,9 @@ def _seen(
                 f"{turn.question!r:.60}"
             )
             faults.append(RecordedFault(kind="other_question", place=row.place, message=message))
+
         used[key] = None
+
     if missing:
         empty = len(missing) == len(sample.turns)
         names = ", ".join(map(str, missing))
@@ -609,6 +638,7 @@ def _seen(
             message = "has no row at all"
         else:
             message = f"has no row for {'turn' if len(missing) == 1 else 'turns'} {names}"
+
         fault = RecordedFault(
             kind="missing_turn",
             place=f"conversation '{sample.id}'{place}",
@@ -616,6 +646,7 @@ def _seen(
             count=len(missing),
         )
         faults.append(fault)
+
     return faults
 
 
@@ -639,19 +670,23 @@ def _unused(
             f"repetition {repetition} is not asked for: there are {repetitions}, counted from 0"
         )
         return RecordedFault(kind="unknown_condition", place=place, message=message)
+
     if name in turns:
         count = turns[name]
         if count > 1:
             has = f"turns 0 to {count - 1}"
         else:
             has = "turn 0 only"
+
         if turn is not None:
             subject = f"turn {turn}"
         else:
             subject = f"'{key[0]}'"
+
         return RecordedFault(
             kind="unknown_turn", place=place, message=f"{subject}: '{name}' has {has}"
         )
+
     return RecordedFault(
         kind="unknown_id", place=place, message=f"no conversation is called '{key[0]}'"
     )
@@ -670,12 +705,14 @@ def _hint(
             f"no row is of this dataset: the file's ids look like '{theirs}', the dataset's like "
             f"'{ours}'"
         )
+
     if repetitions > (most := recorded.repetitions):
         kept = (
             f"{most} {'answer' if most == 1 else 'answers'} to a turn, and {repetitions} "
             f"repetitions are asked for"
         )
         return f"the file has {kept}: set execution.num_repetitions to {most}"
+
     return None
 
 
@@ -693,6 +730,7 @@ def _executed_answer(programs: Sequence[str | None], table: Any) -> str:
         program = parse_program(text or "")
         value = execute(program, table, history)
         history.append((program, None if isinstance(value, ExecutionError) else value))
+
     if isinstance(value, ExecutionError):
         return ""
     if isinstance(value, bool):

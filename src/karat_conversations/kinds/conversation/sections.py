@@ -83,6 +83,7 @@ def _each(
         if own and len(part.conditions) > 1:
             listed += [Group(condition.condition)]
         listed += own
+
     return tuple(listed)
 
 
@@ -201,6 +202,7 @@ def _accuracies(part: ConversationSummary) -> Blocks:
                     ),
                 )
             )
+
         return found
 
     effect = "Design effect: how many times the variance is that of independent turns."
@@ -259,6 +261,7 @@ def _accuracy_legend(part: ConversationSummary) -> str:
             f"Rules: {', '.join(part.rules) or 'unknown'}: do not compare numbers of "
             f"different rules."
         )
+
     return " ".join(filter(None, parts))
 
 
@@ -302,18 +305,21 @@ def _ladder(part: ConversationSummary, summary: Summary) -> Blocks:
     """The same answers under rules from the strictest to the most lenient."""
 
     def rows(condition: ConversationResult) -> list[Row]:
-        return [
-            Row(
-                name=rung.metric.replace("_", " "),
-                cells=(
-                    _share(_of_rung(summary, condition, rung), _color(part, condition)),
-                    Count(rung.right),
-                    Number(float(rung.forgiven), digits=0, signed=True),
-                    Text(rung.forgives, tone="quiet"),
-                ),
+        found = []
+        for rung in condition.ladder:
+            found.append(
+                Row(
+                    name=rung.metric.replace("_", " "),
+                    cells=(
+                        _share(_of_rung(summary, condition, rung), _color(part, condition)),
+                        Count(rung.right),
+                        Number(float(rung.forgiven), digits=0, signed=True),
+                        Text(rung.forgives, tone="quiet"),
+                    ),
+                )
             )
-            for rung in condition.ladder
-        ]
+
+        return found
 
     def lines(condition: ConversationResult) -> Iterator[Line]:
         for rung in condition.ladder:
@@ -322,6 +328,7 @@ def _ladder(part: ConversationSummary, summary: Summary) -> Blocks:
                 nulls = [null for null in rate.nulls.values() if null is not None]
             else:
                 nulls = []
+
             marks = _marks(_of_rung(summary, condition, rung))
             yield Line(
                 name=_RUNGS.get(rung.metric, rung.metric),
@@ -334,11 +341,10 @@ def _ladder(part: ConversationSummary, summary: Summary) -> Blocks:
         return
     first = next(condition for condition in part.conditions if condition.ladder)
     rungs = {rung.metric: _written(_of_rung(summary, first, rung)) for rung in first.ladder}
-    shown = [
-        f"{rungs[name]} {_RUNGS[name]}"
-        for name in ("numerical", "declared", "scale_and_sign")
-        if name in rungs
-    ]
+    shown = []
+    for name in ("numerical", "declared", "scale_and_sign"):
+        if name in rungs:
+            shown.append(f"{rungs[name]} {_RUNGS[name]}")
     yield Chart(
         name="ladder-of-matches",
         title=(
@@ -383,6 +389,7 @@ def _of_rung(summary: Summary, condition: ConversationResult, rung: Rung) -> Est
         and math.isclose(result.mean.value, rung.rate)
     ):
         low, high = result.mean.low, result.mean.high
+
     return Estimated(
         value=rung.rate, low=low, high=high, se=None, n=rung.n, level=summary.level, method=""
     )
@@ -397,19 +404,22 @@ def _strata(
     """Accuracy by turn, or by number of operations."""
 
     def rows(condition: ConversationResult) -> list[Row]:
-        return [
-            Row(
-                name=stratum.key,
-                cells=(
-                    _rate(stratum, _color(part, condition)),
-                    Count(stratum.right),
-                    Count(stratum.n),
-                    Number(stratum.golden_operations),
-                    Number(stratum.agent_operations),
-                ),
+        found = []
+        for stratum in of(condition):
+            found.append(
+                Row(
+                    name=stratum.key,
+                    cells=(
+                        _rate(stratum, _color(part, condition)),
+                        Count(stratum.right),
+                        Count(stratum.n),
+                        Number(stratum.golden_operations),
+                        Number(stratum.agent_operations),
+                    ),
+                )
             )
-            for stratum in of(condition)
-        ]
+
+        return found
 
     listed = _each(part, rows)
     if not listed:
@@ -459,6 +469,7 @@ def _curves(
             curves.append(Curve(points=points, form="lines", series=series))
             solid = solid or [(result.condition, step) for step in strata if step.n >= _FEW]
             solid = solid or [(result.condition, step) for step in strata]
+
     if not curves:
         return None
 
@@ -467,6 +478,7 @@ def _curves(
             place = f"turn {stratum.key}"
         else:
             place = formats.plural(int(stratum.key), "operation")
+
         return f"{_written(stratum.estimate)} at {place} (n {formats.plural(stratum.n, 'turn')})"
 
     ends = dict.fromkeys(at(step) for _, step in (solid[0], solid[-1]))
@@ -505,6 +517,7 @@ def _diagnoses(part: ConversationSummary) -> Blocks:
             shown.append(
                 Row(name="never reached", cells=(Count(condition.unreached), Text(""), Text("")))
             )
+
         return shown
 
     def lines(condition: ConversationResult) -> list[Line]:
@@ -526,7 +539,9 @@ def _diagnoses(part: ConversationSummary) -> Blocks:
                         else (),
                     )
                 )
+
             return found
+
         return []
 
     totals: dict[str, int] = {}
@@ -560,6 +575,7 @@ def _diagnoses(part: ConversationSummary) -> Blocks:
         )
     elif listed:
         yield table
+
     yield from _examples(part)
 
 
@@ -568,6 +584,7 @@ def _diagnosed(diagnosed: Diagnosed) -> tuple[Count | Share | Text, ...]:
         example = diagnosed.examples[0]
     else:
         example = None
+
     answers, place = "", ""
     if example is not None:
         expected, actual = (
@@ -576,10 +593,12 @@ def _diagnosed(diagnosed: Diagnosed) -> tuple[Count | Share | Text, ...]:
         )
         answers = f"{expected} → {actual}"
         place = f"{formats.excerpt(example.conversation, 40)}, turn {formats.count(example.turn)}"
+
     if diagnosed.share:
         share = Bar((("spread", diagnosed.share),))
     else:
         share = None
+
     return (
         Count(diagnosed.turns),
         Share(diagnosed.share, bar=share),
@@ -596,6 +615,7 @@ def _examples(part: ConversationSummary) -> Blocks:
                 several = f", {condition.condition}"
             else:
                 several = ""
+
             if shown:
                 rows += [Group(f"{cause.label.replace('_', ' ')}{several}")]
             for example in shown:
@@ -612,6 +632,7 @@ def _examples(part: ConversationSummary) -> Blocks:
                     ),
                 )
                 rows.append(Row(name=formats.excerpt(example.conversation, 60), cells=cells))
+
     if rows:
         heads = ("conversation", "turn", "question", "expected", "answered", "evidence")
         caption = "Wrong turns, by diagnosis"
@@ -729,6 +750,7 @@ def _first_wrong(part: ConversationSummary) -> Blocks:
                     curves=(Curve(points=bars, form="bars"),),
                 )
             )
+
     if first is None:
         return
 
@@ -780,6 +802,7 @@ def _features(part: ConversationSummary) -> Blocks:
                         ),
                     )
                 )
+
         return found
 
     listed = _each(part, rows)
@@ -795,6 +818,7 @@ def _features(part: ConversationSummary) -> Blocks:
                 )
                 line = marks.setdefault(f"{feature.name.replace('_', ' ')}: {stratum.key}", [])
                 line.extend(_marks(stratum.estimate, series, label=label))
+
     first = next(condition for condition in part.conditions if condition.features)
     known = [
         (abs(feature.difference.value), feature)
@@ -812,10 +836,12 @@ def _features(part: ConversationSummary) -> Blocks:
             by = signed_estimate(widest.difference, percent=True)
         else:
             by = ""
+
         title = (
             f"{widest.name.replace('_', ' ')} goes with {by} of {_accuracy(part)} under "
             f"{first.condition} (n {turns})"
         )
+
     names, axis = labels(marks), Axis(title="share of turns", start=0.0, end=1.0, percent=True)
     lines = tuple(Line(name=names[name], marks=tuple(line)) for name, line in marks.items())
     yield Chart(
@@ -847,11 +873,13 @@ def _others(part: ConversationSummary) -> Blocks:
             rows=listed,
             legend="Quarantined: the golden data contradicts itself there.",
         )
+
     if listed := _each(part, _file_verdicts):
         heads = columns(
             "rule", "ours", "the file's", "agree", "only ours", "only the file's", "turns"
         )
         yield Table(caption="Verdicts of the file itself", columns=heads, rows=listed)
+
     yield from _unreadable(part)
 
 
@@ -860,13 +888,17 @@ def _quarantined(condition: ConversationResult, color: int) -> list[Row]:
         left = condition.quarantine.accuracies
     else:
         left = ()
-    return [
-        Row(
-            name=rate.metric.replace("_", " "),
-            cells=(Share(rate.estimate.value), _rate(kept, color), Count(kept.n)),
+
+    found = []
+    for rate, kept in zip(condition.accuracies, left, strict=False):
+        found.append(
+            Row(
+                name=rate.metric.replace("_", " "),
+                cells=(Share(rate.estimate.value), _rate(kept, color), Count(kept.n)),
+            )
         )
-        for rate, kept in zip(condition.accuracies, left, strict=False)
-    ]
+
+    return found
 
 
 def _file_verdicts(condition: ConversationResult) -> list[Row]:
@@ -879,6 +911,7 @@ def _file_verdicts(condition: ConversationResult) -> list[Row]:
         counts = Count(verdicts.right - theirs + ours), Count(verdicts.right)
         cells = (*counts, Share(agreement), Count(ours), Count(theirs), Count(verdicts.n))
         rows.append(Row(name=metric.replace("_", " "), cells=cells))
+
     return rows
 
 

@@ -48,6 +48,7 @@ def read_template(given: str | None, folders: Sequence[Path]) -> str | None:
             raise BadOption(place, f"'{given}' cannot be read: {error.strerror}") from error
         except UnicodeDecodeError as error:
             raise BadOption(place, f"'{given}' is not UTF-8") from error
+
         if len(data) > _LONGEST:
             raise BadOption(place, f"'{given}' is longer than {count(_LONGEST)} bytes")
         if not templates.names(text):
@@ -58,7 +59,9 @@ def read_template(given: str | None, folders: Sequence[Path]) -> str | None:
                     f"get the same text"
                 ),
             )
+
         return text
+
     raise BadOption(
         place,
         f"there is no file '{given}', and it is not a text with a field such as {{{{ document }}}}",
@@ -74,6 +77,7 @@ def first_message(draft: Draft, template: str | None, *, numbers: bool = True) -
         table = rendered(draft.table)
     else:
         table = ""
+
     document = "\n\n".join(
         part.strip() for part in (draft.pre_text, table, draft.post_text) if part.strip()
     )
@@ -91,7 +95,9 @@ def first_message(draft: Draft, template: str | None, *, numbers: bool = True) -
             about = [_ONE if draft.single else _SEVERAL, "{{ document }}"]
         else:
             about = []
+
         template = "\n\n".join([*about, *(["{{ answer_format }}"] if numbers else [])])
+
     return templates.fill(template, values, place="dataset.template")
 
 

@@ -97,6 +97,7 @@ def turns(page: SamplePage) -> list[JsonObject]:
                 "answers": [_answer(at, trial, page, golden) for trial in page.trials],
             }
         )
+
     return shown
 
 
@@ -105,29 +106,41 @@ def _answer(turn: int, trial: TrialRecord, page: SamplePage, golden: Sequence[st
         reply = trial.replies[turn]
     else:
         reply = None
+
     score = verdict_row(trial.scores, turn)
     if score is not None:
         detail = score.detail
     else:
         detail = {}
+
     right = right_of(score, page.rule)
     program = steps(detail.get("program")) or steps(reply.program if reply is not None else None)
     unit = detail.get("unit")
     read = _shown(detail.get("actual")) or (
         "" if reply is None else reply.answer or reply.text[:_LONG]
     )
+    if reply is not None:
+        missing = ""
+    else:
+        missing = trial.why_missing()
+
+    if score is not None:
+        diagnosis = score.labels.get("diagnosis")
+    else:
+        diagnosis = None
+
     return {
         "n": trial.n,
         "condition": trial.condition,
         "repetition": trial.repetition,
         "name": page.name_of(trial),
-        "missing": "" if reply is not None else trial.why_missing(),
+        "missing": missing,
         "text": reply.text if reply is not None else "",
         "actual": read,
         "unit": unit if isinstance(unit, str) else "",
         "program": aligned(golden, program) if golden else [(step, None) for step in program],
         "right": right,
-        "diagnosis": score.labels.get("diagnosis") if score is not None else None,
+        "diagnosis": diagnosis,
         "evidence": list(_evidence(detail)),
         "trial": trial.id,
         "turn": turn,
@@ -148,16 +161,20 @@ def verdicts(reviews: Reviews, trial: str, turn: int, right: bool | None) -> lis
         opposite = "wrong"
     else:
         opposite = "right"
-    return [
-        {
-            "who": label.who,
-            "verdict": _VERDICTS[label.verdict],
-            "diagnosis": label.diagnosis.replace("_", " "),
-            "differs": label.verdict == opposite,
-        }
-        for label in reviews.of_turn(trial, turn)
-        if label.verdict is not None
-    ]
+
+    found = []
+    for label in reviews.of_turn(trial, turn):
+        if label.verdict is not None:
+            found.append(
+                {
+                    "who": label.who,
+                    "verdict": _VERDICTS[label.verdict],
+                    "diagnosis": label.diagnosis.replace("_", " "),
+                    "differs": label.verdict == opposite,
+                }
+            )
+
+    return found
 
 
 def form_of(reviews: Reviews, trial: str, turn: int) -> dict[str, str]:
@@ -193,6 +210,7 @@ def _counted(value: object) -> object:
             counted[name] = [turn + 1 if isinstance(turn, int) else turn for turn in item]
         else:
             counted[name] = _counted(item)
+
     return counted
 
 
@@ -203,6 +221,7 @@ def _shown(value: object) -> str:
         text = value
     else:
         text = json.dumps(value, ensure_ascii=False)
+
     if len(text) <= _LONG:
         return text
     return text[:_LONG] + "…"

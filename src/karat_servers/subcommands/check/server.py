@@ -21,6 +21,7 @@ class _WithCommand(click.Command):
             place = args.index("--")
         else:
             place = len(args)
+
         ctx.meta[_COMMAND] = tuple(args[place + 1 :])
         return super().parse_args(ctx, args[:place])
 

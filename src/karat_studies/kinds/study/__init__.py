@@ -111,6 +111,7 @@ class Study(Kind):
             parts.append(
                 DatasetPart(name=study.study, participants=participants, questions=questions)
             )
+
         return tuple(parts)
 
     @staticmethod
@@ -277,6 +278,7 @@ class Study(Kind):
             chosen = chosen_of_several(studies, **options)
         else:
             chosen = {studies[0].study: chosen_arms(studies[0], **options)}
+
         kept = tuple(
             replace(study, reorder=own.reorder) for study in studies if study.study in chosen
         )
@@ -294,6 +296,7 @@ class Study(Kind):
             ).hexdigest()
         else:
             digest = kept[0].sha256
+
         return Dataset(
             kind="study",
             path=path if several else kept[0].path,
@@ -320,6 +323,7 @@ class Study(Kind):
             raise BadOption(
                 "dataset.wording", f"'{WORDING}' goes with other amounts: use `relabel: true`"
             )
+
         files = [path]
         if _several(path):
             below = {file.parent.name: file for file in studies_below(path)}
@@ -328,6 +332,7 @@ class Study(Kind):
             raise BadOption(
                 "dataset.studies", "is for a folder of several studies; this path is one"
             )
+
         return read_studies(files, folder=path, sql=sql, wording=own.wording, relabel=own.relabel)
 
     def samples(self, study: StudyFile, arms: Sequence[str] | None = None) -> Iterator[Sample]:
@@ -358,6 +363,7 @@ class Study(Kind):
                 _person, study, person, seed=options.seed, stop_after_unread=stop, within=within
             )
             alone.setdefault(person.arms, []).append(make)
+
         queues = list(alone.values())
         for name in arms:
             rounds = study.arms[name].rounds
@@ -378,6 +384,7 @@ class Study(Kind):
                     for number, members in enumerate(groups_of(rounds, players), 1)
                 ]
             )
+
         return queues
 
 

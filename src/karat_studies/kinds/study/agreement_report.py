@@ -74,6 +74,7 @@ def _scores(agreement: Agreement, sure: Uncertainty) -> list[str]:
         these = formats.UNKNOWN
     else:
         these = _interval(fixed.low, fixed.high) or str(fixed.reason)
+
     agreeing = f"same direction in {scores.tests_agreeing} of {scores.tests_directed}"
     ceiling = (
         f"{_number(sure.noise_ceiling)}, over {formats.plural(sure.noise_ceiling_n, 'test')} with "
@@ -124,6 +125,7 @@ def _spread(low: float, high: float, *, signed: bool = False) -> Text:
         interval = formats.signed_interval(low, high)
     else:
         interval = _interval(low, high)
+
     return Text(interval or formats.UNKNOWN)
 
 
@@ -161,6 +163,7 @@ def _levels(level: str, parts: str, scores: Sequence[StudyScore], sure: Uncertai
                 ),
             )
         )
+
     return _table(
         [level, "PAS", "SE", "directional", "ECS", "these studies", "tests", parts, "effects"], rows
     )
@@ -189,6 +192,7 @@ def _findings(agreement: Agreement) -> list[str]:
                 ),
             )
         )
+
     interval = f"{formats.level(agreement.level)} interval"
     heads = [
         "finding",
@@ -226,6 +230,7 @@ def _effects(agreement: Agreement) -> list[str]:
                 ),
             )
         )
+
     heads = [
         "finding",
         "d people",
@@ -258,6 +263,7 @@ def _measures(agreement: Agreement, bound: float | None) -> list[str]:
                 f"{formats.signed_interval(measures.prediction.low, measures.prediction.high)}"
             )
             inside = _INSIDE[measures.prediction.inside]
+
         tests = (
             (measures.telescopes, measures.equivalence)
             if bound is not None
@@ -266,6 +272,7 @@ def _measures(agreement: Agreement, bound: float | None) -> list[str]:
         p_values: list[Cell] = [PValue(test.p if test is not None else None) for test in tests]
         cells = (_effect(measures.log_replication_bf), Text(expected), Text(inside), *p_values)
         rows.append(Row(name=_named(score), cells=cells))
+
     heads = ["finding", "ln BF replication", "expected by chance", "inside", "small telescopes p"]
     return _table([*heads, *([f"p, |difference| < {bound:g}"] if bound is not None else [])], rows)
 
@@ -289,6 +296,7 @@ def _opposed(agreement: Agreement) -> list[str]:
             name = "/".join(filter(None, score.test.finding_id))
             decisive = ": decisive on both sides" if score.decisive else ""
             lines.append(f"  {name} {score.test.test}  {evidence}{decisive}")
+
     return lines
 
 
@@ -312,6 +320,7 @@ def difference_text(first: str, second: str, pas: Difference, ecs: Difference) -
         lines.append(
             f"  {name}  {value}   over {formats.plural(difference.n, 'test')} ({difference.method})"
         )
+
     return "\n".join(formats.clean(line) for line in lines)
 
 
@@ -378,6 +387,7 @@ def _plain(value: Any) -> Any:
         if value > 0:
             return "inf"
         return "-inf"
+
     if isinstance(value, Mapping):
         return {key: _plain(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):

@@ -36,6 +36,7 @@ def compute(formula: str) -> float:
         raise ValueError(
             f"cannot be computed: {formula[:100]!r} (numbers, + - * / ^ and parentheses)"
         ) from None
+
     try:
         return _value(tree.body)
     except (ZeroDivisionError, OverflowError):

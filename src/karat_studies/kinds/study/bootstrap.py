@@ -157,6 +157,7 @@ def units_of(responses: Iterable[Response]) -> Units:
         together.add(who)
         if response.group is not None:
             together.join(who, (response.arm, response.group))
+
     members: dict[Any, list[tuple[str, ...]]] = {}
     for node in arms:
         members.setdefault(together.root(node), []).append(node)
@@ -221,6 +222,7 @@ class _Plan:
             rows = test_rows(test, self.run.data, self.places)
             reason = _of_persons(test) or _undrawable(rows.units, self.units, self.run.data)
             self._rows[at] = rows
+
         if reason is not None:
             self.reasons[at] = reason
             self._rows.pop(at, None)
@@ -238,6 +240,7 @@ class _Plan:
             for at, drawn in enumerate(weights):
                 self._reduced(drawn, values[at])
             return values
+
         for at, rows in self._rows.items():
             method = self.run.scores[at].method
             replicate = replicate_test(rows, weights, method=method, rng=rng)
@@ -246,6 +249,7 @@ class _Plan:
                 replicate.log_bf,
                 replicate.d,
             )
+
         return values
 
     def _fewest(self, at: int) -> int:
@@ -255,6 +259,7 @@ class _Plan:
             used = self.places[self.places != NOBODY]
         else:
             used = rows.units
+
         if at in self.reasons or not len(used):
             return 0
         return int(self.units.sizes[np.unique(self.units.strata[np.unique(used)])].min())
@@ -268,6 +273,7 @@ class _Plan:
             columns = self._reducer(copied_rows(self.run.data, self.places, weights))
         except BadOption:
             return
+
         for at, score in enumerate(self.run.scores):
             if score.test.agent.missing is None:
                 values[:, at] = measured(self._test(score), columns, score.method)
@@ -347,10 +353,12 @@ def test_rows(test: Test, data: Columns, places: Places) -> TestRows:
             groups = [np.concatenate(groups)]
         else:
             groups = [everybody]
+
     if groups:
         rows = np.concatenate(groups)
     else:
         rows = everybody[:0]
+
     level = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
     values, against = _values(test, data, rows)
     second = values if against is None else against
@@ -358,12 +366,17 @@ def test_rows(test: Test, data: Columns, places: Places) -> TestRows:
     largest = float(np.abs(np.concatenate([values[good], second[good]])).max(initial=0.0))
     if against is not None and test.kind not in {"correlation", "spearman"}:
         values, against = values - second, None
+    if test.cells:
+        cells = len(test.cells[0])
+    else:
+        cells = 1
+
     return TestRows(
         kind=test.statistic_kind,
         units=places[rows][good],
         groups=level[good],
         levels=len(groups),
-        cells=len(test.cells[0]) if test.cells else 1,
+        cells=cells,
         values=values[good],
         against=None if against is None else against[good],
         outcomes=len(test.outcomes or (True, False)),
@@ -385,10 +398,12 @@ def _values(test: Test, data: Columns, rows: Places) -> tuple[Floats, Floats | N
             }
         else:
             place = {"true": 1.0, "false": 0.0}
+
         truth = test.kind != "contingency" or test.outcomes is None
         cells = data[test.measure]
         seen = (place.get(outcome_of(cells[at], truth=truth), np.nan) for at in rows.tolist())
         return np.fromiter(seen, dtype=np.float64, count=len(rows)), None
+
     first = numbers_of(data[test.measure])[rows]
     if isinstance(test.against, str) or test.kind in {"ttest_paired", "ttest_one", "wilcoxon"}:
         return first, compared_with(test, data, rows)
@@ -412,6 +427,7 @@ def copied_rows(data: Columns, places: Places, weights: Floats) -> dict[str, lis
                 f"{who}#{number}" if number and isinstance(who, str) else who
                 for who, number in zip(columns[name], copy.tolist(), strict=True)
             ]
+
     return columns
 
 

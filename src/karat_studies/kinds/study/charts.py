@@ -116,6 +116,7 @@ def condition_charts(
         }
     else:
         posteriors = {}
+
     keyed = []
     for finding in condition.findings:
         for test in finding.tests:
@@ -185,6 +186,7 @@ def _parts(tests: Sequence[_Test]) -> Iterator[tuple[str, Sequence[_Test]]]:
             ending = ""
         else:
             ending = f"-{at // _TOGETHER + 1}"
+
         yield ending, tests[at : at + _TOGETHER]
 
 
@@ -210,14 +212,17 @@ def _agreement(drawn: Drawn, ending: str, tests: Sequence[_Test]) -> Chart:
             Number(value, digits=3) for value in (*posteriors, test.pas, test.pas_directional)
         )
         rows.append(Row(name=test.name, cells=(*shares, *evidence)))
+
     if drawn.opposed:
         against = f"; {formats.plural(drawn.opposed, 'finding')} in the opposite direction"
     else:
         against = ""
+
     if drawn.floor is None:
         random = ""
     else:
         random = f"; random answers {plain(drawn.floor.pas, digits=3)}"
+
     heads = (
         "finding and test",
         *(f"π {side}" for side in sides),
@@ -251,6 +256,7 @@ def _effect(value: float, se: float, z: float) -> blocks.Estimate:
         low, high = (value - z * se, value + z * se)
     else:
         low, high = (None, None)
+
     return blocks.Estimate(value, low, high, signed=True)
 
 
@@ -279,6 +285,7 @@ def _profile(drawn: Drawn, tests: Sequence[_Test]) -> Chart:
                 label=label,
             )
         )
+
     line, curves = drawn.line, []
     centre, centre_agent = line.centre, line.centre_agent
     if line.slope is not None and centre is not None and centre_agent is not None:
@@ -294,11 +301,13 @@ def _profile(drawn: Drawn, tests: Sequence[_Test]) -> Chart:
                 points=tuple(fitted(-reach + step * reach / 20) for step in range(41)), form="fit"
             )
         )
+
     identity = Curve(points=(Point(x=-reach, y=-reach), Point(x=reach, y=reach)), form="reference")
     if drawn.floor is None:
         random = ""
     else:
         random = f" (random answers {plain(drawn.floor.ecs, digits=3)})"
+
     slope = formats.estimate(line.slope, line.low, line.high)
     heads = ("finding and test", f"d people [{interval}]", f"d agent [{interval}]")
     return Chart(
@@ -337,6 +346,7 @@ def _forest(drawn: Drawn, ending: str, tests: Sequence[_Test]) -> Chart:
             Number(value, signed=True) for value in (test.d_human, test.d_agent, test.z_diff)
         )
         rows.append(Row(name=test.name, cells=(more, *numbers)))
+
     reach = 1.05 * max(ends) or 1.0
     judged = [test for test in drawn.tests if test.has_effects and math.isfinite(test.z_diff)]
     differing = [test for test in judged if abs(test.z_diff) > z]
@@ -394,6 +404,7 @@ def participants_chart(condition: StudyCondition) -> tuple[Chart, ...]:
             Share(people.parsed / people.planned),
         )
         rows.append(Row(name=name, cells=cells))
+
     title = (
         f"{condition.condition}: of {formats.plural(all_of_them.planned, 'participant')} "
         f"{formats.count(all_of_them.asked)} were asked, {formats.count(all_of_them.answered)} "
@@ -405,6 +416,7 @@ def participants_chart(condition: StudyCondition) -> tuple[Chart, ...]:
         title += (
             f"; fewest in {name}, {formats.count(least.parsed)} of {formats.count(least.planned)}"
         )
+
     axis = Axis(title="share of the planned participants", start=0.0, end=1.0, percent=True)
     heads = ("study and arm", "planned", *PEOPLE, "parsed, of planned")
     chart = Chart(

@@ -82,6 +82,7 @@ def check_test(
                 (*place, "needs", at),
                 f"no arm has a field '{name}'{did_you_mean(name, study.fields)}",
             )
+
     checked.notes.extend(
         f"{test_label(checked.root, place)}: {note}" for note in _of_design(study, test, shape)
     )
@@ -90,11 +91,13 @@ def check_test(
             (*place, "cluster"),
             "is one way to count several rows of a person, and `by` another: remove one",
         )
+
     if test.cluster is not None and test.kind not in CLUSTERED:
         checked.fault(
             (*place, "cluster"),
             f"is for {', '.join(CLUSTERED)}; for a {test.kind} write `by: participant`",
         )
+
     if test.use is not None and test.reason is None:
         checked.fault((*place, "use"), "needs a `reason`: why the published numbers disagree")
     if test.expect not in _UNDIRECTED and (test.outcomes is not None or len(test.cells) > 2):
@@ -106,6 +109,7 @@ def check_test(
             ),
         )
         good = False
+
     if not good:
         return
     numbers = Numbers(test=test, arms=study.arms, root=checked.root, place=place)
@@ -128,12 +132,14 @@ def _of_design(study: StudyFile, test: Test, shape: Shape | None) -> Iterator[st
             made_of |= {column}
         else:
             made_of |= set(shape.sources.get(column, {column}))
+
     if study.design == "within":
         again = {"arm"}
     elif study.plays:
         again = {"round"}
     else:
         again = set()
+
     if again & made_of:
         yield (
             f"the same people are in each of its groups, and a {test.kind} treats their answers "
@@ -162,6 +168,7 @@ def _check_groups(
         if wanted != 1:
             checked.fault(place, f"groups is missing: what a {test.kind} compares")
         return wanted == 1
+
     count = len(groups.levels)
     good = True
     if (wanted is None and count < 2) or (wanted is not None and count != wanted):
@@ -169,8 +176,10 @@ def _check_groups(
             few = "two or more levels"
         else:
             few = f"{wanted} level{'s' if wanted > 1 else ''}"
+
         checked.fault((*place, "groups", "levels"), f"a {test.kind} takes {few}, got {count}")
         good = False
+
     if len(set(groups.names)) < count:
         checked.fault((*place, "groups", "levels"), "a level appears twice")
         good = False
@@ -185,6 +194,7 @@ def _check_groups(
             if possible is not None and name not in possible:
                 checked.fault(where, f"'{column}' is never '{name}'{did_you_mean(name, possible)}")
                 good = False
+
     return _check_factors(checked, test, groups, place) and good
 
 
@@ -207,6 +217,7 @@ def _check_factors(checked: Found, test: Test, groups: Groups, place: Place) -> 
             "an interaction is the contrast of four cells: one other column with two levels; "
             "of a larger design, test the contrasts that the claim is about"
         )
+
     if wrong:
         checked.fault((*place, "factors"), wrong)
     return not wrong
@@ -221,6 +232,7 @@ def _possible(
         if derived == "BOOLEAN":
             return ["true", "false"]
         return None
+
     if column == "arm":
         return list(arms)
     attribute = study.participants.profile.get(column)
@@ -255,6 +267,7 @@ def _check_columns(
             "against is missing: the column, or the number, that each answer is compared with",
         )
         good = False
+
     if test.outcomes is not None and test.kind != "contingency":
         checked.fault((*place, "outcomes"), f"are for contingency; this is a {test.kind}")
     if shape is None or reduced:
@@ -266,6 +279,7 @@ def _check_columns(
                 f"derive gives no column '{name}'{did_you_mean(name, shape.types, listing=False)}",
             )
             good = False
+
     kind = shape.types.get(test.measure)
     if kind is not None and test.outcomes is None and kind.startswith(("VARCHAR", "ENUM")):
         checked.fault(
@@ -273,6 +287,7 @@ def _check_columns(
             f"'{test.measure}' is text; make it true or false, or a number, in `derive`",
         )
         good = False
+
     return good
 
 
@@ -291,6 +306,7 @@ def _check_n(numbers: Numbers, study: StudyFile, shape: Shape | None) -> None:
                 own = study.arms[name].people_with(needed)
             else:
                 own = None
+
             n = (
                 level.n
                 if level is not None and level.n is not None
@@ -304,7 +320,9 @@ def _check_n(numbers: Numbers, study: StudyFile, shape: Shape | None) -> None:
                 and not _fits(test, n, {own}, {_groups_in(study, name)})
             ):
                 numbers.doubt(f"n is {n}, arm '{name}' has {own} people", name, "n", key="n_reason")
+
         return
+
     if shape is None and test.measure not in responses_types(study) and test.needs is None:
         return  # it is not known whose answers it uses
     together = [level.n for level in levels if level is not None and level.n is not None]
@@ -317,6 +335,7 @@ def _check_n(numbers: Numbers, study: StudyFile, shape: Shape | None) -> None:
         people = {sum(sizes), max(sizes)}
     else:
         people = {sum(sizes)}
+
     if not _fits(test, n, people, {sum(_groups_in(study, name) for name in arms)}):
         message = (
             f"n is {n} in all, the arms with these answers have {sum(sizes)} people; name its "
@@ -380,11 +399,13 @@ def check(
             ("study",),
             f"must be a short name of letters, digits, _, . and -, got {shown(study.study)}",
         )
+
     for name, arm in study.arms.items():
         if arm.rounds is not None and arm.rounds.roles:
             _check_roles(checked, study, arm, ("arms", name), whole=whole)
         else:
             _check_arm(checked, study, name, arm, whole=whole)
+
     _check_types(checked, study)
     _check_people(checked, study)
     columns_hold = not any(
@@ -397,6 +418,7 @@ def check(
             shape = shape_of_data(study)
         except BadOption as error:
             checked.fault(("derive",), str(error).partition(": ")[2])
+
     for why in shape.changing if shape is not None else ():
         checked.fault(("derive",), f"{why}: the same answers must give the same numbers")
     for place, test in tests:
@@ -408,11 +430,13 @@ def check(
             shape=shape,
             arms=arms if not whole else tuple(study.arms),
         )
+
     if whole and shape is not None and study.reducer is None and not checked.faults:
         try:
             _check_rows(checked, study, tests, shape)
         except QueryTooLong as error:
             checked.fault(("derive",), str(error).partition(": ")[2])
+
     if whole and shape is not None and len(tests) == len(study.tests):
         used = {
             arm
@@ -424,6 +448,7 @@ def check(
             for name in study.arms
             if name not in used
         ]
+
     return checked
 
 
@@ -457,6 +482,7 @@ def _check_arm(checked: Checked, study: StudyFile, name: str, arm: Arm, *, whole
         checked.fault(
             place, "n is missing: how many people there were (participants.per_arm is 'human')"
         )
+
     rounds = arm.rounds
     seen: set[str] = set()
     for at, task in enumerate(arm.shown):
@@ -464,11 +490,13 @@ def _check_arm(checked: Checked, study: StudyFile, name: str, arm: Arm, *, whole
             here = (*place, "tasks", at)
         else:
             here = place
+
         fields = (rounds.fields if rounds is not None else None) or task.fields
         for twice in seen & set(task.fields):
             checked.fault(
                 (*here, "fields", twice), "another task of the arm has a field of this name"
             )
+
         seen |= set(task.fields)
         _check_fields(checked, study, (*here, "fields"), fields)
         if arm.tasks is not None:
@@ -478,7 +506,9 @@ def _check_arm(checked: Checked, study: StudyFile, name: str, arm: Arm, *, whole
                 known = known_names(study, arm, task)
             else:
                 known = None
+
             _check_material(checked, study, arm, task, (*here, "prompt"), known=known)
+
     _check_relabelled(checked, arm.relabel, arm.answered, (*place, "relabel", "fields"))
     if rounds is not None:
         _check_rounds(checked, study, arm, place, whole=whole)
@@ -501,6 +531,7 @@ def _check_roles(
                 "others"
             ),
         )
+
     if arm.relabel is not None:
         checked.fault((*place, "relabel"), "does not change roles: leave it out")
     if len(roles) < 2:
@@ -514,6 +545,7 @@ def _check_roles(
         checked.fault(
             place, f"{size} participants cannot be divided into groups of {len(roles)} roles"
         )
+
     twice = Counter(name for role in roles.values() for name in role.fields)
     for name in roles:
         for column, times in twice.items():
@@ -521,7 +553,9 @@ def _check_roles(
                 checked.fault(
                     (*here, name, "fields", column), "another role has a field of this name"
                 )
+
         _check_role(checked, study, arm, name, (*here, name), whole=whole)
+
     _check_payoffs(checked, arm, (*place, "rounds", "payoffs"))
 
 
@@ -532,8 +566,10 @@ def _check_payoffs(checked: Checked, arm: Arm, place: Place) -> None:
             wrong = check_payoff(formula, fields)
         else:
             wrong = f"is not a role{did_you_mean(name, fields)}"
+
         if wrong:
             checked.fault((*place, name), wrong)
+
     if arm.payoffs and any(field.scale != 1 for own in fields.values() for field in own.values()):
         checked.fault(place, "use the answers as they are given: remove `scale` from the fields")
 
@@ -552,6 +588,7 @@ def _check_role(
                 f"{', '.join(_NO_ROLES)}"
             ),
         )
+
     _check_fields(checked, study, (*place, "fields"), role.fields)
     for number in {1, min(2, rounds.count)}:
         task = round_task(arm, number, name)
@@ -563,6 +600,7 @@ def _check_role(
             ]
         else:
             known = None
+
         _check_material(checked, study, arm, task, (*place, own), known=known)
 
 
@@ -583,6 +621,7 @@ def _check_rounds(
         _check_fields(
             checked, study, (*place, "rounds", "fields"), rounds.fields or arm.fields or {}
         )
+
     for number in {1, min(2, rounds.count)}:
         task = round_task(arm, number)
         own = "first" if number == 1 and task.prompt == rounds.first else "prompt"
@@ -590,11 +629,14 @@ def _check_rounds(
             where = (*place, "prompt")
         else:
             where = (*place, "rounds", own)
+
         if whole:
             known = [*known_names(study, arm, task), *round_names(arm, first=number == 1)]
         else:
             known = None
+
         _check_material(checked, study, arm, task, where, known=known)
+
     if rounds.group is not None and arm.n is not None and arm.n < rounds.group:
         checked.fault((*place, "n"), f"is {arm.n}, and a group has {rounds.group}")
 
@@ -610,6 +652,7 @@ def _check_fields(
             checked.fault(
                 here, "must name a column: letters, digits and _, beginning with a letter"
             )
+
         if name in own_columns(study) or name in study.attributes:
             checked.fault(here, "is also a column in `responses`; give the field another name")
         _check_field(checked, here, field)
@@ -645,6 +688,7 @@ def _check_field(checked: Checked, place: Place, field: Answered) -> None:
             checked.fault((*place, "options"), "two options differ only in upper and lower case")
     elif field.options is not None:
         checked.fault((*place, "options"), f"are for choice and rank; this is a {field.type}")
+
     low, high = field.range or (None, None)
     if field.type == "likert" and (low is None or high is None):
         checked.fault(place, "a likert needs `range: [lowest, highest]`")
@@ -676,6 +720,7 @@ def _check_material(
             checked.fault(
                 place, f"'{task.prompt}' asks for {{{{ {name} }}}}, which has no value{hint}"
             )
+
     unclosed = f"{task.prompt}: '{{{{' without a closing '}}}}' is shown unchanged"
     if "{{" in _CLOSED.sub("", text) and unclosed not in checked.notes:
         checked.notes.append(unclosed)
@@ -685,12 +730,12 @@ def _check_material(
         if explained and silent:
             listed = ", ".join(f"'{name}:'" for name in silent)
             checked.fault(place, f"'{task.prompt}' does not say how to answer {listed}")
+
     for name, one in task.fields.items():
-        unsaid = [
-            label
-            for label in one.labels
-            if label not in one.meanings and not _stands_in(label, text, arm, task)
-        ]
+        unsaid = []
+        for label in one.labels:
+            if label not in one.meanings and not _stands_in(label, text, arm, task):
+                unsaid.append(label)
         if unsaid:
             listed = ", ".join(f"'{label}'" for label in unsaid)
             where = (*place[:-1], "fields", name, "options")
@@ -726,20 +771,24 @@ def _check_people(checked: Checked, study: StudyFile) -> None:
             checked.fault(
                 (*place, name), "must name a column: letters, digits and _, and none of karat's own"
             )
+
         wrong = _profile_fault(entry)
         if wrong:
             checked.fault((*place, name), wrong)
         elif doubt := _profile_doubt(entry):
             checked.notes.append(f"participants.profile.{name}: {doubt}")
+
     if study.participants.given is not None:
-        lacking = [
-            at for at, person in enumerate(study.persons, 1) if set(person) != set(study.persons[0])
-        ]
+        lacking = []
+        for at, person in enumerate(study.persons, 1):
+            if set(person) != set(study.persons[0]):
+                lacking.append(at)
         if lacking:
             checked.fault(
                 ("participants", "given"),
                 f"person {lacking[0]} does not have the columns of the first",
             )
+
         for name in study.persons[0] if study.persons else ():
             if not _NAME.match(name) or name in own_columns(study):
                 checked.fault(("participants", "given"), f"'{name}' cannot be the name of an entry")
@@ -751,11 +800,13 @@ def _profile_fault(entry: Any) -> str:
         if not shares or not all(_is_number(share) and 0 <= share <= _MOST for share in shares):
             return "must give each value its share: {female: 0.5, male: 0.5}"
         return "" if sum(shares) > 0 else "the shares add up to 0"
+
     if isinstance(entry, list):
         if not entry or any(not isinstance(value, (str, bool, int, float)) for value in entry):
             return "must be [lowest, highest], or a list of values"
         if len(entry) == 2 and all(map(_is_number, entry)) and entry[0] > entry[1]:
             return f"must go from low to high, got {shown(entry[0])} to {shown(entry[1])}"
+
     if entry is None:
         return "must be a value, a list, or values with shares, got nothing"
     numbers = []
@@ -779,6 +830,7 @@ def _profile_doubt(entry: Any) -> str:
         integral = all(float(share).is_integer() for share in entry.values())
         if not integral and not any(abs(total - all_) <= 0.02 * all_ for all_ in (1, 100)):
             return f"the shares add up to {total:g}; they are used as proportions"
+
     return ""
 
 
@@ -795,6 +847,7 @@ def _check_ids(checked: Checked, study: StudyFile) -> None:
                 ("findings", at, "id"),
                 f"'{finding.id}' is the id of another finding (of this sub_study)",
             )
+
         seen.add(key)
         tests = [test.id for test in finding.tests]
         for number, test in enumerate(tests):

@@ -47,6 +47,7 @@ def attribute_type(study: StudyFile, name: str) -> str:
             values = attribute
         else:
             values = [attribute]
+
     numeric = all(
         isinstance(one, (int, float)) and not isinstance(one, bool)
         for one in values
@@ -105,6 +106,7 @@ def fields_needed(study: StudyFile, test: Test, shape: Shape | None) -> tuple[st
             waiting += [
                 used.split(".")[1] for formula in formulas for used in names(formula) if "." in used
             ]
+
     traced = tuple(name for name in study.fields if name in seen)
     return traced or (tuple(study.fields) if shape is not None else ())
 

@@ -51,6 +51,7 @@ def held(study: StudyContents) -> list[str]:
             groups = f" in {formats.plural(arm.groups, 'group')}"
         else:
             groups = ""
+
         fields = [f"{name}: {formats.excerpt(how, _WIDEST)}" for name, how in arm.fields.items()]
         shown = "; ".join(fields[:3]) + (f"; … {len(fields)} in all" if len(fields) > 3 else "")
         shown += "".join(
@@ -60,11 +61,14 @@ def held(study: StudyContents) -> list[str]:
             people = formats.count(arm.people)
         else:
             people = formats.UNKNOWN
+
         if arm.participants:
             participants = f"{formats.count(arm.participants)}{groups}"
         else:
             participants = "not asked"
+
         rows.append((arm.name, people, participants, formats.count(arm.questions), shown))
+
     lines += ["", *table([_ARMS, *rows])]
     lines += [
         "",
@@ -73,11 +77,10 @@ def held(study: StudyContents) -> list[str]:
         ),
     ]
     lines += ["", *table([_TESTS, *map(_test_row, study.tests)])]
-    missing = [
-        f"{test.finding} {test.id}: {'; '.join(test.reasons)}"
-        for test in study.tests
-        if test.reasons
-    ]
+    missing = []
+    for test in study.tests:
+        if test.reasons:
+            missing.append(f"{test.finding} {test.id}: {'; '.join(test.reasons)}")
     if missing:
         lines += ["", *missing]
     if study.copies:
@@ -95,6 +98,7 @@ def size(contents: StudyContents) -> str:
         groups = f" in {formats.plural(contents.groups, 'group')}"
     else:
         groups = ""
+
     design = (
         f"{contents.domain}, {contents.design} subjects, "
         f"{formats.plural(len(contents.arms), 'arm')}"
@@ -128,6 +132,7 @@ def people_statistic(test: HeldTest) -> str:
         if all(len(row) == 2 for row in test.table):
             return ", ".join(f"{row[0]}/{sum(row)}" for row in test.table)
         return " | ".join(" ".join(map(str, row)) for row in test.table)
+
     if test.statistic is None:
         return formats.UNKNOWN
     letter = STATISTIC.get(test.kind, "t")
@@ -147,6 +152,7 @@ def _copy(test: CopyTest) -> str:
         without = f", {formats.plural(test.left_out, 'test')} without numbers left out"
     else:
         without = ""
+
     if test.passed:
         return f"{name}: gives their result in {formats.plural(test.tests, 'test')}{without}"
     return f"{name}: does not give their result{without}"
@@ -166,6 +172,7 @@ def table(rows: Sequence[tuple[str, ...]]) -> list[str]:
                 for cell, wide in zip(row, widths, strict=True)
             ).rstrip()
         )
+
     return found
 
 
@@ -248,6 +255,11 @@ def contents_of(
     arms = tuple(_arm(name, arm, samples) for name, arm in study.arms.items())
     tested = tested_copies(study, people) if copies else ()
     games = [arm.groups for arm in arms if arm.groups is not None]
+    if games:
+        groups = sum(games)
+    else:
+        groups = None
+
     return from_fields(
         StudyContents,
         study,
@@ -256,7 +268,7 @@ def contents_of(
         wordings=wordings_of(study),
         relabelled=has_relabelled(study),
         participants=sum(len(sample.detail.get("members", (sample,))) for sample in samples),
-        groups=sum(games) if games else None,
+        groups=groups,
         questions=sum(len(sample.turns) for sample in samples),
         arms=arms,
         findings=tuple(
@@ -290,12 +302,23 @@ def _arm(name: str, arm: Arm, samples: Sequence[Sample]) -> HeldArm:
         shown = arm.shown
     else:
         shown = tuple(round_task(arm, min(2, rounds.count), role) for role in roles)
+
+    if rounds is None:
+        groups = None
+    else:
+        groups = len(own)
+
+    if rounds is None:
+        questions = len(shown)
+    else:
+        questions = rounds.count
+
     return HeldArm(
         name=name,
         people=arm.n,
         participants=sum(len(sample.detail.get("members", (sample,))) for sample in own),
-        groups=None if rounds is None else len(own),
-        questions=len(shown) if rounds is None else rounds.count,
+        groups=groups,
+        questions=questions,
         fields={
             field: described(answered) for task in shown for field, answered in task.fields.items()
         },
@@ -309,10 +332,12 @@ def _test(finding: Finding, test: Test, score: TestScore) -> HeldTest:
         against = f" against {test.against}"
     else:
         against = ""
+
     if test.groups is not None:
         groups = f": {', '.join(test.groups.names)}"
     else:
         groups = ""
+
     return from_fields(
         HeldTest,
         human,
@@ -355,17 +380,19 @@ class ListedStudies(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         head = ("name", "title", "domain", "participants", "findings", "tests", "forms", "source")
-        rows = [
-            (
-                study.name,
-                formats.excerpt(study.title, _LONGEST_TITLE),
-                study.domain,
-                *map(formats.count, (study.participants, study.findings, study.tests)),
-                ", ".join([*study.wordings, *["relabelled"] * study.relabelled]),
-                _authors(study.source),
+        rows = []
+        for study in self.studies:
+            rows.append(
+                (
+                    study.name,
+                    formats.excerpt(study.title, _LONGEST_TITLE),
+                    study.domain,
+                    *map(formats.count, (study.participants, study.findings, study.tests)),
+                    ", ".join([*study.wordings, *["relabelled"] * study.relabelled]),
+                    _authors(study.source),
+                )
             )
-            for study in self.studies
-        ]
+
         return "\n".join([*table([head, *rows])]) + "\n"
 
 
@@ -400,6 +427,7 @@ def shipped_page(name: str) -> StudyPage:
             "NAME",
             f"no study '{name}' comes with karat{hint}; for one of your own: `karat check STUDY`",
         )
+
     return StudyPage(study=_contents(name))
 
 
@@ -426,6 +454,7 @@ def _authors(source: str) -> str:
         authors = f"{names[0]} et al."
     else:
         authors = " & ".join([", ".join(names[:-1]), names[-1]]).removeprefix(" & ")
+
     return formats.excerpt(f"{authors} ({after.partition(')')[0]})", _LONGEST_TITLE)
 
 
@@ -461,6 +490,7 @@ class CheckedStudies(msgspec.Struct, frozen=True, kw_only=True):
                 formats.plural(sum(study.questions for study in studies), "question"),
             ]
             blocks.append("\n".join([f"together: {', '.join(counts)} under one condition"]))
+
         return "\n\n\n".join(blocks) + "\n"
 
     @property
@@ -476,6 +506,7 @@ class CheckedStudies(msgspec.Struct, frozen=True, kw_only=True):
                 found.append(f"{name}: {text}")
             else:
                 found.append(text)
+
         return found
 
     @property
@@ -486,6 +517,7 @@ class CheckedStudies(msgspec.Struct, frozen=True, kw_only=True):
             for copy in study.copies:
                 for text in copy.apart:
                     found.append(f"{study.name}, {_LAYERS[copy.layer]}: {text}")
+
         return found
 
 
@@ -503,6 +535,7 @@ def asked_study(path: Path) -> Path | None:
             locate(str(path), folders=[Path.cwd()])
         except BadOption as bad:
             raise BadOption("FILE", str(bad).removeprefix(f"{bad.option}: ")) from bad
+
     return study
 
 
@@ -516,6 +549,7 @@ def check_studies(kind: Study, path: Path) -> CheckedStudies:
             for fault in bad.faults
         )
         return CheckedStudies(path=bad.path, ready=False, faults=faults, studies=())
+
     studies = tuple(
         contents_of(study, [sample for sample in dataset if sample.detail["study"] == study.study])
         for study in studies_of(dataset)
@@ -541,6 +575,7 @@ def lint(path: Path, kind: Study) -> Linted:
     except BadOption as bad:
         message = str(bad).removeprefix(f"{bad.option}: ")
         raise BadDataset(str(path), [Fault(place="file", message=message)]) from bad
+
     if path.is_file() and path.name != WHERE and reads_as(path) == "experiment":
         message = "is an experiment file: use `karat check` for it, and lint for its dataset"
         raise BadDataset(str(path), [Fault(place="file", message=message)])
@@ -557,6 +592,7 @@ def lint(path: Path, kind: Study) -> Linted:
             meanings=_MEANINGS,
             faults=tuple(bad.faults),
         )
+
     return Linted(
         kind="study",
         path=path,
@@ -578,13 +614,16 @@ def _doubted(dataset: Dataset) -> list[Doubted]:
                 place, text = (where, message)
             else:
                 place, text = ("file", note)
+
             if dataset.path.is_file():
                 name = place
             else:
                 name = f"{study.study}: {place}"
+
             doubted.append(
                 Doubted(
                     id=name, turn=None, reasons=("unchecked",), evidence={"unchecked": {text: None}}
                 )
             )
+
     return doubted

@@ -42,6 +42,7 @@ def statistic_copies(study: StudyFile) -> list[StudyTest]:
             agent = Side(missing=human.missing)
         else:
             agent = agent_side(test, statistic_copy(test, human))
+
         tests.append(
             StudyTest(
                 study=study.study,
@@ -55,6 +56,7 @@ def statistic_copies(study: StudyFile) -> list[StudyTest]:
                 coverage=1.0,
             )
         )
+
     return tests
 
 
@@ -77,6 +79,7 @@ def answer_copy(study: StudyFile) -> list[Response]:
                 Fault(place=place, message=f"the study has no arm '{row.get('arm')}'{hint}")
             )
             continue
+
         given = row.get("answers")
         scales = {name: field.scale for name, field in arm.answered.items() if field.scale != 1}
         scaled = (
@@ -94,16 +97,17 @@ def answer_copy(study: StudyFile) -> list[Response]:
             text = msgspec.json.encode(scaled).decode()
         else:
             text = str(row.get("text", ""))
+
         # The fields of a row: in a game with roles those of the matching role
-        own = [
-            role.fields
-            for role in arm.roles.values()
-            if isinstance(given, dict) and set(role.fields) & set(given)
-        ]
+        own = []
+        for role in arm.roles.values():
+            if isinstance(given, dict) and set(role.fields) & set(given):
+                own.append(role.fields)
         if len(own) == 1:
             asked = own[0]
         else:
             asked = arm.answered
+
         read = read_answers(text, asked)
         faults += [
             Fault(
@@ -131,6 +135,7 @@ def answer_copy(study: StudyFile) -> list[Response]:
                 fields=tuple(asked) if len(asked) < len(arm.answered) else None,
             )
         )
+
     if faults:
         raise BadDataset(str(path), faults)
     return responses
@@ -143,6 +148,7 @@ def statistic_copy(test: Test, human: Side) -> dict[str, list[Any]]:
         levels: list[Any] = list(test.groups.levels)
     else:
         levels = [True]
+
     second = test.against if isinstance(test.against, str) else None
     if test.factors:
         return _factorial(test, human)
@@ -163,9 +169,11 @@ def statistic_copy(test: Test, human: Side) -> dict[str, list[Any]]:
             reference = 0.0
         else:
             reference = float(test.against)
+
         samples = [(apart + reference).tolist()]
     else:
         samples = [sample.tolist() for sample in _groups(test.kind, human, len(levels))]
+
     data: dict[str, list[Any]] = {
         column: [level for level, sample in zip(levels, samples, strict=False) for _ in sample],
         test.measure: [value for sample in samples for value in sample],
@@ -189,6 +197,7 @@ def _pattern(n: int) -> Floats:
         values = np.linspace(-1.0, 1.0, n)
     else:
         values = np.zeros(1)
+
     if n > 1:
         return np.asarray(values / values.std(ddof=1))
     return values
@@ -214,6 +223,7 @@ def _groups(kind: str, human: Side, count: int) -> list[Floats]:
         sizes = [
             max(2, round((human.df1 + 2 if kind != "anova" else human.df1 + human.df2 + 1) / count))
         ] * count
+
     patterns = [_pattern(n) for n in sizes]
     if kind == "mannwhitney":
         return _ranked(round(human.statistic), *sizes)
@@ -224,6 +234,7 @@ def _groups(kind: str, human: Side, count: int) -> list[Floats]:
             human, np.array([len(pattern) for pattern in patterns], dtype=np.float64)
         )
         return [pattern + mean for pattern, mean in zip(patterns, means, strict=True)]
+
     error = math.sqrt(sum(1 / n for n in sizes))
     return [patterns[0] + human.statistic * error, patterns[1]]
 
@@ -255,6 +266,7 @@ def _factorial(test: Test, human: Side) -> dict[str, list[Any]]:
         for name, level in cell.items():
             columns[name] += [level] * len(values)
         columns[test.measure] += (values + mean).tolist()
+
     return columns
 
 
@@ -287,6 +299,7 @@ def _permutation(n: int, r: float) -> Floats:
         order = places.copy()
     else:
         order = places[::-1].copy()
+
     best, nearest = order.copy(), math.inf
     dice = np.random.default_rng(n)  # any seed: the same copy each time
     for _ in range(_STEPS):
@@ -300,6 +313,7 @@ def _permutation(n: int, r: float) -> Floats:
         if abs(changes[one, two] - missing) >= abs(missing):
             one, two = dice.integers(n, size=2)
         order[[one, two]] = order[[two, one]]
+
     return best
 
 
@@ -363,14 +377,14 @@ def _answers(study: StudyFile) -> CopyTest:
         return _failed(study, str(bad))
     except BadDataset as bad:
         return _failed(study, *map(str, bad.faults))
+
     scores = score_tests(tests).tests
     wrong = [text for score in scores if (text := _difference(score, _NEAR))]
     usable = sum(score.test.human.missing is None for score in scores)
-    unordered = [
-        _label(test)
-        for test, other in zip(tests, again, strict=True)
-        if not _alike(test.agent, other.agent)
-    ]
+    unordered = []
+    for test, other in zip(tests, again, strict=True):
+        if not _alike(test.agent, other.agent):
+            unordered.append(_label(test))
     return CopyTest(
         layer="answers",
         tests=usable,
@@ -417,6 +431,7 @@ def _difference(score: TestScore, limits: tuple[float, float]) -> str:
             f"{_label(test)}: n of people {_listed(_sizes(test.human))}, of the copy "
             f"{_listed(_sizes(test.agent))}"
         )
+
     if test.coverage < 1:
         return f"{_label(test)}: not every answer of the copy could be read"
     if score.same_direction is False:
@@ -426,11 +441,13 @@ def _difference(score: TestScore, limits: tuple[float, float]) -> str:
             f"{_label(test)}: d of people {_three_digits(score.human.d)}, of the copy "
             f"{_three_digits(score.agent.d)}"
         )
+
     if _differs(score.pas, score.ceiling, limits[1]):
         return (
             f"{_label(test)}: PAS {_three_digits(score.pas)}, of a perfect copy "
             f"{_three_digits(score.ceiling)}"
         )
+
     return ""
 
 
@@ -444,6 +461,7 @@ def _sizes(side: Side) -> list[float]:
         groups = [float(sum(row)) for row in side.table]
     else:
         groups = [side.n1, side.n2, *side.sizes]
+
     return [group for group in groups if not math.isnan(group)]
 
 

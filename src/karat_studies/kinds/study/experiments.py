@@ -73,6 +73,7 @@ def to_study_tests(
             f"allow it"
         )
         raise BadOption("--allow-code", why)
+
     columns: Columns = (data or data_of(study, responses)).columns
     if reducer is not None and study.reducer is not None:
         columns = reducer(columns)
@@ -89,6 +90,7 @@ def to_study_tests(
                     fields_needed(study, test, shape),
                 )
             )
+
     return found
 
 
@@ -159,6 +161,7 @@ def table_of(study: StudyFile, responses: Sequence[Response]) -> Table:
         for name, value in {**row.values, **row.profile, **own}.items():
             if name in columns:
                 columns[name][at] = value
+
     if study.pays:
         # The payoff of each row's participant in the round, from the answers of the group; None:
         # not known, or none
@@ -173,9 +176,11 @@ def table_of(study: StudyFile, responses: Sequence[Response]) -> Table:
                 earned[arm, group, number] = payoffs_of(
                     rounds.payoffs, fields, dict.fromkeys(fields, values)
                 )
+
         columns[PAYOFF] = [
             earned.get((row.arm, row.group, row.round), {}).get(_role(study, row)) for row in rows
         ]
+
     return Table(types=types, columns=columns)
 
 
@@ -206,6 +211,7 @@ def tallied(
         # else another role's
         if row.arm in rows and (row.fields is None or set(row.fields) & set(fields)):
             rows[row.arm].append(row)
+
     for name, own in rows.items():
         asked = study.arms[name].answered
         wanted = [column for column in fields if column in asked and not asked[column].optional]
@@ -221,6 +227,7 @@ def tallied(
         tallies[name] = Tallied(
             asked=len(own), answered=sum(row.answered for row in own), parsed=parsed
         )
+
     return tallies
 
 
@@ -269,12 +276,14 @@ def study_experiments(
             _untested(study, experiment, f"derive {_message(error)}", arms)
             for experiment in experiments
         ]
+
     if study.reducer is not None and reducer is None:
         why = (
             refused
             or f"the study runs its own code, {study.reducer}: look at it, then say --allow-code"
         )
         return [_untested(study, experiment, why, arms) for experiment in experiments]
+
     tested = []
     for responses, data in zip(experiments, _selected(study, experiments), strict=True):
         if isinstance(data, str):
@@ -285,7 +294,9 @@ def study_experiments(
         except BadOption as error:
             tested.append(_untested(study, responses, str(error), arms))
             continue
+
         tested.append(Experiment(tests=_of_arms(study, tests, arms, shape), data=data.columns))
+
     return tested
 
 
@@ -300,6 +311,7 @@ def _selected(study: StudyFile, experiments: Sequence[Sequence[Response]]) -> li
     except BadOption as error:
         if len(experiments) == 1 or isinstance(error, QueryTooLong):
             return [f"derive {_message(error)}"] * len(experiments)
+
     return [selected for responses in experiments for selected in _selected(study, [responses])]
 
 
@@ -317,16 +329,17 @@ def _of_arms(
         return list(tests)
     results = []
     for (_, test), result in zip(study.tests, tests, strict=True):
-        lacking = [
-            name
-            for name in arms_of(study, test, fields_needed(study, test, shape))
-            if name not in arms
-        ]
+        lacking = []
+        for name in arms_of(study, test, fields_needed(study, test, shape)):
+            if name not in arms:
+                lacking.append(name)
         if lacking:
             nobody = Side(missing=f"arm '{lacking[0]}' was not run")
         else:
             nobody = result.agent
+
         results.append(replace(result, agent=nobody, coverage=NAN if lacking else result.coverage))
+
     return results
 
 

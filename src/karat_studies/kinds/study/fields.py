@@ -57,6 +57,7 @@ def marked_answers(text: str, names: Collection[str]) -> list[tuple[str, str]]:
         name = match[1].casefold()
         if name in names or name == "answer":
             answers.append((match.start(), name if name in names else "", match[2]))
+
     return [(name, answer.strip()) for _, name, answer in sorted(answers)[-_MOST:]]
 
 
@@ -156,6 +157,7 @@ def read_answers(text: str, fields: Mapping[str, Answered], *, shown: str = "") 
             line_end = text.find("\n", mark.end())
             goes_on = line_end < 0 or fields[names[_folded(mark["key"])]].type == "text"
             end = max(end, len(text) if goes_on else line_end)
+
         behind = text[end:]
         revoked = _REVOKED.match(behind) is not None
         if len(fields) == 1:
@@ -163,8 +165,10 @@ def read_answers(text: str, fields: Mapping[str, Answered], *, shown: str = "") 
             firm.setdefault(only, []).extend(
                 [*_called_answer(behind, field), *_marked(behind, only, field, only=True)]
             )
+
         for name, answers in _in_prose(behind, fields, mine=False).items():
             firm.setdefault(name, []).extend(answers)  # a change of mind
+
     loose = _in_prose(text, fields)
     declined = refuses(text)
     values: dict[str, float | str | list[str]] = {}
@@ -179,11 +183,13 @@ def read_answers(text: str, fields: Mapping[str, Answered], *, shown: str = "") 
             settled = _alone(text, field) or _settled(_called_answer(text, field))
             if settled is None and field.type == "choice" and not declined:
                 settled = stated(text, field, shown=shown)
+
         if settled is not None and settled.answer is not None:
             values[name] = settled.answer
         else:
             kind = MISSING if settled is None or settled.kind is None else settled.kind
             kinds[name] = REFUSED if declined and kind in {MISSING, INVALID} else kind
+
     return Read(values=values, kinds=kinds)
 
 
@@ -194,6 +200,7 @@ def _settled(values: list[Value]) -> Value | None:
         return next(
             (value for value in values if value.kind == INVALID), values[0] if values else None
         )
+
     if any(answer != answers[0] for answer in answers):
         return Value(kind=CONTRADICTORY)
     return answers[0]
@@ -210,6 +217,7 @@ def _alone(text: str, field: Answered) -> Value | None:
         if refuses(plain):
             return Value(kind=REFUSED)
         return Value(answer=plain)
+
     if len(plain) > 200 or "\n" in plain or _ASKS.match(plain):
         return None
     value = value_of(plain, field, whole=True)
@@ -250,7 +258,9 @@ def _in_json(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value]
                     read = _value_in(value, field, fields)
                 else:
                     read = _of_json(value, field)
+
                 answers.setdefault(name, []).append(read)
+
     return answers
 
 
@@ -270,6 +280,7 @@ def _objects(text: str) -> Iterator[_Pairs]:
         else:
             if isinstance(item, _Pairs) and not _EXAMPLE.search(text[max(0, at - 40) : at]):
                 yield item
+
         at = text.find("{", end)
 
 
@@ -283,15 +294,18 @@ def _of_json(value: Any, field: Answered) -> Value:
         if flat:
             return value_of(", ".join(map(str, value)), field)
         return Value(kind=INVALID)
+
     if isinstance(value, list):
         if len(value) == 1 and not isinstance(value[0], list):
             return _of_json(value[0], field)
         return Value(kind=INVALID)
+
     if isinstance(value, bool):
         if {"yes", "no"} <= set(field.labels):
             value = {True: "yes", False: "no"}[value]
         else:
             value = str(value).lower()
+
     return value_of(str(value), field)
 
 
@@ -309,6 +323,7 @@ def _in_lines(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value
             end = marks[at + 1].start()
         else:
             end = len(text)
+
         line = text[mark.end() : min(end, mark.end() + _BLOCK)]
         if mark["cell"] and _HEADER.match(line):
             continue
@@ -316,6 +331,7 @@ def _in_lines(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value
             # another's answer, or one under a condition
             answers.setdefault(name, []).append(Value(kind=CONTRADICTORY))
             continue
+
         listed = _lists_options(line, field)
         if field.type != "text":
             first, _, below = line.partition("\n")
@@ -323,14 +339,18 @@ def _in_lines(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value
                 line = below.partition("\n\n")[0]
             else:
                 line = first
+
             line = _up_to_next(line, name, tuple(fields))
+
         if _bare(line) == _bare(described(field)):
             continue  # the form, repeated
         if listed:
             value = Value(kind=INVALID)
         else:
             value = _value_in(line, field, fields)
+
         answers.setdefault(name, []).append(value)
+
     return answers
 
 
@@ -357,6 +377,7 @@ def _lists_options(block: str, one: Answered) -> bool:
         for label in one.labels:
             if re.match(rf"\W*{re.escape(label)}\s?[:.)]\s*\S", line):
                 heads.append(label)
+
     return one.type == "choice" and len(set(heads)) > 1
 
 
@@ -388,6 +409,7 @@ def _in_prose(
         value = _value_in(value_text, fields[name], fields)
         if value.kind not in {MISSING, INVALID} and _bare(clause) != _bare(described(fields[name])):
             answers.setdefault(name, []).append(value)
+
     return answers
 
 

@@ -362,6 +362,7 @@ class Test(_Part):
             plain = re.sub(r"[^a-z0-9]+", "", kind.lower())
         else:
             plain = ""
+
         for names, instead in _INSTEAD.items():
             if plain in names:
                 raise ValueError(f"there is no kind '{kind}': {instead}")
@@ -378,18 +379,19 @@ class Test(_Part):
             listed = groups.get("levels")
         else:
             listed = None
+
         if isinstance(listed, list):
             names = [level_name(level) for level in listed]
         else:
             names = []
+
         # Keys of `human` that are neither a statistic nor a group, and groups with the name of a
         # statistic
         message = "'{}' is also the name of a statistic; rename the group"
-        problems = [
-            Problem(("groups", "levels"), message.format(name))
-            for name in names
-            if name in _STATISTICS
-        ]
+        problems = []
+        for name in names:
+            if name in _STATISTICS:
+                problems.append(Problem(("groups", "levels"), message.format(name)))
         for key in [key for key in human if key not in _STATISTICS and key not in names]:
             if isinstance(human[key], Mapping):
                 known = ", ".join(f"'{name}'" for name in names) or "none"
@@ -399,7 +401,9 @@ class Test(_Part):
                 )
             else:
                 message = f"no such key{did_you_mean(key, [*_STATISTICS, *names])}"
+
             problems.append(Problem(("human", key), message))
+
         levels = {
             key: value for key, value in human.items() if key in names and key not in _STATISTICS
         }
@@ -408,6 +412,7 @@ class Test(_Part):
             test = handler({**values, "human": {**statistics, "levels": levels}})
         except ValidationError as error:
             raise refusal([*problems, *explain(error, values, cls)]) from None
+
         if problems:
             raise refusal(problems)
         return test
@@ -421,10 +426,12 @@ class Test(_Part):
             named = [self.groups.column]
         else:
             named = []
+
         if isinstance(self.against, str):
             against = [self.against]
         else:
             against = []
+
         return [*named, *(self.factors or {}), self.measure, *against]
 
     @property

@@ -37,6 +37,16 @@ def keep_studies(studies: Sequence[StudyFile], *, redact: Redactor) -> list[tupl
         data = redact(study.data.decode("utf-8-sig")).encode()
         digest = sha256(data).hexdigest()
         given = [name for person in study.persons[:1] for name in person]
+        if study.reducer is not None:
+            folder = str(study.folder.absolute())
+        else:
+            folder = None
+
+        if study.reducer is not None:
+            code = code_of(study)
+        else:
+            code = None
+
         copy = KeptFile(
             name=study.study,
             file=f"{slugged(study.study)}-{digest[:8]}.yaml",
@@ -46,10 +56,11 @@ def keep_studies(studies: Sequence[StudyFile], *, redact: Redactor) -> list[tupl
             wording=study.wording,
             relabel=study.relabel,
             reorder=study.reorder,
-            folder=str(study.folder.absolute()) if study.reducer is not None else None,
-            code=code_of(study) if study.reducer is not None else None,
+            folder=folder,
+            code=code,
         )
         copies.append((copy, data))
+
     return copies
 
 
@@ -66,17 +77,26 @@ def kept_studies(run: RunFolder) -> list[StudyFile]:
             path = Path(copy.folder) / "study.yaml"
         else:
             path = run.path / "studies" / copy.file
+
         try:
-            study = read_kept_study(path, run.kept_file(copy), persons=[person] if person else [])
+            if person:
+                persons = [person]
+            else:
+                persons = []
+
+            study = read_kept_study(path, run.kept_file(copy), persons=persons)
         except BadDataset as bad:
             faults = "; ".join(str(fault) for fault in bad.faults[:3])
             raise BadRun(str(run.path), f"studies/{copy.file} is not a study: {faults}") from bad
+
         if study.study != copy.name:
             raise BadRun(
                 str(run.path),
                 f"studies/{copy.file} is of '{study.study}', but run.json has '{copy.name}'",
             )
+
         studies.append(replace(study, code=copy.code))
+
     return studies
 
 
@@ -102,6 +122,7 @@ def code_of(study: StudyFile) -> dict[str, str]:
                 digests[file.relative_to(study.folder).as_posix()] = sha256(
                     file.read_bytes()
                 ).hexdigest()
+
     return digests
 
 
@@ -128,11 +149,13 @@ def load_reducer(
         now = study.path.read_bytes()
     except OSError as error:
         raise BadPlugin(name, f"{study.path} cannot be read: {error.strerror}") from error
+
     if now.removeprefix(BOM_UTF8) != study.data:
         raise BadPlugin(
             name,
             f"{study.path} is no longer the study that was run; its code may have changed with it",
         )
+
     differs = _changed(study)
     if differs is not None and study.code is not None and not changed:
         reason = (
@@ -140,6 +163,7 @@ def load_reducer(
             f"(report, compare, …)"
         )
         raise BadPlugin(name, f"its code is not that of the run: {reason}")
+
     function = getattr(_module(file, name), name.partition(":")[2], None)
     if not callable(function):
         raise BadPlugin(name, f"{file} has no function '{name.partition(':')[2]}'")
@@ -204,4 +228,5 @@ class _Checked:
             raise BadOption(
                 "reducer", f"{self._name} must return a mapping of columns of equal length"
             )
+
         return {str(name): list(values) for name, values in result.items()}

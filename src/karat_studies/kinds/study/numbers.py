@@ -60,6 +60,7 @@ class Numbers(msgspec.Struct):
             written = node.written
         else:
             written = repr(value)
+
         return 0.5 * 10.0 ** -len(written.partition(".")[2])
 
 
@@ -71,6 +72,7 @@ def check_numbers(numbers: Numbers) -> None:
         of_groups = dict(zip(test.groups.names, levels_of(test, numbers.arms), strict=True))
     else:
         of_groups = {}
+
     for name, level in [*human.levels.items(), (None, Level(n=human.n, k=human.k))]:
         below = () if name is None else (name,)
         n = level.n if name is None else of_groups[name].n
@@ -83,12 +85,14 @@ def check_numbers(numbers: Numbers) -> None:
             and level.k is None
         ):
             numbers.fault("k is missing: how many of the n did it", *below)
+
     if numbers.test.outcomes is not None:
         known = {str(outcome) for outcome in numbers.test.outcomes}
         for name, level in human.levels.items():
             for outcome in level.counts or {}:
                 if outcome not in known:
                     numbers.fault(f"'{outcome}' is not one of the outcomes", name, "counts")
+
     if numbers.faults:
         return
     _check_direction(numbers)
@@ -102,7 +106,9 @@ def check_numbers(numbers: Numbers) -> None:
             and is_repeated(side.sizes, (side.df1, side.df2))
         ):
             check_repeated(numbers, side.sizes, (side.df1, side.df2))
+
         return
+
     check_reported(numbers, test.human.reported)
 
 
@@ -151,6 +157,7 @@ def _check_direction(numbers: Numbers) -> None:
             direction = "negative"
         else:
             direction = "zero"
+
         message = f"says '{test.expect}', but the human effect is {direction}"
         numbers.faults.append(
             (
@@ -181,6 +188,7 @@ def _check_own_signs(numbers: Numbers) -> None:
         means = []
     else:
         means = [level.mean for level in levels]
+
     if test.kind in PAIRED:  # the mean, or the mean difference
         means = [means[0] if len(means) == 1 else test.human.mean, reference_of(test)]
     if len(means) != 2 or means[0] is None or means[1] is None or means[0] == means[1]:
@@ -192,11 +200,13 @@ def _check_own_signs(numbers: Numbers) -> None:
         statistic = test.human.z
     else:
         statistic = test.human.sign
+
     if statistic is not None and statistic * apart < 0:
         if test.kind in PAIRED:
             first, second = ("the mean", "what it is compared with")
         else:
             first, second = ("the first level", "the second")
+
         numbers.fault(
             f"the sign of the statistic contradicts the means: positive is {first} above {second}"
         )
@@ -217,6 +227,7 @@ def check_reported(numbers: Numbers, text: str) -> None:
         if not checked:
             numbers.notes.append(f"{excerpt(text, 60)!r} has no statistic that could be checked")
         return
+
     fitting = [
         (stat, printed)
         for stat in every
@@ -274,6 +285,7 @@ def _as_own(test: Test, printed: str, value: float, half: float) -> list[Span] |
         kind = "t"
     else:
         kind = _OWN.get(test.statistic_kind, "t")
+
     return own[kind].get(printed)
 
 
@@ -316,8 +328,10 @@ def _check_statistic(numbers: Numbers, printed: Sequence[Span], text: str) -> No
         ):
             other = (sizes[0] or 0) * (sizes[1] or 0) - stated
             spans.append((abs(other) - half, abs(other) + half))
+
         if not _meet(spans, printed):
             numbers.fault(f"{name} = {stated:g} is not what is printed: '{quoted}'", name)
+
     computed = list(_computed(numbers))
     if computed and not _meet(computed, printed):
         # for these it is a count
@@ -325,10 +339,12 @@ def _check_statistic(numbers: Numbers, printed: Sequence[Span], text: str) -> No
             nominal = math.nan
         else:
             nominal = described(test, numbers.arms)
+
         if math.isnan(nominal):
             value = " or ".join(_shown(span) for span in computed[:3])
         else:
             value = f"{round(nominal, 3):g}"
+
         message = (
             f"means or counts give {_OWN.get(test.kind, 't')} = {value}, but '{quoted}' is printed"
         )
@@ -338,6 +354,7 @@ def _check_statistic(numbers: Numbers, printed: Sequence[Span], text: str) -> No
             )
         else:
             numbers.notes.append(f"{message}; the file uses the {test.use}")
+
     if not computed and math.isnan(own):
         numbers.notes.append(f"there is no number to check against '{quoted}'")
 
@@ -386,7 +403,9 @@ def _corners(numbers: Numbers, levels: Sequence[Level]) -> Iterator[float]:
                 yield (mean + a * numbers.half(mean, "mean") - reference_of(test)) / (
                     spread / math.sqrt(n)
                 )
+
         return
+
     if test.groups is None or 2 * len(levels) > _MANY_CORNERS or test.kind == "variance_ratio":
         return
     halves = [
@@ -394,15 +413,18 @@ def _corners(numbers: Numbers, levels: Sequence[Level]) -> Iterator[float]:
         for name, level in zip(test.groups.names, levels, strict=True)
     ]
     for signs in product((-1, 1), repeat=2 * len(levels)):
-        moved = [
-            (
-                float(level.n or 0),
-                (level.mean or 0.0) + signs[2 * at] * half[0],
-                max(0.0, (level.sd or 0.0) + signs[2 * at + 1] * half[1]),
+        moved = []
+        for at, (level, half) in enumerate(zip(levels, halves, strict=True)):
+            moved.append(
+                (
+                    float(level.n or 0),
+                    (level.mean or 0.0) + signs[2 * at] * half[0],
+                    max(0.0, (level.sd or 0.0) + signs[2 * at + 1] * half[1]),
+                )
             )
-            for at, (level, half) in enumerate(zip(levels, halves, strict=True))
-        ]
+
         yield statistic_of_means(test.kind, moved)
+
     if (
         len(levels) == 2
         and abs((levels[0].mean or 0) - (levels[1].mean or 0)) <= halves[0][0] + halves[1][0]
@@ -443,6 +465,7 @@ def _chi_squares(table: Sequence[Sequence[int]]) -> list[float]:
             values.append((one - two) ** 2 / variance)
         else:
             values.append(math.inf)
+
     return values
 
 
@@ -470,6 +493,7 @@ def _check_sizes(numbers: Numbers, printed: str, dfs: Sequence[float], n: int | 
         numbers.fault(
             f"degrees of freedom {listed(own)} are not the printed ones, {listed(dfs)}", "reported"
         )
+
     side = human_side(test, numbers.arms)
     sizes = [size for size in (side.sizes or (side.n1, side.n2)) if not math.isnan(size)]
     if test.kind == "contingency" and side.table is not None:
@@ -490,6 +514,7 @@ def _check_sizes(numbers: Numbers, printed: str, dfs: Sequence[float], n: int | 
             f"{dfs[-1]:g} degrees of freedom are printed, but sizes give {listed(free)}{hint}",
             "reported",
         )
+
     if free and own and not dfs and own[-1] not in free:
         numbers.doubt(
             f"{own[-1]:g} degrees of freedom do not fit the sizes, which give {listed(free)}", "df2"
@@ -503,6 +528,7 @@ def check_chi2(numbers: Numbers) -> None:
         table = table_of(test, levels_of(test, numbers.arms))
     else:
         table = None
+
     if printed is None or table is None:
         return
     half = numbers.half(printed, "chi2")
@@ -545,12 +571,14 @@ def _free(test: Test, printed: str, total: float, groups: int) -> list[float]:
         "variance_ratio",
     }:
         return []
+
     if test.kind == "ttest_ind":
         return [total - 2]
     if test.statistic_kind == "anova":
         if groups > 1:
             return [total - groups]
         return []
+
     if test.kind in {"correlation", "spearman"}:
         return [total - 2]
     return [total - 1]
@@ -604,6 +632,7 @@ def _check_shares(numbers: Numbers, levels: Sequence[Level], text: str) -> bool:
             numbers.fault(
                 f"{message}; fix the numbers, or say which to use: `use:` with a `reason`"
             )
+
     return True
 
 
@@ -643,6 +672,7 @@ def _same_mean(own: tuple[float | None, float | None], printed: Mapping[str, str
         rounded = 0.5 * 10.0 ** -len(repr(value).partition(".")[2])
         if abs(value - float(figure.replace("−", "-")) / unit) > max(half, rounded) + 1e-9:
             return False
+
     return True
 
 

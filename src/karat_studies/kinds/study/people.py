@@ -56,11 +56,10 @@ def _size(study: StudyFile, arm: str, per_arm: int | None) -> int:
 
 def _person(study: StudyFile, group: str, arms: tuple[str, ...], number: int, seed: int) -> Person:
     given = _given(study, group, number, seed)
-    drawn = {
-        name: _drawn(attribute, random.Random(f"{seed}/{group}/{number}/{name}"))
-        for name, attribute in study.participants.profile.items()
-        if name not in given
-    }
+    drawn = {}
+    for name, attribute in study.participants.profile.items():
+        if name not in given:
+            drawn[name] = _drawn(attribute, random.Random(f"{seed}/{group}/{number}/{name}"))
     profile = {name: {**drawn, **given}[name] for name in study.attributes}
     return Person(id=f"{group}-{number + 1:03d}", arms=arms, profile=profile)
 
@@ -75,6 +74,7 @@ def _given(study: StudyFile, group: str, number: int, seed: int) -> dict[str, An
             if arm == group:
                 break
             before += study.arms[arm].n or 0
+
     around, place = divmod(before + number, len(study.persons))
     order = list(range(len(study.persons)))
     random.Random(f"{seed}/persons/{around}").shuffle(order)
@@ -89,6 +89,7 @@ def _drawn(attribute: Any, dice: random.Random) -> Any:
         return dice.choices(
             list(attribute), weights=[float(share) for share in attribute.values()]
         )[0]
+
     if not isinstance(attribute, list):
         return attribute
     if len(attribute) == 2 and all(
@@ -99,6 +100,7 @@ def _drawn(attribute: Any, dice: random.Random) -> Any:
         if integers:
             return dice.randint(low, high)
         return round(dice.uniform(low, high), 3)
+
     return dice.choice(attribute)
 
 
@@ -123,6 +125,7 @@ def persona(template: str, profile: Mapping[str, Any]) -> str:
         values[REST] = "; ".join(
             f"{name}: {_as_text(value)}" for name, value in profile.items() if name not in named
         )
+
     lines = _shown(template, known)
     text = "\n".join(lines)
     if len(lines) <= template.count("\n"):  # close the gap where lines were left out
@@ -143,6 +146,7 @@ def known_to(template: str, attributes: Collection[str]) -> list[str]:
         rest = [REST]
     else:
         rest = []
+
     return [*(f"profile.{name}" for name in attributes), *rest]
 
 

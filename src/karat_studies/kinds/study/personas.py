@@ -31,6 +31,7 @@ def presets() -> dict[str, Preset]:
         loaded[name] = Preset(
             name=name, summary=first.lstrip("# ").strip(), text=prompt.strip() or None
         )
+
     return loaded
 
 
@@ -69,6 +70,7 @@ def _of_text(text: str, known: Attributes) -> list[str]:
             problems.append(
                 f"asks for {{{{ {name} }}}}, which no participant has{did_you_mean(name, names)}"
             )
+
     return problems
 
 
@@ -77,11 +79,10 @@ def _of_preset(text: str, name: str, known: Attributes) -> tuple[list[str], list
     misleading name.
     """
     optional = dict.fromkeys(optional_names(text))
-    silent = [
-        study
-        for study, attributes in known.items()
-        if not set(optional) & set(known_to(text, attributes))
-    ]
+    silent = []
+    for study, attributes in known.items():
+        if not set(optional) & set(known_to(text, attributes)):
+            silent.append(study)
     if not silent:
         return [], []
     wanted = [key.removeprefix("profile.") for key in optional if key != "rest"]
@@ -89,6 +90,7 @@ def _of_preset(text: str, name: str, known: Attributes) -> tuple[list[str], list
         which = "anything about participants"
     else:
         which = f"{', '.join(wanted[:-1])} or {wanted[-1]}"
+
     without = f"'{name}' describes participants, but {_listed(silent)} not say {which}"
     if len(silent) == len(known):
         return [f"{without}; use `preset: human`, or write a `system_prompt`"], []
@@ -104,4 +106,5 @@ def _listed(studies: Collection[str]) -> str:
         more = f" and {len(names) - 5} more"
     else:
         more = ""
+
     return f"studies {', '.join(names[:5])}{more} do"

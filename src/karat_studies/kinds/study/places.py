@@ -60,6 +60,7 @@ def locate(text: str, *, folders: Sequence[Path]) -> Located:
             "dataset.path",
             f"must be a study: a {WHERE}, a folder with one, or a name from `karat list studies`",
         )
+
     shipped = {**shipped_studies(), SHIPPED: Path(__file__).parent / "studies"}
     try:
         here = [path for folder in folders if (path := _there(folder / text)) is not None]
@@ -67,6 +68,7 @@ def locate(text: str, *, folders: Sequence[Path]) -> Located:
         raise BadOption(
             "dataset.path", f"'{excerpt(text, 60)}' cannot be looked for: {error.strerror}"
         ) from error
+
     if here:
         return Located(path=here[0], notes=tuple(_notes(text, here, shipped)))
     if text in shipped:
@@ -97,11 +99,13 @@ def reads_as(path: Path) -> str:
             data = file.read(MAX_BYTES + 1)
     except OSError:
         return ""
+
     root = parse(data).root
     if root is not None and isinstance(root.value, dict):
         keys = set(root.value)
     else:
         keys = set()
+
     ours, theirs = len(keys & _OURS), len(keys & _THEIRS)
     if ours > theirs:
         return "study"
@@ -125,6 +129,7 @@ def _notes(text: str, here: Sequence[Path], shipped: Collection[str]) -> Iterabl
             f"'{text}' is here and is also the name of something that comes with karat; the one "
             f"here is used"
         )
+
     if any(not here[0].samefile(other) for other in here[1:]):
         yield (
             f"'{text}' is in the working directory and in the experiment's folder; the first is "
@@ -158,11 +163,11 @@ def _missing(text: str, folders: Sequence[Path], shipped: Collection[str]) -> st
 def _entries(folder: Path) -> list[Path]:
     """What the user may have meant: study files and folders with studies."""
     try:
-        return [
-            entry
-            for entry in folder.iterdir()
-            if entry.suffix in {".yaml", ".yml"} or _there(entry) is not None
-        ]
+        found = []
+        for entry in folder.iterdir():
+            if entry.suffix in {".yaml", ".yml"} or _there(entry) is not None:
+                found.append(entry)
+        return found
     except OSError:
         return []
 
@@ -223,6 +228,7 @@ def chosen_of_several(
         if (arms and not own_arms) or (findings and not own_findings):
             continue
         chosen[study.study] = _chosen(study, own_arms, own_findings)
+
     chosen = {name: some for name, some in chosen.items() if some}
     if not chosen:
         raise BadOption("dataset.findings", "none of the chosen arms is needed by these findings")
@@ -234,10 +240,12 @@ def _chosen(study: StudyFile, arms: Collection[str], findings: Collection[str]) 
     if findings:
         from karat_studies.kinds.study.experiments import arms_of_finding
 
-        asked = [
-            one for one in study.findings if {one.id, f"{one.sub_study}/{one.id}"} & set(findings)
-        ]
+        asked = []
+        for one in study.findings:
+            if {one.id, f"{one.sub_study}/{one.id}"} & set(findings):
+                asked.append(one)
         chosen &= {arm for finding in asked for arm in arms_of_finding(study, finding)}
+
     return [name for name in study.arms if name in chosen]
 
 
@@ -259,9 +267,11 @@ def _own(study: StudyFile, name: str, known: Collection[str]) -> str:
 
 
 def _below(study: StudyFile, names: Iterable[str]) -> list[str]:
-    return [
-        name.removeprefix(f"{study.study}/") for name in names if name.startswith(f"{study.study}/")
-    ]
+    found = []
+    for name in names:
+        if name.startswith(f"{study.study}/"):
+            found.append(name.removeprefix(f"{study.study}/"))
+    return found
 
 
 def _check(

@@ -51,6 +51,7 @@ def counted_unread(study: StudyFile, tests: Sequence[Test], shape: Shape) -> lis
         raise
     except BadOption as error:
         return [f"where an answer could not be read, {error}"] * len(tests)
+
     return [
         next((fault for case in own if (fault := _counted(test, case, data[case].columns))), "")
         for test, own in zip(tests, cases, strict=True)
@@ -68,6 +69,7 @@ def repeated_people(study: StudyFile, tests: Sequence[Test]) -> list[str]:
         arms = [list(study.arms)]
     else:
         arms = [[name] for name in study.arms]
+
     tried = []
     for own in arms:
         for pick in (0, 1):
@@ -78,6 +80,7 @@ def repeated_people(study: StudyFile, tests: Sequence[Test]) -> list[str]:
         raise
     except BadOption:
         return [""] * len(tests)  # that is already a fault
+
     persons = [(rows[0].arm, columns) for rows, columns in zip(tried, every, strict=True)]
     return [_repeated(test, persons) for test in tests]
 
@@ -112,12 +115,14 @@ def _repeated(test: Test, persons: Sequence[tuple[str, Mapping[str, Sequence[Any
                 f"has {max(rows)} rows of one participant of arm '{arm}' in a group, and rows are "
                 f"not people: {keep}add {ways}, or give one row per person in `derive`"
             )
+
         if test.kind in PAIRED and test.cluster is None and min(rows) > 0:
             return (
                 f"has one participant of arm '{arm}' in both groups, and takes them for two: give "
                 f"one row per person with a column for each value, and use {PAIRED[test.kind]} "
                 f"(`measure` and `against`)"
             )
+
     return ""
 
 
@@ -131,6 +136,7 @@ def _whole_person(study: StudyFile, arm: str, pick: int) -> Iterator[Response]:
             profile[name] = _first(list(listed.get(name) or [])[-1:])
         else:
             profile[name] = value
+
     rounds = study.arms[arm].rounds
     for number in range(1, (rounds.count if rounds is not None else 1) + 1):
         values = {
@@ -156,15 +162,15 @@ def _cases(study: StudyFile, test: Test, needed: Sequence[str]) -> Iterator[Case
 
 def _person(study: StudyFile, case: Case) -> Response:
     arm, gaps, pick = case
-    values = {
-        name: _answer(field, pick)
-        for name, field in study.arms[arm].answered.items()
-        if name not in gaps
-    }
+    values = {}
+    for name, field in study.arms[arm].answered.items():
+        if name not in gaps:
+            values[name] = _answer(field, pick)
     if study.persons:
         given = study.persons[0]
     else:
         given = {}
+
     profile = {
         name: given.get(name, _first(study.participants.profile.get(name)))
         for name in study.attributes
@@ -199,10 +205,12 @@ def _answer(field: Answered, pick: int) -> float | str | list[str]:
         least = low
     else:
         least = min(0.0, high or 0.0)
+
     if pick % 2:
         if high is not None:
             return high
         return least + 1
+
     return least
 
 
@@ -223,12 +231,14 @@ def _counted(test: Test, case: Case, columns: Mapping[str, Sequence[Any]]) -> st
         for at in rows
     ):
         return ""  # a person may give a row for each of several fields: then one of them is NULL
+
     arm, gaps, _ = case
     value = columns[test.measure][rows[0]]
     if isinstance(value, bool):
         counted_as = str(value).lower()
     else:
         counted_as = shown(value)
+
     lacking = ", ".join(f"'{name}'" for name in gaps)
     return (
         f"an answer that could not be read counts as {counted_as}: '{test.measure}' of arm "

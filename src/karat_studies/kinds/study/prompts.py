@@ -51,6 +51,7 @@ def shown_to(
             shown.append(
                 Shown(arm=name, task=task.name or task.prompt, text=text, fields=task.fields)
             )
+
     return shown
 
 
@@ -69,6 +70,7 @@ def prompt_text(
         fields = {name: _reversed(field) for name, field in task.fields.items()}
     else:
         fields = task.fields
+
     form = answer_form(fields)
     values = {
         "profile": dict(profile),
@@ -127,6 +129,7 @@ def reordered(text: str, fields: Mapping[str, Answered]) -> str:
             moved = [line for start, end in reversed(present) for line in lines[start:end]]
             lines[present[0][0] : present[-1][1]] = moved
         text = "\n".join(lines)
+
     return text
 
 
@@ -134,9 +137,10 @@ def _block(lines: Sequence[str], label: str) -> tuple[int, int] | None:
     """The lines of an option: from the one that begins with its label to the next label or empty
     line.
     """
-    starts = [
-        at for at, line in enumerate(lines) if re.match(rf"\s*{re.escape(label)}[:.)]\s", line)
-    ]
+    starts = []
+    for at, line in enumerate(lines):
+        if re.match(rf"\s*{re.escape(label)}[:.)]\s", line):
+            starts.append(at)
     if len(starts) != 1:
         return None
     end = starts[0] + 1
@@ -144,6 +148,7 @@ def _block(lines: Sequence[str], label: str) -> tuple[int, int] | None:
         end < len(lines) and lines[end].strip() and not re.match(r"\s*\w{1,12}[:.)]\s", lines[end])
     ):
         end += 1
+
     return starts[0], end
 
 
@@ -173,11 +178,11 @@ def described(field: Answered) -> str:
 
 def forms_in(text: str, fields: Mapping[str, Answered]) -> list[str]:
     """The fields for which a text shows an answer line: `choice: …`, or the same as a JSON key."""
-    return [
-        name
-        for name in fields
-        if re.search(rf"^[ \t>*`\"'-]*{re.escape(name)}[\"'*`]*[ \t]*:", text, re.MULTILINE)
-    ]
+    found = []
+    for name in fields:
+        if re.search(rf"^[ \t>*`\"'-]*{re.escape(name)}[\"'*`]*[ \t]*:", text, re.MULTILINE):
+            found.append(name)
+    return found
 
 
 def known_names(study: StudyFile, arm: Arm, task: Task) -> list[str]:

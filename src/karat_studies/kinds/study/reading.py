@@ -54,6 +54,7 @@ def relabelled(arm: Arm) -> Arm:
         tasks = None
     else:
         tasks = [_task(task, own.fields) for task in arm.tasks]
+
     rounds = arm.rounds
     if rounds is not None:
         rounds = rounds.model_copy(update={"fields": _fields(rounds.fields, own.fields)})
@@ -98,10 +99,12 @@ def wordings(materials: Iterable[Path]) -> tuple[str, ...]:
             listings[file.parent] = (
                 [entry.name for entry in file.parent.iterdir()] if file.parent.is_dir() else []
             )
+
         for name in listings[file.parent]:
             wording = name.removeprefix(f"{file.stem}.").removesuffix(file.suffix)
             if name == f"{file.stem}.{wording}{file.suffix}" and "." not in wording:
                 names.add(wording)
+
     return tuple(sorted(names - {WORDING}))
 
 
@@ -134,12 +137,14 @@ def read_study(
     except (OSError, ValueError) as error:
         message = f"cannot be read: {unreadable(error)}; a study is a folder with a {_WHERE}"
         raise BadDataset(str(path), [Fault(place="file", message=message)]) from error
+
     document = parse(data, what="a study file")
     if document.root is None or not isinstance(document.root.value, dict):
         faults = document.faults or [
             Fault(place="file", message="must be a mapping: study, title, arms, findings, …")
         ]
         raise BadDataset(str(path), faults)
+
     reader = _Reader(
         root=document.root,
         folder=path.parent,
@@ -201,6 +206,7 @@ class _Reader(msgspec.Struct):
             rounds = self.part(Rounds, values["rounds"], ("rounds",))
         else:
             rounds = None
+
         arms = {
             name: self.part(Arm, raw, ("arms", name)) for name, raw in _pairs(values.get("arms"))
         }
@@ -211,6 +217,7 @@ class _Reader(msgspec.Struct):
                     good[name] = arm
                 else:
                     good[name] = arm.model_copy(update={"rounds": rounds})
+
         others = self.relabel and any(changes(arm) for arm in good.values())
         if others:
             good = {name: relabelled(arm) for name, arm in good.items()}
@@ -271,6 +278,7 @@ class _Reader(msgspec.Struct):
         except pydantic.ValidationError as error:
             for problem in explain(error, values, model):
                 self.fault((*place, *problem.place), problem.message)
+
         return None
 
     def _readable_tests(self, values: Mapping[str, Any]) -> list[tuple[Place, Test]]:
@@ -285,6 +293,7 @@ class _Reader(msgspec.Struct):
                 tests = finding.get("tests")
             else:
                 tests = None
+
             for number, raw in enumerate(_listed(tests)):
                 place = ("findings", at, "tests", number)
                 before = len(quiet.faults)
@@ -292,8 +301,10 @@ class _Reader(msgspec.Struct):
                     test = quiet.part(Test, raw, place)
                 else:
                     test = None
+
                 if test is not None and len(quiet.faults) == before:
                     readable.append((place, test))
+
         return readable
 
     def fault(self, place: Place, message: str) -> None:
@@ -311,6 +322,7 @@ class _Reader(msgspec.Struct):
                     and (text := self._material(("arms", name, *place), prompt)) is not None
                 ):
                     texts[prompt] = text
+
         if self.relabel and not self.reworded and not any(changes(arm) for arm in arms.values()):
             message = (
                 f"the study has no other names and amounts: no `relabel:`, no material such as "
@@ -323,6 +335,7 @@ class _Reader(msgspec.Struct):
                 ("wording",),
                 f"no material has the wording '{self.wording}', as gain.{self.wording}.md{hint}",
             )
+
         return texts
 
     def _material(self, place: Place, prompt: str) -> str | None:
@@ -334,6 +347,7 @@ class _Reader(msgspec.Struct):
             other = file.with_suffix(f".{self.wording}{file.suffix}")
         else:
             other = file
+
         try:
             if other != file and other.is_file():
                 file, self.reworded = other, self.reworded + 1
@@ -348,6 +362,7 @@ class _Reader(msgspec.Struct):
             if text.strip():
                 return text
             self.fault(place, f"'{prompt}' is empty")
+
         return None
 
     def _persons(self, participants: Participants | None) -> tuple[tuple[dict[str, Any], ...], str]:
@@ -364,6 +379,7 @@ class _Reader(msgspec.Struct):
         except BadDataset as bad:
             self.fault(place, "; ".join(str(fault) for fault in bad.faults))
             return (), ""
+
         for fault in rows.faults:
             self.fault(place, str(fault))
         return tuple(dict(row) for _, row in rows.rows), rows.sha256
@@ -383,6 +399,7 @@ def _prompts(arm: Arm) -> list[tuple[Place, str]]:
                 (("rounds", "roles", name, "prompt"), role.prompt),
                 (("rounds", "roles", name, "first"), role.first),
             ]
+
     return [*((place, prompt) for place, prompt in own if prompt is not None), *tasks]
 
 
@@ -440,6 +457,7 @@ def read_studies(
         form = "wording"
     else:
         form = None
+
     faults = [
         Fault(place=f"{file.parent.name}: {fault.place}", message=fault.message, line=fault.line)
         for file, result in zip(files, results, strict=True)
@@ -469,12 +487,14 @@ def _without_form(
         lacking.append(
             isinstance(read, BadDataset) and any(fault.place == form for fault in read.faults)
         )
+
     if not any(lacking):
         return
     if form == "relabel":
         lack = "no other names and amounts"
     else:
         lack = f"no wording '{wording}'"
+
     if all(lacking):
         known = (
             {name for file in files for name in wordings(file.parent.rglob("*.md"))}
@@ -485,8 +505,10 @@ def _without_form(
             hint = did_you_mean(wording, known)
         else:
             hint = ""
+
         yield Fault(place=form, message=f"{lack} in any of the {len(files)} studies{hint}")
         return
+
     without, having = (
         [file.parent.name for file, missing in zip(files, lacking, strict=True) if missing is lacks]
         for lacks in (True, False)

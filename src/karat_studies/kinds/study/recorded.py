@@ -73,11 +73,13 @@ class RecordedParticipants:
                 self._repetitions.add(
                     str(row.get(columns.participant)), _text(row.get(columns.condition)), value
                 )
+
         for number, row in table.rows:
             try:
                 self._add(row)
             except ValueError as error:
                 faults.append(Fault(place=f"{table.unit} {number}", message=str(error)))
+
         if faults:
             raise BadDataset(str(path), faults[:_MOST_FAULTS])
 
@@ -96,13 +98,16 @@ class RecordedParticipants:
             ):
                 place = f"sample '{sample.id}', condition '{condition}', repetition {repetition}"
                 raise AgentFault("not_recorded", f"{self.path.name} holds no row for {place}")
+
             return Reply(text="", stop_reason="not_recorded", dollars=0.0)
+
         recorded = self._rows[key]
         if not isinstance(recorded, str):
             fields = sample.detail["fields"][turn]
             recorded = msgspec.json.encode(
                 {name: value for name, value in recorded.items() if name in fields}
             ).decode()
+
         return Reply(text=recorded, dollars=0.0)
 
     def census(
@@ -129,12 +134,14 @@ class RecordedParticipants:
                     used |= set()
                 else:
                     used |= {key}
+
         counts = {"rows": str(len(self._rows)), "rows_used": str(len(used)), "turns": str(turns)}
         left = len(self._rows) - len(used)
         if left:
             faults = [f"{plural(left, 'row')} for nobody in the run (left out)"]
         else:
             faults = []
+
         if missing:
             faults += [f"{plural(missing, 'turn')} without a row (not answered)"]
         return counts | (
@@ -154,6 +161,7 @@ class RecordedParticipants:
             for place in product(*places):
                 if (who, place, repetition) in self._rows:
                     return who, place, repetition
+
         return None
 
     def _add(self, row: Mapping[str, Any]) -> None:
@@ -165,7 +173,9 @@ class RecordedParticipants:
                 hint = did_you_mean(columns.participant, row)
             else:
                 hint = ""
+
             raise ValueError(f"'{columns.participant}' must name the participant{hint}")
+
         place = tuple(_text(row.get(getattr(columns, name))) for name in _PLACES)
         value = repetition_value(row.get(columns.repetition), columns.repetition)
         if value is None:
@@ -173,13 +183,16 @@ class RecordedParticipants:
             self._met[str(who), place] += 1
         else:
             number = self._repetitions.number(str(who), place[-1], value)
+
         key = str(who), place, number
         if key in self._rows:
             if value is None:
                 at = ""
             else:
                 at = f", repetition {value}"
+
             raise ValueError(f"a second row for '{who}' in the same place{at}")
+
         self._rows[key] = self._answer(row)
         if place[-1] is not None:
             self.conditions[place[-1]] = None

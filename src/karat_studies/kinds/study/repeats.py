@@ -32,6 +32,7 @@ def person_of(data: Columns, row: int) -> Hashable:
         who = None
     else:
         who = people[row]
+
     return row if who is None else who
 
 
@@ -46,6 +47,7 @@ def most_rows(test: Test, data: Columns, groups: Rows) -> list[int]:
                 rows.append(row)
         counts = Counter(person_of(data, row) for row in rows)
         most.append(max(counts.values(), default=0))
+
     return most
 
 
@@ -68,6 +70,7 @@ def of_people(test: Test, data: Columns, groups: Rows) -> tuple[dict[str, list[A
             for name in averaged:
                 values = [float(data[name][row]) for row in known]
                 columns[name][-1] = math.fsum(values) / len(values) if values else None
+
     return columns, np.array(first, dtype=np.intp)
 
 
@@ -133,4 +136,5 @@ def clustered_error(samples: Sequence[Floats], people: Sequence[Sequence[Hashabl
         inverse = np.where(roots > 1e-10, 1 / np.sqrt(np.maximum(roots, 1e-10)), 0.0)
         adjusted = vectors @ (inverse * (vectors.T @ residuals[rows]))
         variance += float(contrast @ (own.T @ adjusted)) ** 2
+
     return math.sqrt(variance)

@@ -36,16 +36,19 @@ def groups_of(rounds: Rounds, persons: Sequence[Person]) -> list[list[Person]]:
             "dataset.per_arm",
             f"{len(persons)} participants cannot be divided into groups of {roles}",
         )
+
     if rounds.size is None:
         count = len(persons)
     else:
         count = -(-len(persons) // rounds.size)
+
     size, larger = divmod(len(persons), count)
     groups, at = [], 0
     for number in range(count):
         end = at + size + (number < larger)
         groups.append(list(persons[at:end]))
         at = end
+
     return groups
 
 
@@ -77,6 +80,7 @@ def round_template(
         for part in path:
             here = here.setdefault(part, {})
         here[last] = f"{{{{ {name} }}}}"
+
     return prompt_text(study, arm, task, profile, open_ | {"round": number})
 
 
@@ -146,7 +150,9 @@ def payoffs_of(
             value = math.nan
         else:
             value = compute(filled)
+
         payoffs[role] = value if math.isfinite(value) else None
+
     return payoffs
 
 
@@ -159,12 +165,14 @@ def check_payoff(formula: str, fields: Mapping[str, Mapping[str, Answered]]) -> 
             for name, field in own.items()
             if (field.type in {"number", "likert", "choice"})
         }
+
     try:
         compute(fill(formula, values, place="payoffs"))
     except BadOption as error:
         return str(error).partition(": ")[2]
     except ValueError as error:
         return str(error)
+
     return ""
 
 
@@ -179,7 +187,9 @@ def _counted(field: Answered, value: Any) -> Any:
                 found[label] = "null"
             else:
                 found[label] = str(int(value == label))
+
         return found
+
     if not isinstance(value, float):
         return "null"
     if value >= 0:
@@ -206,6 +216,7 @@ def seen_of_others(fields: Mapping[str, Answered], others: Sequence[Answers]) ->
         elif field.type == "choice":
             chosen = Counter(values)
             seen[name] = {label: chosen[label] for label in field.labels}
+
     if len(fields) == 1:
         only = seen.get(next(iter(fields)), {})
         seen = {**only, **seen}
@@ -222,6 +233,7 @@ def round_names(arm: Arm, *, first: bool, role: str | None = None) -> list[str]:
         return names + (
             [] if first else before + [f"last.{other}.{PAYOFF}" for other in arm.payoffs]
         )
+
     if first or arm.rounds is None:
         return ["round"]
     fields = round_task(arm, 2).fields
@@ -232,6 +244,7 @@ def round_names(arm: Arm, *, first: bool, role: str | None = None) -> list[str]:
             names += [f"others.{name}.{below}" for below in value]
         else:
             names += [f"others.{name}"]
+
     return names
 
 
@@ -253,6 +266,7 @@ def _plain(value: Any) -> Any:
         if isinstance(value, list):
             return ", ".join(map(str, value))
         return value
+
     if value == int(value):
         return int(value)
     return round(value, 2)

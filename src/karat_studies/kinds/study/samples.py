@@ -70,12 +70,14 @@ def _answer(field: Mapping[str, Any], dice: random.Random) -> Value:
             return dice.sample(labels, len(labels))
         case "text":
             return " ".join(dice.sample(_EACH, 3))
+
     low, high = field.get("range") or (None, None)
     if low is None:
         if high is None:
             low = 0.0
         else:
             low = high - _SPAN
+
     if high is None:
         high = low + _SPAN
     if _is_whole(field):
@@ -86,6 +88,7 @@ def _answer(field: Mapping[str, Any], dice: random.Random) -> Value:
         decimals = 2
     else:
         decimals = next((some for some in range(3, 12) if span * 10**some >= 100), 12)
+
     return float(min(max(round(dice.uniform(low, high), decimals), low), high))
 
 
@@ -173,6 +176,7 @@ def group_sample(
         roles: list[str | None] = list(rounds.roles)
     else:
         roles = [None] * len(members)
+
     for number in range(1, rounds.count + 1):
         for at, (member, role) in enumerate(zip(members, roles, strict=True)):
             task = round_task(study.arms[arm], number, role)
@@ -190,13 +194,16 @@ def group_sample(
                 detail |= {}
             else:
                 detail |= {"role": role}
+
             turns.append(Turn(question=text, detail=detail, seat=at, open=filled))
             fields.append(_as_data(task.fields))
+
     people = [{"participant": member.id, "profile": member.profile} for member in members]
     if not rounds.payoffs:
         paid = {}
     else:
         paid = {"payoffs": rounds.payoffs}
+
     stop = (
         stop_after_unread
         if stop_after_unread is not None and rounds.count > stop_after_unread
@@ -286,12 +293,14 @@ def _role_question(sample: Sample, turn: int, replies: Sequence[str | None]) -> 
             roles[sample.turns[at].detail["role"]] = {
                 name: read.get(name, "unknown") for name in fields_of(sample, at)
             }
+
         return roles
 
     if detail["round"] > 1:
         before = range(begin - members, begin)
     else:
         before = range(0)
+
     last = answers(before)
     if before and "payoffs" in sample.detail:
         fields = {sample.turns[at].detail["role"]: fields_of(sample, at) for at in before}
@@ -299,6 +308,7 @@ def _role_question(sample: Sample, turn: int, replies: Sequence[str | None]) -> 
         for role, given in last.items():
             payoff = earned.get(role)
             given[PAYOFF] = "unknown" if payoff is None else payoff
+
     return filled_role(sample.turns[turn].question, now=answers(range(begin, turn)), last=last)
 
 
@@ -330,14 +340,17 @@ def responses_of(sample: Sample, values: Sequence[Mapping[str, Any] | None]) -> 
             who = alone
         else:
             who = sample.detail["members"][member]["participant"]
+
         if at < len(values):
             answers = _in_units(sample, at, values[at])
         else:
             answers = None
+
         key = who, turn.detail["arm"], turn.detail.get("round")
         rows.setdefault(key, []).append(answers)
         if "role" in turn.detail:
             asked[key] = tuple(sample.detail["fields"][at])
+
     profiles = {
         person["participant"]: person["profile"] for person in sample.detail.get("members", ())
     }
@@ -365,11 +378,10 @@ def _in_units(
     sample: Sample, turn: int, answers: Mapping[str, Any] | None
 ) -> Mapping[str, Any] | None:
     """The answers of a turn, converted to the study's units if other amounts were shown."""
-    scales = {
-        name: field["scale"]
-        for name, field in sample.detail["fields"][turn].items()
-        if "scale" in field
-    }
+    scales = {}
+    for name, field in sample.detail["fields"][turn].items():
+        if "scale" in field:
+            scales[name] = field["scale"]
     if answers is None or not scales:
         return answers
     return in_units(answers, scales)
@@ -383,6 +395,7 @@ def in_units(answers: Mapping[str, Any], scales: Mapping[str, float]) -> dict[st
             found[name] = value / scales[name]
         else:
             found[name] = value
+
     return found
 
 
@@ -464,6 +477,7 @@ def is_stopped(sample: Sample, turn: int, replies: Sequence[str | None]) -> bool
         unread += not read.complete(fields_of(sample, at))
         if unread == most:
             return True
+
     return False
 
 
@@ -473,6 +487,7 @@ def profile_of(sample: Sample, seat: int | None) -> Mapping[str, Any]:
         who: Mapping[str, Any] = sample.detail
     else:
         who = sample.detail["members"][seat]
+
     profile: Mapping[str, Any] = who["profile"]
     return profile
 

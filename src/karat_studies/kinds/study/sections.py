@@ -82,7 +82,9 @@ def statistic_of(kind: str, side: SideNumbers) -> str:
             return " vs ".join(
                 f"{formats.count(row[0])}/{formats.count(sum(row))}" for row in side.table
             )
+
         return "; ".join(",".join(map(formats.count, row)) for row in side.table)
+
     if side.statistic is None:
         return formats.UNKNOWN
     if kind in {"binomial", "proportion"}:
@@ -90,7 +92,9 @@ def statistic_of(kind: str, side: SideNumbers) -> str:
             total = formats.UNKNOWN
         else:
             total = formats.count(round(side.n_eff))
+
         return f"{formats.number(side.statistic, digits=0)} of {total}"
+
     digits = 0 if kind == "mannwhitney" else 2
     return f"{_SYMBOLS.get(kind, kind)} {formats.number(side.statistic, digits=digits)}"
 
@@ -154,6 +158,7 @@ def sections(summary: Summary) -> KindBlocks:
         people = part.conditions[0].participants.planned // max(1, summary.repetitions)
         studies = formats.plural(len(part.studies), "study", "studies")
         asked = f"{formats.plural(people, 'participant')} of {studies}"
+
     return KindBlocks(
         asked=asked,
         asked_with=tuple(asked_with),
@@ -182,7 +187,9 @@ def _beside_people(part: StudySummary) -> Section:
             )
         else:
             parts += figures
+
         parts += _findings(condition, part, folded=bool(at))
+
     parts += _auxiliary(part)
     return Section(
         id="study", title="Beside what people did", blocks=tuple(map(blocks.explained, parts))
@@ -207,6 +214,7 @@ def _agreement(part: StudySummary) -> Iterator[Block]:
             *_people(condition.participants),
         )
         rows.append(Row(name=named(condition), color=at, cells=cells))
+
     rows += _floor_rows(part)
     level = formats.level(part.level)
     yield Table(
@@ -236,23 +244,26 @@ def _agreement(part: StudySummary) -> Iterator[Block]:
 def _floor_rows(part: StudySummary) -> list[Row]:
     """Scores of simulated answers without knowledge, as a reference."""
     nothing, color = Text(formats.UNKNOWN, tone="quiet"), len(part.conditions)
-    return [
-        Row(
-            name=name,
-            cells=(
-                pas_cell(floor.benchmark.pas, color),
-                nothing,
-                ecs_cell(floor.benchmark.ecs, color),
-                nothing,
-                Count(floor.benchmark.tests_used, of=floor.benchmark.tests_planned),
-                nothing,
-                nothing,
-                nothing,
-            ),
-        )
-        for name, floor in ((_FLOOR, part.floor), (_ONE_ANSWER, part.floor_one_answer))
-        if part.floor is not None and floor is not None and floor.benchmark.pas.value is not None
-    ]
+    found = []
+    for name, floor in ((_FLOOR, part.floor), (_ONE_ANSWER, part.floor_one_answer)):
+        if part.floor is not None and floor is not None and floor.benchmark.pas.value is not None:
+            found.append(
+                Row(
+                    name=name,
+                    cells=(
+                        pas_cell(floor.benchmark.pas, color),
+                        nothing,
+                        ecs_cell(floor.benchmark.ecs, color),
+                        nothing,
+                        Count(floor.benchmark.tests_used, of=floor.benchmark.tests_planned),
+                        nothing,
+                        nothing,
+                        nothing,
+                    ),
+                )
+            )
+
+    return found
 
 
 def _legend(part: StudySummary) -> str:
@@ -281,12 +292,14 @@ def _legend(part: StudySummary) -> str:
         parts.append(
             f"No {_FLOOR}: {formats.clean(part.floor.benchmark.pas.reason or 'not known')}."
         )
+
     if any(condition.floor for condition in part.conditions):
         parts.append("(floor): a condition whose agent answers at random.")
     if part.repetitions > 1:
         parts.append(
             f"Means over {formats.plural(part.repetitions, 'repetition')}; participants are summed."
         )
+
     return " ".join(parts)
 
 
@@ -373,6 +386,7 @@ def _distance(name: str, pas: Estimate, ecs: Estimate, people: str) -> Row:
                 mark="*" if above or below else "",
             )
         )
+
     return Row(name=name, cells=(*cells, Count(pas.n)), note=people, tone="quiet")
 
 
@@ -393,6 +407,7 @@ def _repetitions(part: StudySummary) -> Iterator[Block]:
             rows.append(
                 Row(name=f"repetition {formats.count(repetition.repetition + 1)}", cells=cells)
             )
+
         spread = (
             number_cell(scores.pas_sd),
             Text(""),
@@ -401,6 +416,7 @@ def _repetitions(part: StudySummary) -> Iterator[Block]:
             Text(""),
         )
         rows.append(Row(name="± between them", cells=spread, total=True))
+
     heads = ("repetition", "PAS", "SE", "directional", "ECS", "tests")
     yield Table(
         caption="Repetitions",
@@ -425,6 +441,7 @@ def _levels(part: StudySummary) -> Iterator[Block]:
             heading,
             *(Row(name=study.study, cells=_study(study, at)) for study in condition.studies),
         ]
+
     for floor in floors:
         drawn = formats.plural(floor.repetitions, "repetition")
         heading = Group(_FLOOR, f"a reference, {drawn}; no agent was asked")
@@ -436,6 +453,7 @@ def _levels(part: StudySummary) -> Iterator[Block]:
             heading,
             *(Row(name=study.name, cells=_floor_study(study)) for study in floor.studies),
         ]
+
     level = formats.level(part.level)
     if any(len(condition.domains) > 1 for condition in part.conditions):
         heads = (
@@ -451,6 +469,7 @@ def _levels(part: StudySummary) -> Iterator[Block]:
             rows=tuple(domains),
             legend="PAS: means over the studies of a domain. ECS: studies weigh the same.",
         )
+
     narrow = ", ".join(narrow_studies(part))
     coverage = (
         "Coverage: the lowest share, over the arms of a finding, of participants with every "
@@ -539,6 +558,7 @@ def _findings(condition: StudyCondition, part: StudySummary, *, folded: bool) ->
                 rows.append(
                     Row(name="pooled", total=True, cells=(*cells, coverage_cell(finding.coverage)))
                 )
+
     first = " Statistics are those of the first repetition." if part.repetitions > 1 else ""
     yield Table(
         caption=f"Findings, {named(condition)}: {condition.participants.took_part}",
@@ -566,10 +586,12 @@ def _test(test: TestResult) -> Row:
         row = test.repetitions[0]
     else:
         row = None
+
     if row is None:
         sides = [formats.UNKNOWN] * 2
     else:
         sides = [statistic_of(test.kind, side) for side in (row.human, row.agent)]
+
     direction = {
         True: "same",
         False: "opposite" if test.opposed else "other",
@@ -626,6 +648,7 @@ def _opposed(
         rows.setdefault(condition.condition, [_heading(condition)]).append(
             Row(name=name, cells=cells)
         )
+
     yield Table(
         caption="Effects in the opposite direction",
         columns=columns(
@@ -650,6 +673,7 @@ def _without(findings: Sequence[tuple[StudyCondition, FindingResult]]) -> Iterat
         rows.setdefault(one.condition, [_heading(one)]).append(
             Row(name=f"{finding.study} {finding.name}", cells=cells)
         )
+
     if rows:
         yield Table(
             caption="Findings without a score",
@@ -711,6 +735,7 @@ def _unread(part: StudySummary) -> Iterator[Block]:
                 f"answer.{_left(len(unread))}"
             ),
         )
+
     missing = tuple(line for condition in part.conditions for line in _missing(condition))
     if missing:
         yield Note(texts=missing, title="No answer")
@@ -796,6 +821,7 @@ def _used(part: StudySummary) -> Iterator[Block]:
             rows.append(
                 Row(name=study.study, cells=(*counts, Money(usage.dollars, usage.dollars_unknown)))
             )
+
     heads = ("study", "calls", "tokens in", "out", "dollars")
     yield Table(
         caption="What each study cost",

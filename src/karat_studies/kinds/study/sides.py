@@ -49,6 +49,7 @@ def levels_of(test: Test, arms: Mapping[str, Arm]) -> list[Level]:
         if level.n is None and test.groups.column == "arm" and name in arms:
             level = level.model_copy(update={"n": arms[name].n})
         levels.append(level)
+
     return levels
 
 
@@ -60,11 +61,13 @@ def human_side(test: Test, arms: Mapping[str, Arm]) -> Side:
         statistic = published(test, known)
     else:
         statistic = described(test, arms)
+
     if test.kind == "contingency":
         table = table_of(test, levels)
         if table is not None:
             return Side(table=table)
         return Side(missing="no counts of people were published")
+
     if math.isnan(statistic):
         return Side(
             missing=(
@@ -72,6 +75,7 @@ def human_side(test: Test, arms: Mapping[str, Arm]) -> Side:
                 f"compute it from"
             )
         )
+
     known["statistic"] = statistic
     if test.statistic_kind == "anova":
         known |= _of_anova(test, levels)
@@ -81,6 +85,7 @@ def human_side(test: Test, arms: Mapping[str, Arm]) -> Side:
         known["df1"] = human.df1
         if test.kind in {"ttest_ind", "welch"} and math.isnan(known.get("n1", NAN)):
             known["d"] = d_from_t_df(statistic, human.df1)
+
     return Side(**known)
 
 
@@ -115,14 +120,17 @@ def described(test: Test, arms: Mapping[str, Arm]) -> float:
         if k is None:
             return NAN
         return float(k)
+
     if test.kind in PAIRED:
         if len(levels) == 1:
             level = levels[0]
         else:
             level = Level(n=human.n, mean=human.mean, sd=human.sd)
+
         if level.n is None or level.mean is None or not level.sd:
             return NAN
         return (level.mean - reference_of(test)) / (level.sd / math.sqrt(level.n))
+
     if (
         test.kind == "variance_ratio"
         and len(levels) == 2
@@ -130,6 +138,7 @@ def described(test: Test, arms: Mapping[str, Arm]) -> float:
         and levels[1].sd
     ):
         return (levels[0].sd / levels[1].sd) ** 2
+
     if test.kind not in {"ttest_ind", "welch", "anova"} or len(levels) < 2 or test.factors:
         return NAN
     given = [(level.n, level.mean, level.sd) for level in levels]
@@ -156,10 +165,12 @@ def statistic_of_means(kind: str, groups: Sequence[tuple[float, float, float]]) 
         if error > 0:
             return (m1 - m2) / math.sqrt(error)
         return NAN
+
     if total > len(groups):
         within = exact_sum((n - 1) * sd * sd for n, _, sd in groups) / (total - len(groups))
     else:
         within = 0.0
+
     if within <= 0:
         return NAN
     if kind == "ttest_ind":
@@ -190,9 +201,11 @@ def table_of(test: Test, levels: Sequence[Level]) -> tuple[tuple[int, ...], ...]
             row = [level.k, level.n - level.k]
         else:
             row = None
+
         if row is None or min(row) < 0:
             return None
         rows.append(tuple(row))
+
     if len(rows) > 1:
         return tuple(rows)
     return None
@@ -220,6 +233,7 @@ def f_of_cells(
         within = exact_sum((n - 1) * sd * sd for n, _, sd in cells) / free
     else:
         within = 0.0
+
     if within <= 0:
         return NAN, sizes
     first = means[0]  # equal means then give exactly 0
@@ -244,6 +258,7 @@ def cell_sizes(test: Test, levels: Sequence[Level]) -> list[int] | None:
         if test.human.n is None:
             return None
         totals = _divided(test.human.n, len(levels))
+
     rows = [_divided(n, width) for n in totals]
     if test.kind == "interaction" and len(rows) == width == 2:
         return [rows[0][0], rows[1][1], rows[0][1], rows[1][0]]
@@ -256,6 +271,7 @@ def _grouped(test: Test, cells: Sequence[int]) -> list[Sequence[int]]:
         width = len(test.cells[0])
     else:
         width = 1
+
     return [cells[at : at + width] for at in range(0, len(cells), width)]
 
 
@@ -270,6 +286,7 @@ def _sizes(test: Test, levels: Sequence[Level]) -> dict[str, Any]:
         if len(pair) == 2:
             return {"n1": pair[0], "n2": pair[1]}
         return {}
+
     if test.kind in TWO_GROUPS:
         if len(levels) != 2:
             return {}
@@ -279,7 +296,9 @@ def _sizes(test: Test, levels: Sequence[Level]) -> dict[str, Any]:
                 pair.append(NAN)
             else:
                 pair.append(float(level.n))
+
         return {"n1": pair[0], "n2": pair[1]}
+
     n = test.human.n
     if n is None:
         sizes = [level.n for level in levels]
@@ -287,6 +306,7 @@ def _sizes(test: Test, levels: Sequence[Level]) -> dict[str, Any]:
             n = sum(size or 0 for size in sizes)
         else:
             n = None
+
     if n is None and test.kind in PAIRED and test.human.df1 is not None:
         n = round(test.human.df1) + 1
     if n is None:
@@ -307,6 +327,7 @@ def _of_anova(test: Test, levels: Sequence[Level]) -> dict[str, Any]:
         known["effective"] = tuple(
             len(group) ** 2 / sum(1 / max(n, 1) for n in group) for group in split
         )
+
     if len(sizes) == len(groups) > 1:
         known["sizes"] = sizes
     if human.df1 is not None:
@@ -315,17 +336,20 @@ def _of_anova(test: Test, levels: Sequence[Level]) -> dict[str, Any]:
         df1 = len(groups) - 1.0
     else:
         df1 = NAN
+
     if human.df2 is not None:
         df2 = human.df2
     elif "sizes" in known:
         df2 = sum(sizes) - cells
     else:
         df2 = NAN
+
     known |= {"df1": df1, "df2": df2}
     if test.kind == "interaction":
         means = []
     else:
         means = [level.mean for level in levels]
+
     if df1 == 1 and human.sign is not None:
         known["sign"] = human.sign
     elif (
@@ -336,6 +360,7 @@ def _of_anova(test: Test, levels: Sequence[Level]) -> dict[str, Any]:
         and means[0] != means[1]
     ):
         known["sign"] = 1 if means[0] > means[1] else -1
+
     return known
 
 
@@ -369,7 +394,9 @@ def agent_side(test: Test, data: Columns) -> Side:
             rows = np.concatenate(groups)
         else:
             rows = np.arange(len(data[test.measure]))
+
         return _one_group(test, data, np.sort(rows))
+
     values = numbers_of(data[test.measure])
     return _several_groups(test, [values[rows][np.isfinite(values[rows])] for rows in groups])
 
@@ -387,6 +414,7 @@ def group_rows(test: Test, data: Columns) -> list[NDArray[np.intp]]:
             ],
             dtype=object,
         )
+
     found = []
     for group in test.cells:
         for cell in group:
@@ -397,6 +425,7 @@ def group_rows(test: Test, data: Columns) -> list[NDArray[np.intp]]:
                     )
                 )
             )
+
     return found
 
 
@@ -426,11 +455,13 @@ def _table(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) -> Sid
         if not sum(row):
             empty.append(name)
     if empty or len(rows) < 2:
-        return Side(
-            missing=f"no answer in {_named(empty)} could be used"
-            if empty
-            else "there are no groups"
-        )
+        if empty:
+            missing = f"no answer in {_named(empty)} could be used"
+        else:
+            missing = "there are no groups"
+
+        return Side(missing=missing)
+
     return Side(table=tuple(rows))
 
 
@@ -473,11 +504,13 @@ def _clustered(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) ->
         apart = means[0] - means[1]
     else:
         apart = means[0]
+
     alone = spread * math.sqrt(sum(1 / size for size in sizes))
     if len(sizes) == 2:
         pair: dict[str, Any] = {"n2": sizes[1]}
     else:
         pair = {"df1": sizes[0] - 1.0}
+
     return Side(statistic=apart / error, n1=sizes[0], t_scale=alone / error, **pair)
 
 
@@ -491,6 +524,7 @@ def outcome_of(value: Any, *, truth: bool) -> str | None:
         if isinstance(value, (int, float)):
             return {1.0: "true", 0.0: "false"}.get(float(value))
         return None
+
     if isinstance(value, (str, bool, int, float)):
         return level_name(value)
     return None
@@ -501,6 +535,7 @@ def _share(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) -> Sid
         rows = np.concatenate(groups)
     else:
         rows = np.arange(len(data[test.measure]))
+
     values = data[test.measure]
     seen = [outcome_of(values[at], truth=True) for at in rows]
     k, others = _counts(test, data, rows, seen, ["true", "false"])
@@ -523,6 +558,7 @@ def _one_group(test: Test, data: Columns, rows: NDArray[np.intp]) -> Side:
         return _signed_ranks(
             first - second, largest=float(np.abs(np.append(first, second)).max(initial=0.0))
         )
+
     apart = first - second
     n, sd = len(apart), _sd(apart, of=np.concatenate([first, second]))
     if n < 2 or not sd > 0:
@@ -565,21 +601,30 @@ def _several_groups(test: Test, samples: Sequence[Floats]) -> Side:
             cells.append(" ".join(map(level_name, cell.values())))
     few = [name for name, sample in zip(cells, samples, strict=True) if len(sample) < least]
     if few or len(samples) < 2:
-        return Side(missing=f"too few answers in {_named(few)}" if few else "there are no groups")
+        if few:
+            missing = f"too few answers in {_named(few)}"
+        else:
+            missing = "there are no groups"
+
+        return Side(missing=missing)
+
     sizes = [float(len(sample)) for sample in samples]
     if len(sizes) == 2:
         pair: dict[str, Any] = {"n1": sizes[0], "n2": sizes[1]}
     else:
         pair = {}
+
     if test.kind == "mannwhitney":
         together = ties_merged(np.concatenate(samples))
         u = float(_ranks(together)[: len(samples[0])].sum()) - sizes[0] * (sizes[0] + 1) / 2
         return Side(statistic=u, tie_term=_tie_term(together), **pair)
+
     if test.kind == "variance_ratio":
         one, two = (_sd(sample) ** 2 for sample in samples)
         if two > 0 and one > 0:
             return Side(statistic=one / two, **pair)
         return Side(missing="no spread in a group")
+
     means = ties_merged(
         np.array([_mean(sample) for sample in samples]),
         largest=max(float(np.abs(sample).max()) for sample in samples),
@@ -600,6 +645,7 @@ def _several_groups(test: Test, samples: Sequence[Floats]) -> Side:
         sign = int(above)
     else:
         sign = None
+
     return Side(
         statistic=statistic,
         df1=df1,
@@ -625,6 +671,7 @@ def _factorial(test: Test, cells: Sequence[tuple[int, float, float]]) -> Side:
         above = float(np.sign(means[0] - means[1]))
     else:
         above = 0.0
+
     return Side(
         statistic=statistic,
         df1=df1,

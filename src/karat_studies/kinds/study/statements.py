@@ -162,6 +162,7 @@ def _naming(labels: tuple[str, ...]) -> re.Pattern[str]:
         parts = [rf"(?:{_any(letters)})(?!(?<=[AI])\s+[a-z]|['’]\w)"]
     else:
         parts = []
+
     if words:
         parts.append(rf"(?:{_any(words)})(?=[\"'*`)\]]{{0,4}}\s*(?:[.,;:!?)\n]|$))")
     return re.compile(rf"(?<!\w)(?:{'|'.join(parts)})(?!\w)")

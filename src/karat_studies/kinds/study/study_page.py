@@ -110,6 +110,7 @@ def _about(info: StudyInfo) -> Iterator[tuple[str, str]]:
             "Own code",
             f"{info.reducer}{'' if info.reduced else ', which was not allowed to run'}",
         )
+
     yield "sha256", info.sha256[:16]
 
 
@@ -128,6 +129,7 @@ def _scores(part: StudySummary, results: Sequence[tuple[StudyCondition, StudyRes
         )
         cells = (*scores, *counts, coverage_cell(score.coverage))
         rows.append(Row(name=named(condition), color=color, cells=cells))
+
     level = formats.level(part.level)
     heads = (
         "condition",
@@ -154,6 +156,7 @@ def _findings(part: StudySummary, name: str) -> Iterator[Block]:
         study = condition.study(name)
         for finding in study.findings if study is not None else ():
             findings.setdefault(finding.name, []).append((color, finding))
+
     for own, sides in list(findings.items())[:_MOST_FINDINGS]:
         flagged = ", ".join(
             named(part.conditions[color]) for color, finding in sides if finding.flagged
@@ -161,6 +164,7 @@ def _findings(part: StudySummary, name: str) -> Iterator[Block]:
         texts = (sides[0][1].claim, f"few answers: {flagged}" if flagged else "")
         yield Note(title=own, texts=tuple(filter(None, texts)), tone="quiet")
         yield from _tests(part, own, sides)
+
     if (left := len(findings) - _MOST_FINDINGS) > 0:
         yield Note(texts=(f"{formats.plural(left, 'further finding')} left out.",), tone="quiet")
 
@@ -184,6 +188,7 @@ def _tests(
         rows.append(Row(name="people", total=True, cells=(*human, Text(""), Text(""), Text(""))))
         rows += [_result(part, color, result) for color, result in results]
         again += _again(part, own, results)
+
     if len(tests) > 1:
         rows += _pooled(part, sides)
     heads = columns(*_HEADS, text=("statistic", "direction"))
@@ -193,6 +198,7 @@ def _tests(
         yield Table(
             caption=caption, folded=True, rows=tuple(again), columns=heads, legend=DIRECTION
         )
+
     if (left := len(tests) - _MOST_TESTS) > 0:
         yield Note(texts=(f"{formats.plural(left, 'further test')} left out.",), tone="quiet")
 
@@ -202,6 +208,7 @@ def _result(part: StudySummary, color: int, test: TestResult) -> Row:
         row = test.repetitions[0]
     else:
         row = None
+
     statistic, evidence, effect, own = _side(test.kind, None if row is None else row.agent)
     if len(test.repetitions) > 1:
         own = Number(test.d_agent, signed=True)
@@ -212,6 +219,7 @@ def _result(part: StudySummary, color: int, test: TestResult) -> Row:
         and not (row is not None and test.reason in row.agent.reasons)
     ):
         pas = Text(formats.UNKNOWN, below=test.reason)
+
     direction = _direction(test.same_direction, opposed=test.opposed, decisive=test.decisive)
     cells = (statistic, evidence, effect, own, pas, direction, coverage_cell(test.coverage))
     return Row(name=named(part.conditions[color]), color=color, cells=cells)
@@ -250,6 +258,7 @@ def _pooled(
             same = f"{formats.count(finding.tests_agreeing)} of {directed} the same"
         else:
             same = ""
+
         cells = (*[Text("")] * 4, pas, Text(same), coverage_cell(finding.coverage))
         yield Row(name=named(part.conditions[color]), color=color, cells=cells)
 
@@ -290,6 +299,7 @@ def _arms(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Ta
                     cells=(Text(condition.condition), *numbers, Share(arm.share_read)),
                 )
             )
+
     order = {}
     for at, name in enumerate(dict.fromkeys(row.name for row in rows)):
         order[name] = at
@@ -341,12 +351,16 @@ def _unread(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> 
                 label = "turn=stopped"
             else:
                 label = f"{field}={kind}"
+
             if counts.get(kind):
                 link = _listed(run, study.study, arm.arm, condition.condition, label=label)
             else:
                 link = ""
+
             cells.append(Count(counts.get(kind, 0), link=link))
+
         rows.append(Row(name=field, color=color, cells=tuple(cells)))
+
     if rows:
         left = len(fields) - _MOST_FIELDS
         heads = ("field", "arm", "condition", "read", *(kind.replace("_", " ") for kind in kinds))
@@ -371,6 +385,7 @@ def _lost(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> It
                 link = _listed(run, study.study, "", condition.condition, failure="any")
             else:
                 link = ""
+
             rows.append(
                 Row(
                     name=condition.condition,
@@ -378,6 +393,7 @@ def _lost(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> It
                     cells=(Text(", ".join(parts), link=link),),
                 )
             )
+
     if rows:
         heads = columns("condition", "why", text=("why",))
         yield Table(caption="Participants without an answer", columns=heads, rows=tuple(rows))

@@ -98,6 +98,7 @@ def option_of(text: str, field: Answered, *, whole: bool) -> Value:
         if whole and value.answer is not None and _SENTENCE_GOES_ON.match(text[lead.end() :]):
             return Value(kind=INVALID)
         return value
+
     if whole:
         return Value(kind=INVALID)
     marks = list(_standing(labels).finditer(text))
@@ -108,6 +109,7 @@ def option_of(text: str, field: Answered, *, whole: bool) -> Value:
         label = spelled(marks[0][1], labels)
         if _AFTER.match(rest):
             return _doubted(rest, label, field) or Value(answer=label)
+
     return Value(kind=INVALID)
 
 
@@ -122,6 +124,7 @@ def _led(rest: str, lead: re.Match[str], field: Answered) -> Value | None:
         other = _leading(labels).match(rest[also.end() :])
     else:
         other = None
+
     if other is not None and spelled(other["label"], labels) != label:
         return Value(kind=CONTRADICTORY)
     marked = bool(set(lead["shut"]) & set(")]:*`") or (lead["shut"] and lead["open"]))
@@ -135,6 +138,7 @@ def _led(rest: str, lead: re.Match[str], field: Answered) -> Value | None:
         and re.match(r"\s*,(?!\s*(?:because|since|as)\b)\s*\w", rest)
     ):
         return Value(kind=INVALID)  # `First, an even split is rare`
+
     return _doubted(rest, label, field) or Value(answer=label)
 
 
@@ -147,11 +151,13 @@ def _doubted(rest: str, label: str, field: Answered) -> Value | None:
         spelled(match["label"], labels) != label for match in _correcting(labels).finditer(rest)
     ):
         return Value(kind=CONTRADICTORY)
+
     denied = _DENIED.match(rest)
     if denied is not None and label.casefold() not in _DENIALS:
         behind = rest[denied.end() :]
         if not _NO_DENIAL.match(behind) and not _leading(labels).match(behind):
             return Value(kind=CONTRADICTORY)
+
     if _LEFT_OPEN.search(rest):
         return Value(kind=CONTRADICTORY)
     reason = _OPTION_REASON.search(rest)
@@ -159,6 +165,7 @@ def _doubted(rest: str, label: str, field: Answered) -> Value | None:
         plain = rest
     else:
         plain = rest[: reason.start()]
+
     if any(spelled(match[1], labels) != label for match in _beside(labels).finditer(plain)):
         return Value(kind=CONTRADICTORY)
     folded = " ".join(plain.casefold().split())
@@ -166,6 +173,7 @@ def _doubted(rest: str, label: str, field: Answered) -> Value | None:
         meaning.casefold() in folded for name, meaning in field.meanings.items() if name != label
     ):
         return Value(kind=CONTRADICTORY)
+
     if _ASKED.match(rest) or _UNDECIDED.search(plain):
         return Value(kind=INVALID)
     return None
@@ -190,6 +198,7 @@ def label_of(text: str, field: Answered) -> str | None:
         ]
         if folded in {" ".join(name.casefold().split()) for name in known}:
             return label
+
     return None
 
 
@@ -221,11 +230,13 @@ def _standing(labels: Sequence[str]) -> re.Pattern[str]:
         parts = [rf"(?i:{_any_of(words)})"]
     else:
         parts = []
+
     if letters:
         parts.append(
             rf"(?:(?<=[(\[\"'*`])|(?<=option )|(?<=Option )|(?<=choose )"
             rf"|(?<=pick ))(?:{_any_of(letters)})"
         )
+
     return re.compile(rf"(?<!\w)({'|'.join(parts)})(?!\w)")
 
 
@@ -240,6 +251,7 @@ def _beside(labels: Sequence[str]) -> re.Pattern[str]:
         parts = [rf"(?i:{_any_of(words)})(?=\W*$|[\"'*`)\]]{{0,4}}[.,;:!?])"]
     else:
         parts = []
+
     if letters:
         parts.append(rf"(?:{_any_of(letters)})(?!(?<=[AI])\s+[a-z]|['’]\w)")
     return re.compile(rf"(?<!\w)({'|'.join(parts)})(?!\w)")
@@ -362,6 +374,7 @@ def number_of(text: str, field: Answered, *, whole: bool) -> Value:
         if word is None:
             return Value(kind=INVALID)
         return _in_range(_signed(float(_WORDS.index(word["word"].casefold())), word["sign"]), field)
+
     first = numbers[0]
     head, rest = text[: first.start()], text[first.end() :]
     value = _valued(first, field)
@@ -374,6 +387,7 @@ def number_of(text: str, field: Answered, *, whole: bool) -> Value:
         if good:
             return _in_range(value, field)
         return Value(kind=CONTRADICTORY if rest[:1] == "/" else INVALID)
+
     if _RANGE.match(rest):
         return Value(kind=CONTRADICTORY)
     leads = re.fullmatch(rf"\s*{LEAD}{_ABOUT}", head, re.IGNORECASE) is not None
@@ -381,6 +395,7 @@ def number_of(text: str, field: Answered, *, whole: bool) -> Value:
         not leads or re.search(r"\w{12,}|\d", rest) or len(rest) > 40 or len(rest.split()) > 2
     ):
         return Value(kind=INVALID)
+
     others = {_valued(match, field) for match in numbers[1:]} - {value}
     if others and not (leads and _explained(rest, value)):
         return Value(kind=CONTRADICTORY)
@@ -423,7 +438,9 @@ def _in_its_unit(number: re.Match[str], rest: str, field: Answered) -> bool:
             high = field.range[1]
         else:
             high = None
+
         return high is None or high == 100 or "percent" in hint or "%" in hint
+
     if _CENTS.match(rest):
         return "cent" in hint or "pence" in hint
     return unit != "m" or bool(number["money"]) or _METRES.search(hint) is not None
@@ -438,6 +455,7 @@ def _other_measure(behind: str, hint: str) -> bool:
         given = _MEASURE.fullmatch(behind_word[1])
     else:
         given = None
+
     asked = {
         match.lastgroup
         for word in re.findall(r"[a-z]+", hint)
@@ -455,6 +473,7 @@ def _valued(match: re.Match[str], field: Answered | None = None) -> float:
         and _METRES.search((field.hint or "").casefold())
     ):
         unit = ""
+
     value = float(match["digits"].replace(",", "")) * 10.0 ** int(match["power"] or 0)
     return _signed(value * _UNITS.get(unit, 1.0), match["sign"])
 
@@ -535,12 +554,14 @@ def value_of(text: str, field: Answered, *, whole: bool = False) -> Value:
         if refuses(plain) and len(plain) < 400:
             return Value(kind=REFUSED)
         return Value(answer=plain)
+
     if field.type == "rank":
         value = _ranking(plain, field)
     elif field.type == "choice":
         value = option_of(plain, field, whole=whole)
     else:
         value = number_of(plain, field, whole=whole)
+
     if value.kind == INVALID and refuses(plain):
         return Value(kind=REFUSED)
     return value
@@ -552,11 +573,10 @@ def _bare(text: str) -> str:
     around = _AROUND.fullmatch(plain)
     if around is not None:
         plain = next(part for part in around.groups() if part is not None)
-    ends = [
-        at
-        for at, letter in enumerate(plain[:4])
-        if unicodedata.category(letter) not in {"So", "Mn", "Zs"}
-    ]
+    ends = []
+    for at, letter in enumerate(plain[:4]):
+        if unicodedata.category(letter) not in {"So", "Mn", "Zs"}:
+            ends.append(at)
     return plain[ends[0] if ends else 0 :].strip(_QUOTES).strip()
 
 

@@ -107,17 +107,20 @@ class StudyViews(Views):
                 who = f"group of {formats.plural(members, 'member')}"
             else:
                 who = profile_text(detail.profile)
+
             listing.parts[row] = study
             listing.cells[row] = ((formats.excerpt(", ".join(arms), _LONG), ""), (who, ""))
             listing.choices["study"].setdefault(study, []).append(row)
             for arm in arms:
                 listing.choices["arm"].setdefault(arm, []).append(row)
+
         if groups and groups == len(listing.parts):
             listing.unit = "group"
         elif groups:
             listing.unit = "session"
         else:
             listing.unit = "participant"
+
         if len(listing.choices["study"]) > 1:
             for row, (arms_cell, who_cell) in listing.cells.items():
                 listing.cells[row] = ((arms_cell[0], listing.parts[row]), who_cell)
@@ -150,6 +153,7 @@ class StudyViews(Views):
             seat = int(page.seat)
         else:
             seat = -1
+
         if members and not 0 <= seat < len(members):
             return "group.html.j2", {"group": _game(page)}
         content: dict[str, object] = {"seat": None, "group_path": None}
@@ -162,6 +166,7 @@ class StudyViews(Views):
                 "before": before,
                 "after": after,
             }
+
         chosen = seat if members else None
         content |= {
             "session": _session(page, chosen),
@@ -213,6 +218,7 @@ class StudyViews(Views):
                 unread[name] = kind
             else:
                 answers[name] = value
+
         return answers, unread
 
     def links(self, summary: Summary) -> tuple[str, list[tuple[str, str]]]:
@@ -253,6 +259,7 @@ class _Turns:
             why = self.rows[turn].labels.get("turn")
         else:
             why = None
+
         if turn < len(self.trial.replies):
             stopped = self.trial.replies[turn].stop_reason == "not_asked"
             why = why or ("stopped" if stopped else "unrecorded")
@@ -279,6 +286,7 @@ class _Turns:
             labels = {}
         else:
             labels = {name: why for name, why in row.labels.items() if name != "turn"}
+
         fields = _fields_of(sample, turn)
         found = []
         for name in list(dict.fromkeys([*fields, *values, *labels]))[:_MOST]:
@@ -290,6 +298,7 @@ class _Turns:
                     "why": labels.get(name, "").replace("_", " "),
                 }
             )
+
         return found
 
     def head(self, page: SamplePage) -> dict[str, object]:
@@ -364,6 +373,7 @@ def _reply(page: SamplePage, turn: int, trial: _Turns) -> dict[str, object]:
         text = ""
     else:
         text = reply.text or reply.answer or ""
+
     people: dict[str, list[tuple[str, str, bool]]] = {}
     for label in page.reviews.of_turn(record.id, turn):
         for name in [*label.answers, *label.unread][:_MOST]:
@@ -371,14 +381,20 @@ def _reply(page: SamplePage, turn: int, trial: _Turns) -> dict[str, object]:
             people.setdefault(name, []).append(
                 (label.who, _shown_value(*person), person == _read_by_karat(row, name))
             )
+
     own = page.reviews.by_reviewer(record.id, turn)
     ask = row is not None and record.answer is not None and reply is not None
+    if len(text) > _SHOWN:
+        whole = address("runs", page.run, "text", record.id, turn)
+    else:
+        whole = None
+
     return {
         "missing": trial.why_missing(turn),
         "read": row is not None,
         "text": text,
         "fields": trial.fields(page.sample, turn),
-        "whole": address("runs", page.run, "text", record.id, turn) if len(text) > _SHOWN else None,
+        "whole": whole,
         "damaged": record.damaged,
         "turn": turn,
         "trial": record.id,
@@ -401,20 +417,23 @@ def _game(page: SamplePage) -> dict[str, object]:
     seats = range(len(members))[: max(1, _MOST_CELLS // max(1, min(len(rounds), _MOST)))]
     left = len(members) - len(seats), max(0, len(rounds) - _MOST)
     rounds = rounds[:_MOST]
-    people = [
-        {
-            "who": str(members[seat].get("participant", seat + 1)),
-            "profile": profile_text(_mapping(members[seat].get("profile"))),
-            "path": _path(page, seat=str(seat)),
-        }
-        for seat in seats
-    ]
+    people = []
+    for seat in seats:
+        people.append(
+            {
+                "who": str(members[seat].get("participant", seat + 1)),
+                "profile": profile_text(_mapping(members[seat].get("profile"))),
+                "path": _path(page, seat=str(seat)),
+            }
+        )
+
     # each text once, as the first member gets it, with {{ … }} not filled
     asks: dict[str, list[int]] = {}
     for number in rounds:
         at = next((places[seat, number] for seat in seats if (seat, number) in places), None)
         if at is not None:
             asks.setdefault(sample.turns[at].question, []).append(number)
+
     return {
         "study": str(sample.detail.get("study", "")),
         "arms": list(dict.fromkeys(str(turn.detail.get("arm", "")) for turn in sample.turns))[
@@ -446,11 +465,13 @@ def _cell(sample: Sample, turn: int | None, trial: _Turns) -> dict[str, object]:
         saw = []
     else:
         saw = filled_values(sample.turns[turn].question, trial.shown(sample, turn))[:_MOST_IN_CELL]
+
     answers = []
     for field in fields:
         answers.append(
             (field["name"] if len(fields) > 1 else "", field["value"] or "", field["why"])
         )
+
     return {"missing": missing, "answers": answers[:_MOST_IN_CELL], "saw": saw}
 
 
@@ -485,6 +506,7 @@ def prompts(info: RunInfo, sample: Sample, seat: int | None) -> list[Prompt]:
             merged.append(msgspec.structs.replace(prompt, conditions=[(at, name)]))
         else:
             same.conditions.append((at, name))
+
     return merged
 
 
@@ -505,10 +527,12 @@ def _prompt(info: RunInfo, name: str, sample: Sample, seat: int | None) -> Promp
         who = members[seat]
     else:
         who = sample.detail
+
     if isinstance(who, dict):
         size = len(msgspec.json.encode(who.get("profile")))
     else:
         size = 0
+
     unfilled = Prompt(conditions=[], what="template", text=template, other=other)
     if len(template) > _LONGEST_TEMPLATE or (1 + template.count("{{")) * size > _MOST_FILLED:
         return unfilled
@@ -519,6 +543,7 @@ def _prompt(info: RunInfo, name: str, sample: Sample, seat: int | None) -> Promp
         text = of_sample(sample).prompt(condition, sample, seat) or ""
     except (AttributeError, KaratError, LookupError, TypeError, ValueError):
         return unfilled  # not a sample of a study
+
     return Prompt(conditions=[], what="read", text=text, other=other)
 
 
@@ -540,12 +565,14 @@ def reading_choices(
             and len(_sent(*karat)) <= _LONGEST_READING
         ):
             choices.insert(0, _choice(karat[0], "", karat))
+
         choices += [_choice(None, kind, karat) for kind in KINDS]
         mine = (None, "") if own is None else _read_by(own, name)
         if mine == (None, ""):
             before = ""
         else:
             before = _sent(*mine)
+
         typed = bool(before) and before not in {value for value, _ in choices}
         asked.append(
             {
@@ -557,6 +584,7 @@ def reading_choices(
                 "typed": _value_text(mine[0]) if typed and mine[0] is not None else "",
             }
         )
+
     return asked
 
 
@@ -574,16 +602,19 @@ def checked_reading(
         at = int(place)
     else:
         at = len(names)
+
     value, kind = given
     if at >= len(names) or (value is None) == (not kind):
         raise ValueError(
             "a reading needs one of the turn's fields, and an answer or why there is none"
         )
+
     name = names[at]
     if value is None:
         if kind not in KINDS:
             raise ValueError(f"{name}: want {', '.join(KINDS)}")
         return name, None, kind
+
     if len(_sent(value, "")) > _LONGEST_READING:
         raise ValueError(f"{name}: an answer has at most 10,000 characters")
     if value == _read_by_karat(row, name)[0]:
@@ -618,6 +649,7 @@ def _options(field: object) -> list[Reading]:
         if len(names) == len(options) <= _MOST:
             return [*names]
         return []
+
     if (
         asked.get("type") == "likert"
         and isinstance(ends, list)
@@ -627,6 +659,7 @@ def _options(field: object) -> list[Reading]:
         low, high = ends
         if low == int(low) and 0 < high - low <= _MOST:
             return [float(step) for step in range(int(low), int(high) + 1)]
+
     return []
 
 
@@ -699,6 +732,7 @@ def _field_text(field: object) -> str:
             parts.append(f"from {low}")
         else:
             parts.append(f"to {high}")
+
     if field.get("optional") is True:
         parts += ["optional"]
     words = ", ".join(filter(None, parts))
@@ -728,6 +762,7 @@ def _meaning(value: object, field: object) -> str:
         words = _mapping(_mapping(field).get("options")).get(value)
     else:
         words = None
+
     if isinstance(words, str) and words != value:
         return _cut(words)
     return ""
@@ -755,10 +790,12 @@ def filled_values(template: str, filled: str | None) -> list[tuple[str, str]]:
             end = len(filled) - len(literal)
         else:
             end = filled.find(literal, at)
+
         if not closed or end < at or (not literal and not last):
             return []
         values.setdefault(name.strip(), filled[at:end])
         at = end + len(literal)
+
     return list(values.items())
 
 
@@ -774,7 +811,9 @@ def profile_text(profile: Object) -> str:
             text = value
         else:
             text = msgspec.json.encode(value).decode()
+
         parts.append(f"{name.replace('_', ' ')} {text[:_LONG]}")
+
     return formats.excerpt(", ".join(parts), _LONG)
 
 

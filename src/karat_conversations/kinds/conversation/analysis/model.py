@@ -242,7 +242,9 @@ class ConversationSummary(Part, frozen=True, kw_only=True):
                     name = f" ({result.condition})"
                 else:
                     name = ""
+
                 counts.append(f"{result.unreadable_programs} of {given}{name}")
+
         if counts:
             return f"Programs that cannot be read, so not available here: {', '.join(counts)}."
         return ""
@@ -351,6 +353,7 @@ class ConversationSummary(Part, frozen=True, kw_only=True):
                 f"`overlap`; their conversation counts as right only if the answer is the golden "
                 f"text"
             )
+
         for result in self.conditions:
             if result.unreached:
                 counts = (
@@ -363,11 +366,13 @@ class ConversationSummary(Part, frozen=True, kw_only=True):
                     f"{result.condition}: {counts} never reached, so "
                     f"wrong{f' ({why})' if why else ''}"
                 )
+
         if len(self.rules) > 1:
             warnings.append(
                 f"scores by several versions of the rules ({', '.join(self.rules)}): score "
                 f"the run again"
             )
+
         return warnings
 
 

@@ -94,6 +94,7 @@ def accuracies(part: Turns, nulls: Nulls, kept: Flags | bool = True) -> tuple[Ra
             theirs = np.where(there, np.tile(metrics[metric], part.repetitions), np.nan)
             null[answerer] = known(_sums(theirs, part).ratio)
         rates.append(rate_of(values, part, name=name, metric=metric, nulls=null))
+
     return tuple(rates)
 
 
@@ -112,12 +113,17 @@ def rate_of(
     """
     ratio = _ratio(values, part, samples)
     there = values[~np.isnan(values)]
+    if there.size:
+        total = float(there.sum())
+    else:
+        total = None
+
     return Rate(
         name=name,
         metric=metric,
         estimate=estimated(ratio.interval, 0.0, 1.0),
         n=there.size,
-        total=float(there.sum()) if there.size else None,
+        total=total,
         naive_se=known(ratio.naive_se),
         design_effect=known(ratio.design_effect),
         nulls=nulls or {},
@@ -136,6 +142,7 @@ def conversation_accuracy(part: Turns, nulls: Nulls, kept: Flags | bool = True) 
         right = np.where(part.counted, np.tile(metrics["right"], part.repetitions), np.nan)
         theirs = _wholly(right, part, kept, part.counted & ~part.asked)
         null[answerer] = known(_sums(theirs, part, samples).ratio)
+
     name = "conversation_accuracy"
     return rate_of(wholly, part, name=name, metric=name, nulls=null, samples=samples)
 
@@ -161,6 +168,7 @@ def reasoning(part: Turns) -> tuple[Rate, ...]:
             if not np.isnan(values).all():
                 name = f"avg_{prefix}{reading}"
                 rates.append(rate_of(values, part, name=name, metric=prefix + reading))
+
     return tuple(rates)
 
 
@@ -182,6 +190,7 @@ def ladder(part: Turns) -> tuple[Rung, ...]:
                 n=int(there.sum()),
             )
         )
+
     return tuple(rungs)
 
 
@@ -245,16 +254,28 @@ def _feature(part: Turns, name: str) -> Feature | None:
         by_value.append(
             _stratum(part, column, str(value).lower() if isinstance(value, bool) else str(value))
         )
+
     ordinal = kinds <= {bool, int}
     if ordinal:
         numbers = np.array([float(value) for value in ordered])
     else:
         numbers = np.empty(0)
+
+    if ordinal:
+        correlation = _correlation(part, right, numbers[codes])
+    else:
+        correlation = None
+
+    if kinds == {bool} and len(parts) == 2:
+        difference = _between(part, parts)
+    else:
+        difference = None
+
     return Feature(
         name=name,
         strata=tuple(stratum for stratum in by_value if stratum.n),
-        correlation=_correlation(part, right, numbers[codes]) if ordinal else None,
-        difference=_between(part, parts) if kinds == {bool} and len(parts) == 2 else None,
+        correlation=correlation,
+        difference=difference,
     )
 
 
@@ -329,6 +350,7 @@ def diagnosed(part: Turns) -> tuple[Diagnosed, ...]:
                 ),
             )
         )
+
     # Only a turn that is not numerical has a diagnosis; stricter matches count others as wrong,
     # too.
     return (
@@ -346,20 +368,31 @@ def _of_different_conversations(part: Turns, slots: Sequence[int]) -> list[int]:
         sample = int(part.base.sample[slot % part.base.size])
         (others if sample in seen else first).append(slot)
         seen.add(sample)
+
     return [*first, *others][:_EXAMPLES]
 
 
 def _example(part: Turns, slot: int) -> Example:
     base, failed = part.base, part.failed_turns[slot]
     place = slot % base.size
+    if failed.expected is None:
+        expected = None
+    else:
+        expected = formats.excerpt(failed.expected, _LONGEST)
+
+    if failed.actual is None:
+        actual = None
+    else:
+        actual = formats.excerpt(failed.actual, _LONGEST)
+
     return Example(
         trial=failed.trial,
         conversation=base.ids[int(base.sample[place])],
         repetition=slot // base.size,
         turn=int(base.number[place]),
         question=formats.excerpt(base.turns[place].question, _LONGEST),
-        expected=None if failed.expected is None else formats.excerpt(failed.expected, _LONGEST),
-        actual=None if failed.actual is None else formats.excerpt(failed.actual, _LONGEST),
+        expected=expected,
+        actual=actual,
         evidence=formats.excerpt(failed.evidence, _LONGEST),
     )
 
@@ -377,6 +410,7 @@ def propagation(part: Turns) -> Propagation:
         earlier = np.concatenate(([np.nan], right[:-1]))
     else:
         earlier = right
+
     before = np.where(part.number > 0, earlier, np.nan)
     wrong = right == 0
     proved, carried = np.zeros((2, right.size), dtype=bool)
@@ -389,6 +423,7 @@ def propagation(part: Turns) -> Propagation:
         part.conversation[wrong].tolist(), part.number[wrong].tolist(), strict=True
     ):
         first[conversation] = min(first.get(conversation, number), number)
+
     unknown = (part.counted & ~part.scored) | part.unscored
     complete = np.setdiff1d(part.conversation[~np.isnan(right)], part.conversation[unknown])
     name = "accuracy_after_right", "accuracy_after_wrong", "accuracy_had_earlier_been_right"
@@ -420,6 +455,7 @@ def cost(part: Turns, account: Account, right_conversations: int) -> Cost:
         tokens = max(sum(known) - part.scoring_tokens, 0)
     else:
         tokens = None
+
     spent, unknown = account.cost.agent.known, account.cost.agent.unknown
     dollars = None if unknown and not spent else spent
     return Cost(
@@ -448,8 +484,13 @@ def pace(part: Turns) -> Pace:
     prompt, completion = part.prompt_tokens, part.completion_tokens
     metered = ~np.isnan(prompt) | ~np.isnan(completion)
     both = (np.nan_to_num(prompt) + np.nan_to_num(completion))[metered]
+    if times:
+        milliseconds_mean = in_order(times) / len(times)
+    else:
+        milliseconds_mean = None
+
     return Pace(
-        milliseconds_mean=in_order(times) / len(times) if times else None,
+        milliseconds_mean=milliseconds_mean,
         milliseconds_median=quantile(times, 0.5),
         milliseconds_p95=quantile(times, 0.95),
         tokens_mean=_mean_of(both),
@@ -499,6 +540,7 @@ def verdicts(part: Turns) -> Verdicts | None:
         agreement[metric] = _mean_of((ours[both] == theirs[both]).astype(np.float64))
         only_theirs[metric] = int((theirs[both] > ours[both]).sum())
         only_ours[metric] = int((theirs[both] < ours[both]).sum())
+
     return Verdicts(
         n=int(there.sum()),
         right=int(theirs[there].sum()),

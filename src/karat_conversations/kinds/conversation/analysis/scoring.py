@@ -56,6 +56,7 @@ class NumericTurns:
             first = (
                 first if np.array_equal(right_by(columns, first), own, equal_nan=True) else "right"
             )
+
         return tuple(dict.fromkeys((first, *_OTHERS_TESTED)))
 
     def values(self, metric: str, columns: Mapping[str, Floats]) -> Floats:

@@ -69,11 +69,10 @@ def conversation(given: AnalysisInput) -> ConversationSummary | None:
         return None
     # Cell → how it failed, of the trials that ended without an answer
     by_code = {count.code: kind for kind, count in index.groups.items()}
-    failed = {
-        cell: f"{by_code[code].cls}: {by_code[code].kind}"
-        for cell, code in given.ended.codes.items()
-        if not index.answered[cell]
-    }
+    failed = {}
+    for cell, code in given.ended.codes.items():
+        if not index.answered[cell]:
+            failed[cell] = f"{by_code[code].cls}: {by_code[code].kind}"
     parts, rules = read_turns(
         index, base, (info.name, info.scoring), failed, right=right, level=level
     )
@@ -117,11 +116,11 @@ def _null_rates(base: Declarations, answers: Sequence[Any], right: str) -> dict[
         == 1
     )
     asked = np.array([golden is not None for golden in base.golden], dtype=bool)
-    return {
-        name: np.where(asked, column.astype(np.float64), np.nan)
-        for name, column in matches.items()
-        if column.dtype == np.bool_
-    }
+    found = {}
+    for name, column in matches.items():
+        if column.dtype == np.bool_:
+            found[name] = np.where(asked, column.astype(np.float64), np.nan)
+    return found
 
 
 def _result(

@@ -122,12 +122,14 @@ def declarations(index: RunIndex) -> Declarations:
         first = np.concatenate(([0], np.cumsum(counts)))[:-1]
     else:
         first = counts
+
     operations = []
     for turn in turns:
         if turn.detail.get("program"):
             operations.append(_number(turn.detail.get("operations")))
         else:
             operations.append(np.nan)
+
     return Declarations(
         ids=[sample.id for sample in listed],
         weights=np.array([sample.weight for sample in listed], dtype=np.float64),
@@ -329,10 +331,12 @@ def read_turns(
             for line in index.lines(at for at, _ in pending.partial.replies):
                 replies.append(reply_of(line))
             _hear(parts[condition], slots, replies, matcher)
+
     for part, tally in zip(parts, index.tallies, strict=True):
         part.scoring_tokens = tally.judge_tokens
         if {right, "right", "numerical"} <= part.values.keys():
             part.values["right"] = right_by(part.values, right)
+
     return parts, rules - {""}
 
 
@@ -398,6 +402,7 @@ def _hear(part: Turns, slots: slice, replies: Sequence[Reply], matcher: Matcher)
         for name, value in matcher.values(part.base.turns[place], reply).items():
             column = part.values.setdefault(name, np.full(part.counted.size, np.nan))
             column[slot] = np.nan if value is None else value
+
     _meter(part, slots, replies)
 
 
@@ -424,6 +429,7 @@ def _note(part: Turns, slots: slice, score: _Score) -> str:
         part.reached[slot] = False
     elif detail.extractor:
         part.extractors[slot] = detail.extractor
+
     if same_text(part.base.texts[slot % part.base.size], detail.actual):
         part.same_texts.add(slot)
     part.failed_turns.pop(slot, None)
@@ -444,6 +450,7 @@ def _note(part: Turns, slots: slice, score: _Score) -> str:
             ),
             carried=detail.carried,
         )
+
     if (side := score.labels.get("unreadable")) is not None:
         part.unreadable[slot] = side
     if score.labels.get("program") == "unreadable":
@@ -454,6 +461,7 @@ def _note(part: Turns, slots: slice, score: _Score) -> str:
             step = detail.reasoning.step
         else:
             step = {}
+
         values = {_STEP + name: value for name, value in step.items()}
         attempted = part.values.get("agent_operations")
         if attempted is None or np.isnan(attempted[slot]):
@@ -462,6 +470,7 @@ def _note(part: Turns, slots: slice, score: _Score) -> str:
             if isinstance(value, (bool, int, float)):
                 column = part.values.setdefault(name, np.full(part.counted.size, np.nan))
                 column[slot] = value
+
     return detail.rules
 
 
@@ -485,4 +494,5 @@ def _proof(evidence: Any) -> str:
                 f"turn {_written(swap.get('turn'))} {_written(swap.get('answer'))} for "
                 f"{_written(swap.get('golden'))}"
             )
+
     return f"proved: {', '.join(parts)} gives {_written(evidence.get('result'))}"

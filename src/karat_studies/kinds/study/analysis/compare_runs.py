@@ -122,11 +122,22 @@ def _moved(d_a: float | None, d_b: float | None, se: float | None, *, level: flo
         return Estimate(
             value=None, low=None, high=None, se=None, n=1, level=level, method=method, reason=reason
         )
+
     value, reach = d_b - d_a, None if se is None else z * se
+    if reach is None:
+        low = None
+    else:
+        low = value - reach
+
+    if reach is None:
+        high = None
+    else:
+        high = value + reach
+
     return Estimate(
         value=value,
-        low=None if reach is None else value - reach,
-        high=None if reach is None else value + reach,
+        low=low,
+        high=high,
         se=se,
         n=1,
         level=level,
@@ -187,6 +198,7 @@ def compare_studies(
         studies_b = studies_a
     else:
         studies_b = _studies(runs[1], second, allow_code=allow_code)
+
     shared = [name for name in studies_a if name in studies_b]
     comparison = StudyComparison(
         level=first.level,
@@ -237,6 +249,7 @@ def _warnings(first: Summary, second: Summary, comparison: StudyComparison) -> I
             "the two have other participants, or other tests: the difference is that of "
             "independent runs"
         )
+
     if first.repetitions != second.repetitions:
         fewer = formats.plural(min(first.repetitions, second.repetitions), "repetition")
         yield f"one run has more repetitions: the differences are over the first {fewer} of each"
@@ -283,6 +296,7 @@ def _studies(run: RunFolder, part: StudySummary, *, allow_code: AllowCode) -> di
                 refused=code.refused,
                 seed=seed_of(copy, answers.samples_of(number, index.samples)),
             )
+
         return studies
 
 
@@ -300,6 +314,7 @@ def _plainly(study: str, rows: Iterable[Response]) -> list[Response]:
                 group=None if row.group is None else row.group.removeprefix(prefix),
             )
         )
+
     return found
 
 
@@ -334,11 +349,10 @@ def _pairing(
         if names[0] != names[1]
         else tuple(f"{names[at]} ({summaries[at].run})" for at in (0, 1))
     )
-    pair = [
-        _side(label, condition, part)
-        for label, condition, part in zip(labels, conditions, parts, strict=True)
-        if condition is not None
-    ]
+    pair = []
+    for label, condition, part in zip(labels, conditions, parts, strict=True):
+        if condition is not None:
+            pair.append(_side(label, condition, part))
     return StudyPairing(
         a=pair[0],
         b=pair[1],
@@ -418,6 +432,7 @@ def _drawn(pair: tuple[_Study, _Study], places: Sequence[int], *, repetitions: i
         return _Drawn(
             sides=((first, draws[:repetitions]), (second, draws[repetitions:])), paired=True
         )
+
     own = []
     for file, side, stream, reducer in zip(
         files, (first, second), rng.spawn(2), reducers, strict=True
@@ -430,6 +445,7 @@ def _drawn(pair: tuple[_Study, _Study], places: Sequence[int], *, repetitions: i
                 )
             ]
         )
+
     return _Drawn(sides=((first, own[0]), (second, own[1])), paired=False)
 
 
@@ -439,6 +455,7 @@ def _people(side: Measured) -> set[tuple[str, str, str]]:
         rows = side.runs[0].responses
     else:
         rows = ()
+
     return {(row.participant, row.arm, repr(sorted(row.profile.items()))) for row in rows}
 
 
@@ -454,4 +471,5 @@ def _joined(
                 tests.append(score.test)
         agreements.append(agreement_of(tests, level=level))
         draws.append(join_draws([own[at] for _, own in parts]))
+
     return Scored(agreements=agreements, draws=draws, level=level)

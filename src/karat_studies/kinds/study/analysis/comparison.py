@@ -104,11 +104,10 @@ class StudyComparison(Part, frozen=True, kw_only=True):
 
     def headline(self) -> str:
         """The clearest shown difference, of PAS or else of ECS, or that there is none."""
-        known = [
-            pairing
-            for pairing in self.pairings
-            if pairing.pas.value is not None or pairing.ecs.value is not None
-        ]
+        known = []
+        for pairing in self.pairings:
+            if pairing.pas.value is not None or pairing.ecs.value is not None:
+                known.append(pairing)
         if not known:
             return "No test has a score on both sides: nothing can be compared"
         looked_at = [(pair, name) for name in ("PAS", "ECS") for pair in known]
@@ -124,6 +123,7 @@ class StudyComparison(Part, frozen=True, kw_only=True):
                 if alike:
                     first = max(alike, key=lambda pair: abs(_of(pair, name).value or 0.0))
                     return f"{_shown(first, name, wanted)}{_turned(first)}"
+
         first = max(known, key=lambda pair: abs(pair.pas.value or 0.0))
         return (
             f"No difference shown in PAS or ECS: {first.b.label} against {first.a.label} "
@@ -168,6 +168,7 @@ def _pairing(pairing: StudyPairing, comparison: StudyComparison) -> Iterator[str
         directional = formats.number(side.pas_directional, digits=DIGITS)
         pas, ecs = plain(side.pas, digits=DIGITS), plain(side.ecs, digits=DIGITS)
         yield f"  PAS {pas} (with direction {directional}), ECS {ecs}"
+
     how = (
         "paired: the same participants, drawn together"
         if pairing.paired
@@ -178,16 +179,19 @@ def _pairing(pairing: StudyPairing, comparison: StudyComparison) -> Iterator[str
         how += (
             f"; over the {formats.plural(len(pairing.studies), 'study', 'studies')} that both have"
         )
+
     yield f"second − first ({how})"
     for name, difference in (("PAS", pairing.pas), ("ECS", pairing.ecs)):
         if difference.value is None and difference.reason:
             reason = f": {difference.reason}"
         else:
             reason = ""
+
         yield (
             f"  {name} {signed(difference, digits=DIGITS)} over "
             f"{formats.plural(difference.n, 'test')}{reason}"
         )
+
     yield from ["", "  by study"]
     for study in pairing.studies:
         yield (
@@ -196,6 +200,7 @@ def _pairing(pairing: StudyPairing, comparison: StudyComparison) -> Iterator[str
         )
         people = (study.participants_a, study.participants_b)
         yield f"      {' | '.join(side.took_part for side in people)}"
+
     yield from _tests(pairing, comparison)
 
 
@@ -219,15 +224,18 @@ def _tests(pairing: StudyPairing, compared: StudyComparison) -> Iterator[str]:
             mark = "(sign changed) "
         else:
             mark = ""
+
         moved = f"{formats.signed(test.d_a)} → {formats.signed(test.d_b)}"
         change = signed(test.change)
         yield f"    {mark}{test.name}: {moved} ({change}), people {formats.signed(test.d_human)}"
         yield f"      PAS {_from_to(test.pas_a, test.pas_b)}"
+
     if len(pairing.tests) > LISTED:
         yield (
             f"    {formats.count(len(pairing.tests) - LISTED)} more, which moved less; --json has "
             f"them"
         )
+
     level = f"{formats.level(compared.level)} interval"
     if flips:
         yield f"    FLIPPED: the sign is the other one, and the {level} of the change leaves out 0"

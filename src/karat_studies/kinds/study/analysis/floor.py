@@ -154,6 +154,7 @@ def floor_of(
         agreements.append(
             agreement_of([test for part in parts for test in part.tests[at]], level=level)
         )
+
     first = agreements[0]
     return StudyFloor(
         repetitions=repetitions,
@@ -190,6 +191,7 @@ def perfect_copy(parts: Sequence[Guesses], *, level: float = 0.95) -> Scored:
             copied.append(replace(test, agent=test.human))
         else:
             copied.append(test)
+
     copy = agreement_of(copied, level=level)
     rng = np.random.default_rng([len(copied), COPY_REPLICATES])
     return [copy], [draw_scores(copy, rng=rng, replicates=COPY_REPLICATES)]
@@ -245,6 +247,7 @@ def _estimate(
             why = "one repetition has no spread"
         else:
             why = reason or "no score"
+
         return Estimate(
             value=mean(kept),
             low=None,
@@ -255,6 +258,7 @@ def _estimate(
             method=method,
             reason=why,
         )
+
     span = stats.mean_interval(kept, range(len(kept)), level=level)
     return Estimate(
         value=span.value,
@@ -270,6 +274,11 @@ def _estimate(
 def _test(at: int, agreements: Sequence[Agreement]) -> FloorTest:
     scores = [agreement.tests[at] for agreement in agreements]
     test, pas = scores[0].test, mean(score.pas for score in scores)
+    if pas is not None:
+        reason = None
+    else:
+        reason = unscored(why for score in scores for why in score.agent.reasons)
+
     return from_fields(
         FloorTest,
         test,
@@ -277,9 +286,7 @@ def _test(at: int, agreements: Sequence[Agreement]) -> FloorTest:
         pas_directional=mean(score.pas_directional for score in scores),
         pi=mean(score.pi_agent for score in scores),
         d=mean(score.agent.d for score in scores),
-        reason=None
-        if pas is not None
-        else unscored(why for score in scores for why in score.agent.reasons),
+        reason=reason,
     )
 
 

@@ -491,6 +491,7 @@ class StudySummary(Part, frozen=True, kw_only=True):
                 *condition["domains"],
                 *(item["score"] for item in condition["studies"]),
             ]
+
         for level in levels:
             level["shown"] = {
                 key: formats.estimate(
@@ -498,6 +499,7 @@ class StudySummary(Part, frozen=True, kw_only=True):
                 )
                 for key in ("pas", "ecs")
             }
+
         for between in (*tree["differences"], *floor.get("differences", ())):
             between["shown"] = {}
             for key in ("pas", "ecs"):
@@ -631,6 +633,7 @@ def _of_floor(part: StudySummary, study: str, test: FloorTest | None) -> dict[st
         floor = None
     else:
         floor = part.floor.study(study)
+
     return {
         "floor_pas": None if test is None else test.pas,
         "floor_d": None if test is None else test.d,
@@ -652,6 +655,7 @@ def _of_test(test: TestResult) -> dict[str, Any]:
             sides |= _side(which, alike.pop())
         else:
             sides |= {}
+
     return {
         **sides,
         "test": test.id,

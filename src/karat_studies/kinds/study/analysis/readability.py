@@ -29,11 +29,13 @@ def reading_notices(part: StudySummary) -> list[str]:
         counts[condition.condition] = unreadable, came
         if unreadable >= OFTEN * came:
             quotes += condition.unread
+
     such = "; ".join(f'"{quote}"' for quote in quotes[:QUOTES])
     if such:
         left_out = f"and are left out, such as {such}"
     else:
         left_out = "and are left out"
+
     named = [(condition.condition, condition) for condition in part.conditions]
     by_condition = [
         (f"{study} under {name}", share, arm) for name, study, arm, share in _shares(named)
@@ -84,6 +86,7 @@ def _selective(read: Sequence[tuple[str, float, str]]) -> Iterator[str]:
                 f", and more than 20 points apart in "
                 f"{formats.plural(len(wide) - 1, 'more comparison')}"
             )
+
         yield (
             f"{formats.share(most)} of the answers were read in {high}, {formats.share(least)} in "
             f"{low} ({where}{more}): a difference between them may be one of what could be read"

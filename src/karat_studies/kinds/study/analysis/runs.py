@@ -115,6 +115,7 @@ def reducer_of(file: StudyFile, *, inside: Path, allowed: AllowCode) -> Code:
         reducer, differs = load_reducer(file, inside=inside, changed=allowed == "changed")
     except BadPlugin as error:
         return Code(refused=str(error))
+
     return Code(reducer=reducer, differs=differs)
 
 
@@ -160,6 +161,7 @@ class Spent(msgspec.Struct):
         else:
             self.input_tokens = (self.input_tokens or 0) + (usage.input_tokens or 0)
             self.output_tokens = (self.output_tokens or 0) + (usage.output_tokens or 0)
+
         if reply.dollars is None:
             self.dollars_unknown += 1
         else:
@@ -192,6 +194,7 @@ class Answers(msgspec.Struct):
             after = [*self.first[1:], self.turns]
         else:
             after = []
+
         return sum(
             end - start
             for start, end, at in zip(self.first, after, self.study, strict=True)
@@ -209,6 +212,7 @@ class Answers(msgspec.Struct):
             after = self.first[row + 1]
         else:
             after = self.turns
+
         return range(start + self.first[row], start + after)
 
     def of(self, row: int, condition: int, repetition: int) -> Sequence[TurnAnswer | None]:
@@ -264,6 +268,7 @@ def read_answers_of(index: RunIndex, studies: Sequence[str], scoring: tuple[str,
                     why = labels.pop("turn", None)
                 else:
                     why = None
+
                 values = _values(row.detail.answers)
                 if any(
                     isinstance(value, float) and not abs(value) <= _LARGEST
@@ -272,16 +277,20 @@ def read_answers_of(index: RunIndex, studies: Sequence[str], scoring: tuple[str,
                     raise msgspec.ValidationError(
                         f"an answer of trial {row.trial} is a number that nobody can have given"
                     )
+
                 turn = known[key] = TurnAnswer(
                     values=values, kinds=labels, parsed=key[2] and why is None, why=why
                 )
+
             answers.slots[places[row.turn]] = turn
+
     for cell, answer in index.answer_lines(_answer):
         number, condition, _ = index.place(cell)
         if (of_study := answers.study[number]) >= 0:
             for reply in answer.replies:
                 answers.spent[condition][of_study].add(reply)
             _quote(answers.unread[condition], answer.replies, answers.of(*index.place(cell)))
+
     rows = index.scores.get(scoring)
     for cell in rows.partial if rows is not None else ():  # an incomplete scoring does not count
         for slot in answers.places(*index.place(cell)):
@@ -318,6 +327,7 @@ def _planned(index: RunIndex, studies: Sequence[str]) -> Answers:
         )
         if (number := study[row]) >= 0:
             lines[number].add(line)
+
     first, total = array("q"), 0
     for count in counts:
         first.append(total)
@@ -444,11 +454,13 @@ def people_of(
                 _count(people.arms[condition], people.whole[condition], sample, answered)
         except _DAMAGED as error:
             raise _no_participant(run, sample) from error
+
     foreign = {arm for counted in people.arms for arm in counted} - set(study.arms)
     if foreign:
         raise BadRun(
             str(run.path), f"samples.jsonl is damaged: '{study.study}' has no arm '{min(foreign)}'"
         )
+
     people.arms = [
         {name: counted[name] for name in study.arms if name in counted} for counted in people.arms
     ]
@@ -467,6 +479,7 @@ def guessed_by(
                 responses.extend(responses_of(sample, guessed))
         except _DAMAGED as error:
             raise _no_participant(run, sample) from error
+
     return every
 
 
@@ -498,6 +511,7 @@ def _count(
         member = turn.detail.get("member")
         turns.setdefault((member, turn.detail["arm"]), []).append(at)
         persons.setdefault(member, []).append(at)
+
     fields = sample.detail["fields"]
     counts = [(arms.setdefault(arm, Counted()), places) for (_, arm), places in turns.items()]
     for counted, places in [*counts, *((total, places) for places in persons.values())]:

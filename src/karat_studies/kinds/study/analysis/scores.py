@@ -87,6 +87,7 @@ def estimated(
             method="none",
             reason=reason,
         )
+
     return from_fields(Estimate, spread, value=value, n=n, level=level)
 
 
@@ -111,6 +112,7 @@ def unscored(reasons: Iterable[str | None]) -> str | None:
         more = f"; and {formats.plural(len(ordered) - 3, 'more reason')}"
     else:
         more = ""
+
     if ordered:
         return "; ".join(ordered[:3]) + more
     return None
@@ -144,6 +146,7 @@ def finding_result(
         reason = None
     else:
         reason = unscored(test.reason for test in tests)
+
     return FindingResult(
         study=study,
         sub_study=declared.sub_study,
@@ -172,22 +175,26 @@ def finding_result(
 
 def _repeated(number: int, score: FindingScore, uncertainty: Uncertainty) -> Repeated:
     spread = uncertainty.pas.get(("finding", score.id))
+    if spread is not None:
+        pas_se = known(spread.se)
+    else:
+        pas_se = None
+
     return from_fields(
         Repeated,
         score,
         repetition=number,
-        pas_se=known(spread.se) if spread is not None else None,
+        pas_se=pas_se,
         ecs=None,
     )
 
 
 def _ceiling(agreement: Agreement, score: FindingScore) -> float:
     """The PAS of a perfect copy, pooled over the tests for which the agent has a PAS."""
-    tests = [
-        test
-        for test in agreement.tests
-        if test.test.finding_id == score.id and not math.isnan(test.pas)
-    ]
+    tests = []
+    for test in agreement.tests:
+        if test.test.finding_id == score.id and not math.isnan(test.pas):
+            tests.append(test)
     return pool_pas([test.ceiling for test in tests], [test.human.n_eff for test in tests])
 
 
@@ -215,6 +222,7 @@ def _test_result(
         reason = None
     else:
         reason = unscored(row.pas.reason for row in rows)
+
     several = Estimate(
         value=value,
         low=None,
@@ -251,10 +259,12 @@ def _row(number: int, score: TestScore, other: tuple[float, float], *, level: fl
         reason = None
     else:
         reason = unscored([*score.human.reasons, *score.agent.reasons])
+
     if pas is not None:
         interval = pas_interval_of_test(score, level=level)
     else:
         interval = None
+
     return from_fields(
         TestRow,
         score,
@@ -322,6 +332,7 @@ def level_score(condition: Condition, level: str, name: str) -> LevelScore:
         parts = [[finding] for finding in below]
     else:
         parts = list(by_study.values())
+
     used = []
     for part in parts:
         if any(finding.pas.value is not None for finding in part):
@@ -331,6 +342,7 @@ def level_score(condition: Condition, level: str, name: str) -> LevelScore:
         reason = None
     else:
         reason = unscored(finding.reason for finding in below)
+
     tests = sum(finding.tests_used for finding in below)
     effects = max((score.tests_with_effects for score in scores), default=0)
     ceilings = {("study", study): ceiling for study, ceiling in condition.sure.ecs_ceiling.items()}
@@ -405,6 +417,7 @@ def _level_repetitions(
                 coverage=lowest(finding.repetitions[number].coverage for finding in below),
             )
         )
+
     return tuple(repetitions)
 
 
@@ -504,7 +517,9 @@ def _distinct(agreement: Agreement) -> Agreement:
             name = score.test.test
         else:
             name = f"{score.test.test} ({again})"
+
         tests.append(replace(score, test=replace(score.test, test=name)))
+
     return replace(agreement, tests=tuple(tests))
 
 
@@ -546,11 +561,10 @@ def _condition(name: str, agreement: Agreement, sure: Uncertainty) -> StudyCondi
 
 def _finding(key: tuple[str, str, str], agreement: Agreement, sure: Uncertainty) -> FindingResult:
     study, sub_study, name = key
-    tests = [
-        _Test(test.test.test, test.test.kind)
-        for test in agreement.tests
-        if test.test.finding_id == key
-    ]
+    tests = []
+    for test in agreement.tests:
+        if test.test.finding_id == key:
+            tests.append(_Test(test.test.test, test.test.kind))
     declared: Any = _Finding(sub_study, name, tests)
     return finding_result(
         declared, study, agreements=[agreement], sure=sure.pas.get(("finding", key)), each=[sure]

@@ -154,6 +154,7 @@ def _with_floors(
         second = structs.replace(
             second, mostly=floor_of(arbitrary, conditions, wanted=ONE_ANSWER, **more)
         )
+
     return structs.replace(summary, floor=floor, floor_one_answer=second)
 
 
@@ -211,6 +212,11 @@ class _Work:
         drawn = study_draws(file, result.runs, rng=rng, replicates=REPLICATES, reducer=code.reducer)
         people.responses = {}
         one_answer = Guesses(study=file.study, tests=result.floor[self._floors :])
+        if one_answer.scored:
+            mostly_one = None
+        else:
+            mostly_one = self._mostly_one(file, number, arms=arms, code=code, seed=seed)
+
         return _Part(
             file=file,
             info=from_fields(
@@ -231,9 +237,7 @@ class _Work:
             draws={unit: resampled.draws for unit, resampled in zip(units, drawn, strict=True)},
             floor=Guesses(study=file.study, tests=result.floor[: self._floors]),
             one_answer=one_answer,
-            mostly_one=None
-            if one_answer.scored
-            else self._mostly_one(file, number, arms=arms, code=code, seed=seed),
+            mostly_one=mostly_one,
             seed=seed,
         )
 
@@ -264,6 +268,7 @@ class _Work:
                     not_run += 1
                 else:
                     counts[kinds[code]] = counts.get(kinds[code], 0) + 1
+
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))), not_run
 
 
@@ -332,6 +337,7 @@ class _Scored(msgspec.Struct, frozen=True, kw_only=True):
                         each=sure.each,
                     )
                 )
+
         condition = Condition(
             agreements=self.agreements,
             sure=sure,
@@ -417,4 +423,5 @@ def _differences(
                 paired=True,
             )
         )
+
     return differences

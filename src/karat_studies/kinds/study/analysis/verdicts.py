@@ -72,6 +72,7 @@ def narrow_studies(part: StudySummary) -> list[str]:
         for study in condition.studies:
             if study.score.ceiling is not None:
                 ceilings.setdefault(study.study, study.score.ceiling)
+
     floors = {score.name: score.pas.value for score in part.floor.studies}
     return [
         name
@@ -181,6 +182,7 @@ def closer_to_people(pairs: Sequence[Pair]) -> list[Verdict]:
             verdicts.append("closer")
         else:
             verdicts.append("different")
+
     return verdicts
 
 
@@ -252,6 +254,7 @@ def study_headline(part: StudySummary) -> str:
             f"No score under any of {formats.plural(len(part.conditions), 'condition')}: "
             f"{_why(part.conditions[0])}"
         )
+
     if not part.differences or all(difference.pas.value is None for difference in part.differences):
         return _alone(scored[0], part)
     pairs = pairs_of(part)
@@ -262,6 +265,7 @@ def study_headline(part: StudySummary) -> str:
         if alike:
             gap, pair = max(alike, key=lambda compared: abs(compared[0].pas.value or 0.0))
             break
+
     if wanted == "closer":
         return _beats(gap, part)
     best = max(scored, key=lambda condition: condition.benchmark.pas.value or 0.0)
@@ -273,10 +277,12 @@ def study_headline(part: StudySummary) -> str:
             f"{gap.b} and {gap.a} differ by {by} PAS over {over}, {but(pair, (gap.a, gap.b))}; "
             f"{shown_best}"
         )
+
     if len(part.differences) > 1:
         looked_at = f" in any of {len(part.differences)} comparisons (Holm)"
     else:
         looked_at = ""
+
     return (
         f"No difference shown in PAS{looked_at}: {gap.b} against {gap.a} {by} over {over}; "
         f"{shown_best}"
@@ -289,9 +295,10 @@ def shown_pairs(part: StudySummary, baseline: str | None) -> StudySummary:
     """
     if baseline is None:
         return part
-    scored = [
-        condition for condition in part.conditions if condition.benchmark.pas.value is not None
-    ]
+    scored = []
+    for condition in part.conditions:
+        if condition.benchmark.pas.value is not None:
+            scored.append(condition)
     kept = {
         baseline,
         *(
@@ -325,6 +332,7 @@ def _beats(gap: StudyDifference, part: StudySummary) -> str:
         better, other = (gap.b, gap.a)
     else:
         better, other = (gap.a, gap.b)
+
     if value < 0 and low is not None and high is not None:
         low, high = -high, -low
     by = formats.estimate(abs(value), low, high)
@@ -333,6 +341,7 @@ def _beats(gap: StudyDifference, part: StudySummary) -> str:
         scores = f"; {_scores(condition)}{_beside_floor(condition, part)}"
     else:
         scores = ""
+
     return (
         f"{better} is closer to people than {other} by {by} PAS over "
         f"{formats.plural(gap.pas.n, 'test')}{scores}"
@@ -365,6 +374,7 @@ def _scores(condition: StudyCondition) -> str:
         text += f", ECS {plain(ecs)}"
         if condition.benchmark.ecs_ceiling is not None:
             text += f" (ceiling: {formats.number(condition.benchmark.ecs_ceiling)})"
+
     return text
 
 
@@ -376,6 +386,7 @@ def _beside_floor(condition: StudyCondition, part: StudySummary) -> str:
         more = None
     else:
         more = part.floor.of(condition.condition)
+
     if part.floor is None or more is None or more.pas.low is None or more.pas.high is None:
         return ""
     second = None if part.floor_one_answer is None else part.floor_one_answer.benchmark.pas.value
@@ -395,6 +406,7 @@ def _beside_floor(condition: StudyCondition, part: StudySummary) -> str:
         verdict = f"; {_these(part)} cannot show whether it is above {floors}: {NOT_EVEN_PEOPLE}"
     else:
         verdict = f"; not shown to be above {floors}"
+
     alike, arms = _unvaried(condition)
     return verdict + (
         f"; answers do not vary in {alike} of {formats.plural(arms, 'arm')}" if alike else ""
@@ -422,16 +434,19 @@ def warnings_of(part: StudySummary, *, lost: int = 0) -> Iterator[str]:
             f"{formats.plural(lost, 'sample')} of studies that the run folder does not keep: left "
             f"out"
         )
+
     for info in part.studies:
         if info.reducer is not None and not info.reduced:
             yield (
                 f"{info.study}: its own code ({formats.clean(info.reducer)}) did not run, and "
                 f"made no scores"
             )
+
         yield from other_code(info)
         if len(info.arms) < info.arms_in_file:
             arms = f"{formats.count(len(info.arms))} of {formats.plural(info.arms_in_file, 'arm')}"
             yield f"{info.study}: {arms} run; findings that need the others have no score"
+
     yield from narrow_warnings(part)
     for condition in part.conditions:
         yield from _of_condition(condition)
@@ -473,6 +488,7 @@ def _of_floor(part: StudySummary) -> Iterator[str]:
             f"{formats.clean(floor.benchmark.pas.reason or 'not known')}"
         )
         return
+
     for study, why in floor.without.items():
         yield f"{study}: no floor: {formats.clean(why)}"
     if floor.repetitions < floor.repetitions_wanted:
@@ -484,6 +500,7 @@ def _of_floor(part: StudySummary) -> Iterator[str]:
             f"floor: random answers in {drawn}, for each has "
             f"{formats.plural(floor.questions, 'question')}"
         )
+
     showable = can_show(part)
     if not showable:
         yield f"{_these(part)} cannot show whether an agent is above chance: {NOT_EVEN_PEOPLE}"
@@ -533,12 +550,14 @@ def _of_condition(agent: StudyCondition) -> Iterator[str]:
             dict.fromkeys(formats.clean(finding.reason or "not known") for finding in without[:2])
         )
         yield f"{agent.condition}: {count} without a score ({_named(without)}): {reasons}"
+
     alike, arms = _unvaried(agent)
     if alike:
         yield (
             f"{agent.condition}: answers do not vary in {alike} of {formats.plural(arms, 'arm')}: "
             f"everybody there gave the same, so these are few answers, not many participants"
         )
+
     flagged = [finding for finding in scored if finding.flagged]
     if flagged:
         least = min(finding.coverage for finding in flagged if finding.coverage is not None)
@@ -548,6 +567,7 @@ def _of_condition(agent: StudyCondition) -> Iterator[str]:
             f"{formats.share(least)} ({_named(flagged)}): the number may only reflect those who "
             f"answered"
         )
+
     opposed = []
     for finding in scored:
         if any(test.decisive for test in finding.tests):

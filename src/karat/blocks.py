@@ -414,11 +414,9 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
 
     def _repr_html_(self) -> str:
         """For notebooks."""
-        import importlib
+        from karat.document.render.notebook import chart_html  # it imports this module
 
-        # it imports this module
-        html: str = importlib.import_module("karat.document.render.notebook").chart_html(self)
-        return html
+        return chart_html(self)
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ from karat_viewer.reviews_page import reviews_page, save
 from karat_viewer.samples_page import found_page, sample_page, samples_page, text_page
 from karat_viewer.web import Site, assets
 
-_log = logging.getLogger("karat_viewer")
+_log = logging.getLogger(__package__)
 
 View = Callable[[Site, Request, OpenRun], Response]
 

@@ -46,7 +46,7 @@ def _apart(kind: type[_Result], *arguments: str | Path) -> _Result:
     command = [
         sys.executable,
         "-m",
-        "karat_viewer.summing",
+        __spec__.name,
         *(str(argument) for argument in arguments),
     ]
     process = subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)

@@ -39,7 +39,7 @@ ELSEWHERE = {
     r"the environment variable .* is not set|is not an environment variable": "depends on the environment",
     r"a secret must not be in the file": "which names sound secret is decided by their words",
     r"there is no value called|is not a JMESPath expression|asks for \{\{|must be at the beginning|"
-    r"says who somebody is|describes a participant": "is text in another language, or depends on the study",
+    r"says who somebody is|is for a study, and this dataset": "is text in another language, or depends on the study",
     r"must be an address such as http://localhost:8080/mcp": "is a port beyond 65535, in one of three addresses",
     r"must be a whole number, got 'many'$": "came through a variable",
     r"needs a name that can be printed": "is a name of blanks, marked at the section that holds it",

@@ -11,7 +11,7 @@ import pytest
 
 from karat.config import load as load_experiment
 from karat.errors import BadDataset, BadOption
-from karat.kinds import Dataset, kind_of, quarantine_text
+from karat.kinds import Dataset, kind_of
 from karat.records import Sample, Turn
 from karat_conversations.kinds.conversation import Conversation
 from karat_conversations.numeric import execute, parse_value
@@ -252,7 +252,7 @@ def test_what_lint_writes_a_run_can_name(folder: Path) -> None:
     write("dev.json", [changed(CLEANED, dialogue__conv_answers=["-60.94", *PRINTED[1:]])])
     found = Conversation(Conversation.Options()).lint(Path("dev.json"))
     assert [(one.id, one.turn, one.reasons) for one in found.doubted] == [("MRO/2007-1", 0, ("printed_sign",))]
-    Path("q.jsonl").write_text(quarantine_text(found.doubted), encoding="utf-8")
+    Path("q.jsonl").write_text(Conversation.quarantine_text(found.doubted), encoding="utf-8")
     assert marks(load("dev.json", quarantine="q.jsonl")) == [["printed_sign"], [], [], []]
 
 

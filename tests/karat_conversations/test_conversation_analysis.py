@@ -545,7 +545,7 @@ def test_a_run_with_an_unknown_rule_is_readable_and_the_rule_is_named(tmp_path, 
 def test_an_unknown_rule_is_refused(in_percent, tmp_path, journals):
     with pytest.raises(BadOption, match="declared"):
         summarize(in_percent, right="declard")
-    with pytest.raises(BadOption, match="conversations"):
+    with pytest.raises(BadOption, match="answers have turns"):
         summarize(journals.table(tmp_path / "golden", {"only": [[3]]}), right="declared")
 
 

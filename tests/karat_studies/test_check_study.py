@@ -180,7 +180,7 @@ def test_the_plan_of_an_experiment_says_how_many_are_asked(karat, here, path, si
 def test_the_plan_counts_what_is_chosen(karat, here):
     (here / "e.yaml").write_text(EXPERIMENT.replace("PATH", "beauty_contest"), encoding="utf-8")
     found = karat("check", "e.yaml", "--limit", "1", "--json").json
-    assert found["studies"] == [{"name": "beauty_contest", "participants": 17, "questions": 68}]
+    assert found["parts"] == [{"name": "beauty_contest", "counts": {"participant": 17, "question": 68}}]
     assert (found["samples"], found["agent_calls"], found["judge_calls"]) == (1, 408, 0)
 
 

@@ -137,7 +137,7 @@ def test_of_several_studies_those_that_have_the_form_are_named(tmp_path: Path) -
         "relabel: no other names and amounts in 2 of 10 studies: alcohol_norms, impressions; "
         f"those that have some can be chosen: `studies: [{', '.join(RELABELLED)}]`"
     )
-    assert len(Study(Study.Options(relabel=True, studies=list(RELABELLED))).load(shipped).studies) == len(RELABELLED)
+    assert len(Study(Study.Options(relabel=True, studies=list(RELABELLED))).load(shipped).parts) == len(RELABELLED)
 
     for name in ("one", "two"):
         folder = write(tmp_path / name)

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from karat import formats, plugins
+from karat import formats
 from karat.analysis.format_metric import POINT_LEGEND, between, is_point, measured, signed_estimate
 from karat.analysis.model import Difference, MetricInfo, Repeat, ServerProblem
 from karat.analysis.parts import PartHolder, builtins_of, installed
@@ -107,9 +107,9 @@ class Comparison(PartHolder, frozen=True, kw_only=True):
         return _text(self)
 
     def _repr_html_(self) -> str:
-        # it imports this module
-        html: str = plugins.load("karat.document.render.notebook:comparison_html")(self)
-        return html
+        from karat.document.render.notebook import comparison_html  # it imports this module
+
+        return comparison_html(self)
 
 
 def _row(pairing: Pairing) -> dict[str, Any]:

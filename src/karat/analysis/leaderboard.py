@@ -12,6 +12,7 @@ import numpy as np
 from karat.analysis.estimates import estimated, holds, tested_p
 from karat.analysis.model import MetricInfo, Summary, check_condition
 from karat.analysis.numbers import Estimate
+from karat.analysis.parts import kind_of
 from karat.analysis.units import Units, difference, mean, shared, units_of
 from karat.errors import BadOption, did_you_mean
 from karat.stats import adjust
@@ -162,7 +163,8 @@ def _shared(sides: Sequence[tuple[Summary, str]], info: MetricInfo) -> tuple[lis
         if summary.table_of_samples.weights is not None:
             raise BadOption(
                 "compare",
-                f"run {summary.run} is over conversations, which are compared two at a time",
+                f"run {summary.run} has weighted {kind_of(summary.kind).unit}s, which are "
+                "compared two at a time",
             )
 
     every = [units_of(summary, name, info.key) for summary, name in sides]

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from karat import plugins
 from karat.analysis.numbers import Estimate, Quantity
 from karat.analysis.parts import PartHolder
 from karat.analysis.people import Calibrated
@@ -548,9 +547,9 @@ class Summary(PartHolder, frozen=True, kw_only=True):
         return text(self)
 
     def _repr_html_(self) -> str:
-        # it imports this module
-        html: str = plugins.load("karat.document.render.notebook:summary_html")(self)
-        return html
+        from karat.document.render.notebook import summary_html  # it imports this module
+
+        return summary_html(self)
 
 
 def check_condition(

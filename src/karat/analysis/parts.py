@@ -6,11 +6,10 @@ Analysis imports no kind: `kind_of` looks one up among the plug-ins.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import msgspec
 
-from karat import plugins
 from karat.analysis.numbers import Estimate
 
 if TYPE_CHECKING:
@@ -177,14 +176,16 @@ class KindAnalysis(Protocol):
 
 def kind_of(name: str) -> KindAnalysis:
     """The kind of that name; an empty one if it is not installed."""
-    kind: KindAnalysis = plugins.load("karat.kinds:of")(name)
-    return kind
+    from karat.kinds import of  # the kinds stand above: they import this module
+
+    return cast(KindAnalysis, of(name))
 
 
 def installed() -> Mapping[str, KindAnalysis]:
     """Every kind that is installed, by its name."""
-    kinds: Mapping[str, KindAnalysis] = plugins.load("karat.kinds:installed")()
-    return kinds
+    from karat import kinds
+
+    return cast(Mapping[str, KindAnalysis], kinds.installed())
 
 
 _Part = TypeVar("_Part", bound=Part)

@@ -158,7 +158,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     results: str  # where the run folder will be
     problems: tuple[str, ...]  # why it is not ready
     warnings: tuple[str, ...]
-    studies: tuple[DatasetPart, ...] = ()  # human studies only
+    parts: tuple[DatasetPart, ...] = ()  # of the dataset; empty: it is one whole
     # the smallest difference that two conditions can show; None: nothing is compared
     can_show: str | None = None
     may_stop: str | None = None  # when the run may stop early; None: it asks every question
@@ -183,21 +183,17 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
         if self.budget_tokens is not None:
             limits += [f"at most {formats.plural(self.budget_tokens, 'token')}"]
         size = formats.plural(self.samples, "sample")
-        studies = []
-        if self.studies:
-            participants = sum(study.participants for study in self.studies)
-            size = _study_size(participants, sum(study.questions for study in self.studies))
-        if len(self.studies) > 1:
-            size = f"{formats.plural(len(self.studies), 'study', 'studies')}, {size}"
-            studies = [
-                f"{_study_size(study.participants, study.questions)}, {study.name}"
-                for study in self.studies
-            ]
+        parts = []
+        if self.parts:
+            size = _size(*self.parts)
+        if len(self.parts) > 1:
+            size = f"{formats.plural(len(self.parts), *kinds.of(self.dataset_kind).nouns)}, {size}"
+            parts = [f"{_size(part)}, {part.name}" for part in self.parts]
 
         blocks = {
             "dataset": [
                 f"{self.dataset_kind}, {self.dataset} (sha256 {self.sha256[:12]})",
-                *studies,
+                *parts,
             ],
             "agent": [self.agent],
             "conditions": list(map(str, self.conditions)),
@@ -215,8 +211,11 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join(map(formats.clean, lines)) + "\n"
 
 
-def _study_size(participants: int, questions: int) -> str:
-    return f"{formats.plural(participants, 'participant')}, {formats.plural(questions, 'question')}"
+def _size(*parts: DatasetPart) -> str:
+    counts = Counter[str]()
+    for part in parts:
+        counts.update(part.counts)
+    return ", ".join(formats.plural(count, noun) for noun, count in counts.items())
 
 
 def _server_faults(servers: Sequence[CheckedServer]) -> list[str]:
@@ -303,7 +302,7 @@ def check(
             *experiment.warnings,
             *_tool_advice(experiment, selected, started),
         ),
-        studies=kinds.of(dataset.kind).parts_asked(dataset, samples),
+        parts=kinds.of(dataset.kind).parts_asked(dataset, samples),
         can_show=can_show(samples, len(conditions), dataset.kind, metrics=metrics),
         may_stop=stops_when(horizon_of(experiment, selected, scorers)),
         rates=tuple(_rates(experiment, selected, scorers)),

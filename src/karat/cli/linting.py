@@ -111,13 +111,13 @@ def write_quarantine(report: Lint, path: Path) -> str:
 
     Raises BadOption for datasets that cannot use it.
     """
-    if not datasets.of(report.kind).has_quarantine:
+    text = datasets.of(report.kind).quarantine_text(report.doubted)
+    if text is None:
         raise BadOption(
-            "--quarantine",
-            f"is for conversations; a run of {report.kind} datasets cannot use such a file",
+            "--quarantine", f"a run of a {report.kind} dataset leaves nothing out by such a file"
         )
 
-    path.write_text(datasets.quarantine_text(report.doubted), encoding="utf-8", newline="")
+    path.write_text(text, encoding="utf-8", newline="")
     return f"wrote {path}: name it in the experiment as `dataset.quarantine`"
 
 

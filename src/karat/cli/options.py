@@ -165,7 +165,7 @@ class Linting(Options):
     kind: str | None = option(
         "--kind",
         metavar="NAME",
-        help="The kind: conversation, golden or study; default: guessed from the file.",
+        help="The kind (`karat list kinds`); default: guessed from the file.",
     )
     settings: tuple[str, ...] = option(
         "--set",
@@ -364,7 +364,7 @@ _SCORINGS = option(
 _ALLOW_CODE = option(
     "--allow-code",
     is_flag=True,
-    help="Let human studies run their own code (`reducer`) from their folder. Read it first.",
+    help="Let datasets run their own code (`reducer`) from their folder. Read it first.",
 )
 
 
@@ -375,7 +375,7 @@ class Shown(Options):
     right: str | None = option(
         "--right",
         metavar="RULE",
-        help="For conversations, what counts as a right turn: numerical, soft, unit_agnostic, "
+        help="What counts as a right turn, if answers have turns: numerical, soft, unit_agnostic, "
         "sign_agnostic, general, exact or declared; default: `dataset.right` in the "
         "experiment, else numerical.",
     )

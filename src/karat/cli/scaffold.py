@@ -18,9 +18,6 @@ from karat.config.schema import schema_of, schema_text
 from karat.errors import BadOption, did_you_mean
 from karat.formats import OUTPUT_FORMAT
 
-_SCHEMAS = {"experiment.yaml": "experiment", "study.yaml": "study"}
-"""Files that an editor can check → the schema they follow."""
-
 
 class Scaffolded(msgspec.Struct, frozen=True, kw_only=True):
     """`karat init --json`."""
@@ -41,7 +38,11 @@ def scaffold(kind: str, folder: Path) -> Scaffolded:
         raise BadOption("KIND", f"unknown kind '{kind}'{did_you_mean(kind, known)}")
     source = folders[kind]
     texts = {folder / path.removesuffix(".in"): data for path, data in _files(source)}
-    for example, schema_name in [(path, _SCHEMAS.get(path.name)) for path in sorted(texts)]:
+    schemas = {"experiment.yaml": "experiment"}
+    if hasattr(kinds.installed()[kind], "file_model"):
+        schemas[f"{kind}.yaml"] = kind
+
+    for example, schema_name in [(path, schemas.get(path.name)) for path in sorted(texts)]:
         if schema_name is not None:
             schema = folder / ".karat" / f"{schema_name}.schema.json"
             place = os.path.relpath(schema, example.parent).replace(os.sep, "/")

@@ -103,7 +103,7 @@ def _dataset(
             kind, dataset_options(kind, source.settings), folder=Path.cwd()
         ).check(path)
 
-    if checked.studies or output.as_json:
+    if checked.was_read or output.as_json:
         output.result(str(checked), checked)
     if checked.faults:
         faults = [

@@ -15,7 +15,7 @@ PLACE = ("keep", 30)  # in `karat --help`
 if TYPE_CHECKING:
     from karat.kinds import Kind
 
-_FAMILIES = ("agents", "scorers", "kinds", "exports", "importers", "rubrics", "studies", "presets")
+_FAMILIES = ("agents", "scorers", "kinds", "exports", "importers", "rubrics", "presets")
 _OLD_NAMES = {"datasets": "kinds", "reports": "exports"}
 
 
@@ -25,6 +25,9 @@ class _Family(click.ParamType[str]):
     """
 
     name = "family"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return "|".join([*_FAMILIES, *_kinds()])
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         known = dict.fromkeys((*_FAMILIES, *_OLD_NAMES, *_kinds()))
@@ -38,7 +41,7 @@ def _kinds() -> dict[str, type[Kind]]:
 
 
 @click.command("list")
-@click.argument("family", type=_Family(), metavar="|".join(_FAMILIES))
+@click.argument("family", type=_Family())
 @click.argument("name", required=False)
 @options.output()
 def command(family: str, name: str | None, output: Output) -> Exit:

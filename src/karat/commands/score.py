@@ -23,16 +23,17 @@ def _kinds() -> tuple[dict[str, str], dict[str, click.Command]]:
     """Kinds of dataset that --kind accepts → what a row of their answer files holds; and the kinds'
     commands.
     """
-    from karat import kinds, plugins
+    from karat import kinds
 
     every = kinds.installed()
     rows = {}
     for name, kind in every.items():
         if kind.answer_file is not None:
             rows[name] = kind.answer_file.rows
-    return rows, {
-        name: plugins.load(at) for kind in every.values() for name, at in kind.commands.items()
-    }
+    commands: dict[str, click.Command] = {}
+    for kind in every.values():
+        commands |= kind.commands()
+    return rows, commands
 
 
 class _Score(click.Command):

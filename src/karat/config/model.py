@@ -555,8 +555,8 @@ class ConditionModel(Section):
     system_prompt: Text | PromptFile | None = Field(
         default=None,
         description=(
-            "null: none; {file: PATH}: that file's text; of a study {{ profile.age }} is the "
-            "participant's"
+            "null: none; {file: PATH}: that file's text; {{ profile.age }} is the sample's own, "
+            "if the kind of dataset has profiles"
         ),
     )
     prompt_file: PromptName | None = None  # the same as `system_prompt: {file: PATH}`
@@ -836,7 +836,7 @@ class ExperimentFile(Section):
             )
         elif kind.by_turn:
             problem = (
-                "conversations are compared by rates over their turns, and the test is of means "
+                f"{kind.unit}s are compared by rates over their turns, and the test is of means "
                 "over questions"
             )
         elif len(conditions) < 2:

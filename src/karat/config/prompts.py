@@ -71,9 +71,7 @@ def prompt_problems(reading: Reading, text: str, preset: str | None) -> tuple[li
         owner = next(
             (other.noun for other in installed().values() if preset in other.presets()), "dataset"
         )
-        message = (
-            f"describes a participant of a {owner}, and this dataset is of kind {dataset.kind.type}"
-        )
+        message = f"is for a {owner}, and this dataset is of kind {dataset.kind.type}"
         return [f"{message}; write a `system_prompt`"], []
 
     if "{{" not in text or not hasattr(dataset.kind.plugin, "attributes"):

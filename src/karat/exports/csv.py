@@ -34,9 +34,8 @@ class Csv:
         rows: Literal["summary", "scores", "servers", "rates", "tests", "ledger"] | None = Field(
             default=None,
             description="what a row is: a metric of a condition (summary), a score, an MCP server "
-            "of a condition, a rate of a condition (conversations), a test of a "
-            "condition (human studies), or how trials ended (ledger); null: tests in "
-            "a run over human studies, else summary",
+            "of a condition, how trials ended (ledger), or what the kind of dataset adds: a rate "
+            "of a condition, a test of a condition; null: tests if the run has them, else summary",
         )
 
     def __init__(self, options: Options | None = None) -> None:
@@ -54,9 +53,9 @@ class Csv:
         if rows in tables:
             columns, table = tables[rows]
             return {f"{rows}.csv": _written(columns, table)}
-        if rows in _OF_KINDS:
+        if rows in ("tests", "rates"):
             raise BadOption(
-                "report csv", f"--set rows={rows}: this run has no scores of {_OF_KINDS[rows]}"
+                "report csv", f"--set rows={rows}: a run of {summary.kind} datasets has no {rows}"
             )
 
         if rows == "summary":
@@ -121,7 +120,6 @@ _SCORES = (
     "reason",
     "failure",
 )
-_OF_KINDS = {"tests": "a human study: PAS and ECS", "rates": "conversations: numbers and programs"}
 _SERVERS = ("condition", *ServerUse.__struct_fields__)
 
 

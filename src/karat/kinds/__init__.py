@@ -17,6 +17,7 @@ from karat.records import AllowCode, Answer, Condition, Reply, Sample, Score, Tu
 if TYPE_CHECKING:
     from random import Random
 
+    from click import Command
     from pydantic import BaseModel
 
     from karat.analysis.comparison import Comparison, Side
@@ -45,7 +46,6 @@ __all__ = [
     "kind_of",
     "of",
     "of_sample",
-    "quarantine_text",
     "read_rows",
     "sample_digest",
 ]
@@ -64,7 +64,7 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     samples: Sequence[Sample]
     commit: str | None = None  # hex, of the file's repository; None: a local file
     warnings: tuple[str, ...] = ()  # what was left out of the file, or is doubtful in it
-    studies: tuple[object, ...] = ()  # human studies: those to run, as shown
+    parts: tuple[object, ...] = ()  # as the kind shows them, if a dataset may have several
 
     def __iter__(self) -> Iterator[Sample]:
         return iter(self.samples)
@@ -105,11 +105,10 @@ class AnswerFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DatasetPart(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of one part of a dataset is asked, such as one of several studies."""
+    """How much of one part of a dataset is asked, for a kind whose datasets have parts."""
 
     name: str
-    participants: int
-    questions: int  # under one condition, once
+    counts: dict[str, int]  # what it has → how many, under one condition, once
 
 
 class DatasetKind(Protocol):
@@ -218,6 +217,7 @@ class Kind:
 
     is_installed = True  # False: only common results are known: scores, ledger, cost
     noun = "dataset"  # the word for one of its files
+    nouns = ("dataset", "datasets")  # for one part of a dataset, and for several
     unit = "question"  # the word for the paired unit
     by_turn = False  # whether rates are over turns, clustered by sample
     compared = True  # whether conditions are compared on the scores themselves
@@ -234,18 +234,10 @@ class Kind:
     doubted = "sample"  # the word for what `karat check --lint` counts
 
     answer_file: AnswerFile | None = None  # None: only files of answers with one answer per row
-    commands: Mapping[str, str] = {}
-    """Of `karat score FILE --kind NAME`, for files that become no run: NAME → "module:command".
-
-    A click command whose function gets the file's path and the `Output` first. Its module is loaded
-    when `karat score` is called, by the command line alone, which it may import.
-    """
-
     listed = ""  # the name in `karat list` for the datasets included with the kind; empty: none
 
     compared_by = "question by question"  # a description of how conditions are compared
     by_session = False  # whether a sample is a session of tasks, shown one by one
-    has_quarantine = False  # whether `dataset.quarantine` may name a file from `karat check --lint`
 
     @staticmethod
     def looks_like(path: Path) -> bool:
@@ -255,6 +247,20 @@ class Kind:
         """
         del path
         return False
+
+    @staticmethod
+    def quarantine_text(doubted: Iterable[Doubted]) -> str | None:
+        """The text of a file that `dataset.quarantine` can name; None: the kind has no such key."""
+        del doubted
+        return None
+
+    @staticmethod
+    def commands() -> Mapping[str, Command]:
+        """Of `karat score FILE --kind NAME`, for files that become no run: a click command by NAME.
+
+        Its function gets the file's path and the `Output` first. Only `karat score` asks for them.
+        """
+        return {}
 
     @staticmethod
     def recorded_columns() -> type[BaseModel]:
@@ -386,7 +392,7 @@ class Kind:
         """
         del run
         if wanted is not None:
-            raise BadOption("--right", "is for runs over conversations")
+            raise BadOption("--right", "is for runs whose answers have turns")
         return "", None
 
     @staticmethod
@@ -487,13 +493,6 @@ def sample_digest(parts: Any) -> str:
 def kind_of(path: Path) -> str:
     """Which kind of dataset a file looks like. Raises BadDataset if nothing can be read."""
     return next((name for name, kind in installed().items() if kind.looks_like(path)), DEFAULT_KIND)
-
-
-def quarantine_text(doubted: Iterable[Doubted]) -> str:
-    """The text of a quarantine file, which `dataset.quarantine` can name: one line per turn."""
-    from karat.kinds._quarantine import written
-
-    return written(doubted)
 
 
 def read_rows(path: Path) -> Rows:

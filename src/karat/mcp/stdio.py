@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import karat
+from karat.mcp import launch
 from karat.mcp.faults import Evidence
-from karat.mcp.launch import VARIABLE
 from karat.mcp.replies import Pending
 from karat.records import JsonObject, McpServer
 
@@ -64,9 +64,9 @@ def launch_command(
     }
     # -P keeps the folder's own `json.py` from being imported; -S leaves out the .pth files of large
     # environments.
-    argv = [sys.executable, "-P", "-S", "-m", "karat.mcp.launch"]
+    argv = [sys.executable, "-P", "-S", "-m", launch.__name__]
     home = str(Path(karat.__file__).resolve().parents[1])
-    return argv, {VARIABLE: json.dumps(definition), "PYTHONPATH": home, "PATH": own["PATH"]}
+    return argv, {launch.VARIABLE: json.dumps(definition), "PYTHONPATH": home, "PATH": own["PATH"]}
 
 
 class StdioLink:

@@ -28,10 +28,12 @@ from karat.records import McpServer
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
 
+_MODULE = __spec__.name  # also where this file is the program
+
 
 def stdio_server(name: str = "scripted", *options: str, **fields: Any) -> McpServer:
     """The definition of a scripted stdio server, as an experiment file would give it."""
-    arguments = ("-m", "karat.testing.mcp_server", *options)
+    arguments = ("-m", _MODULE, *options)
     return McpServer(name=name, type="stdio", command="python", args=arguments, **fields)
 
 
@@ -42,7 +44,7 @@ def serving(transport: str, *options: str) -> Iterator[str]:
         sys.executable,
         "-P",
         "-m",
-        "karat.testing.mcp_server",
+        _MODULE,
         "--transport",
         transport,
         *options,
@@ -248,9 +250,7 @@ def _add_elicitation(server: MCPServer[object]) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Serves until stdin is closed (stdio) or the process is ended."""
-    parser = argparse.ArgumentParser(
-        prog="karat.testing.mcp_server", description=(__doc__ or "").partition("\n\n")[0]
-    )
+    parser = argparse.ArgumentParser(prog=_MODULE, description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("--transport", choices=("stdio", "http", "sse"), default="stdio")
     parser.add_argument("--port", type=int, default=0, help="http and sse; default: a free one")
     parser.add_argument("--more-tools", type=int, default=0, help="add this many tools")

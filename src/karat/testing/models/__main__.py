@@ -14,9 +14,7 @@ from karat.testing.models.server import serve
 
 def main(arguments: list[str] | None = None) -> int:
     """Prints the base URLs as one line of JSON, then serves."""
-    parser = argparse.ArgumentParser(
-        prog="karat.testing.models", description="A scripted model server."
-    )
+    parser = argparse.ArgumentParser(prog=__package__, description="A scripted model server.")
     parser.add_argument(
         "--script", type=Path, help="YAML or JSON; without it the server improvises"
     )

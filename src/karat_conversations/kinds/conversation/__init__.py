@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -13,8 +13,15 @@ from karat.documents.hub import shown
 from karat.documents.rows import holds_study, left_out
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
 from karat.formats import excerpt
-from karat.kinds import AnswerFile, Dataset, Kind, Linted, RecordedAnswers, sample_digest
-from karat.kinds._quarantine import Quarantine, read_quarantine
+from karat.kinds import (
+    AnswerFile,
+    Dataset,
+    Doubted,
+    Kind,
+    Linted,
+    RecordedAnswers,
+    sample_digest,
+)
 from karat.kinds._samples import (
     Key,
     Keys,
@@ -32,6 +39,11 @@ from karat_conversations.kinds.conversation.drafts import (
     DraftTurn,
     has_duplicate_columns,
     has_non_numeric_values,
+)
+from karat_conversations.kinds.conversation.quarantine import (
+    Quarantine,
+    read_quarantine,
+    written,
 )
 from karat_conversations.kinds.conversation.reading import (
     Drafts,
@@ -119,7 +131,6 @@ class Conversation(Kind):
     answer_file = AnswerFile(
         option="turns", rows="one turn per row, with numbers or programs as answers"
     )
-    has_quarantine = True
 
     @staticmethod
     def recorded_columns() -> type[BaseModel]:
@@ -162,6 +173,10 @@ class Conversation(Kind):
         if text:
             return {"type": "overlap"}
         return None
+
+    @staticmethod
+    def quarantine_text(doubted: Iterable[Doubted]) -> str:
+        return written(doubted)
 
     @staticmethod
     def looks_like(path: Path) -> bool:

@@ -44,6 +44,8 @@ from karat_studies.kinds.study.samples import (
 )
 
 if TYPE_CHECKING:
+    from click import Command
+
     from karat.analysis.comparison import Comparison, Side
     from karat.analysis.model import Summary
     from karat.analysis.parts import AnalysisInput, Part
@@ -84,6 +86,7 @@ class Study(Kind):
     scorer = "replication"
     listed = "studies"
     noun = "study"
+    nouns = ("study", "studies")
     # participants' answers are not scores: conditions are compared by agreement with people
     compared = False
     parts = (StudySummary, StudyComparison)
@@ -99,7 +102,12 @@ class Study(Kind):
     answer_file = AnswerFile(
         option="participants", rows="what a participant answered, one task or round per row"
     )
-    commands = {"study-tests": "karat_studies.score_tests:study_tests"}
+
+    @staticmethod
+    def commands() -> Mapping[str, Command]:
+        from karat_studies.score_tests import study_tests
+
+        return {"study-tests": study_tests}
 
     @staticmethod
     def parts_asked(dataset: Dataset, samples: Sequence[Sample]) -> tuple[DatasetPart, ...]:
@@ -108,9 +116,8 @@ class Study(Kind):
             asked = [sample for sample in samples if sample.detail["study"] == study.study]
             participants = sum(len(sample.detail.get("members", (sample,))) for sample in asked)
             questions = sum(len(sample.turns) for sample in asked)
-            parts.append(
-                DatasetPart(name=study.study, participants=participants, questions=questions)
-            )
+            counts = {"participant": participants, "question": questions}
+            parts.append(DatasetPart(name=study.study, counts=counts))
 
         return tuple(parts)
 
@@ -302,7 +309,7 @@ class Study(Kind):
             path=path if several else kept[0].path,
             sha256=digest,
             samples=samples,
-            studies=kept,
+            parts=kept,
         )
 
     def lint(self, path: Path) -> Linted:

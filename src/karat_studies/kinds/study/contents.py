@@ -478,6 +478,10 @@ class CheckedStudies(msgspec.Struct, frozen=True, kw_only=True):
     faults: tuple[StudyFault, ...]  # faults that make a run refuse it
     studies: tuple[StudyContents, ...]  # empty if there are faults
 
+    @property
+    def was_read(self) -> bool:
+        return bool(self.studies)
+
     def __str__(self) -> str:
         blocks = ["\n".join(held(study)) for study in self.studies]
         if len(self.studies) > 1:

@@ -578,4 +578,4 @@ def level_name(level: Scalar) -> str:
 
 def studies_of(dataset: Dataset) -> tuple[StudyFile, ...]:
     """The studies of a dataset, in the form participants see."""
-    return tuple(study for study in dataset.studies if isinstance(study, StudyFile))
+    return tuple(study for study in dataset.parts if isinstance(study, StudyFile))

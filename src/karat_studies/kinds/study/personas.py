@@ -26,7 +26,7 @@ def presets() -> dict[str, Preset]:
     """
     loaded = {}
     for name in ("empty", "human", "demographic", "background"):
-        file = files("karat_studies.kinds.study") / "presets" / f"{name}.md"
+        file = files(__package__) / "presets" / f"{name}.md"
         first, _, prompt = file.read_text(encoding="utf-8").partition("\n")
         loaded[name] = Preset(
             name=name, summary=first.lstrip("# ").strip(), text=prompt.strip() or None

@@ -154,7 +154,7 @@ def test_decisions_are_numbered_and_say_what_would_change_our_mind():
     numbers = []
     for page in sorted(folder.glob("*.md")):
         match = re.fullmatch(r"(\d{4})-[a-z0-9-]+\.md", page.name)
-        assert match, f"{page.name}: want NNNN-title.md"
+        assert match, f"{page.name}: expected NNNN-title.md"
         assert "change our mind" in page.read_text(encoding="utf-8"), page.name
         numbers.append(match[1])
     assert len(set(numbers)) == len(numbers)

@@ -128,7 +128,7 @@ async def carry_out(
     if not isinstance(experiment, (Experiment, str, os.PathLike)):
         raise BadOption(
             "karat.run",
-            f"want an Experiment or the path of an experiment file, got {experiment!r:.60}",
+            f"expected an Experiment or the path of an experiment file, got {experiment!r:.60}",
         )
 
     if not isinstance(experiment, Experiment):
@@ -191,7 +191,8 @@ def folders(
     """
     if not isinstance(run, (str, os.PathLike)):
         raise BadOption(
-            "karat.open", f"want a run, its folder or the beginning of its name, got {run!r:.60}"
+            "karat.open",
+            (f"expected a run, its folder or the beginning of its name, got {run!r:.60}"),
         )
 
     try:

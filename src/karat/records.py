@@ -456,7 +456,7 @@ def absurd_dollars(value: object) -> str | None:
     """What is wrong with the cost of one call; None: nothing. Unknown (None) is right.
 
     >>> absurd_dollars(0.02), absurd_dollars(-1.0)
-    (None, 'dollars is -1.0, want 0 to 1e+06')
+    (None, 'dollars is -1.0, expected 0 to 1e+06')
     """
     return _outside("dollars", value, MOST_DOLLARS)
 
@@ -490,7 +490,7 @@ def _outside(name: str, value: object, most: float) -> str | None:
     # NaN has no order
     if value is None or (isinstance(value, (int, float)) and 0 <= value <= most):
         return None
-    return f"{name} is {value!r:.60}, want 0 to {most:g}"
+    return f"{name} is {value!r:.60}, expected 0 to {most:g}"
 
 
 _encode = msgspec.json.Encoder().encode

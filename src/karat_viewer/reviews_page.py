@@ -319,4 +319,4 @@ def _check_score(key: str, value: float, columns: dict[str, MetricInfo]) -> None
             or formats.interval(column.low, column.high)
             or "a number"
         )
-        raise ValueError(f"{key}: want {wanted}")
+        raise ValueError(f"{key}: expected {wanted}")

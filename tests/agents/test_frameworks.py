@@ -319,7 +319,7 @@ class Loop:
         (AI([{"type": "reasoning", "reasoning": "hm"}]), "holds no text"),
         ({"messages": []}, "has no 'text'"),
         ({"messages": ["x"]}, "has no 'text'"),
-        ([], "the agent returned a list, want a text, a number, a mapping with `text`"),
+        ([], "the agent returned a list, expected a text, a number, a mapping with `text`"),
         (object(), "pydantic-ai, LangChain, LangGraph or the OpenAI Agents SDK"),
         (Loop(), "the agent returned a Loop, want"),
         (UserPromptPart("q"), "the agent returned a UserPromptPart, want"),

@@ -151,15 +151,15 @@ def test_failures_of_scorers_name_the_scorer(tmp_path, journals):
     script = journals.Script(tmp_path / "run", samples=2, conditions=("only",), scorers=(journals.JUDGE, other))
     bad = {"cls": "judge", "stage": "score", "kind": "malformed"}
     script.scored(0, "only", value=3)
-    script.attempt(0, "only", message="tone: want a number", **bad)
-    script.failure(0, "only", message="tone: want a number", scorer="tone", scoring=other.scoring, **bad)
+    script.attempt(0, "only", message="tone: expected a number", **bad)
+    script.failure(0, "only", message="tone: expected a number", scorer="tone", scoring=other.scoring, **bad)
     script.answer(1, "only")
     script.attempt(1, "only", message="judge: slow", **bad)
     script.score(1, "only", value=3)
     script.score(1, "only", value=3, scorer=other)
     found = summarize(script.end()).failures
     assert [(one.scorer, one.trials, one.attempts, one.example) for one in found] == [
-        ("tone", 1, 1, "tone: want a number"),
+        ("tone", 1, 1, "tone: expected a number"),
         ("judge", 0, 1, "judge: slow"),
     ]
 

@@ -62,7 +62,7 @@ def test_a_report_of_shares_alone_has_no_empty_column(nearly):
 def test_a_mean_without_an_interval_says_why(tmp_path):
     script = Script(tmp_path / "run", samples=1, conditions=("only",))
     script.scored(0, "only", value=4)
-    assert "No interval for completeness of only: one cluster: its spread cannot be known." in " ".join(
+    assert "No interval for completeness of only: only one cluster, so no interval." in " ".join(
         terminal(script.end()).split()
     )
 
@@ -94,7 +94,7 @@ def test_scores_that_cannot_be_added_up_are_left_out_and_counted(tmp_path):
 def test_a_plan_of_no_conditions_or_of_thousands_is_none(tmp_path, count):
     names = tuple(f"c{at}" for at in range(count))
     script = Script(tmp_path / "run", plan=PlanInfo(samples=2, conditions=names, repetitions=1))
-    with pytest.raises(BadRun, match=f"it names {count} conditions, want 1 to 500"):
+    with pytest.raises(BadRun, match=f"it names {count} conditions, expected 1 to 500"):
         summarize(script.end())
 
 

@@ -45,7 +45,10 @@ BROKEN = [
     pytest.param(
         called(),
         ServerProblem(condition="with-docs", answers=8, calls=0, errors=0),
-        "with-docs: no MCP call in 8 answers, so its scores measure the offer of its MCP servers, not their use",
+        (
+            "with-docs: no MCP call in 8 answers, so its scores show the effect of offering its MCP servers, not of "
+            "using them"
+        ),
         id="no call is made",
     ),
 ]

@@ -103,7 +103,8 @@ def test_the_interval_of_a_mean_by_use_is_that_of_leaving_out_each_question(summ
 
 def test_what_was_never_used_is_said_first(summary):
     assert summary.warnings[0] == (
-        "with-docs: never used its MCP server 'spare' in 8 answers, so its scores measure the offer, not the use"
+        "with-docs: never used its MCP server 'spare' in 8 answers, so its scores show the effect of offering it, "
+        "not of using it"
     )
 
 

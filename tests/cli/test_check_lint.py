@@ -137,7 +137,7 @@ def test_questions_with_golden_answers_are_looked_at_too(karat, here):
             "no kind of dataset is called 'conversations' (did you mean 'conversation'?)",
         ),
         (["dev.json", "--set", "splt=dev"], "--set: 1 fault\n  --set.splt: no such key (did you mean 'split'?)"),
-        (["dev.json", "--set", "split"], "--set: want KEY=VALUE, got 'split'"),
+        (["dev.json", "--set", "split"], "--set: expected KEY=VALUE, got 'split'"),
         (["dev.json", "--set", "split=test"], "dataset.split: there is no list 'test' in the file"),
     ],
 )

@@ -219,7 +219,7 @@ def test_annotations_come_before_the_text_in_which_nothing_is_a_command(karat, r
     ("options", "message"),
     [
         ((), "no threshold: name some with --min, --max or --max-drop, or under `gate:` in the file"),
-        (("--min", "adherence"), "--min: want [CONDITION.]METRIC=NUMBER, got 'adherence'"),
+        (("--min", "adherence"), "--min: expected [CONDITION.]METRIC=NUMBER, got 'adherence'"),
         (("--min", "factual_adherance=4"), "did you mean 'factual_adherence'?"),
         (("--max-drop", "factual_adherence=1"), "needs a run to compare with: --baseline RUN"),
         (("--min", "factual_adherence=1", "--baseline", "latest"), "--baseline: nothing is compared with it"),

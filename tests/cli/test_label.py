@@ -171,9 +171,10 @@ def test_sheets_of_other_spreadsheets_are_read(karat, judged, sheet):
         (lambda rows: [row[1:] for row in rows], "columns (line 1): no column 'id'"),
         (lambda rows: [row[:-1] for row in rows], "none is named after a metric (completeness)"),
         (lambda rows: rows, "no cell under a metric is filled in"),
-        (lambda rows: [rows[0], [*rows[1][:-1], "6"]], "-1 (line 2): completeness: want a whole number from 1 to 5"),
-        (lambda rows: [rows[0], [*rows[1][:-1], "3.5"]], "want a whole number from 1 to 5, got '3.5'"),
-        (lambda rows: [rows[0], [*rows[1][:-1], "nan"]], "want a whole number from 1 to 5, got 'nan'"),
+        (lambda rows: [rows[0], [*rows[1][:-1], "6"]], ("-1 (line 2): completeness: expected a whole "
+"number from 1 to 5")),
+        (lambda rows: [rows[0], [*rows[1][:-1], "3.5"]], "expected a whole number from 1 to 5, got '3.5'"),
+        (lambda rows: [rows[0], [*rows[1][:-1], "nan"]], "expected a whole number from 1 to 5, got 'nan'"),
         (lambda rows: [rows[0], [*rows[2][:-1], "3"], [*rows[2][:-1], "3"]], "-2 (line 3): is in line 2 too"),
         (lambda rows: [rows[0], [*rows[1][:-1], "4", "5"]], "table (line 2): 6 cells under 5 columns: put"),
         (lambda rows: [rows[0], ["qqqqqq-1", *rows[1][1:-1], "3"]], "no answer of this run was drawn as 'qqqqqq-1'"),

@@ -44,7 +44,7 @@ def test_a_signature_that_cannot_be_bound_is_refused_before_anything_is_asked(ka
     file = own("def answer(question, context):\n    open('asked', 'w')\n    return ''\n")
     done = karat(command, file)
     assert done.code == 2
-    assert "answer(question, context): its arguments cannot be bound\n  no value is called 'context'" in done.err
+    assert "answer(question, context): its arguments cannot be bound\n  cannot fill 'context'" in done.err
     assert "It may name: question (query, prompt," in done.err
     assert not (here / "asked").exists()
     assert not list(here.glob("results/*"))

@@ -98,7 +98,7 @@ def test_the_history_of_one_run_says_that_it_is_short(karat, run):
     assert done.code == 0
     assert (done.json["runs"], done.json["left_out"]) == (1, 0)
     shown = karat("compare", "--history", "--condition", "add")
-    assert "a change is looked for from 10 runs on" in shown.out
+    assert "needs 10 runs to detect a change" in shown.out
     refused = karat("compare", "--history", "nowhere")
     assert (refused.code, "nowhere is not a folder" in refused.err) == (2, True)
     assert "no metric 'x'" in karat("compare", "--history", "--metric", "x").err

@@ -396,7 +396,7 @@ def test_a_run_is_scored_again_with_another_extraction(score, here, karat):
 @pytest.mark.needs_kind("conversation")
 def test_an_unknown_extraction_is_refused(score, how):
     done = score(PROSE_ROWS, "--extract", how)
-    assert (done.code, "want final, json, last_number or regex:PATTERN" in done.err) == (2, True)
+    assert (done.code, "expected final, json, last_number or regex:PATTERN" in done.err) == (2, True)
 
 
 @pytest.mark.needs_kind("conversation")

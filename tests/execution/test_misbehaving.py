@@ -108,7 +108,7 @@ class Agent:
 
 
 ABSURD = {
-    "Reply(text='x', dollars=1e308)": "dollars is 1e+308, want 0 to 1e+06",
+    "Reply(text='x', dollars=1e308)": "dollars is 1e+308, expected 0 to 1e+06",
     "Reply(text='x', dollars=-0.5)": "dollars is -0.5",
     "Reply(text='x', dollars=float('nan'))": "dollars is nan",
     "Reply(text='x', dollars=float('inf'))": "dollars is inf",
@@ -116,7 +116,7 @@ ABSURD = {
     "Reply(text='x', usage=Usage(output_tokens=10**15))": "output_tokens is 1000000000000000",
     "Reply(text='x', milliseconds=float('nan'))": "milliseconds is nan",
     "Reply(text='x', tool_calls=(ToolCall(tool='t', milliseconds=-1.0),))": "milliseconds is -1.0",
-    "Reply(text='x' * 10_000_001)": "the reply has 10000001 characters, want at most 10000000",
+    "Reply(text='x' * 10_000_001)": "the reply has 10000001 characters, expected at most 10000000",
     "Reply(text='x', reasoning='x' * 10_000_001)": "the reply has 10000002 characters",
 }
 

@@ -50,7 +50,10 @@ def test_a_run_notes_what_conditions_offer_and_answers_use(experiment: Write, ru
         ("full", "plugin", "house-style", 6, 2),
         ("full", "plugin", "spare", 6, 0),
     ]
-    words = "full: never used its plug-in 'spare' in 6 answers, so its scores measure the offer, not the use"
+    words = (
+        "full: never used its plug-in 'spare' in 6 answers, so its scores show the effect of offering it, not of "
+        "using it"
+    )
     assert words in summary.warnings
 
 

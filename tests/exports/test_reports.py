@@ -44,7 +44,7 @@ def story(folder, journals):
                     script.attempt(*place, dollars=0.001)
                 script.answer(*place, reply=reply(column), seconds=0.4 + 0.1 * row + 0.03 * repetition)
                 if place == (6, "baseline", 0):
-                    malformed = {"kind": "malformed", "message": "metric 'completeness' is 7: want 1 to 5"}
+                    malformed = {"kind": "malformed", "message": "metric 'completeness' is 7: expected 1 to 5"}
                     script.failure(*place, cls="judge", stage="score", scorer="judge", **malformed)
                     continue
                 values = {

@@ -75,7 +75,7 @@ def scored(module, options: dict, setting: ScorerSetting):
         ({"schemas": {"out.json": {"required": ["m"]}}}, False, "out.json the whole: 'm' is a required property"),
         ({"schemas": {"seven.txt": {}}}, False, "seven.txt is not JSON: Expecting value: line 1 column 1 (char 0)"),
         ({"max_changed_lines": 5}, True, None),
-        ({"max_changed_lines": 4}, False, "5 lines were changed, want at most 4"),
+        ({"max_changed_lines": 4}, False, "5 lines were changed, expected at most 4"),
     ],
 )
 def test_what_files_must_be(setting, options, right, reason):

@@ -334,8 +334,8 @@ def test_every_kind_of_column_is_read():
         (([1, 2], [1]), {}, r"must have one length, got \[1, 2\]"),
         (([1], [1]), {"declared_unit": ["%", "%"]}, r"must have one length, got \[1, 2\]"),
         (([1], [1]), {"printed": ["1", "1"]}, "printed: must have the length of expected, 1, got 2"),
-        ((np.ones((2, 2)), np.ones((2, 2))), {}, "want an array with one dimension, got 2"),
-        (("12", "12"), {}, "want a sequence of values, got one text"),
+        ((np.ones((2, 2)), np.ones((2, 2))), {}, "expected an array with one dimension, got 2"),
+        (("12", "12"), {}, "expected a sequence of values, got one text"),
     ],
 )
 def test_columns_that_do_not_fit_are_refused(arguments, options, message):

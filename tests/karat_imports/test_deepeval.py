@@ -99,7 +99,7 @@ def test_files_of_the_results_folder_are_conditions_of_one_run(tmp_path: Path) -
 def test_another_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text('{"testRunData": {"testCases": 1}}')
-    with pytest.raises(BadDataset, match=r"holds no test run of DeepEval \(want testCases\)"):
+    with pytest.raises(BadDataset, match=r"holds no test run of DeepEval \(expected testCases\)"):
         imported("deepeval", tmp_path / "runs", path)
 
 

@@ -145,7 +145,7 @@ def test_the_file_is_recognized_and_others_are_not(tmp_path: Path) -> None:
     empty.write_text('{"results": {"version": 3, "results": [7]}}')
     with pytest.raises(BadDataset, match=r"holds no results; result not a JSON object \(empty.json, "):
         imported("promptfoo", tmp_path, empty)
-    with pytest.raises(BadDataset, match=r"holds no results of promptfoo \(want results\.results\)"):
+    with pytest.raises(BadDataset, match=r"holds no results of promptfoo \(expected results\.results\)"):
         imported("promptfoo", tmp_path, other)
     assert plugins.find("importers", "promptfoo").__doc__
 

@@ -197,7 +197,7 @@ def test_what_cannot_be_right_is_missing_and_said(tmp_path: Path) -> None:
     assert scores(folder)[0].values == {"a": None, "b": None, "c": 2.0}
     assert {metric.name: metric.bounds for metric in folder.scorers()[0].metrics}["c"] == (None, None)
     assert [what for _, what, _, _ in findings] == [
-        "cost, tokens or times that cannot be right (dollars is -1.0, want 0 to 1e+06) are missing",
+        "cost, tokens or times that cannot be right (dollars is -1.0, expected 0 to 1e+06) are missing",
         "a score that is not a finite number is missing",
     ]
     assert findings.notes == ["c has values beyond the scale that its tool states: no bounds are assumed"]

@@ -134,7 +134,7 @@ def test_every_row_that_cannot_be_used_is_told_at_once(tmp_path: Path) -> None:
     assert [str(fault) for fault in caught.value.faults] == [
         "line 1: 'participant' must name the participant (did you mean 'participants'?)",
         "line 2: needs 'text', a text, or 'answers', an object (it has: participant)",
-        "line 3: 'repetition' is -1, want a whole number from 0",
+        "line 3: 'repetition' is -1, expected a whole number from 0",
         "line 5: a second row for 'gain-001' in the same place, repetition 0",
         "line 6: 'participant' must name the participant",
     ]

@@ -51,7 +51,7 @@ def viewer(tmp_path_factory):
 
 @pytest.mark.parametrize(
     ("name", "told"),
-    [("no-conditions", "it names 0 conditions, want 1 to 500"), ("thousands", "it names 3000 conditions")],
+    [("no-conditions", "it names 0 conditions, expected 1 to 500"), ("thousands", "it names 3000 conditions")],
 )
 def test_a_plan_that_cannot_be_is_refused_with_a_reason(viewer, name, told):
     heard = viewer.get(f"/runs/{name}")

@@ -157,7 +157,7 @@ def test_a_verdict_stands_beside_karats_and_in_the_form_of_who_gave_it(copied):
         ("study", {"turn": 0, "readings": {"0": {"value": "C"}}}, "choice: the study would not read that"),
         ("study", {"turn": 0, "readings": {"0": {"value": ""}}}, "(missing)"),
         ("study", {"turn": 0, "readings": {"2": {"value": "400"}}}, "(out of range)"),
-        ("study", {"turn": 0, "readings": {"0": {"kind": "bored"}}}, "choice: want refused, missing"),
+        ("study", {"turn": 0, "readings": {"0": {"kind": "bored"}}}, "choice: expected refused, missing"),
         ("study", {"turn": 0, "readings": {"3": {"value": "x" * 10_000}}}, "at most 10,000 characters"),
         ("study", {"turn": 0, "readings": {"0": {"value": {"a": 1}}}}, "not a review"),
         ("golden", {"turn": 0, "readings": {"0": {"value": "A"}}}, "no answers with fields"),

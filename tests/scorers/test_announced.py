@@ -85,7 +85,7 @@ def test_a_fault_of_the_scorer_keeps_what_the_verdict_cost() -> None:
     ("metrics", "message"),
     [
         (("words",), "`metrics` must be a tuple of karat.Metric, got ('words',)"),
-        (WORDS, "`metrics` is a Metric, want a tuple of them: metrics = (Metric(…),)"),
+        (WORDS, "`metrics` is a Metric, expected a tuple of them: metrics = (Metric(…),)"),
         ((WORDS, WORDS), "announces the metric 'words' twice"),
         ((Metric(name="x", low=2, high=1),), "metric 'x': low (2) is above high (1)"),
         ((Metric(name="x", direction="down"),), "metrics[0] is not a valid Metric"),  # type: ignore[arg-type]

@@ -43,18 +43,18 @@ SCHEMA = {"type": "object", "properties": {"total": {"type": "integer", "maximum
         ({"values": {"items[0].name": "lamp", "total": 1}}, GOOD, FOUND, True, None),
         ({"values": {"items[0].name": "rug"}}, GOOD, FOUND, False, 'items[0].name is "lamp", want "rug"'),
         ({"values": {"items[1].name": "rug"}}, GOOD, FOUND, False, 'items[1].name is missing, want "rug"'),
-        ({"values": {"items[0].new": 1}}, GOOD, FOUND, False, "items[0].new is true, want 1"),
+        ({"values": {"items[0].new": 1}}, GOOD, FOUND, False, "items[0].new is true, expected 1"),
         ({"values": {"total": None}}, GOOD, {"total": None}, True, None),
         ({"values": {"total": 1}}, GOOD, None, False, "there is no structuredContent"),
         ({"schema": SCHEMA}, GOOD, {"total": 0}, True, None),
         ({"schema": SCHEMA}, GOOD, FOUND, False, "total: 1 is greater than the maximum of 0"),
         ({"error": True}, BAD, None, True, None),
-        ({"error": True}, GOOD, FOUND, False, "the call succeeded, want an error"),
+        ({"error": True}, GOOD, FOUND, False, "the call succeeded, expected an error"),
         ({"error": False}, BAD, None, False, 'the call failed: "no such shelf: 9"'),
         ({"error": "No such SHELF"}, BAD, None, True, None),
         ({"error": "denied"}, BAD, None, False, 'the error says "no such shelf: 9", want "denied"'),
         ({"max_milliseconds": 120}, GOOD, FOUND, True, None),
-        ({"max_milliseconds": 119}, GOOD, FOUND, False, "took 120 ms, want at most 119"),
+        ({"max_milliseconds": 119}, GOOD, FOUND, False, "took 120 ms, expected at most 119"),
         ({"max_milliseconds": 9}, ToolCall(tool="find"), None, None, "it is not known how long the call took"),
     ],
 )
@@ -69,7 +69,7 @@ def test_each_of_several_expectations_is_a_metric_and_columns_hold_them():
     options = {"max_milliseconds": 100, "columns": {"values": "wanted", "error": "fails"}}
     verdict = score(options, wanted='{"total": 1}', fails="")
     assert verdict.values == {"call": False, "values": True, "max_milliseconds": False, "error": None}
-    assert verdict.reasons == dict.fromkeys(("call", "max_milliseconds"), "took 120 ms, want at most 100")
+    assert verdict.reasons == dict.fromkeys(("call", "max_milliseconds"), "took 120 ms, expected at most 100")
 
 
 def test_a_sample_that_expects_nothing_has_no_score():

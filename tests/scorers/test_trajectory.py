@@ -60,12 +60,12 @@ OBJECT = {"type": "object", "properties": {"id": {"type": "integer", "minimum": 
         ({"in_order": ["read", "search"]}, False, "search was not called after read"),
         ({"in_order": ["write"]}, False, "write was not called (the calls"),
         ({"max_calls": 4}, True, None),
-        ({"max_calls": 3}, False, "4 calls, want at most 3"),
+        ({"max_calls": 3}, False, "4 calls, expected at most 3"),
         ({"arguments": [{"tool": "search", "equals": {"limit": 3, "query": "lamp"}}]}, True, None),
         (
             {"arguments": [{"tool": "search", "equals": {"query": "lamp"}}]},
             False,
-            """call 1 of 'search': has {"query": "lamp", "limit": 3}, want {"query": "lamp"}""",
+            """call 1 of 'search': has {"query": "lamp", "limit": 3}, expected {"query": "lamp"}""",
         ),
         ({"arguments": [{"tool": "read", "equals": {"id": 2}}]}, True, None),
         ({"arguments": [{"tool": "read", "equals": {"id": 2}, "calls": "all"}]}, False, "call 1 of 'read': has"),
@@ -96,9 +96,9 @@ def test_several_expectations_are_metrics_of_their_own(tmp_path):
     verdict = say(scorer)
     assert verdict.values == {"path": False, "used": True, "not_used": False, "max_calls": False}
     assert verdict.reasons == {
-        "path": "called: Bash; 4 calls, want at most 1",
+        "path": "called: Bash; 4 calls, expected at most 1",
         "not_used": "called: Bash",
-        "max_calls": "4 calls, want at most 1",
+        "max_calls": "4 calls, expected at most 1",
     }
 
 

@@ -135,7 +135,7 @@ def test_nothing_to_compare_is_said():
     assert (tenths.se, tenths.reason) == (0.0, "nothing varies: the interval is a point")
     one = calibrate([1, 2, 3], [1, 2, N]).corrected
     assert (one.value, math.isnan(one.se)) == (3.0, True)
-    assert one.reason == "the judge alone scored one question only: its spread cannot be known"
+    assert one.reason == "the judge alone scored only one question, so no interval"
     assert calibrate([1, 2, 4], [1, 2, 3]).corrected.value == 2.0
 
 
@@ -159,7 +159,7 @@ def test_few_unread_answers_tell_less_than_the_people_alone_and_many_tell_more()
         (lambda: calibrate([1], [1], categories=[]), "rise"),
         (lambda: calibrate([1], [1], level=95), "level"),
         (lambda: calibrate(["good"], [1]), "numbers"),
-        (lambda: calibrate([1, 2], [1, 2], strata=[1]), "strata: want one an answer"),
+        (lambda: calibrate([1, 2], [1, 2], strata=[1]), "strata: expected one per answer"),
         (lambda: calibrate([1, 2], [1, 2], target="people"), "target"),
     ],
 )

@@ -98,9 +98,9 @@ def test_without_clusters_or_with_one_question_each_it_is_students_t_to_the_bit(
     ("values", "clusters", "weights", "reason"),
     [
         ([], [], None, "no values"),
-        ([1, 2], ["a", "a"], None, "one cluster: its spread cannot be known"),
+        ([1, 2], ["a", "a"], None, "only one cluster, so no interval"),
         ([1, None], ["a", "b"], None, "1 of 2 values are missing"),
-        ([1, 2, 3], ["a", "a", "b"], [1, 1, 0], "one cluster: its spread cannot be known"),
+        ([1, 2, 3], ["a", "a", "b"], [1, 1, 0], "only one cluster, so no interval"),
     ],
 )
 def test_what_cannot_be_known_is_nan_with_a_reason(values, clusters, weights, reason):
@@ -171,7 +171,7 @@ def test_a_share_counts_clusters_at_its_effective_n():
     perfect = stats.share_interval(np.ones(60), range(60), sources=SIX_BY_TEN)
     assert perfect.low == pytest.approx(stats.proportion_interval(6, 6).low)
     alone = stats.share_interval([1, 0, 1], [1, 2, 3], sources=[1, 1, 1])
-    assert (math.isnan(alone.low), alone.reason) == (True, "one cluster: its spread cannot be known")
+    assert (math.isnan(alone.low), alone.reason) == (True, "only one cluster, so no interval")
 
 
 def test_a_rate_over_turns_is_the_mean_weighted_by_turns():

@@ -83,7 +83,7 @@ def test_one_question_has_a_mean_and_no_error():
     assert found.value == 4.0
     assert math.isnan(found.se)
     assert math.isnan(found.low)
-    assert found.reason == "one cluster: its spread cannot be known"
+    assert found.reason == "only one cluster, so no interval"
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_a_bootstrap_that_cannot_say_is_nan_with_a_reason():
     rare = _drawn([5] * 19 + [4])
     assert math.isnan(rare.low)
     assert rare.reason.startswith("too few unequal values: ")
-    assert _drawn([5]).reason == "one cluster: its spread cannot be known"
+    assert _drawn([5]).reason == "only one cluster, so no interval"
     assert _drawn([5, 5, 5]).reason == "all 3 cluster means are equal: the interval is a point"
     assert _drawn([5, None]).reason == "1 of 2 values are missing"
 

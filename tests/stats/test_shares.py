@@ -186,7 +186,7 @@ def test_a_share_of_something_else_is_refused_and_a_missing_one_is_nan():
     found = stats.share_interval([1, None], [1, 2])
     assert math.isnan(found.value)
     assert found.reason == "1 of 2 values are missing"
-    assert stats.share_interval([1, 0], ["q", "q"]).reason == "one question: its answers are taken as one"
+    assert stats.share_interval([1, 0], ["q", "q"]).reason == "only one question: repeated answers count once"
 
 
 def test_one_count_may_be_an_array_without_dimensions():
@@ -197,4 +197,4 @@ def test_one_count_may_be_an_array_without_dimensions():
 
 def test_what_is_left_out_does_not_hide_another_note():
     found = stats.proportion_interval([2, 0], [3, 0])
-    assert found.reason == "1 of 2 questions have no answer; one question: its answers are taken as one"
+    assert found.reason == "1 of 2 questions have no answer; only one question: repeated answers count once"

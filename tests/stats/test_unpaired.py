@@ -73,7 +73,7 @@ def test_missing_values_are_counted_and_an_uneven_loss_is_told():
     ("a", "b", "p", "reason"),
     [
         ([], [1, 2], math.nan, "a group has no value"),
-        ([1], [1, 2], math.nan, "too few questions: their spread cannot be known"),
+        ([1], [1, 2], math.nan, "too few questions for an interval"),
         ([3, 3, 3], [3, 3, 3], 1.0, "all question means are equal"),
         ([3, 3, 3], [4, 4, 4], 0.1, "no spread within either group: p by permutation"),
         ([3, 3], [4, 4, 4], 0.1, "no spread within either group: p by permutation"),  # C(5, 2); no mirror image

@@ -44,7 +44,7 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
         return Reply(text=text)
     if not isinstance(value, dict):
         raise AgentFault(
-            "bad_reply", f"the agent returned a {type(value).__name__}, want {_WANTED}"
+            "bad_reply", f"the agent returned a {type(value).__name__}, expected {_WANTED}"
         )
 
     fields = {name: value[name] for name in Reply.__struct_fields__ if name in value}
@@ -416,7 +416,7 @@ def _items(values: object) -> Sequence[Any]:
     if len(values) > MOST_ITEMS:
         raise AgentFault(
             "bad_reply",
-            f"the result holds a list of {len(values)} items, want at most {MOST_ITEMS}",
+            f"the result holds a list of {len(values)} items, expected at most {MOST_ITEMS}",
         )
 
     return values

@@ -77,7 +77,7 @@ class Python:
             target = target.ask
         if not (hasattr(target, "session") or hasattr(target, "ask") or callable(target)):
             raise BadPlugin(
-                str(options.target), "want a function, or an object with `session` or `ask`"
+                str(options.target), "expected a function, or an object with `session` or `ask`"
             )
 
         if not (hasattr(target, "session") or hasattr(target, "ask")):
@@ -489,7 +489,7 @@ def _first_free(
 def _unknown(name: str) -> str:
     known = [known for names in _NAMES.values() for known in names]
     return (
-        f"no value is called '{name}'{did_you_mean(name, known, listing=False)}; rename it or "
+        f"cannot fill '{name}'{did_you_mean(name, known, listing=False)}; rename it or "
         f"give it a default"
     )
 

@@ -238,7 +238,9 @@ class Replay:
 
         text = row.get(column)
         if not isinstance(text, str):
-            raise AgentFault("bad_record", f"'{column}' is a {type(text).__name__}, want a text")
+            raise AgentFault(
+                "bad_record", (f"'{column}' is a {type(text).__name__}, expected a text")
+            )
         return Reply(
             text=text,
             dollars=_recorded(row, _COSTS),

@@ -190,7 +190,7 @@ def estimated(
         n=interval.n,
         level=interval.level,
         method=method,
-        reason="one question: its spread cannot be known" if alone else interval.reason,
+        reason="only one question, so no interval" if alone else interval.reason,
     )
 
 
@@ -273,7 +273,7 @@ def _reliability(info: MetricInfo, values: Floats, there: Flags, *, level: float
         incomplete=incomplete,
         level=level,
         method=interval.method,
-        reason="one question: its spread cannot be known" if alone else None,
+        reason="only one question, so no interval" if alone else None,
     )
 
 

@@ -539,7 +539,7 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
         if needed is not None and rows.clusters is not None:
             needed, reason = (
                 None,
-                reason or "questions of more clusters would decide it, if the value stays",
+                reason or "questions of more clusters would decide it, at the present mean",
             )
         elif needed is not None and needed <= seen.size:
             # all values are equal, or the rule needs more than the test

@@ -133,7 +133,7 @@ def read_sheet(
                 if math.isnan(read[info.key]):
                     fault(
                         name,
-                        f"{info.key}: want {scale_of(info)}, got '{formats.excerpt(cell, 40)}'",
+                        f"{info.key}: expected {scale_of(info)}, got '{formats.excerpt(cell, 40)}'",
                     )
 
         if read:

@@ -445,7 +445,7 @@ def server_warnings(problems: Iterable[ServerProblem]) -> list[str]:
                 answers = formats.plural(problem.answers, "answer")
                 fault, so = (
                     f"no MCP call in {answers}",
-                    "so its scores measure the offer of its MCP servers, not their use",
+                    "so its scores show the effect of offering its MCP servers, not of using them",
                 )
                 if not problem.reported:
                     fault = f"no MCP call was reported in {answers}"
@@ -473,7 +473,9 @@ def use_warnings(
                 f"failed"
             )
 
-        yield f"{use.condition}: {did}, so its scores measure the offer, not the use"
+        yield (
+            f"{use.condition}: {did}, so its scores show the effect of offering it, not of using it"
+        )
 
 
 def unnumbered(results: Sequence[Result], scored: int) -> Iterator[str]:

@@ -180,7 +180,7 @@ def scorer_keys(wanted: Scorers) -> JsonObject:
         ):
             shown = excerpt(wanted.extract, 60)
             raise BadOption(
-                "--extract", f"want final, json, last_number or regex:PATTERN, got '{shown}'"
+                "--extract", f"expected final, json, last_number or regex:PATTERN, got '{shown}'"
             )
 
         numeric = {"numeric": {"extract": how, **({"pattern": pattern} if pattern else {})}}

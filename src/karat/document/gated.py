@@ -52,7 +52,7 @@ def gate_document(gate: Gate) -> Document:
                     "Missing trials count as the worst for the lower bound, as the best for the "
                     "upper one."
                 )
-                + (" Of a drop: how much better than the baseline." if drops else ""),
+                + (" Of a drop: this run minus the baseline." if drops else ""),
             ),
             Column("questions", rank=1),
             Column("missing", rank=1),
@@ -131,11 +131,11 @@ def _row(check: Check) -> Row:
 def _hint(check: Check) -> str | None:
     if check.needed is not None:
         return (
-            f"about {formats.plural(check.needed, 'question')} would decide it, if the value stays"
+            f"about {formats.plural(check.needed, 'question')} would decide it, at the present mean"
         )
 
     never = (
-        "no number of questions would decide it, if the value stays: it is too close to the "
+        "no number of questions would decide it, at the present mean: it is too close to the "
         "threshold"
     )
     return check.reason or (never if check.verdict == "undecided" else None)

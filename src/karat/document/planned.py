@@ -181,8 +181,8 @@ def _columns(plan: Plan, percent: bool, *, delta: bool) -> tuple[Column, ...]:
         Column(
             "undecided gates",
             rank=2,
-            legend=f"Undecided gates: how often karat gate does not decide on a mean {MARGIN:g} "
-            f"standard deviations above its threshold.",
+            legend=f"Undecided gates: the chance that `karat gate` is undecided on a mean "
+            f"{MARGIN:g} standard deviations above its threshold.",
         ),
     )
 

@@ -9,7 +9,7 @@ from karat.document.run import Document
 
 _LEGEND = (
     "Groups: conditions that share a letter cannot be told apart (paired by question, Holm over "
-    "{tests}). Means are over the questions that all have a score for."
+    "{tests}). Means are over questions scored under every condition."
 )
 
 

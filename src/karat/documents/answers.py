@@ -299,7 +299,7 @@ def repetition_value(value: object, column: str) -> int | str | None:
     if value in _EMPTY:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise ValueError(f"'{column}' is {excerpt(_text(value), 40)}, want a number or a text")
+        raise ValueError(f"'{column}' is {excerpt(_text(value), 40)}, expected a number or a text")
     written = str(value).strip().removesuffix(".0")
     try:
         number = int(written)
@@ -307,7 +307,7 @@ def repetition_value(value: object, column: str) -> int | str | None:
         return written
 
     if number < 0:
-        raise ValueError(f"'{column}' is {number}, want a whole number from 0")
+        raise ValueError(f"'{column}' is {number}, expected a whole number from 0")
     return number
 
 

@@ -426,7 +426,7 @@ def checked_reply(reply: object, *, bounded: bool = False) -> Reply:
     """
     if not isinstance(reply, Reply):
         raise AgentFault(
-            "bad_reply", f"`ask` returned a {type(reply).__name__}, want a karat.Reply"
+            "bad_reply", f"`ask` returned a {type(reply).__name__}, expected a karat.Reply"
         )
 
     if (
@@ -449,7 +449,8 @@ def checked_reply(reply: object, *, bounded: bool = False) -> Reply:
             size += len(repr(reply.tool_calls))
         if size > LONGEST_REPLY:
             raise LimitReached(
-                "output_too_long", f"the reply has {size} characters, want at most {LONGEST_REPLY}"
+                "output_too_long",
+                (f"the reply has {size} characters, expected at most {LONGEST_REPLY}"),
             )
 
     return reply

@@ -905,9 +905,9 @@ def plan_of(run: RunFolder) -> PlanInfo:
         plan = run.plan()
     fault = None
     if not 1 <= plan.repetitions <= MOST_REPETITIONS:
-        fault = f"repetitions is {plan.repetitions}, want 1 to {MOST_REPETITIONS}"
+        fault = f"repetitions is {plan.repetitions}, expected 1 to {MOST_REPETITIONS}"
     elif not 1 <= len(plan.conditions) <= MOST_CONDITIONS:
-        fault = f"it names {len(plan.conditions)} conditions, want 1 to {MOST_CONDITIONS}"
+        fault = f"it names {len(plan.conditions)} conditions, expected 1 to {MOST_CONDITIONS}"
     elif len(set(plan.conditions)) < len(plan.conditions):
         fault = "it names a condition twice"
 

@@ -165,7 +165,7 @@ def announced(scorer: object, target: str) -> tuple[Metric, ...]:
     metrics: Any = getattr(scorer, "metrics", ())
     if isinstance(metrics, Metric):
         raise BadPlugin(
-            target, "`metrics` is a Metric, want a tuple of them: metrics = (Metric(…),)"
+            target, "`metrics` is a Metric, expected a tuple of them: metrics = (Metric(…),)"
         )
 
     if not isinstance(metrics, Sequence) or not all(
@@ -220,8 +220,8 @@ def as_verdicts(
         raise JudgeFault(
             "bad_verdict",
             (
-                f"scorer '{name}' returned a {type(scored).__name__}: want a number, bool, text, "
-                f"mapping or Verdict"
+                f"scorer '{name}' returned a {type(scored).__name__}: expected a number, bool, "
+                f"text, mapping or Verdict"
             ),
         )
 
@@ -288,7 +288,8 @@ def _clean(verdict: Verdict) -> Verdict:
             large.append(metric)
     if large:
         wrong = (
-            f"{large[0]} is {verdict.values[large[0]]!r}, want at most {MOST_VALUE:g} either way"
+            f"{large[0]} is {verdict.values[large[0]]!r}, expected at most {MOST_VALUE:g} "
+            f"either way"
         )
 
     if wrong is not None:

@@ -152,7 +152,8 @@ class McpResult:
             if call.milliseconds is None or not isinstance(wanted, (int, float)):
                 return None, "it is not known how long the call took, or may take"
             slow = (
-                f"took {formats.brief(call.milliseconds)} ms, want at most {formats.brief(wanted)}"
+                f"took {formats.brief(call.milliseconds)} ms, expected at most "
+                f"{formats.brief(wanted)}"
             )
             return call.milliseconds <= wanted, slow if call.milliseconds > wanted else ""
 
@@ -173,7 +174,7 @@ class McpResult:
                 else:
                     shown = f"is {short_json(given)}"
 
-                return False, f"{path} {shown}, want {short_json(value)}"
+                return False, f"{path} {shown}, expected {short_json(value)}"
 
         return True, ""
 
@@ -186,11 +187,13 @@ def _failed_as(wanted: object, call: ToolCall) -> tuple[bool, str]:
         )
 
     if call.error is None:
-        return False, "the call succeeded, want an error"
+        return False, "the call succeeded, expected an error"
     as_wanted = wanted is True or str(wanted).casefold() in call.error.casefold()
     return (
         as_wanted,
-        "" if as_wanted else f"the error says {short_json(call.error)}, want {short_json(wanted)}",
+        ""
+        if as_wanted
+        else (f"the error says {short_json(call.error)}, expected {short_json(wanted)}"),
     )
 
 

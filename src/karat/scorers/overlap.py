@@ -122,8 +122,8 @@ class Overlap:
             f1 = 0.0
 
         contradiction, sentence = _contradiction(golden, text, asked)
-        recalled = f"{len(shared)} of {len(shared) + len(missing)} golden words"
-        adherence = max(2, _level(recall)), f"nothing found that contradicts; {recalled}"
+        recalled = f"{len(shared)} of {len(shared) + len(missing)} words of the golden answer"
+        adherence = max(2, _level(recall)), f"no contradiction; {recalled}"
         clarity = _level(f1), f"F1 of the words: {formats.number(f1)}"
         if contradiction:
             adherence = 2, f"contradicts: {contradiction}"

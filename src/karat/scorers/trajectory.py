@@ -156,7 +156,7 @@ class Trajectory:
     def _judged(self, part: _Part, expected: Any, calls: Sequence[ToolCall]) -> Outcome:
         if part == "max_calls":
             few = len(calls) <= expected
-            return few, "" if few else f"{len(calls)} calls, want at most {expected}"
+            return few, "" if few else f"{len(calls)} calls, expected at most {expected}"
         if self._options.only_successful:
             calls = [call for call in calls if call.error is None]
         match part:
@@ -205,7 +205,7 @@ class Trajectory:
         for number, call in enumerate(calls, start=1):
             if rule.equals is not None:
                 good: bool | None = call.input == rule.equals
-                reason = f"has {short_json(call.input)}, want {short_json(rule.equals)}"
+                reason = f"has {short_json(call.input)}, expected {short_json(rule.equals)}"
             else:
                 good, reason = self._schemas.check(schema, json.dumps(call.input))
 

@@ -97,7 +97,7 @@ def _own(size: int, weights: Any) -> Floats:
 
     if matrix.shape != (size, size):
         raise ValueError(
-            f"weights: want one row and column a category ({size}), got shape {matrix.shape}"
+            f"weights: expected one row and column per category ({size}), got shape {matrix.shape}"
         )
 
     if not (
@@ -204,7 +204,7 @@ def read_ratings(
 
     if labels is not None and len(labels) != len(codes):
         raise ValueError(
-            f"clusters: want one a thing that is rated ({len(codes)}), got {len(labels)}"
+            f"clusters: expected one per rated thing ({len(codes)}), got {len(labels)}"
         )
 
     codes = codes[kept]

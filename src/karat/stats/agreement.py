@@ -104,7 +104,7 @@ def kappa_of_table(
     steps = range(len(counts)) if categories is None else categories
     if len(steps) != len(counts):
         raise ValueError(
-            f"categories: want one a row of the table ({len(counts)}), got {len(steps)}"
+            f"categories: expected one per row of the table ({len(counts)}), got {len(steps)}"
         )
 
     n, weighed = int(counts.sum()), weight_matrix(steps, weights, spacing)
@@ -157,7 +157,7 @@ def _clustered(
 ) -> Interval:
     """The same with an error that is first summed within clusters."""
     if len(clusters) != len(pairs):
-        raise ValueError(f"clusters: want one a pair ({len(pairs)}), got {len(clusters)}")
+        raise ValueError(f"clusters: expected one per pair ({len(pairs)}), got {len(clusters)}")
     n, size = len(pairs), len(set(clusters))
     method = f"{interval.method}, clustered"
     if math.isnan(interval.value) or size < 2:

@@ -103,7 +103,7 @@ def one_sided_bounds(
 
     if n < 2:
         unit = "question" if means.size == 1 else "cluster"
-        return structs.replace(known, reason=f"one {unit}: its spread cannot be known")
+        return structs.replace(known, reason=f"only one {unit}, so no interval")
     if skewed and origins is None and sample_sd(means) > 0:
         low, high = _hall_bounds(means, level)
         return structs.replace(known, low=low, high=high, method="Hall")

@@ -145,7 +145,7 @@ def _read(
 
     at = list(range(judged.size)) if clusters is None else list(clusters)
     if len(at) != judged.size:
-        raise ValueError(f"clusters: want one an answer ({judged.size}), got {len(at)}")
+        raise ValueError(f"clusters: expected one per answer ({judged.size}), got {len(at)}")
     return _Draw(judged, people, at)
 
 
@@ -159,7 +159,7 @@ def _of_strata(
         return None
     known = list(strata)
     if len(known) != draw.judged.size:
-        raise ValueError(f"strata: want one an answer ({draw.judged.size}), got {len(known)}")
+        raise ValueError(f"strata: expected one per answer ({draw.judged.size}), got {len(known)}")
     rows = np.flatnonzero(np.isfinite(draw.judged))
     return stratified_mean(
         draw.people[rows],
@@ -221,9 +221,7 @@ def _corrected(alone: Groups, gap: Groups, people: Interval) -> Interval:
     value = judged.value + correction.value
     if first < 2 or second < 2:
         which = "both scored" if second < 2 else "the judge alone scored"
-        return replace(
-            bare, value=value, reason=f"{which} one question only: its spread cannot be known"
-        )
+        return replace(bare, value=value, reason=f"{which} only one question, so no interval")
 
     se = _joint_error(alone, gap)
     widest = max(judged.se, correction.se)

@@ -516,7 +516,7 @@ def _test(value: float, error: _Error, n_a: int, n_b: int) -> tuple[float, float
     if math.isnan(value):
         return math.nan, math.nan, "a group has no value"
     if math.isnan(error.se):
-        return math.nan, math.nan, "too few questions: their spread cannot be known"
+        return math.nan, math.nan, "too few questions for an interval"
     if error.se > 0:
         return value / error.se, t_two_sided(value / error.se, error.df), None
     if value == 0:

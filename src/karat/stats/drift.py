@@ -63,7 +63,7 @@ def change_point(
     series = series[np.isfinite(series)]
     n = series.size
     if n < 2 * FEWEST:
-        reason = f"a change is looked for from {2 * FEWEST} runs on"
+        reason = f"needs {2 * FEWEST} runs to detect a change"
         return ChangePoint(
             index=None,
             before=math.nan,

@@ -115,7 +115,7 @@ def t_interval(means: Floats, *, level: float, observations: int, missing: int =
         value=centred_mean(means), level=level, n=n, method="t", observations=observations
     )
     if n == 1:
-        return replace(bare, reason="one cluster: its spread cannot be known")
+        return replace(bare, reason="only one cluster, so no interval")
     se = sample_sd(means) / math.sqrt(n)
     return bare.with_error(
         se, n - 1, None if se > 0 else f"all {n} cluster means are equal: the interval is a point"
@@ -343,7 +343,7 @@ def _bare_mean(groups: Groups, *, level: float, method: str) -> Interval:
         reason = f"{groups.missing} of {observations} values are missing"
     else:
         value = centred_mean(groups.values)
-        reason = "one cluster: its spread cannot be known" if n < 2 else None
+        reason = "only one cluster, so no interval" if n < 2 else None
 
     return Interval(
         value=value, level=level, n=n, method=method, observations=observations, reason=reason

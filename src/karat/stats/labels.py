@@ -221,9 +221,7 @@ def _expanded(
     means = np.bincount(codes[seen], weights=values[seen], minlength=size.size) / n
     bare = replace(bare, value=float(weights @ means[codes]))
     if ((n < 2) & (n < size)).any():
-        return replace(
-            bare, reason="people scored one answer of a stratum: its spread cannot be known"
-        )
+        return replace(bare, reason="people scored only one answer of a stratum, so no interval")
 
     off = np.where(seen, values - means[codes], 0.0)
     if target == "answers":
@@ -238,7 +236,7 @@ def _expanded(
         return around(bare, math.sqrt(total), df)
 
     if count < 2:
-        return replace(bare, reason="one question only: its spread cannot be known")
+        return replace(bare, reason="only one question, so no interval")
     grown = np.sqrt(n / np.maximum(n - 1, 1)) * size / n
     moved = means[codes] + off * grown[codes]
     sums = count * np.bincount(questions.codes, weights=weights * moved, minlength=count)

@@ -226,9 +226,7 @@ def _over_clusters(kept: Sums, level: float) -> Interval:
         value=kept.ratio, level=level, n=clusters, method="t", observations=int(kept.counts.sum())
     )
     if clusters < 2:
-        return replace(
-            bare, reason="one cluster: its spread cannot be known" if clusters else "no values"
-        )
+        return replace(bare, reason="only one cluster, so no interval" if clusters else "no values")
 
     se, reason = _jackknife(kept.pulls()), None
     if se == 0:
@@ -300,9 +298,7 @@ def ratio_difference(
 
     statistic, p, reason = t_test(
         bare,
-        unknown="one cluster: its spread cannot be known"
-        if bare.n
-        else "no cluster has values in both",
+        unknown="only one cluster, so no interval" if bare.n else "no cluster has values in both",
         zero=f"all {bare.n} clusters have the same rate on both sides",
         units="differences",
     )

@@ -270,7 +270,7 @@ def share_of_means(
     if over.n == 1 and means.size > 1:
         return replace(over, value=share, method=named)
     low, high = _SHARE[method](share, effective_n(over, 0.5 + level / 2), level)
-    note = "one question: its answers are taken as one" if over.n == 1 else None
+    note = "only one question: repeated answers count once" if over.n == 1 else None
     return replace(over, value=share, low=low, high=high, method=named, reason=note)
 
 

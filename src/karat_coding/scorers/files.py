@@ -158,7 +158,9 @@ class Files:
         if most is not None and lines is None:
             outcomes["max_changed_lines"] = None, _UNKNOWN
         elif most is not None and lines is not None:
-            many = f"{formats.count(lines)} lines were changed, want at most {formats.count(most)}"
+            many = (
+                f"{formats.count(lines)} lines were changed, expected at most {formats.count(most)}"
+            )
             outcomes["max_changed_lines"] = lines <= most, many if lines > most else ""
 
         if self._parts:

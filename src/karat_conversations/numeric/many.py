@@ -222,12 +222,12 @@ def read(values: Values) -> Columns:
     """
     if isinstance(values, np.ndarray):
         if values.ndim != 1:
-            raise ValueError(f"want an array with one dimension, got {values.ndim}")
+            raise ValueError(f"expected an array with one dimension, got {values.ndim}")
         if values.dtype.kind in "fiu":
             return _of_numbers(values)
         values = values.tolist()
     elif isinstance(values, str):
-        raise ValueError("want a sequence of values, got one text")
+        raise ValueError("expected a sequence of values, got one text")
     elif type(values) is not list:
         values = list(values)
 

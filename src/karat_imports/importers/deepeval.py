@@ -94,7 +94,7 @@ class _File:
             self.run = document(path, "testCases")
 
         if not isinstance(self.run.raw.get("testCases"), list):
-            raise bad_file(path, "holds no test run of DeepEval (want testCases)")
+            raise bad_file(path, "holds no test run of DeepEval (expected testCases)")
         model = self.run.at("hyperparameters").text("model")
         self.name = self.run.text("identifier") or model or title(path)
 

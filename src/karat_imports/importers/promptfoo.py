@@ -95,7 +95,7 @@ def _head(path: Path) -> tuple[Path, Json]:
     """The file, and everything in it except its results."""
     head = document(path, "results", "results")
     if not isinstance(head.at("results").raw.get("results"), list):
-        raise bad_file(path, "holds no results of promptfoo (want results.results)")
+        raise bad_file(path, "holds no results of promptfoo (expected results.results)")
     return path, head
 
 

@@ -424,7 +424,7 @@ async def _unknown_method(probe: Probe) -> Finding:
     if reply.kind == "error" and (reply.code == _NO_METHOD or reply.status is not None):
         return passed(str(reply))
     verdict = warning if reply.kind == "error" else failed
-    return verdict(f"an unknown method got {reply}, want error {_NO_METHOD}")
+    return verdict(f"an unknown method got {reply}, expected error {_NO_METHOD}")
 
 
 @_check("errors.tool", "Answer with error -32602, and keep running.", needs="tools")
@@ -449,7 +449,7 @@ async def _unknown_prompt(probe: Probe) -> Finding:
 async def _refused(probe: Probe, method: str, params: JsonObject, request: str) -> Finding:
     reply = await probe.ask(method, params)
     if not _refuses(reply):
-        return failed(f"{request} got {reply}, want an error")
+        return failed(f"{request} got {reply}, expected an error")
     if gone := await probe.alive():
         return failed(f"after {request}, the next request got {gone}")
     return passed(str(reply) if reply.kind == "error" else "a result with isError")
@@ -506,7 +506,7 @@ async def _malformed(probe: Probe) -> Finding:
         if status is None or not 400 <= status < 500:
             return failed(
                 f"a body that is not JSON got "
-                f"{'no answer' if status is None else f'HTTP {status}'}, want 400"
+                f"{'no answer' if status is None else f'HTTP {status}'}, expected 400"
             )
 
         return passed(f"HTTP {status}")
@@ -679,7 +679,7 @@ async def _origin(probe: Probe) -> Finding:
     )
     if status is not None and 400 <= status < 500:
         return passed(f"HTTP {status} for another site's page")
-    return failed(f"a request with another site's Origin got HTTP {status}, want 403")
+    return failed(f"a request with another site's Origin got HTTP {status}, expected 403")
 
 
 @_check("http.session", "Answer 404, so that the client starts a new session.", needs="http")
@@ -692,7 +692,7 @@ async def _session(probe: Probe) -> Finding:
     status = await connection.transport.raw(json.dumps(body).encode(), **headers)
     if status in (400, 404):
         return passed(f"HTTP {status} for an unknown session")
-    return failed(f"a request with an unknown session got HTTP {status}, want 404")
+    return failed(f"a request with an unknown session got HTTP {status}, expected 404")
 
 
 @_check(

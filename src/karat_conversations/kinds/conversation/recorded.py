@@ -288,7 +288,7 @@ class RecordedTurns:
             turn = _whole(row.get(columns["turn"]), columns["turn"]) - self.first_turn
             if turn < 0:
                 raise ValueError(
-                    f"'{columns['turn']}' is {turn + self.first_turn}, want {self.first_turn} "
+                    f"'{columns['turn']}' is {turn + self.first_turn}, expected {self.first_turn} "
                     f"or more"
                 )
 
@@ -305,7 +305,7 @@ class RecordedTurns:
         column = self.columns.get("conversation_id") or self.columns["id"]
         name = row.get(column)
         if name in (None, "") or isinstance(name, (dict, list, bool)):
-            raise ValueError(f"'{column}' is {_shown(name)}, want the id of a conversation")
+            raise ValueError(f"'{column}' is {_shown(name)}, expected the id of a conversation")
         return str(name)
 
     def _condition(self, row: Row) -> str | None:
@@ -439,7 +439,7 @@ def _whole(value: Any, column: str) -> int:
     with_point = str(value).strip()
     number = with_point.removesuffix(".0")
     if isinstance(value, bool) or not re.fullmatch(r"\d{1,9}", number, re.ASCII):
-        raise ValueError(f"'{column}' is {_shown(value)}, want a whole number from 0")
+        raise ValueError(f"'{column}' is {_shown(value)}, expected a whole number from 0")
     return int(number)
 
 
@@ -450,14 +450,15 @@ def _reply(row: Row, columns: Mapping[str, str]) -> tuple[Reply, list[str]]:
     answer = _text(cells.get("answer"))
     if isinstance(cells.get("answer"), (dict, list)):
         wrong.append(
-            f"'{columns['answer']}' is {_shown(cells['answer'])}, want a number or a text: it "
+            f"'{columns['answer']}' is {_shown(cells['answer'])}, expected a number or a text: it "
             f"counts as wrong"
         )
 
     verdict = _YES.get(str(cells.get("correct")).strip().lower())
     if verdict is None and cells.get("correct") not in (None, ""):
         wrong.append(
-            f"'{columns['correct']}' is {_shown(cells['correct'])}, want true or false: left out"
+            f"'{columns['correct']}' is {_shown(cells['correct'])}, expected true or false: "
+            f"left out"
         )
 
     numbers = {}
@@ -465,7 +466,7 @@ def _reply(row: Row, columns: Mapping[str, str]) -> tuple[Reply, list[str]]:
         numbers[target] = _number(cells.get(target))
         if numbers[target] is None and cells.get(target) not in (None, ""):
             wrong.append(
-                f"'{columns[target]}' is {_shown(cells[target])}, want a number of 0 or more: "
+                f"'{columns[target]}' is {_shown(cells[target])}, expected a number of 0 or more: "
                 f"left out"
             )
 

@@ -612,7 +612,7 @@ def checked_reading(
     name = names[at]
     if value is None:
         if kind not in KINDS:
-            raise ValueError(f"{name}: want {', '.join(KINDS)}")
+            raise ValueError(f"{name}: expected {', '.join(KINDS)}")
         return name, None, kind
 
     if len(_sent(value, "")) > _LONGEST_READING:

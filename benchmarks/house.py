@@ -1,7 +1,9 @@
 """Measures how large and how legible the source is: `python benchmarks/house.py [CHECKOUT] [--install]`.
 
 Counts in the syntax trees of all modules in `src`, so comments do not matter, and prints each figure beside what is
-wanted. `--install` also installs the core into an environment of its own and measures that (minutes, and a network).
+wanted. The calls of a trial, the functions entered and the help are those of the karat that runs this program, whatever
+CHECKOUT is. `--install` also installs the core into an environment of its own and measures that; it takes minutes and
+needs a network.
 """
 
 from __future__ import annotations
@@ -15,12 +17,14 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 import _results as results  # beside this file
 
 HERE = Path(__file__).resolve().parents[1]
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
+RUNS = 5  # of which the calls of a trial are the median
 COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 CAPS = re.compile(r"_?(MOST|LONGEST|LARGEST|DEEPEST|WIDEST)[A-Z_]*")
 # Words of one kind of dataset, and the metrics that only its scorers have.
@@ -28,7 +32,7 @@ OF_KINDS = re.compile(
     r"stud(y|ies)|participant|conversation|persona|\b(pas|ecs|numerical_accuracy|turn_accuracy)\b", re.IGNORECASE
 )
 ENTERED = """
-import os, sys, threading
+import inspect, os, sys, threading
 from pathlib import Path
 import karat
 from karat.__main__ import main
@@ -38,7 +42,8 @@ entered = set()
 
 def look(frame, event, _):
     code = frame.f_code
-    if event == "call" and code.co_filename.startswith(source) and code.co_name != "<module>":
+    called = event == "call" and code.co_flags & inspect.CO_NEWLOCALS  # a module or a class body is none
+    if called and code.co_filename.startswith(source):
         entered.add((code.co_filename, code.co_qualname))
 
 threading.setprofile(look)
@@ -165,7 +170,12 @@ def lines_of_kinds(module: Module) -> int:
 
 def caps(tree: ast.Module) -> int:
     """Constants of a module that are called MOST…, LONGEST… or the like."""
-    targets = (target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets)
+    targets: list[ast.expr] = []
+    for node in tree.body:
+        if isinstance(node, ast.Assign):
+            targets += node.targets
+        elif isinstance(node, ast.AnnAssign):
+            targets.append(node.target)
     names = (leaf.id for target in targets for leaf in ast.walk(target) if isinstance(leaf, ast.Name))
     return sum(CAPS.fullmatch(name) is not None for name in names)
 
@@ -195,13 +205,13 @@ def commands_entered() -> tuple[int, int]:
 
 
 def one_trial() -> tuple[int, int]:
-    """Files and calls of one more trial, as trial_path.py counts them."""
+    """Files and calls of one more trial, as trial_path.py counts them: medians, as the writer's batches differ."""
     from trial_path import karat_run, path_of
 
     import karat
 
-    files = path_of("karat", Path(karat.__file__).parent, karat_run)
-    return len(files), files.total()
+    found = [path_of("karat", Path(karat.__file__).parent, karat_run) for _ in range(RUNS)]
+    return int(median(map(len, found))), int(median(files.total() for files in found))
 
 
 def first_screen() -> tuple[int, int]:

@@ -10,6 +10,7 @@ import msgspec
 from karat import formats
 from karat.cli.values import settings_of
 from karat.errors import BadOption
+from karat.execution.imported import import_results as import_runs
 from karat.formats import OUTPUT_FORMAT
 
 _WIDEST = 150  # columns of a line
@@ -87,8 +88,6 @@ def import_results(
     cluster: str | None = None,
 ) -> ImportedResults:
     """Makes run folders. Raises BadDataset if nothing can be read, BadOption for bad options."""
-    from karat.execution.imported import import_results as import_runs
-
     options = settings_of(settings)
     if columns:
         pairs = [pair.partition("=") for pair in columns]

@@ -19,6 +19,7 @@ from karat.files import temporary_folder
 from karat.formats import plural
 from karat.threads import Threads
 from karat_scale.remote import Finished, Request, Worker, WorkerLost
+from karat_scale.worker import WorkerSide
 
 if TYPE_CHECKING:
     from karat.config.model import RayModel
@@ -273,8 +274,6 @@ class Actor:
         self, setup: WorkerSetup, archives: Mapping[str, bytes], ready: asyncio.Future[str | None]
     ) -> None:
         """In one task: servers must be closed by the task that opened them."""
-        from karat_scale.worker import WorkerSide
-
         try:
             async with WorkerSide(setup, archives) as self._side:
                 ready.set_result(None)

@@ -15,9 +15,12 @@ import msgspec
 
 from karat import formats
 from karat.cli.ending import keep_hidden
+from karat.config import load
 from karat.errors import BadOption, did_you_mean
 from karat.formats import OUTPUT_FORMAT
 from karat.mcp import ServerFault, Toolbox
+from karat.mcp.oauth import Person
+from karat.mcp.token_file import TokenFile
 from karat.records import McpServer
 from karat.redact import Redactor
 
@@ -53,9 +56,6 @@ def log_in(
     show: Callable[[str], None],
 ) -> LoggedIn:
     """Waits for the person. Raises BadOption and BadExperiment."""
-    from karat.config import load
-    from karat.mcp.token_file import TokenFile
-
     experiment = load(file, env_file=env_file)
     keep_hidden(experiment.secrets)
     server = next((server for server in experiment.servers if server.name == name), None)
@@ -104,8 +104,6 @@ async def _logged_in(
     show: Callable[[str], None],
 ) -> int | ServerFault:
     """How many tools the server offers after the login."""
-    from karat.mcp.oauth import Person
-
     way_back = _WayBack()
     redirect = await way_back.open(port)
 

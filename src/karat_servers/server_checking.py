@@ -14,6 +14,7 @@ import msgspec
 from karat import formats
 from karat.cli.ending import keep_hidden
 from karat.cli.output import aligned
+from karat.config import load
 from karat.document.junit import junit_xml
 from karat.errors import BadOption, did_you_mean
 from karat.formats import OUTPUT_FORMAT
@@ -53,8 +54,6 @@ def check_servers(
     folder = Path.cwd()
     servers = []
     if file is not None:
-        from karat.config import load
-
         experiment = load(file, env_file=env_file)
         keep_hidden(experiment.secrets)
         redact = Redactor(experiment.secrets)

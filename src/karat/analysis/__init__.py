@@ -51,6 +51,7 @@ from karat.analysis.verdicts import (
     use_warnings,
 )
 from karat.errors import BadOption, did_you_mean
+from karat.formats import clean, plural
 from karat.index import RunIndex, plan_of, read_index, trusted
 from karat.journal import RunFolder, ScorerInfo, server_changes
 from karat.lazy import lazy
@@ -336,8 +337,6 @@ def _use(
 
 def _part(given: AnalysisInput, asked: _Asked) -> tuple[dict[str, Part], str, list[str]]:
     """The kind's additions to the summary: its part, the headline and the warnings."""
-    from karat.formats import clean
-
     kind = given.run.info.kind
     if not kind_of(kind).is_installed:
         missing = f"the kind of dataset '{clean(kind)}' is not installed"
@@ -469,8 +468,6 @@ def _server_warnings(
     """The servers that did not answer, unless the failures mention them, or a later part ran
     without them.
     """
-    from karat.formats import clean
-
     info = run.widened_info()
     for _, text in server_changes(info.servers, run.changed_servers()):
         yield clean(f"{text}; answers of both parts are not alike")
@@ -492,8 +489,6 @@ def _unannounced(index: RunIndex, scorers: Iterable[ScorerInfo]) -> Iterator[str
     """Metrics that a scorer returned without announcing them, which karat allowed in 2026 (format
     1).
     """
-    from karat.formats import clean
-
     for info in scorers:
         rows, known = (
             index.scores.get((info.name, info.scoring)),
@@ -512,8 +507,6 @@ def _unannounced(index: RunIndex, scorers: Iterable[ScorerInfo]) -> Iterator[str
 
 def _made_up(run: RunFolder) -> list[str]:
     """How results differ from those of the real agent or judge."""
-    from karat.formats import clean
-
     if run.info.rehearsed:
         caveats = [REHEARSED]
     else:
@@ -543,8 +536,6 @@ def _incomplete(run: RunFolder) -> list[str]:
 def _warnings(
     run: RunFolder, index: RunIndex, status: str, total: Account, waiting: int
 ) -> list[str]:
-    from karat.formats import plural
-
     warnings = [*_unannounced(index, run.scorers()), *_made_up(run)]
     left = f"{plural(total.ledger.not_run, 'trial')} not run"
     if run.info.shard is not None:

@@ -12,6 +12,7 @@ from karat.analysis.estimates import estimated
 from karat.analysis.grids import Grid
 from karat.analysis.model import JudgePair, MetricInfo
 from karat.analysis.numbers import Estimate
+from karat.stats import gwet_ac
 
 _MOST_STEPS = 100
 
@@ -42,8 +43,6 @@ def nearest_steps(values: np.ndarray, steps: Sequence[float]) -> list[float]:
 def _ac2(
     first: np.ndarray, second: np.ndarray, questions: list[int], steps: Sequence[float]
 ) -> Estimate:
-    from karat.stats import gwet_ac
-
     judges = (nearest_steps(scores, steps) for scores in (first, second))
     return estimated(gwet_ac(*judges, clusters=questions, categories=steps), -1, 1)
 

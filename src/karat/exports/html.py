@@ -9,6 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from karat import __version__, formats
 from karat.analysis import Summary
+from karat.document import assets
+from karat.document.html_texts import experiment_file, read_texts
+from karat.document.run import document, shortened
+from karat.document.templating import environment
 from karat.journal import RunFolder
 
 __all__ = ["LARGEST", "Html"]
@@ -67,11 +71,6 @@ class Html:
 
     def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
         from markupsafe import Markup
-
-        from karat.document import assets
-        from karat.document.html_texts import experiment_file, read_texts
-        from karat.document.run import document, shortened
-        from karat.document.templating import environment
 
         if self._options.texts:
             texts, without = read_texts(run, summary)

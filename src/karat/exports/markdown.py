@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat.analysis import Summary
+from karat.document.render.markdown import render_markdown
+from karat.document.run import document
 from karat.journal import RunFolder
 
 __all__ = ["Markdown"]
@@ -34,7 +36,4 @@ class Markdown:
         self._options = options or self.Options()
 
     def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
-        from karat.document.render.markdown import render_markdown
-        from karat.document.run import document
-
         return {"report.md": render_markdown(document(summary, lowest=self._options.lowest))}

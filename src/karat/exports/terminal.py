@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat.analysis import Summary
+from karat.document.render.terminal import render_terminal
+from karat.document.run import document
 from karat.journal import RunFolder
 
 __all__ = ["Terminal"]
@@ -45,9 +47,6 @@ class Terminal:
         self._options = options or self.Options()
 
     def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
-        from karat.document.render.terminal import render_terminal
-        from karat.document.run import document
-
         options = self._options
         page = document(summary, lowest=options.lowest)
         text = render_terminal(

@@ -42,6 +42,7 @@ from karat_imports.importers._reading import (
     unique,
     utc,
 )
+from karat_imports.importers._zips import Archive
 
 if TYPE_CHECKING:
     from karat_imports.importers._zips import Archive
@@ -336,8 +337,6 @@ def _header(path: Path) -> _Header:
 def _archive(file: BufferedReader) -> Archive | None:
     if not file.peek(2).startswith(b"PK"):
         return None
-    from karat_imports.importers._zips import Archive
-
     return Archive(file)
 
 

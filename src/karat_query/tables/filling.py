@@ -16,6 +16,7 @@ import msgspec
 
 from karat import kinds
 from karat.analysis.ledger import accounts, ledger_rows, outcome
+from karat.analysis.use import expectations, is_reported, offered
 from karat.index import ScoreRows, read_index, trusted
 from karat.journal import Attempt, RunFolder
 from karat.journal.codec import decode
@@ -332,8 +333,6 @@ class _Filling:
     @cached_property
     def _offered(self) -> dict[str, list[tuple[Offered, bool]]]:
         """For each condition, its offers, and whether their use would be reported."""
-        from karat.analysis.use import is_reported, offered  # with numpy
-
         parts = offered(self._run.widened_info()).items()
         found = {}
         for name, given in parts:
@@ -356,8 +355,6 @@ class _Filling:
 
     @cached_property
     def _expectations(self) -> dict[str, Expectation]:
-        from karat.analysis.use import expectations  # with numpy
-
         return expectations(self._run, self.index, self._run.scorers(), self._shown)
 
     def _score_rows(self, score: Score, *_: object) -> Iterator[Row]:

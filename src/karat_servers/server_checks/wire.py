@@ -24,6 +24,7 @@ import karat
 from karat.errors import InfrastructureFault
 from karat.mcp.faults import Evidence, Tail
 from karat.mcp.launch import CANNOT_START
+from karat.mcp.oauth import TokenAuth, Tokens
 from karat.mcp.remote import is_loopback
 from karat.mcp.stdio import launch_command
 from karat.records import JsonObject, McpServer
@@ -440,8 +441,6 @@ class Http:
     def _auth(self) -> httpx2.Auth | None:
         if self._server.auth is None:
             return None
-        from karat.mcp.oauth import TokenAuth, Tokens
-
         return TokenAuth(Tokens(self._server, redact=self._redact), Evidence())
 
     async def send(self, message: JsonObject, number: object) -> None:

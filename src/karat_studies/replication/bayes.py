@@ -28,6 +28,7 @@ from karat_studies.replication._inputs import (
     unwrap,
     within_0_1,
 )
+from karat_studies.replication._mixture import log_meta_bf
 
 SQRT_HALF = 0.7071067811865476
 METHODS = ("jzs", "pearson", "bic")
@@ -229,8 +230,6 @@ def log_bf10_meta_ttest(
 
     Rouder & Morey (2011), Psychon. Bull. Rev. 18:682.
     """
-    from karat_studies.replication._mixture import log_meta_bf
-
     check_choice("alternative", alternative, ALTERNATIVES)
     scale = float(finite_above_0("rscale", rscale))
     ts = np.atleast_1d(floats("t", t))

@@ -22,6 +22,7 @@ from karat_studies.replication._inputs import (
     domain,
     evaluate,
     floats,
+    gamma_shift,
     unwrap,
     within_0_1,
     within_1,
@@ -117,8 +118,6 @@ def hedges_g(d: Any, df: Any, *, errors: str = "nan") -> Any:
 
     Hedges (1981), J. Educ. Stat. 6:107.
     """
-    from karat_studies.replication._inputs import gamma_shift
-
     free = domain("df", df, lambda v: v > 1, "above 1", errors=errors)
     return evaluate(
         lambda d, m: d * np.exp(gamma_shift((m - 1) / 2, 0.5)) / np.sqrt(m / 2),

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from karat.stats import special
+from karat_studies.replication.p_values import p_value
 from karat_studies.replication.report_strings import Reported
 
 ALPHA = 0.05  # the lower limit of "n.s."
@@ -73,8 +74,6 @@ def printed_p(test: Reported, *, one_sided: bool = False) -> PrintedP | None:
 
 def _p_of(reported: Reported, statistic: float) -> float:
     """Two-sided p of the statistic; NaN if the degrees of freedom are not known."""
-    from karat_studies.replication.p_values import p_value
-
     size, df = abs(statistic), reported.df1
     if reported.kind == "z":
         return float(2 * special.ndtr(-size))

@@ -21,6 +21,7 @@ from karat.stats import special
 from karat_studies.replication._inputs import Floats, percentiles_of_level, z_of_level
 from karat_studies.replication.agreement import CLAMP, posterior
 from karat_studies.replication.consistency import FEWEST, ccc_rows, noise_ceiling, weighted_ccc
+from karat_studies.replication.counts import gunel_dickey
 from karat_studies.replication.evidence import (
     RANK_KINDS,
     SHARE_KINDS,
@@ -677,8 +678,6 @@ def _log_bf_at(score: TestScore, effect: float) -> float:
     if kind in SHARE_KINDS:
         return float(log_bf10_of(kind, side, round(effect * side.n1), method=score.method))
     if kind == "contingency":
-        from karat_studies.replication.counts import gunel_dickey
-
         table = _table_with(np.asarray(side.table, dtype=np.float64), effect)
         return float(gunel_dickey(table[..., None], 1.0, score.method)[0])
 

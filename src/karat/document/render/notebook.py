@@ -26,14 +26,13 @@ from karat.blocks import (
 )
 from karat.document.ink import LIGHT
 from karat.document.render.svg import render_svg
+from karat.document.run import document
 
 
 def summary_html(summary: Summary) -> str:
     """The same as a terminal shows first: the result, the facts, the most important tables, the
     warnings.
     """
-    from karat.document.run import document
-
     report = document(summary)
     blocks = [block for section in report.sections for block in section.blocks]
     first = [block for block in blocks if isinstance(block, (Table, Note)) and block.brief]

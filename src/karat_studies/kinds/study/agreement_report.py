@@ -13,6 +13,7 @@ import msgspec
 from karat import blocks, formats
 from karat.blocks import Cell, Column, Estimate, Number, PValue, Row, Share, Table, Text
 from karat.document.render.terminal import table_lines
+from karat_studies.replication import pas_interval_of_test, replication_measures, z_of_level
 
 if TYPE_CHECKING:
     from karat_studies.replication import Agreement, Difference, StudyScore, TestScore, Uncertainty
@@ -171,8 +172,6 @@ def _levels(level: str, parts: str, scores: Sequence[StudyScore], sure: Uncertai
 
 def _findings(agreement: Agreement) -> list[str]:
     """Agreement by finding: the posteriors of people and agent side by side, one pair per test."""
-    from karat_studies.replication import pas_interval_of_test
-
     rows = []
     for score in agreement.tests:
         spread = pas_interval_of_test(score, level=agreement.level)
@@ -211,8 +210,6 @@ def _effects(agreement: Agreement) -> list[str]:
     """The profile of effects and their differences, with the other convention next to the chosen
     one.
     """
-    from karat_studies.replication import z_of_level
-
     rows, z = [], z_of_level(agreement.level)
     for score, (human, agent) in zip(agreement.tests, agreement.other.effects, strict=True):
         apart, se = score.agent.d - score.human.d, math.hypot(score.human.d_se, score.agent.d_se)
@@ -248,8 +245,6 @@ def _measures(agreement: Agreement, bound: float | None) -> list[str]:
     """The agent as a replication of the people, by other measures; empty if no test has the
     numbers.
     """
-    from karat_studies.replication import replication_measures
-
     rows = []
     for score in agreement.tests:
         measures = replication_measures(score, bound=bound)
@@ -333,8 +328,6 @@ def agreement_data(
     agreement: Agreement, sure: Uncertainty, *, bound: float | None = None
 ) -> dict[str, Any]:
     """The same as plain values: NaN is null, infinities are strings."""
-    from karat_studies.replication import pas_interval_of_test, replication_measures
-
     data = {
         "benchmark": agreement.benchmark,
         "ecs_interval": agreement.ecs_interval,

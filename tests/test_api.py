@@ -233,9 +233,9 @@ def test_what_cannot_be_run_is_refused_before_anything_is_made(here, monkeypatch
 
 
 def test_what_is_no_experiment_and_no_run_is_said(here: Path) -> None:
-    with pytest.raises(BadOption, match="want an Experiment or the path of an experiment file, got 5"):
+    with pytest.raises(BadOption, match="expected an Experiment or the path of an experiment file, got 5"):
         karat.run(5)  # type: ignore[arg-type]  # what somebody may try
-    with pytest.raises(BadOption, match="want a run, its folder or the beginning of its name, got 5"):
+    with pytest.raises(BadOption, match="expected a run, its folder or the beginning of its name, got 5"):
         karat.open(5)  # type: ignore[arg-type]  # what somebody may try
 
 

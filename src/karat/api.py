@@ -173,10 +173,10 @@ def open(  # noqa: A001 -- karat.open reads well, and nothing here opens files
 
         if not to_write and (imported := cached_import(path)) is not None:
             return imported
-        known = "a run folder, or results that `karat import` makes one of"
         raise BadRun(
             str(path),
-            f"is a file that karat does not know; want {known} (a table needs `karat import csv`)",
+            "is a file that karat does not know; expected a run folder or an importable results "
+            "file (a table needs `karat import csv`)",
         )
 
     return _opened(path)
@@ -303,7 +303,7 @@ def compare(
         )
 
     if not isinstance(a, str):
-        raise BadOption("karat.compare", "want (run, condition, condition) or (run, run)")
+        raise BadOption("karat.compare", "expected (run, condition, condition) or (run, run)")
     return summary.compare(
         first,
         first,

@@ -92,7 +92,7 @@ def import_results(
     if columns:
         pairs = [pair.partition("=") for pair in columns]
         if wrong := next((target for target, equals, _ in pairs if not equals), None):
-            raise BadOption(f"--map {wrong}", "want TARGET=COLUMN, e.g. --map answer=output")
+            raise BadOption(f"--map {wrong}", "expected TARGET=COLUMN, e.g. --map answer=output")
         if len({target for target, _, _ in pairs}) < len(pairs):
             raise BadOption("--map", "names a target twice")
         options["map"] = {target: column for target, _, column in pairs}

@@ -321,8 +321,8 @@ class Loop:
         ({"messages": ["x"]}, "has no 'text'"),
         ([], "the agent returned a list, expected a text, a number, a mapping with `text`"),
         (object(), "pydantic-ai, LangChain, LangGraph or the OpenAI Agents SDK"),
-        (Loop(), "the agent returned a Loop, want"),
-        (UserPromptPart("q"), "the agent returned a UserPromptPart, want"),
+        (Loop(), "the agent returned a Loop, expected"),
+        (UserPromptPart("q"), "the agent returned a UserPromptPart, expected"),
     ],
 )
 def test_a_result_without_an_answer_is_a_fault(ask: Ask, result: object, says: str) -> None:

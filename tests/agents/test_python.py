@@ -275,8 +275,8 @@ class OpensWithout:
         (lambda system_prompt, temperature=0.2: "", "no parameter takes the question"),
         (lambda: "", "no parameter takes the question"),
         (lambda *args, **kwargs: "", "functools.wraps"),
-        (NeedsMore(), r"NeedsMore.ask\(condition.*want ask\(condition, sample, turn, history\)"),
-        (OpensWithout(), r"OpensWithout.session\(\).*want session\(condition, sample\)"),
+        (NeedsMore(), r"NeedsMore.ask\(condition.*expected ask\(condition, sample, turn, history\)"),
+        (OpensWithout(), r"OpensWithout.session\(\).*expected session\(condition, sample\)"),
     ],
 )
 def test_what_cannot_be_bound_is_refused_before_anything_is_asked(ask: Ask, target: object, says: str) -> None:

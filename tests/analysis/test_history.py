@@ -42,7 +42,7 @@ def test_equal_runs_show_no_change(tmp_path, journals):
 def test_few_runs_say_that_they_are_few(tmp_path, journals):
     made = history(runs(tmp_path, journals, [3.0] * 4))
     assert made.series[0].change.index is None
-    assert "from 10 runs on" in history_document(made).verdicts[0]
+    assert "needs 10 runs" in history_document(made).verdicts[0]
 
 
 def test_other_experiments_and_datasets_are_left_out_and_counted(tmp_path, journals):

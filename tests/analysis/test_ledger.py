@@ -127,7 +127,7 @@ def test_conditions_that_a_resume_added_have_their_digests(tmp_path, journals):
     ("plan", "said"),
     [
         pytest.param({"repetitions": 10**12}, "repetitions is 1000000000000", id="too many repetitions"),
-        pytest.param({"repetitions": 0}, "want 1 to 100000", id="none"),
+        pytest.param({"repetitions": 0}, "expected 1 to 100000", id="none"),
         pytest.param({"conditions": ("only", "only")}, "names a condition twice", id="a condition twice"),
     ],
 )

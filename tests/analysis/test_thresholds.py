@@ -24,7 +24,7 @@ def test_a_threshold_is_a_name_and_a_number(text, bound, wanted):
 
 @pytest.mark.parametrize("text", ["", "right", "=4", "right=", "right=many", "right=nan", "right=inf", "right=4%%"])
 def test_anything_else_is_refused(text):
-    with pytest.raises(BadOption, match=r"^--min: want \[CONDITION\.\]METRIC=NUMBER, got '"):
+    with pytest.raises(BadOption, match=r"^--min: expected \[CONDITION\.\]METRIC=NUMBER, got '"):
         parse_threshold(text, "min")
 
 

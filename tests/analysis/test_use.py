@@ -115,8 +115,8 @@ def test_what_was_called_in_vain_is_said_first(tmp_path, journals):
         script.answer(row, "with-docs", reply=reply(*calls, call("spare.look"), call("spare.look")))
     summary = summarize(script.end())
     assert summary.warnings[0] == (
-        "with-docs: called its MCP server 'docs' in 3 of 4 answers, and every call failed, so its scores measure the "
-        "offer, not the use"
+        "with-docs: called its MCP server 'docs' in 3 of 4 answers, and every call failed, so its scores show the "
+        "effect of offering it, not of using it"
     )
 
 

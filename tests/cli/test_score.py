@@ -108,7 +108,7 @@ def test_a_stopped_run_stays_stopped_after_its_answers_were_scored(karat, experi
     [
         pytest.param('"max_claims": ', '"max_clams": ', "no such key", id="options of a scorer"),
         pytest.param('"repetitions": 1', '"repetitions": -1', "repetitions is -1", id="fewer than none"),
-        pytest.param('"repetitions": 1', f'"repetitions": {10**12}', "want 1 to 100000", id="without end"),
+        pytest.param('"repetitions": 1', f'"repetitions": {10**12}', "expected 1 to 100000", id="without end"),
         pytest.param('"value": 600.0', '"value": "soon"', "execution.timeout_seconds: must be a number", id="a limit"),
     ],
 )

@@ -92,7 +92,7 @@ def test_columns_are_named_with_map(score, here):
     ("flags", "said"),
     [
         pytest.param(["--map", "anser=x"], "--map: unknown target 'anser' (did you mean 'answer'?)", id="misspelt"),
-        pytest.param(["--map", "answer"], "want TARGET=COLUMN", id="no column"),
+        pytest.param(["--map", "answer"], "expected TARGET=COLUMN", id="no column"),
         pytest.param(["--map", "turn=a", "--map", "turn=b"], "'turn' is given twice", id="twice"),
         pytest.param(["--map", "answer=predicted"], "no row has the column 'predicted'", id="no such column"),
         pytest.param(["--map", "first_turn=7"], "first_turn", id="turns from 7"),

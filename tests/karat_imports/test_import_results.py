@@ -62,7 +62,7 @@ def test_options_that_make_no_sense_are_refused(here):
     (here / "r.csv").write_text(TABLE)
     (here / "wide.csv").write_text("id,answer\na,one, two\n")
     for words, message in (
-        (["csv", "r.csv", "--map", "score.x"], "want TARGET=COLUMN"),
+        (["csv", "r.csv", "--map", "score.x"], "expected TARGET=COLUMN"),
         (["csv", "r.csv", "--map", "id=id", "--map", "id=topic"], "names a target twice"),
         (["csv", "none.csv"], "cannot be read"),
         (["csv", "wide.csv", *MAPPED], "line 2: has 3 cells, the header has 2"),

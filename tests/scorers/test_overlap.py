@@ -207,7 +207,9 @@ def test_better_answers_are_never_scored_lower_and_the_ends_differ(pair, best_fi
 def test_reasons_name_what_was_found_missing_and_contradicted():
     reasons = scored(TIMEOUT, "The default is 30 seconds; change `timeout_seconds`.").reasons
     assert reasons["factual_adherence"] == "contradicts: 30 where the golden answer has 600"
-    assert reasons["completeness"] == "3 of 4 golden words: default, seconds, timeout_seconds; missing: 600"
+    assert (
+        reasons["completeness"] == "3 of 4 words of the golden answer: default, seconds, timeout_seconds; missing: 600"
+    )
     assert reasons["helpfulness_and_clarity"] == "F1 of the words: 0.58; contradicts the golden answer"
 
 

@@ -40,7 +40,7 @@ def test_the_corrected_mean_is_the_judges_alone_plus_the_gap(rows):
         assert found.value == pytest.approx(float(mean(alone) + mean(gap)))
         if min(len(alone), len(gap)) < 2:
             assert math.isnan(found.se)
-            assert "one question only" in found.reason
+            assert "only one question" in found.reason
         else:
             se = math.sqrt(variance(alone) / len(alone) + variance(gap) / len(gap))
             assert found.se == pytest.approx(se, abs=1e-12)

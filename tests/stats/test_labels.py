@@ -254,7 +254,7 @@ def test_so_many_labels_give_the_width_and_one_fewer_does_not(labelled, more, dr
 def test_what_is_not_known_is_said_and_nonsense_is_refused():
     assert "nothing of a stratum" in stratified_mean([1, N], [0, 1]).reason
     assert "one answer of a stratum" in stratified_mean([1, N], [0, 0]).reason
-    assert "one question only" in stratified_mean([1, 2, N], [0, 0, 0], [1, 1, 1]).reason
+    assert "only one question" in stratified_mean([1, 2, N], [0, 0, 0], [1, 1, 1]).reason
     assert math.isnan(stratified_mean([], []).value)
     assert labels_needed(0.1, labelled=5, answers=5, drawing=0.2) is None
     assert labels_needed(0.1, labelled=5, answers=50, drawing=math.nan) is None

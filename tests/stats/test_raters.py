@@ -296,7 +296,7 @@ def test_weights_may_be_an_array():
         (lambda: gwet_ac([1, 2, 3], categories=STEPS), "raters: must be a list for each rater, or one table"),
         (lambda: gwet_ac([1], [1], categories=[1]), "at least two"),
         (lambda: gwet_ac([1], [1], categories=[1, 1]), "twice"),
-        (lambda: gwet_ac([1], [1], categories=STEPS, clusters=[1, 2]), "one a thing"),
+        (lambda: gwet_ac([1], [1], categories=STEPS, clusters=[1, 2]), "one per rated thing"),
         (lambda: gwet_ac([1], [1], categories=STEPS, weights="cubic"), "weights"),
         (lambda: gwet_ac([1], [1], categories=STEPS, level=95), "level"),
         (lambda: raters_of_table([[1, 2]]), "square"),
@@ -352,5 +352,5 @@ def test_kappa_says_by_which_spacing_and_refuses_what_has_no_numbers():
         cohen_kappa([True], [False], categories=[False, True], spacing="values")
     with pytest.raises(ValueError, match="spacing"):
         cohen_kappa([1], [1], categories=[1, 2], spacing="value")
-    with pytest.raises(ValueError, match="one a row"):
+    with pytest.raises(ValueError, match="one per row"):
         kappa_of_table([[1, 0], [0, 1]], categories=[1, 2, 3])

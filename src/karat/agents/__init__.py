@@ -288,7 +288,7 @@ def _check_call(method: Any, positional: Sequence[str], named: Sequence[str]) ->
         signature.bind(*positional, **dict.fromkeys(named))
     except TypeError as error:
         name = getattr(method, "__qualname__", method.__name__)
-        wanted = f"want {method.__name__}({', '.join(positional)})"
+        wanted = f"expected {method.__name__}({', '.join(positional)})"
         raise BadPlugin(
             f"{name}{signature}", f"cannot be called by karat: {error}; {wanted}"
         ) from error

@@ -52,14 +52,14 @@ class Python:
             if isinstance(target, str):
                 module, colon, name = target.partition(":")
                 if not (colon and module and name):
-                    raise ValueError('want "module:function"')
+                    raise ValueError('expected "module:function"')
             elif (
                 not callable(target)
                 and not hasattr(target, "session")
                 and not hasattr(target, "ask")
             ):
                 raise ValueError(
-                    'want "module:function", a function, or an object with `session` or `ask`'
+                    'expected "module:function", a function, or an object with `session` or `ask`'
                 )
 
             return target

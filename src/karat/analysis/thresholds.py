@@ -52,7 +52,7 @@ def parse_threshold(text: str, bound: Bound) -> Threshold:
         value = math.nan
 
     if not name.strip() or not math.isfinite(value):
-        raise BadOption(option, f"want [CONDITION.]METRIC=NUMBER, got '{text}'")
+        raise BadOption(option, f"expected [CONDITION.]METRIC=NUMBER, got '{text}'")
     if bound == "max_drop" and value < 0:
         raise BadOption(option, f"a drop is 0 or more, got '{text}'")
     return Threshold(name=name.strip(), bound=bound, value=value)

@@ -177,7 +177,9 @@ def experiment_of_answers(
         place, equals, text = setting.partition("=")
         *sections, last = place.split(".")
         if not equals or not last:
-            raise BadOption(f"--set {place}", "want KEY=VALUE, e.g. --set agent.answer_key=output")
+            raise BadOption(
+                f"--set {place}", "expected KEY=VALUE, e.g. --set agent.answer_key=output"
+            )
         here = keys
         for section in sections:
             here = here.setdefault(section, {})
@@ -491,7 +493,7 @@ def mapped_columns(pairs: Sequence[str], *, option: str | None) -> dict[str, str
         target, equals, column = (part.strip() for part in pair.partition("="))
         if not equals:
             raise BadOption(
-                f"--map {pair}", "want TARGET=COLUMN, e.g. --map answer=predicted_answer"
+                f"--map {pair}", "expected TARGET=COLUMN, e.g. --map answer=predicted_answer"
             )
 
         if target not in known:

@@ -345,7 +345,7 @@ def _scorings(_: click.Context, option: click.Parameter, given: tuple[str, ...])
     for text in given:
         name, _equals, digest = text.rpartition("=")
         if not name or not digest:
-            raise click.BadParameter(f"want SCORER=DIGEST, got '{text}'", param=option)
+            raise click.BadParameter(f"expected SCORER=DIGEST, got '{text}'", param=option)
         scorings[name] = digest
 
     return scorings

@@ -29,7 +29,7 @@ def settings_of(texts: Iterable[str]) -> JsonObject:
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key:
-            raise BadOption("--set", f"want KEY=VALUE, got '{text}'")
+            raise BadOption("--set", f"expected KEY=VALUE, got '{text}'")
         settings[key] = parsed(f"--set {key}", value)
 
     return settings

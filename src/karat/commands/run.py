@@ -87,7 +87,7 @@ def command(
         source.settings = (*source.settings, f"execution.executor={executor}")
     if how.address is not None:
         if not how.address:
-            raise BadOption("--address", "is empty; want HOST:PORT or auto")
+            raise BadOption("--address", "is empty; expected HOST:PORT or auto")
         if executor != "ray":
             raise BadOption(
                 "--address", "is for a Ray cluster: leave it out, or use --executor ray"

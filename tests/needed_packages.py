@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 
+import karat
 from karat.installation import plugin_modules
 
 __all__ = ["EVERY_PACKAGE", "has_kind", "has_package", "needed_packages"]
@@ -28,8 +28,8 @@ def has_kind(kind: str) -> bool:
 
 
 def has_package(package: str) -> bool:
-    """Whether this copy of karat has a package beside the core."""
-    return find_spec(package) is not None
+    """Whether this copy of karat has a package beside the core; another copy may be installed too."""
+    return (Path(karat.__file__).resolve().parents[1] / package).is_dir()
 
 
 @cache

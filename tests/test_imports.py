@@ -24,7 +24,7 @@ CONTRACTS = {
 }
 
 # What a module of ours may never load on the way to `--help`; the lists of the commands follow from it.
-HEAVY = {"duckdb", "httpx2", "jinja2", "mcp", "msgspec", "nh3", "numpy", "pydantic", "rich", "scipy", "yaml"}
+HEAVY = {"_duckdb", "duckdb", "httpx2", "jinja2", "mcp", "msgspec", "nh3", "numpy", "pydantic", "rich", "scipy", "yaml"}
 
 
 def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
@@ -124,6 +124,18 @@ def test_help_of_score_loads_the_kinds_of_datasets_but_nothing_that_computes(tmp
     assert sorted(loaded & HEAVY) == ["msgspec", "pydantic", "yaml"]
 
 
+@pytest.mark.needs_kind("study")
+def test_what_asks_for_no_sql_needs_no_duckdb(tmp_path):
+    """It comes with the extra `query`: a plain installation must list and check without it."""
+    (tmp_path / "questions.jsonl").write_text('{"question": "1 + 1?", "answer": "2"}\n', encoding="utf-8")
+    (tmp_path / "experiment.yaml").write_text(
+        "dataset: {path: questions.jsonl}\nagent: {type: floor}\nscorers: [equals]\nconditions: {a: {}}\n",
+        encoding="utf-8",
+    )
+    for arguments in (("check", "experiment.yaml"), ("list", "studies"), ("list", "studies", "framing")):
+        assert loaded_by(*arguments, folder=tmp_path) & {"duckdb", "_duckdb"} == set()
+
+
 def test_importing_karat_loads_nothing_heavy(tmp_path):
     code = "import sys, karat; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
@@ -133,7 +145,7 @@ def test_importing_karat_loads_nothing_heavy(tmp_path):
 def test_the_agent_that_replays_answers_loads_no_numpy(tmp_path):
     code = "import sys, karat.agents.replay; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert sorted(set(done.stdout.split()) & {"numpy", "scipy", "duckdb", "jinja2", "mcp"}) == []
+    assert sorted(set(done.stdout.split()) & {"numpy", "scipy", "_duckdb", "duckdb", "jinja2", "mcp"}) == []
 
 
 def test_a_run_without_servers_loads_neither_scipy_stats_nor_duckdb_nor_the_mcp_sdk(tmp_path):
@@ -151,4 +163,4 @@ def test_a_run_without_servers_loads_neither_scipy_stats_nor_duckdb_nor_the_mcp_
     )
     loaded = loaded_by("run", "experiment.yaml", folder=tmp_path)
     assert "karat.execution.runner" in loaded
-    assert sorted(loaded & {"scipy.stats", "duckdb", "mcp", "jinja2", "nh3", "karat_viewer"}) == []
+    assert sorted(loaded & {"scipy.stats", "_duckdb", "duckdb", "mcp", "jinja2", "nh3", "karat_viewer"}) == []

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from karat.errors import BadOption, MissingExtra, QueryTooLong
-from karat_query.sql._child import fill_from_file
 
 if TYPE_CHECKING:
     import duckdb
@@ -180,6 +179,8 @@ def load(
     """Loads a table of JSON lines into a database in this process, never for a user's SQL. Removes
     the file.
     """
+    from karat_query.sql._child import fill_from_file
+
     declared = ", ".join(f"{quoted(column)} {SQL_TYPES[kind]}" for column, kind in types.items())
     connection.execute(f"CREATE TABLE {quoted(name)} ({declared})")
     fill_from_file(connection, name, dict(types), table.path, longest=table.longest)

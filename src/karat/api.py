@@ -192,7 +192,7 @@ def folders(
     if not isinstance(run, (str, os.PathLike)):
         raise BadOption(
             "karat.open",
-            (f"expected a run, its folder or the beginning of its name, got {run!r:.60}"),
+            f"expected a run, its folder or the beginning of its name, got {run!r:.60}",
         )
 
     try:

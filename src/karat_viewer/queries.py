@@ -252,12 +252,9 @@ class Questions:
                 at = row, condition
                 if means is None:
                     mean, sd = (math.nan, math.nan)
-                else:
-                    mean, sd = (float(means.mean[at]), float(means.sd[at]))
-
-                if means is None:
                     n = 0
                 else:
+                    mean, sd = (float(means.mean[at]), float(means.sd[at]))
                     n = int(means.n[at])
 
                 yield Cell(

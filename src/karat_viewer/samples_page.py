@@ -177,12 +177,9 @@ def _place_in_list(opened: OpenRun, page: Page, request: Request, view: str) -> 
     number = max(0, at - 1) // queries.PAGE
     if at:
         before = _beside(opened, page, wanted, at - 1, view)
-    else:
-        before = None
-
-    if at:
         after = _beside(opened, page, wanted, at + 1, view)
     else:
+        before = None
         after = None
 
     return {

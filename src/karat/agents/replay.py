@@ -239,7 +239,7 @@ class Replay:
         text = row.get(column)
         if not isinstance(text, str):
             raise AgentFault(
-                "bad_record", (f"'{column}' is a {type(text).__name__}, expected a text")
+                "bad_record", f"'{column}' is a {type(text).__name__}, expected a text"
             )
         return Reply(
             text=text,

@@ -88,12 +88,9 @@ def _result(
 
     if units.clusters is None:
         clusters = None
-    else:
-        clusters = len(set(units.clusters[units.there].tolist()))
-
-    if units.clusters is None:
         design_effect = None
     else:
+        clusters = len(set(units.clusters[units.there].tolist()))
         design_effect = known(found.design_effect)
 
     return Result(

@@ -220,12 +220,9 @@ def ahead_sentence(pair: Difference) -> str:
     b_leads = pair.verdict == f"{pair.b} is ahead {ONLY_AHEAD}"
     if b_leads:
         leader, other = (pair.b, pair.a)
-    else:
-        leader, other = (pair.a, pair.b)
-
-    if b_leads:
         mine, theirs = (pair.loss_b, pair.loss_a)
     else:
+        leader, other = (pair.a, pair.b)
         mine, theirs = (pair.loss_a, pair.loss_b)
 
     lost = f"{formats.chance(mine)} of its trials were lost, {formats.chance(theirs)} of {other}'s"

@@ -187,7 +187,8 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
         if self.parts:
             size = _size(*self.parts)
         if len(self.parts) > 1:
-            size = f"{formats.plural(len(self.parts), *kinds.of(self.dataset_kind).nouns)}, {size}"
+            kind = kinds.of(self.dataset_kind)
+            size = f"{formats.plural(len(self.parts), kind.noun, kind.noun_of_several)}, {size}"
             parts = [f"{_size(part)}, {part.name}" for part in self.parts]
 
         blocks = {

@@ -135,12 +135,9 @@ def resumed(
     """
     if selected is not None:
         conditions = selected.conditions
-    else:
-        conditions = ()
-
-    if selected is not None:
         plan = _plan_info(selected, samples)
     else:
+        conditions = ()
         plan = None
 
     return Resume(

@@ -450,7 +450,7 @@ def checked_reply(reply: object, *, bounded: bool = False) -> Reply:
         if size > LONGEST_REPLY:
             raise LimitReached(
                 "output_too_long",
-                (f"the reply has {size} characters, expected at most {LONGEST_REPLY}"),
+                f"the reply has {size} characters, expected at most {LONGEST_REPLY}",
             )
 
     return reply

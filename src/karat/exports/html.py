@@ -74,12 +74,9 @@ class Html:
 
         if self._options.texts:
             texts, without = read_texts(run, summary)
-        else:
-            texts, without = (None, [])
-
-        if self._options.texts:
             file = experiment_file(run)
         else:
+            texts, without = (None, [])
             file = None
 
         style, script = assets.css(), assets.script()

@@ -217,7 +217,7 @@ class Kind:
 
     is_installed = True  # False: only common results are known: scores, ledger, cost
     noun = "dataset"  # the word for one of its files
-    nouns = ("dataset", "datasets")  # for one part of a dataset, and for several
+    noun_of_several = "datasets"
     unit = "question"  # the word for the paired unit
     by_turn = False  # whether rates are over turns, clustered by sample
     compared = True  # whether conditions are compared on the scores themselves

@@ -189,12 +189,9 @@ def _failed_as(wanted: object, call: ToolCall) -> tuple[bool, str]:
     if call.error is None:
         return False, "the call succeeded, expected an error"
     as_wanted = wanted is True or str(wanted).casefold() in call.error.casefold()
-    return (
-        as_wanted,
-        ""
-        if as_wanted
-        else (f"the error says {short_json(call.error)}, expected {short_json(wanted)}"),
-    )
+    if as_wanted:
+        return True, ""
+    return False, f"the error says {short_json(call.error)}, expected {short_json(wanted)}"
 
 
 def _loaded(value: object) -> object:

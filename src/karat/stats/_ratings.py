@@ -245,12 +245,9 @@ def interval_of(
     size, shared = len(ratings.codes), ratings.counts > 1
     if ratings.clusters is None:
         n = int(shared.sum())
-    else:
-        n = np.unique(ratings.clusters[shared]).size
-
-    if ratings.clusters is None:
         name = method
     else:
+        n = np.unique(ratings.clusters[shared]).size
         name = f"{method}, clustered"
 
     bare = Interval(value=math.nan, level=level, n=n, method=name, observations=size)

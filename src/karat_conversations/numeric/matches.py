@@ -255,12 +255,9 @@ def _declared(
     own = "percent" if a.percent else a.unit
     if own is None:
         power = unit_power(declared_unit)
-    else:
-        power = POWERS[own]
-
-    if own is None:
         plain = a.number
     else:
+        power = POWERS[own]
         plain = shifted(a.number, -POWERS[own])
 
     if own is not None:

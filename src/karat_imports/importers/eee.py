@@ -387,12 +387,9 @@ def _call(call: Json, results: dict[str, str | None]) -> ToolCall:
     mcp = _MCP.fullmatch(name)
     if mcp:
         tool = mcp[2]
-    else:
-        tool = name
-
-    if mcp:
         server = mcp[1]
     else:
+        tool = name
         server = None
 
     return ToolCall(

@@ -317,12 +317,9 @@ def _floor(part: StudySummary, condition: str) -> dict[str, Any] | None:
     benchmark, more = part.floor.benchmark, part.floor.of(condition)
     if more is None:
         pas_raw_above_floor_interval = None
-    else:
-        pas_raw_above_floor_interval = _interval(more.pas)
-
-    if more is None:
         ecs_above_floor_interval = None
     else:
+        pas_raw_above_floor_interval = _interval(more.pas)
         ecs_above_floor_interval = _interval(more.ecs)
 
     return {

@@ -52,12 +52,9 @@ def default_response(request: Request) -> ScriptedResponse:
     results = _results(request)
     if results:
         search = None
-    else:
-        search = _search_tool(request, but=output)
-
-    if results:
         calls = []
     else:
+        search = _search_tool(request, but=output)
         calls = _skill(request)
 
     if search is not None:

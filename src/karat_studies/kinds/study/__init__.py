@@ -86,7 +86,7 @@ class Study(Kind):
     scorer = "replication"
     listed = "studies"
     noun = "study"
-    nouns = ("study", "studies")
+    noun_of_several = "studies"
     # participants' answers are not scores: conditions are compared by agreement with people
     compared = False
     parts = (StudySummary, StudyComparison)

@@ -300,17 +300,11 @@ def _arm(name: str, arm: Arm, samples: Sequence[Sample]) -> HeldArm:
     roles: list[str | None] = list(arm.roles) or [None]
     if rounds is None:
         shown = arm.shown
-    else:
-        shown = tuple(round_task(arm, min(2, rounds.count), role) for role in roles)
-
-    if rounds is None:
         groups = None
-    else:
-        groups = len(own)
-
-    if rounds is None:
         questions = len(shown)
     else:
+        shown = tuple(round_task(arm, min(2, rounds.count), role) for role in roles)
+        groups = len(own)
         questions = rounds.count
 
     return HeldArm(

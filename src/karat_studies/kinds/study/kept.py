@@ -39,12 +39,9 @@ def keep_studies(studies: Sequence[StudyFile], *, redact: Redactor) -> list[tupl
         given = [name for person in study.persons[:1] for name in person]
         if study.reducer is not None:
             folder = str(study.folder.absolute())
-        else:
-            folder = None
-
-        if study.reducer is not None:
             code = code_of(study)
         else:
+            folder = None
             code = None
 
         copy = KeptFile(

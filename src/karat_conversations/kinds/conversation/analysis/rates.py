@@ -258,12 +258,9 @@ def _feature(part: Turns, name: str) -> Feature | None:
     ordinal = kinds <= {bool, int}
     if ordinal:
         numbers = np.array([float(value) for value in ordered])
-    else:
-        numbers = np.empty(0)
-
-    if ordinal:
         correlation = _correlation(part, right, numbers[codes])
     else:
+        numbers = np.empty(0)
         correlation = None
 
     if kinds == {bool} and len(parts) == 2:

@@ -126,12 +126,9 @@ def _moved(d_a: float | None, d_b: float | None, se: float | None, *, level: flo
     value, reach = d_b - d_a, None if se is None else z * se
     if reach is None:
         low = None
-    else:
-        low = value - reach
-
-    if reach is None:
         high = None
     else:
+        low = value - reach
         high = value + reach
 
     return Estimate(

@@ -257,12 +257,9 @@ def _row(number: int, score: TestScore, other: tuple[float, float], *, level: fl
     pas = known(score.pas)
     if pas is not None:
         reason = None
-    else:
-        reason = unscored([*score.human.reasons, *score.agent.reasons])
-
-    if pas is not None:
         interval = pas_interval_of_test(score, level=level)
     else:
+        reason = unscored([*score.human.reasons, *score.agent.reasons])
         interval = None
 
     return from_fields(

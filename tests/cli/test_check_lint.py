@@ -181,7 +181,7 @@ def test_a_study_without_doubts(karat):
         (["e.yaml"], "is an experiment file: use `karat check` for it"),
         (["plain"], "'plain' is a folder without a study.yaml"),
         (["bad.yaml"], "study (line 1, column 1): "),
-        (["framing", "--quarantine", "x"], "--quarantine: a run of a study dataset leaves nothing out"),
+        (["framing", "--quarantine", "x"], "--quarantine: a dataset of kind study has no key `quarantine`"),
         (["framing", "--set", "arm=x"], "no such key (did you mean 'arms'?)"),
     ],
 )

@@ -114,7 +114,8 @@ def write_quarantine(report: Lint, path: Path) -> str:
     text = datasets.of(report.kind).quarantine_text(report.doubted)
     if text is None:
         raise BadOption(
-            "--quarantine", f"a run of a {report.kind} dataset leaves nothing out by such a file"
+            "--quarantine",
+            f"a dataset of kind {report.kind} has no key `quarantine` for such a file",
         )
 
     path.write_text(text, encoding="utf-8", newline="")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
+from karat.__main__ import main
 from karat.config import Experiment, load
 from karat.execution import Outcome, RunStatus, run_experiment
+from karat.journal import RunFolder
 
 Run = Callable[..., Outcome]
 
@@ -46,6 +48,13 @@ def write_experiment(folder: Path, code: str = "", *, questions: int = 3, **sect
     file = folder / "experiment.yaml"
     file.write_text(yaml.safe_dump({**base, "execution": execution, **sections}, sort_keys=False))
     return file
+
+
+def merged(runs: Iterable[RunFolder], results: Path) -> RunFolder:
+    """The runs as one. By the command, so that tests that are marked as in need of its package can be collected."""
+    assert main(["runs", "merge", *(str(run.path) for run in runs), "--out", str(results), "--quiet"]) == 0
+    (folder,) = results.iterdir()
+    return RunFolder.open(folder)
 
 
 @pytest.fixture

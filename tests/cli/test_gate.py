@@ -60,6 +60,7 @@ def test_a_run_over_other_questions_is_no_baseline(karat, with_gate, here):
     assert "(left out: 1 over another dataset, of a shard, or not finished)" in " ".join(done.out.split())
 
 
+@pytest.mark.needs_package("karat_scale")
 def test_a_shard_is_no_baseline_and_a_merged_run_is_newer_than_its_parts(karat, with_gate, here):
     for shard in ("1/2", "2/2"):
         assert karat("run", with_gate, "-q", "--results", "shards", "--shard", shard).code == 0

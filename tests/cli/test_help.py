@@ -69,7 +69,7 @@ def test_a_flag_means_the_same_everywhere():
     assert {flag: names for flag, names in meanings.items() if len(names) > 1} == {"--set": {"settings", "asked"}}
 
 
-@pytest.mark.needs_package("karat_servers")
+@pytest.mark.needs_package("karat_scale", "karat_servers")
 @pytest.mark.parametrize(
     ("words", "usage"),
     [

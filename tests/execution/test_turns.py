@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 from pytest_httpserver import HTTPServer
+from tests.running_experiments import merged
 from werkzeug import Request, Response
 
 from karat.analysis import summarize
-from karat.execution import Outcome, RunStatus, merge_runs
+from karat.execution import Outcome, RunStatus
 from karat.execution.plan import plan
 from karat.execution.resume import read_journal
 from karat.journal import Attempt, ReplyEvent, RunFolder
@@ -481,6 +482,7 @@ def cost(run: RunFolder) -> float:
     return summarize(RunFolder.open(run.path)).total.cost.agent.known
 
 
+@pytest.mark.needs_package("karat_scale")
 @pytest.mark.parametrize("order", [("fails", "answers"), ("answers", "fails"), ("answers", "fails once")])
 def test_merging_runs_of_the_same_conversations_adds_up_what_they_cost(
     conversations: Write, run: Run, tmp_path: Path, order: tuple[str, str]
@@ -502,9 +504,10 @@ def query(user_query, sample):
     for mode in order:
         (tmp_path / "mode").write_text(mode)
         runs.append(run(conversations(code, [THREE, THREE])).run)
-    assert cost(merge_runs(runs, tmp_path / "merged").run) == sum(map(cost, runs))
+    assert cost(merged(runs, tmp_path / "merged")) == sum(map(cost, runs))
 
 
+@pytest.mark.needs_package("karat_scale")
 def test_a_killed_run_is_charged_for_its_replies_when_merged_with_another(
     conversations: Write, run: Run, tmp_path: Path
 ) -> None:
@@ -526,4 +529,4 @@ def query(user_query):
     cut(killed, ReplyEvent, 4)
     (tmp_path / "fails").touch()
     other = run(file).run
-    assert cost(merge_runs([RunFolder.open(killed.path), other], tmp_path / "merged").run) == cost(killed) + cost(other)
+    assert cost(merged([killed, other], tmp_path / "merged")) == cost(killed) + cost(other)

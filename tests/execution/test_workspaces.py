@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 from tests.execution.test_turns import DATASET
+from tests.running_experiments import merged
 
 import karat
 from karat.config import load
 from karat.context.changes import read_stored
-from karat.execution import RunStatus, Selection, merge_runs, run_experiment
+from karat.execution import RunStatus, Selection, run_experiment
 from karat.journal import Attempt, RunFolder, verify
 from karat.records import Answer, Score
 
@@ -265,15 +266,16 @@ def test_five_hundred_trials_leave_nothing(with_workspace, tmp_path):
     nothing_is_left()
 
 
+@pytest.mark.needs_package("karat_scale")
 def test_merged_runs_keep_their_workspaces(with_workspace, run, tmp_path):
     file = with_workspace()
     runs = [run(file, selection=Selection(samples=(name,))).run for name in ("0", "1")]
-    merged = merge_runs(runs, tmp_path / "merged").run
-    files = {answer.workspace.file for answer in merged.events_of(Answer)}
+    whole = merged(runs, tmp_path / "merged")
+    files = {answer.workspace.file for answer in whole.events_of(Answer)}
     assert len(files) == 4
-    assert {path.name for path in (merged.path / "workspaces").glob("*-?.tar.gz")} == files
-    for answer in merged.events_of(Answer):
-        assert "start q" in read_stored(merged.path, answer.workspace.file)[1]
+    assert {path.name for path in (whole.path / "workspaces").glob("*-?.tar.gz")} == files
+    for answer in whole.events_of(Answer):
+        assert "start q" in read_stored(whole.path, answer.workspace.file)[1]
 
 
 @pytest.mark.needs_package("karat_coding")

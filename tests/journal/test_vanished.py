@@ -14,7 +14,6 @@ from tests.analysis.journals import JUDGE, Script, resealed
 import karat
 from karat import api
 from karat.errors import BadRun
-from karat.execution.merging import merge_runs
 from karat.journal import CHECKSUMS_SINCE, End, Journal, Resume, RunFolder, verify
 
 Lines = list[bytes]
@@ -212,24 +211,13 @@ def test_verify_names_the_stretch_and_what_to_do(tmp_path: Path) -> None:
     ]
 
 
-def test_a_gate_and_a_merge_refuse_a_run_whose_lines_are_missing(tmp_path: Path) -> None:
+def test_a_gate_refuses_a_run_whose_lines_are_missing(tmp_path: Path) -> None:
     run, other = made(tmp_path / "run"), made(tmp_path / "other", run="5678abcd")
     lines = run.journal.read_bytes().splitlines(keepends=True)
     run.journal.write_bytes(b"".join([*lines[:4], *lines[6:]]))
     with pytest.raises(BadRun, match="2 lines are missing"):
         api.gate(run, min={"completeness": 1.0})
-    with pytest.raises(BadRun, match="2 lines are missing"):
-        merge_runs([RunFolder.open(run.path), other], tmp_path / "merged")
     assert "2 lines are missing" in karat.compare(RunFolder.open(run.path), other).headline
-
-
-def test_a_merged_journal_is_covered_too(tmp_path: Path) -> None:
-    parts = [made(tmp_path / "run"), made(tmp_path / "other", run="5678abcd")]
-    merged = merge_runs(parts, tmp_path / "merged").run
-    assert verify(merged.path).ok
-    lines = merged.journal.read_bytes().splitlines(keepends=True)
-    merged.journal.write_bytes(b"".join([*lines[:40], *lines[41:]]))
-    assert not verify(merged.path).ok
 
 
 def test_a_killed_part_is_covered_from_its_resume_on(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.execution import test_shards
+from tests.karat_scale import test_merging
 
 from karat.config import load
 from karat.errors import BadExperiment
@@ -110,7 +110,7 @@ def carried_out(file: Path, *options: str) -> tuple[int, str]:
 
 def numbers(run: RunFolder) -> dict[str, Any]:
     """All that a report says but for where the run was carried out."""
-    return {key: value for key, value in test_shards.numbers(run).items() if key != "provenance"}
+    return {key: value for key, value in test_merging.numbers(run).items() if key != "provenance"}
 
 
 def newest(file: Path) -> RunFolder:

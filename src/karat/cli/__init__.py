@@ -1,7 +1,7 @@
 """The commands: each parses its arguments, makes one call and prints the result.
 
 Each file in `karat/commands/`, and in `commands/` of a package beside karat, holds one command of
-the same name. A file `subcommands/runs/merge.py` holds `karat runs merge`, because `runs` is a
+the same name. A file `subcommands/runs/list.py` holds `karat runs list`, because `runs` is a
 group; `subcommands/run/rehearse.py` holds `karat run --rehearse`, a command with options of its
 own. `karat --help` loads the commands and click, nothing else; a command's own imports happen when
 it runs.

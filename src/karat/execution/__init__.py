@@ -2,7 +2,6 @@
 
 from karat.execution.executors import executor_of
 from karat.execution.limits import Limits, refuse_unpriced
-from karat.execution.merging import MergedRun, merge_runs
 from karat.execution.own_loop import run_in_own_loop
 from karat.execution.plan import Shard
 from karat.execution.progress import RunStatus
@@ -20,7 +19,6 @@ from karat.execution.start import Outcome, Selection, rescore, run_experiment
 
 __all__ = [
     "Limits",
-    "MergedRun",
     "Outcome",
     "RunStatus",
     "ScorerInUse",
@@ -32,7 +30,6 @@ __all__ = [
     "close_agents",
     "executor_of",
     "experiment_scorers",
-    "merge_runs",
     "opened_scorers",
     "refuse_unknown_gates",
     "refuse_unpriced",

@@ -1,3 +1,3 @@
-"""Parts of commands, a folder each: `karat runs merge` of a group, `karat run --rehearse` of
+"""Parts of commands, a folder each: `karat runs list` of a group, `karat run --rehearse` of
 another command.
 """

@@ -30,7 +30,7 @@ def command(runs: tuple[str, ...], out: Path | None, results: Path, output: Outp
     trial, the answer of the earlier run counts.
     """
     from karat import api
-    from karat.execution import merge_runs
+    from karat_scale.merging import merge_runs
 
     paths = [path for run in runs for path in api.folders(run, results=results)]
     merged = merge_runs([api.open(path) for path in paths], out if out is not None else results)

@@ -15,7 +15,7 @@ import yaml
 
 import karat
 
-SHARDS = Path(__file__).resolve().parent.parent / "examples" / "shards"
+SHARDS = Path(__file__).resolve().parents[2] / "examples" / "shards"
 KUBERNETES = yaml.safe_load((SHARDS / "kubernetes.yaml").read_text())
 GITHUB = yaml.safe_load((SHARDS / "github.yml").read_text())
 EXPERIMENT = """

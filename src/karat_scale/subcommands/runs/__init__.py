@@ -1,0 +1,1 @@
+"""`karat runs merge`."""

@@ -61,7 +61,7 @@ LONGEST = (
     "karat_studies/test_shipped_studies.py",
     "karat_studies/test_shipped_forms.py",
     "karat_studies/test_uncertainty.py",
-    "execution/test_cassettes.py",
+    "karat_servers/mcp_parts/test_cassettes_of_runs.py",
     "karat_coding/test_claude_isolation.py",
     "karat_imports/exports/test_inspect.py",
     "karat_coding/test_claude.py",

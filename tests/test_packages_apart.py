@@ -98,3 +98,52 @@ def test_the_core_alone_takes_an_experiment_from_the_first_file_to_the_gate(core
     stdout_of(python(core, tmp_path / "mine", "-m", "karat", "gate", run, "--min", f"{metric}=0"))
     done("runs", "verify", run)
     assert "no such command 'view'" in python(core, tmp_path, "-m", "karat", "view").stderr
+
+
+SERVED = """
+dataset: {path: questions.jsonl}
+agent: {type: floor}
+scorers: [equals]
+mcp_servers:
+  plain: {command: python, args: [-m, karat.testing.mcp_server]}
+  shop: {url: "http://127.0.0.1:9/mcp", auth: {type: login}}
+"""
+OWN_CLIENT = """
+import asyncio
+from pathlib import Path
+from karat.mcp import Toolbox
+from karat.mcp.observed import Observed
+from karat.redact import Redactor
+from karat.testing.mcp_server import stdio_server
+
+async def observed():
+    server, redact = stdio_server("plain"), Redactor({})
+    async with Toolbox([server], redact=redact, folder=Path()) as toolbox:
+        toolbox.observed_command(server, Observed("plain", redact))
+
+asyncio.run(observed())
+"""
+
+
+@pytest.mark.parametrize(
+    ("rest", "key"),
+    [
+        ("mcp: {record: tapes}\nconditions: {a: {mcp_servers: [plain]}}", "mcp.record"),
+        ("mcp: {replay: tapes}\nconditions: {a: {mcp_servers: [plain]}}", "mcp.replay"),
+        ("conditions: {a: {mcp_servers: [shop]}}", "mcp_servers.shop.auth"),
+    ],
+)
+def test_a_file_that_needs_a_package_which_is_gone_is_told_which(core, tmp_path, rest, key):
+    (tmp_path / "questions.jsonl").write_text('{"question": "q", "answer": "a"}\n', encoding="utf-8")
+    (tmp_path / "tapes").mkdir()
+    (tmp_path / "experiment.yaml").write_text(SERVED + rest, encoding="utf-8")
+    done = python(core, tmp_path, "-m", "karat", "run", "experiment.yaml", "--quiet")
+    assert done.returncode == 2
+    said = " ".join(done.stderr.split())
+    assert f"{key}: needs the package karat_servers, which this copy of karat does not have" in said
+    assert not list((tmp_path / "results").glob("[!.]*/journal.jsonl"))
+
+
+def test_an_agent_with_its_own_client_needs_the_relay(core, tmp_path):
+    done = python(core, tmp_path, "-c", OWN_CLIENT)
+    assert "mcp_servers.plain: needs the package karat_servers" in done.stderr

@@ -19,10 +19,10 @@ from karat.config import load
 from karat.errors import BadOption, did_you_mean
 from karat.formats import OUTPUT_FORMAT
 from karat.mcp import ServerFault, Toolbox
-from karat.mcp.oauth import Person
-from karat.mcp.token_file import TokenFile
 from karat.records import McpServer
 from karat.redact import Redactor
+from karat_servers.mcp_parts.oauth import Person
+from karat_servers.token_file import TokenFile
 
 if TYPE_CHECKING:
     from mcp.shared.auth import AuthorizationCodeResult

@@ -440,6 +440,7 @@ def test_chat_goes_on_behind_what_is_on_disk(conversations: Write, run: Run) -> 
     assert texts(again) == texts(outcome)
 
 
+@pytest.mark.needs_package("karat_servers")
 @pytest.mark.slow
 def test_a_recording_that_was_taken_up_again_is_replayed_as_one(conversations: Write, run: Run) -> None:
     code = (

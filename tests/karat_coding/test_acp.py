@@ -460,6 +460,7 @@ def test_another_version_of_the_agent_within_a_run_is_said(trials: AcpTrials, tm
 CALL = {"call": "docs", "tool": "echo", "arguments": {"text": "hi"}}
 
 
+@pytest.mark.needs_package("karat_servers")
 def test_calls_of_mcp_tools_are_recorded_as_they_were_on_the_way(trials: AcpTrials, tmp_path: Path) -> None:
     """By a name that the agent gives them, by their arguments, or where the agent says nothing of them."""
     trials.servers = (stdio_server("docs"),)
@@ -487,6 +488,7 @@ def test_calls_of_mcp_tools_are_recorded_as_they_were_on_the_way(trials: AcpTria
     assert calls[-1].error == "Error executing tool fail: oops"
 
 
+@pytest.mark.needs_package("karat_servers")
 def test_recorded_servers_are_replayed_alike(trials: AcpTrials, tmp_path: Path) -> None:
     trials.servers = (stdio_server("docs"),)
     script = scripted([CALL])
@@ -500,6 +502,7 @@ def test_recorded_servers_are_replayed_alike(trials: AcpTrials, tmp_path: Path) 
     assert ask("record") == ask("replay") == live
 
 
+@pytest.mark.needs_package("karat_servers")
 def test_an_agent_without_its_tools_is_a_fault_of_the_infrastructure(trials: AcpTrials) -> None:
     trials.servers = (stdio_server("docs", init_timeout_seconds=4.0),)
     with pytest.raises(InfrastructureFault, match="did not list the tools of MCP server 'docs' within 4 s") as fault:
@@ -507,6 +510,7 @@ def test_an_agent_without_its_tools_is_a_fault_of_the_infrastructure(trials: Acp
     assert (fault.value.kind, fault.value.retriable) == ("mcp_init_timeout", True)
 
 
+@pytest.mark.needs_package("karat_servers")
 def test_a_server_that_cannot_start_or_dies_is_named(trials: AcpTrials) -> None:
     trials.servers = (stdio_server("docs"),)
     with pytest.raises(InfrastructureFault, match="'docs'") as fault:

@@ -137,6 +137,7 @@ def test_without_a_script_servers_cannot_ask(tmp_path, condition):
     assert call.elicited == ()
 
 
+@pytest.mark.needs_package("karat_servers")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_recorded_is_live(tmp_path, condition, version):
     server = stdio_server("s", digest="d", protocol=version)
@@ -146,6 +147,7 @@ def test_recorded_is_live(tmp_path, condition, version):
     assert [result["copies"] for _, result in live] == [3, 0, 0]
 
 
+@pytest.mark.needs_package("karat_servers")
 @pytest.mark.parametrize("script", [(Elicited(action="accept", content={"copies": 4}),), SCRIPT[1:], ()])
 def test_a_recording_with_other_answers_is_none(tmp_path, condition, script):
     server = stdio_server("s", digest="d")
@@ -169,6 +171,7 @@ def test_calls_at_the_same_time_keep_their_own_questions(tmp_path, condition):
         assert [each.message for each in call.elicited] == [f"How many copies of volume {number}?"]
 
 
+@pytest.mark.needs_package("karat_servers", cases="record")
 @pytest.mark.parametrize("mode", [None, "record"])
 def test_an_agent_that_connects_itself_has_its_questions_answered_by_the_script(tmp_path, mode):
     from mcp import Client

@@ -98,6 +98,7 @@ def test_another_version_is_a_change_of_the_server():
     assert change.protocol == "2026-07-28"
 
 
+@pytest.mark.needs_package("karat_servers")
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25", "2026-07-28"])
 def test_recorded_is_live_for_tools_resources_and_prompts(tmp_path, condition, version):
     server = stdio_server("s", digest="d", protocol=version)

@@ -9,8 +9,8 @@ all their children.
         events                                            # servers that changed their tools
 
 With `cassettes` the toolbox records the traffic with servers, or replays it without
-servers (cassettes.py, taped.py); agents that start servers themselves then get a proxy
-(proxy.py), which connects to karat's own process (hub.py).
+servers; agents that start servers themselves then get a proxy (proxy.py), which connects
+to karat's own process (hub.py). What only `karat_servers` has is met in parts.py.
 
 Importing this package loads neither the SDK nor other heavy modules, because every
 server process starts by importing it (`python -m karat.mcp.launch`).

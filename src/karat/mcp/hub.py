@@ -2,8 +2,8 @@
 
 Such an agent gets `karat.mcp.proxy` in place of a server. The proxy only carries
 bytes to a socket of karat's own process. There they are passed on to the agent's
-own server and recorded (relay.py), or answered here: from a recording, or from a server that all
-trials share. So karat starts the server with the usual environment, its key
+own server and recorded (the part `relay`), or answered here: from a recording, or from a
+server that all trials share. So karat starts the server with the usual environment, its key
 and address never reach the agent, and one process writes cassettes.
 
 For a server with karat's own session (a shared one, or one with `protocol`, `auth` or
@@ -28,11 +28,10 @@ from karat.errors import InfrastructureFault
 from karat.files import temporary_folder
 from karat.mcp import proxy
 from karat.mcp.attempts import Attempt
-from karat.mcp.cassettes import Replayed, ServerConnection
 from karat.mcp.observed import Observed
+from karat.mcp.parts import AnswersAgents, ServerConnection
 from karat.mcp.preflight import Offer
-from karat.mcp.relay import recorded_arguments
-from karat.mcp.results import READS, Outcome, as_json
+from karat.mcp.results import READS, Outcome, as_json, recorded_arguments
 from karat.records import MODERN_PROTOCOL, JsonObject, McpServer, ProtocolVersion
 
 LONGEST_MESSAGE = 64 * 1024 * 1024
@@ -41,7 +40,7 @@ LONGEST_MESSAGE = 64 * 1024 * 1024
 _VERSIONS = [version for version in get_args(ProtocolVersion) if version != MODERN_PROTOCOL]
 """Of the protocol: those that have `initialize`. Tools look the same in all of them."""
 
-_PARSE_ERROR, _INVALID, _NO_METHOD, _BAD_PARAMETERS, _INTERNAL = (
+_PARSE_ERROR, _INVALID, NO_METHOD, _BAD_PARAMETERS, INTERNAL = (
     -32700,
     -32600,
     -32601,
@@ -139,7 +138,7 @@ def _cut_off(talk: asyncio.Task[None]) -> None:
         talk.cancel()
 
 
-class _Refused(Exception):
+class Refused(Exception):
     """A request that gets an error of the protocol."""
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
@@ -206,14 +205,14 @@ class ProxySession:
     async def _answer(self, number: object, method: str, parameters: JsonObject) -> None:
         try:
             result = await self._result(method, parameters)
-        except _Refused as refused:
+        except Refused as refused:
             if self._observed is not None:
                 self._observed.answered(method, parameters, Outcome(error=str(refused)))
             await self._say(number, error=refused.error)
         except InfrastructureFault as fault:
             if self._observed is not None:
                 self._observed.failed(fault)
-            await self._say(number, error={"code": _INTERNAL, "message": fault.message})
+            await self._say(number, error={"code": INTERNAL, "message": fault.message})
         else:
             if self._observed is not None:
                 self._observed.answered(method, parameters, result)
@@ -222,18 +221,18 @@ class ProxySession:
     async def _result(self, method: str, parameters: dict[str, object]) -> dict[str, object]:
         if method == "ping":
             return {}
-        if isinstance(self._line, Replayed):
-            return await self._replayed(self._line, method, parameters)
+        if isinstance(self._line, AnswersAgents):
+            return await self._line.served(method, parameters, hang_up=self._writer.close)
         match method:
             case "initialize":
-                return _introduction((await self._offered()).introduction, parameters)
+                return introduction((await self._offered()).introduction, parameters)
             case "tools/list":
                 return {"tools": [as_json(tool) for tool in (await self._offered()).as_listed]}
             case "tools/call":
                 tool = parameters.get("name")
                 arguments = parameters.get("arguments")
                 if not isinstance(tool, str) or not isinstance(arguments, (dict, type(None))):
-                    raise _Refused(
+                    raise Refused(
                         _BAD_PARAMETERS, "a call needs a `name`, and `arguments` that are an object"
                     )
 
@@ -243,34 +242,9 @@ class ProxySession:
 
         if method in READS:
             return _passed_on(await self._line.read(method, recorded_arguments(method, parameters)))
-        raise _Refused(
-            _NO_METHOD, f"karat's proxy passes on tools, resources and prompts, not '{method}'"
+        raise Refused(
+            NO_METHOD, f"karat's proxy passes on tools, resources and prompts, not '{method}'"
         )
-
-    async def _replayed(
-        self, line: Replayed, method: str, parameters: dict[str, object]
-    ) -> dict[str, object]:
-        asked = await line.answer(method, recorded_arguments(method, parameters))
-        if asked is None:
-            raise _Refused(
-                _NO_METHOD,
-                f"karat replays this MCP server, and cannot answer '{method}' from the recording",
-            )
-
-        if asked.fault is not None:
-            if asked.relayed:  # the agent saw the connection end
-                self._writer.close()
-            raise asked.fault.as_fault()
-
-        if asked.error is not None:
-            raise _Refused(
-                asked.code if asked.code is not None else _INTERNAL, asked.error, asked.data
-            )
-
-        result = asked.result or {}
-        if method != "initialize" or asked.relayed:
-            return result
-        return _introduction(result if line.reads else {**result, "capabilities": {}}, parameters)
 
     async def _offered(self) -> Offer:
         """Requested once per connection, when first needed."""
@@ -288,11 +262,11 @@ class ProxySession:
 
 def _passed_on(outcome: Outcome) -> JsonObject:
     if outcome.error is not None:
-        raise _Refused(outcome.code if outcome.code is not None else _INTERNAL, outcome.error)
+        raise Refused(outcome.code if outcome.code is not None else INTERNAL, outcome.error)
     return as_json(outcome.result)
 
 
-def _introduction(about: dict[str, object], parameters: dict[str, object]) -> dict[str, object]:
+def introduction(about: dict[str, object], parameters: dict[str, object]) -> dict[str, object]:
     """The result of `initialize`, without features that are not passed on.
 
     `about`: the server's introduction.

@@ -25,7 +25,7 @@ from karat.records import McpServer
 if TYPE_CHECKING:
     import httpx2
 
-    from karat.mcp.oauth import Tokens
+    from karat.mcp.parts import ServerTokens
     from karat.mcp.screen import Screen
 
 CONNECT_SECONDS = 30.0
@@ -47,7 +47,7 @@ class RemoteLink:
         *,
         on_broken: Callable[[], None],
         on_renewed: Callable[[], object],
-        tokens: Tokens | None = None,
+        tokens: ServerTokens | None = None,
     ) -> None:
         """`on_renewed`: a session that the server had ended was opened again."""
         self._server = server
@@ -144,9 +144,7 @@ class RemoteLink:
     def _auth(self) -> httpx2.Auth | None:
         if self._tokens is None:
             return None
-        from karat.mcp.oauth import TokenAuth
-
-        return TokenAuth(self._tokens, self.evidence)
+        return self._tokens.authentication(self.evidence)
 
     def _watched(self, incoming: Any, outgoing: Any, *_: Any) -> tuple[Any, Any]:
         """The streams, with invalid replies turned into errors of their requests."""

@@ -45,6 +45,18 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     elicited: tuple[Elicited, ...] = ()  # the server's questions to the user in between
 
 
+def recorded_arguments(method: str, parameters: dict[str, object]) -> dict[str, object]:
+    """What distinguishes a request from others of its method: not the client's description of
+    itself.
+    """
+    if method in ("initialize", "server/discover"):
+        return {}
+    arguments = {key: value for key, value in parameters.items() if key != "_meta"}
+    if method == "tools/call":
+        return arguments | {"arguments": arguments.get("arguments") or {}}
+    return arguments
+
+
 def as_call(
     server: str,
     tool: str,

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 from karat.errors import AgentFault, InfrastructureFault, did_you_mean
 from karat.mcp import attempts
 from karat.mcp.attempts import Attempt
-from karat.mcp.cassettes import CassetteStore, Recording, ServerConnection
 from karat.mcp.faults import printable
 from karat.mcp.hub import Hub, ProxySession
 from karat.mcp.observed import Observed
+from karat.mcp.parts import Carrier, Recordings, ServerConnection, ServerTokens, part, require
 from karat.mcp.preflight import ServerFault, Tool, ToolList, tool_change
-from karat.mcp.relay import Relay
 from karat.mcp.results import Outcome, answer_of, as_call, bounded, images_of
 from karat.records import Cassettes, Condition, JsonObject, McpServer, ServerEvent, ToolCall
 from karat.redact import Redactor
@@ -27,7 +26,6 @@ from karat.redact import Redactor
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from karat.mcp.oauth import Person, Tokens
     from karat.mcp.session import Session
 
 MOST_STARTS = 10
@@ -137,15 +135,16 @@ class Toolbox:
         redact: Redactor,
         folder: Path,
         cassettes: Cassettes | None = None,
-        person: Person | None = None,
+        person: object | None = None,
         on_news: Callable[[ServerEvent], object] = lambda event: None,
         relist_seconds: float = 5.0,
     ) -> None:
         """`cassettes`: where traffic is recorded, or replayed from without servers.
 
         `on_news`: hears what the servers do during the run that a report must say.
-        `person`: logs in to servers now; None: no person is there.
+        `person`: logs in to servers now, for the part `oauth`; None: no person is there.
         `relist_seconds`: the age at which a trial requests a shared server's list of tools again.
+        Raises BadOption if a part that this takes is not there.
         """
         self._servers = tuple(servers)
         self._relist_seconds = relist_seconds
@@ -156,11 +155,16 @@ class Toolbox:
         self._shared: dict[str, Session] = {}
         self._starts: dict[str, int] = {}
         self._person = person
-        self._tokens: dict[str, Tokens] = {}
+        self._tokens: dict[str, ServerTokens] = {}
         # by server, and whether it may ask the user
         self._first_lists: dict[tuple[str, bool], ToolList] = {}
         self._changes: set[tuple[str, str]] = set()  # server and digest of its tools
-        self._cassettes = CassetteStore(cassettes, redact) if cassettes is not None else None
+        self._cassettes: Recordings | None = None
+        if cassettes is not None:
+            self._cassettes = part("cassettes", f"mcp.{cassettes.mode}")(cassettes, redact)
+        for server in servers:
+            if server.auth is not None:
+                require("oauth", f"mcp_servers.{server.name}.auth")
         self._hub = Hub(self._serve) if self._servers else None
 
     async def __aenter__(self) -> Toolbox:
@@ -201,7 +205,15 @@ class Toolbox:
         """The same for any server, recorded or not; `observed` gets its requests."""
         if self._hub is None:
             raise ValueError(f"the server '{server.name}' is not of this run")
-        return self._hub.command(server, attempts.current(), observed)
+        attempt = attempts.current()
+        if self._is_relayed(server, attempt):
+            require("relay", f"mcp_servers.{server.name}")
+        return self._hub.command(server, attempt, observed)
+
+    def _is_relayed(self, server: McpServer, attempt: Attempt | None) -> bool:
+        """Whether an agent's own messages reach the server unchanged."""
+        replays = self._cassettes is not None and self._cassettes.replays
+        return not replays and not _only_through_karat(server, attempt)
 
     async def preflight(
         self,
@@ -253,12 +265,11 @@ class Toolbox:
     ) -> None:
         """One server, for an agent that uses it through the proxy."""
         own: set[Session] = set()
-        replays = self._cassettes is not None and self._cassettes.replays
-        if not replays and not _only_through_karat(server, attempt):
-            recording = Recording(None, attempt or Attempt(attempts.WHOLE_RUN))
+        if self._is_relayed(server, attempt):
+            recording = None
             if self._cassettes is not None:
                 recording = self._cassettes.recording(server, attempt)
-            relay = Relay(
+            relay: Carrier = part("relay", f"mcp_servers.{server.name}")(
                 server,
                 recording,
                 folder=self._folder,
@@ -371,13 +382,12 @@ class Toolbox:
         self._open.add(session)
         return session
 
-    def _tokens_of(self, server: McpServer) -> Tokens | None:
+    def _tokens_of(self, server: McpServer) -> ServerTokens | None:
         if server.auth is None:
             return None
         if server.name not in self._tokens:
-            from karat.mcp.oauth import Tokens
-
-            self._tokens[server.name] = Tokens(server, redact=self._redact, person=self._person)
+            tokens = part("oauth", f"mcp_servers.{server.name}.auth")
+            self._tokens[server.name] = tokens(server, redact=self._redact, person=self._person)
 
         return self._tokens[server.name]
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mcp import Client, MCPError
 
     from karat.mcp.elicitation import Answering
-    from karat.mcp.oauth import Tokens
+    from karat.mcp.parts import ServerTokens
 
 _T = TypeVar("_T")
 
@@ -59,7 +59,7 @@ class Session:
         relist_seconds: float,
         report: Callable[[ToolList | ServerEvent], None],
         answering: Answering | None = None,
-        tokens: Tokens | None = None,
+        tokens: ServerTokens | None = None,
     ) -> None:
         """`report`: hears of every list of tools, and of a session that was opened again.
 

@@ -24,11 +24,11 @@ import karat
 from karat.errors import InfrastructureFault
 from karat.mcp.faults import Evidence, Tail
 from karat.mcp.launch import CANNOT_START
-from karat.mcp.oauth import TokenAuth, Tokens
 from karat.mcp.remote import is_loopback
 from karat.mcp.stdio import launch_command
 from karat.records import JsonObject, McpServer
 from karat.redact import Redactor
+from karat_servers.mcp_parts.oauth import Tokens
 
 if TYPE_CHECKING:
     import httpx2
@@ -441,7 +441,7 @@ class Http:
     def _auth(self) -> httpx2.Auth | None:
         if self._server.auth is None:
             return None
-        return TokenAuth(Tokens(self._server, redact=self._redact), Evidence())
+        return Tokens(self._server, redact=self._redact).authentication(Evidence())
 
     async def send(self, message: JsonObject, number: object) -> None:
         task = asyncio.create_task(self._post(message, number))

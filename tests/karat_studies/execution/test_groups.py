@@ -403,6 +403,7 @@ def test_what_was_not_recorded_stops_nobody(game: Write, run: Run, tmp_path: Pat
     assert outcome.run.info.source["faults"] == "the file of answers has faults: 3 turns without a row (not answered)"
 
 
+@pytest.mark.needs_package("karat_servers")
 @pytest.mark.slow
 @pytest.mark.parametrize("breaks", [False, True])
 def test_what_servers_said_to_each_of_a_group_is_recorded_and_replayed(game: Write, run: Run, breaks: bool) -> None:

@@ -16,34 +16,25 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from karat.mcp.cassettes import OpenRequest, RecordedFault, Recording
+from karat.mcp.attempts import WHOLE_RUN, Attempt
 from karat.mcp.faults import fault_of
 from karat.mcp.observed import Observed
 from karat.mcp.remote import RemoteLink
-from karat.mcp.results import Outcome, masked
+from karat.mcp.results import Outcome, masked, recorded_arguments
 from karat.mcp.stdio import StdioLink
 from karat.records import JsonObject, McpServer
 from karat.redact import Redactor
+from karat_servers.mcp_parts.cassettes import OpenRequest, RecordedFault, Recording
 
 if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
     from pydantic import BaseModel
 
+__all__ = ["Relay"]
+
 CLOSE_SECONDS = 3.0  # for a server that runs elsewhere to confirm the end of its session
 _PARSE_ERROR = -32700
 _INVALID = -32600
-
-
-def recorded_arguments(method: str, parameters: dict[str, object]) -> dict[str, object]:
-    """What distinguishes a request from others of its method: not the client's description of
-    itself.
-    """
-    if method in ("initialize", "server/discover"):
-        return {}
-    arguments = {key: value for key, value in parameters.items() if key != "_meta"}
-    if method == "tools/call":
-        return arguments | {"arguments": arguments.get("arguments") or {}}
-    return arguments
 
 
 class Relay:
@@ -54,16 +45,16 @@ class Relay:
     def __init__(
         self,
         server: McpServer,
-        recording: Recording,
+        recording: Recording | None,
         *,
         folder: Path,
         redact: Redactor,
         observed: Observed | None,
         on_renewed: Callable[[], object],
     ) -> None:
-        """`on_renewed`: as in RemoteLink."""
+        """`recording`: None: nothing is recorded. `on_renewed`: as in RemoteLink."""
         self._server = server
-        self._recording = recording
+        self._recording = recording or Recording(None, Attempt(WHOLE_RUN))
         self._redact = redact
         self._observed = observed
         self._broken = asyncio.Event()

@@ -21,21 +21,24 @@ import asyncio
 import fcntl
 import os
 import re
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol
 
 import msgspec
 
 from karat.errors import BadOption, InfrastructureFault
 from karat.mcp import attempts
 from karat.mcp.attempts import Attempt
+from karat.mcp.hub import INTERNAL, NO_METHOD, Refused, introduction
+from karat.mcp.parts import ServerConnection
 from karat.mcp.preflight import Offer, offer_of
-from karat.mcp.results import READS, Outcome, as_json, bounded, result_of
+from karat.mcp.results import READS, Outcome, as_json, bounded, recorded_arguments, result_of
 from karat.records import Cassettes, Elicited, JsonObject, McpServer
 from karat.redact import Redactor, map_texts, without_surrogates
+
+__all__ = ["CassetteStore"]
 
 FORMAT_VERSION = 1
 """1: 2026-11, the first."""
@@ -295,18 +298,6 @@ UNREPEATABLE = frozenset({"subscriptions/listen"})
 """Methods whose answer is a stream of notifications, which are not recorded."""
 
 
-class ServerConnection(Protocol):
-    """Anything that can be called like a server: a session with it, or a view that records or
-    replays one.
-    """
-
-    def offer(self) -> Coroutine[object, object, Offer]: ...
-
-    async def ask(self, tool: str, arguments: JsonObject) -> Outcome: ...
-
-    async def read(self, method: str, parameters: JsonObject) -> Outcome: ...
-
-
 class CassetteStore:
     """The cassettes of a run, one per server, opened when first needed."""
 
@@ -524,6 +515,32 @@ class Replayed:
         noticed.
         """
         return self._reader.reads(self._attempt)
+
+    async def served(
+        self, method: str, parameters: JsonObject, *, hang_up: Callable[[], None]
+    ) -> JsonObject:
+        """What the agent was given. As AnswersAgents."""
+        asked = await self.answer(method, recorded_arguments(method, parameters))
+        if asked is None:
+            raise Refused(
+                NO_METHOD,
+                f"karat replays this MCP server, and cannot answer '{method}' from the recording",
+            )
+
+        if asked.fault is not None:
+            if asked.relayed:  # the agent saw the connection end
+                hang_up()
+            raise asked.fault.as_fault()
+
+        if asked.error is not None:
+            raise Refused(
+                asked.code if asked.code is not None else INTERNAL, asked.error, asked.data
+            )
+
+        result = asked.result or {}
+        if method != "initialize" or asked.relayed:
+            return result
+        return introduction(result if self.reads else {**result, "capabilities": {}}, parameters)
 
     async def answer(self, method: str, arguments: JsonObject) -> RecordedRequest | None:
         """The recorded answer to an agent's own request; None if it was not recorded, and could not

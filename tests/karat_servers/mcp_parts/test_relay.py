@@ -25,11 +25,11 @@ from mcp_types import (
 from karat.errors import InfrastructureFault
 from karat.mcp import Toolbox
 from karat.mcp.attempts import Attempt
-from karat.mcp.cassettes import cassette_path
 from karat.mcp.faults import leaves
 from karat.records import Cassettes, McpServer
 from karat.redact import Redactor
 from karat.testing.mcp_server import stdio_server
+from karat_servers.mcp_parts.cassettes import cassette_path
 
 SERVER = '''
 import sys

@@ -16,11 +16,11 @@ from tests.mcp.oauth_server import SECRET, guarded, happened
 from karat.errors import BadOption, InfrastructureFault
 from karat.mcp import ServerFault, Toolbox, ToolList
 from karat.mcp.attempts import Attempt
-from karat.mcp.oauth import Person
-from karat.mcp.token_file import SavedLogin, TokenFile
 from karat.records import AgentSpec, Cassettes, Condition, McpServer, ServerAuth
 from karat.redact import Redactor
+from karat_servers.mcp_parts.oauth import Person
 from karat_servers.server_checks.running import check_server
+from karat_servers.token_file import SavedLogin, TokenFile
 
 
 def client(url, secret=SECRET, **fields):

@@ -43,9 +43,11 @@ from pydantic import AnyUrl, BaseModel, ValidationError
 
 from karat.errors import InfrastructureFault
 from karat.mcp.faults import Evidence, printable
-from karat.mcp.token_file import SavedLogin, TokenFile
 from karat.records import JsonObject, McpServer, ServerAuth
 from karat.redact import Redactor
+from karat_servers.token_file import SavedLogin, TokenFile
+
+__all__ = ["Tokens"]
 
 LOGIN_HINT = "run `karat check --login FILE {server}`"
 _SDK = logging.getLogger("mcp.client.auth")  # logs what it also raises, and with it whole replies
@@ -101,6 +103,10 @@ class Tokens(TokenStorage):
         self._provider.context = context = _Context(**vars(self._provider.context))
         context.auth = server.auth
         self._lock = asyncio.Lock()
+
+    def authentication(self, evidence: Evidence) -> TokenAuth:
+        """Sends the requests of one connection with the token."""
+        return TokenAuth(self, evidence)
 
     def usable(self) -> str | None:
         """The token, if it has not expired."""

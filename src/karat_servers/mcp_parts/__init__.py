@@ -1,0 +1,1 @@
+"""What karat's client of MCP servers finds here: recordings, relays and OAuth."""

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import _results as results  # beside this file
 
-from karat.context.changes import store_base, store_changes
-from karat.context.workspace import Base, Overlay, _ways, open_workspace, overlay_for
 from karat.redact import Redactor
+from karat_coding.changes import store_base, store_changes
+from karat_coding.workspace import Base, Overlay, _ways, open_workspace, overlay_for
 
 
 def main() -> None:

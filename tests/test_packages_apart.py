@@ -102,7 +102,7 @@ def test_the_core_alone_takes_an_experiment_from_the_first_file_to_the_gate(core
 
 SERVED = """
 dataset: {path: questions.jsonl}
-agent: {type: floor}
+agent: {type: command, command: cat}
 scorers: [equals]
 mcp_servers:
   plain: {command: python, args: [-m, karat.testing.mcp_server]}
@@ -131,16 +131,18 @@ asyncio.run(observed())
         ("mcp: {record: tapes}\nconditions: {a: {mcp_servers: [plain]}}", "mcp.record"),
         ("mcp: {replay: tapes}\nconditions: {a: {mcp_servers: [plain]}}", "mcp.replay"),
         ("conditions: {a: {mcp_servers: [shop]}}", "mcp_servers.shop.auth"),
+        ("conditions: {a: {workspace: tapes}}", "conditions.a.workspace"),
     ],
 )
 def test_a_file_that_needs_a_package_which_is_gone_is_told_which(core, tmp_path, rest, key):
+    package = "karat_coding" if "workspace" in key else "karat_servers"
     (tmp_path / "questions.jsonl").write_text('{"question": "q", "answer": "a"}\n', encoding="utf-8")
     (tmp_path / "tapes").mkdir()
     (tmp_path / "experiment.yaml").write_text(SERVED + rest, encoding="utf-8")
     done = python(core, tmp_path, "-m", "karat", "run", "experiment.yaml", "--quiet")
     assert done.returncode == 2
     said = " ".join(done.stderr.split())
-    assert f"{key}: needs the package karat_servers, which this copy of karat does not have" in said
+    assert f"{key}: needs the package {package}, which this copy of karat does not have" in said
     assert not list((tmp_path / "results").glob("[!.]*/journal.jsonl"))
 
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from karat.errors import (
+    BadOption,
     BadPlugin,
     Caught,
     Fault,
@@ -111,6 +112,23 @@ def find(
     if family == "importers":  # format names have hyphens
         known = {key.replace("_", "-") for key in known}
     raise UnknownPlugin(family, name, known)
+
+
+def require_part(family: str, name: str, *, package: str, needed_by: str) -> None:
+    """Raises BadOption for `needed_by` if a part that `package` brings is not there.
+
+    Imports nothing.
+    """
+    if name not in names(family):
+        raise BadOption(
+            needed_by, f"needs the package {package}, which this copy of karat does not have"
+        )
+
+
+def part(family: str, name: str, *, package: str, needed_by: str) -> type[Any]:
+    """The class of a part of the core that a package beside it brings. Raises BadOption."""
+    require_part(family, name, package=package, needed_by=needed_by)
+    return find(family, name)
 
 
 def options_model(plugin: type[Any]) -> type[BaseModel] | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from karat.context.run_workspaces import FOLDER as WORKSPACES
+from karat.context import FOLDER as WORKSPACES
 from karat.errors import BadOption, BadRun, unreadable
 from karat.execution.plan import Shard
 from karat.files import (

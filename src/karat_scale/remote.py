@@ -17,8 +17,8 @@ from typing import Protocol
 
 import msgspec
 
+from karat.context import FOLDER as WORKSPACES
 from karat.context import is_plain_name
-from karat.context.run_workspaces import FOLDER as WORKSPACES
 from karat.errors import BadOption
 from karat.execution.retry import AttemptError
 from karat.execution.scoring import PendingScore, RunContext, Scoring

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from karat import kinds
+from karat.context import FOLDER as WORKSPACES
 from karat.context import snapshots, trial_workspaces
-from karat.context.run_workspaces import FOLDER as WORKSPACES
 from karat.errors import BadOption, KaratError, described
 from karat.execution.foreign_code import ForeignCode
 from karat.execution.limits import Budget, Limits

@@ -14,7 +14,8 @@ import msgspec
 
 from karat import formats
 from karat.analysis.model import MetricInfo
-from karat.context import read_stored
+from karat.context import stored_differences
+from karat.errors import BadOption
 from karat.journal import Label
 from karat.kind_views import Reviews, TrialRecord, address
 from karat.records import Elicited, Reply, Score, ToolCall
@@ -277,8 +278,8 @@ def _workspace(trial: TrialRecord, run: Path) -> dict[str, str] | None:
         parts += [f"not everything was saved: {'; '.join(changes.left_out)}"]
 
     try:
-        diff = read_stored(run, changes.file)[1]
-    except (OSError, ValueError) as error:
+        diff = stored_differences(run, changes.file)
+    except (BadOption, OSError, ValueError) as error:
         parts, diff = [*parts, f"the archive cannot be read: {error}"], ""
 
     return {"what": ", ".join(parts), "diff": diff, "file": f"workspaces/{changes.file}"}

@@ -14,13 +14,12 @@ from typing import Any
 
 from karat import plugins
 from karat.agents import AgentSetting, as_agent
-from karat.context import Workspace
-from karat.context.workspace import Base, Overlay, open_workspace
 from karat.mcp import Toolbox
 from karat.models import Price
 from karat.records import AgentSpec, Cassettes, Condition, Context, McpServer, Reply, Sample, Trial, Turn
 from karat.redact import Redactor
 from karat.testing.models import ModelServer
+from karat_coding.workspace import Base, Overlay, Workspace, open_workspace
 
 NPM = Path(os.environ.get("KARAT_TEST_NPM") or Path(__file__).parents[2] / ".venv/npm") / "node_modules"
 

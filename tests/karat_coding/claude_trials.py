@@ -12,12 +12,12 @@ from typing import Any
 
 from karat import plugins
 from karat.agents import AgentSetting, TrialAgent, as_agent
-from karat.context import Workspace
 from karat.mcp import Toolbox
 from karat.models import Price, limiters
 from karat.records import AgentSpec, Condition, Context, ContextPart, McpServer, Reply, Sample, Trial, Turn
 from karat.redact import Redactor
 from karat.testing.models import ModelServer
+from karat_coding.workspace import Workspace
 
 KEY = "sk-ant-canary-1234"
 
@@ -119,4 +119,4 @@ def environment_of(pid: int) -> dict[str, str]:
 def is_claude(pid: int) -> bool:
     """Whether this is Claude Code, or the launcher that stays beside it."""
     command = Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
-    return "context/launch.py" in command or os.readlink(f"/proc/{pid}/exe").endswith("/claude")
+    return "karat_coding/launch.py" in command or os.readlink(f"/proc/{pid}/exe").endswith("/claude")

@@ -19,12 +19,12 @@ pytest.importorskip("acp", reason="needs the extra `acp`")
 from tests.karat_coding.acp_trials import AcpTrials
 from tests.karat_coding.claude_trials import descendants, wait_for
 
-from karat.context.workspace import Overlay, overlay_for
 from karat.errors import AgentFault, BadExperiment, BadOption, InfrastructureFault, LimitReached, TrialFault
 from karat.models import Price
 from karat.records import Cassettes, Reply, ToolCall, Usage
 from karat.testing.mcp_server import stdio_server
 from karat_coding.agents._acp_session import Files, reported_usage
+from karat_coding.workspace import Overlay, overlay_for
 
 AGENT = str(Path(__file__).with_name("scripted_acp_agent.py"))
 

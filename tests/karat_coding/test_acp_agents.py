@@ -20,10 +20,10 @@ pytest.importorskip("acp", reason="needs the extra `acp`")
 from tests.karat_coding.acp_trials import NPM, AcpTrials, claude, gemini, opencode
 from tests.karat_coding.claude_trials import alive, descendants, wait_for
 
-from karat.context.workspace import overlay_for
 from karat.records import ToolCall, Usage
 from karat.testing.mcp_server import stdio_server
 from karat.testing.models import ModelServer, Request, serve
+from karat_coding.workspace import overlay_for
 
 pytestmark = [
     pytest.mark.slow,

@@ -12,13 +12,13 @@ import msgspec
 import pytest
 
 from karat import plugins
-from karat.context import Workspace
 from karat.errors import BadOption, JudgeFault
 from karat.records import Answer, Reply, Sample, Turn, WorkspaceChanges
-from karat.scorers import ScorerSetting, command
-from karat.scorers._programs import ProgramOptions
-from karat_coding.scorers import files, tests
+from karat.scorers import ScorerSetting
+from karat_coding.scorers import command, files, tests
 from karat_coding.scorers._junit import BadReport, read_junit
+from karat_coding.scorers._programs import ProgramOptions
+from karat_coding.workspace import Workspace
 
 SAMPLE = Sample(id="7", position=0, digest="", turns=(Turn(question="q", golden="g"),), metadata={"want": "four"})
 CHANGES = WorkspaceChanges(

@@ -239,6 +239,7 @@ def test_shards_with_other_conditions_leave_trials_out(experiment: Write, run: R
     assert merged.notes == (f"{asked.not_run} trials of the plan are in none of the runs",)
 
 
+@pytest.mark.needs_package("karat_coding")
 def test_the_workspace_of_the_answer_that_counts_is_kept(experiment: Write, run: Run, tmp_path: Path) -> None:
     (tmp_path / "start").mkdir()
     (tmp_path / "start" / "made.txt").write_text("")

@@ -325,6 +325,7 @@ def may_ask(pid: int) -> bool:
     return is_alive(pid) and program(pid) not in ("ray::DashboardAgent", "ray::RuntimeEnvAgent")
 
 
+@pytest.mark.needs_package("karat_coding")
 @needs_ray
 @pytest.mark.slow
 def test_workspaces_and_a_budget_are_as_in_a_local_run(experiment: Write) -> None:
@@ -412,6 +413,7 @@ class Scorer:
     assert "RuntimeError: no GPU on this node" in talk
 
 
+@pytest.mark.needs_package("karat_coding")
 @needs_ray
 @pytest.mark.slow
 def test_a_second_interrupt_keeps_the_answer_of_a_session_that_is_closing(experiment: Write) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from tests.karat_viewer.serving import Viewer
 from tests.running_experiments import write_experiment
 
@@ -11,6 +12,7 @@ from karat.config import load
 from karat.execution import run_experiment
 
 
+@pytest.mark.needs_package("karat_coding")
 def test_the_difference_is_shown_and_inert(tmp_path):
     (tmp_path / "start").mkdir()
     (tmp_path / "start" / "a.txt").write_text("one\n")

@@ -4,25 +4,27 @@ workspace.
 
 from __future__ import annotations
 
-from karat.context.changes import put, read_stored, remove, why_left_out, why_mostly_left_out
-from karat.context.run_workspaces import RebuiltWorkspaces, TrialWorkspaces, trial_workspaces
+from karat.context.parts import (
+    FOLDER,
+    RebuiltWorkspaces,
+    TrialWorkspaces,
+    Workspace,
+    stored_differences,
+    trial_workspaces,
+)
 from karat.context.snapshots import snapshots
 from karat.context.trees import is_plain_name, leads_out, read_file, read_tree
-from karat.context.workspace import Workspace
 
 __all__ = [
+    "FOLDER",
     "RebuiltWorkspaces",
     "TrialWorkspaces",
     "Workspace",
     "is_plain_name",
     "leads_out",
-    "put",
     "read_file",
-    "read_stored",
     "read_tree",
-    "remove",
     "snapshots",
+    "stored_differences",
     "trial_workspaces",
-    "why_left_out",
-    "why_mostly_left_out",
 ]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from karat import plugins
-from karat.errors import BadOption, InfrastructureFault
+from karat.errors import InfrastructureFault
 from karat.mcp.attempts import Attempt
 from karat.mcp.preflight import Offer
 from karat.mcp.results import Outcome
@@ -22,21 +22,15 @@ if TYPE_CHECKING:
 
     from karat.mcp.faults import Evidence
 
-_FAMILY = "mcp_parts"
-
 
 def require(name: str, needed_by: str) -> None:
     """Raises BadOption for `needed_by` if the part is not there. Imports nothing."""
-    if name not in plugins.names(_FAMILY):
-        raise BadOption(
-            needed_by, "needs the package karat_servers, which this copy of karat does not have"
-        )
+    plugins.require_part("mcp_parts", name, package="karat_servers", needed_by=needed_by)
 
 
 def part(name: str, needed_by: str) -> Any:
     """The class of a part, which keeps the protocol below. Raises as `require`."""
-    require(name, needed_by)
-    return plugins.find(_FAMILY, name)
+    return plugins.part("mcp_parts", name, package="karat_servers", needed_by=needed_by)
 
 
 class ServerConnection(Protocol):

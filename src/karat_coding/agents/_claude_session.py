@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import msgspec
 
 from karat.agents._answers import empty_answer
-from karat.context.launch import CANNOT_START
 from karat.errors import (
     AgentFault,
     BadExperiment,
@@ -31,6 +30,7 @@ from karat.models.faults import from_status
 from karat.models.metering import spent
 from karat.records import Condition, JsonObject, McpServer, Reply, ToolCall, Turn, Usage
 from karat_coding.agents._claude_context import given
+from karat_coding.launch import CANNOT_START
 
 if TYPE_CHECKING:
     from claude_agent_sdk import (

@@ -22,8 +22,6 @@ import karat
 from karat.agents import AgentSetting
 from karat.agents._prompt import prompt
 from karat.config.model import AsWords, Name, Strictly, Text
-from karat.context import Workspace, launch
-from karat.context.workspace import refuse_instructions_above
 from karat.errors import (
     AgentFault,
     BadExperiment,
@@ -39,6 +37,7 @@ from karat.mcp.observed import Observed
 from karat.models.metering import spent
 from karat.models.prices import own_price
 from karat.records import Condition, JsonObject, Reply, Sample, Turn, Usage
+from karat_coding import launch
 from karat_coding.agents._acp_session import (
     LARGEST_MESSAGE,
     Files,
@@ -47,6 +46,7 @@ from karat_coding.agents._acp_session import (
     known_agent,
     reported_usage,
 )
+from karat_coding.workspace import Workspace, refuse_instructions_above
 
 __all__ = ["Acp"]
 

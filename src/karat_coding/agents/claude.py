@@ -24,8 +24,6 @@ from pydantic import BaseModel, Field, field_validator
 from karat.agents import AgentSetting
 from karat.agents._prompt import client_config
 from karat.config.model import Address, Count, Name, Strictly, Text, VariableName
-from karat.context import Workspace
-from karat.context.launch import PID_FILE
 from karat.errors import BadOption, MissingExtra
 from karat.files import temporary_folder
 from karat.models import ModelName
@@ -34,6 +32,8 @@ from karat.records import Condition, JsonObject, McpServer, Sample
 from karat.redact import Redactor
 from karat_coding.agents._claude_context import check_context
 from karat_coding.agents._claude_session import Conversation, Terms, ToolNames
+from karat_coding.launch import PID_FILE
+from karat_coding.workspace import Workspace
 
 if TYPE_CHECKING:
     from claude_agent_sdk import ClaudeAgentOptions
@@ -511,7 +511,7 @@ class Folder:
         (self.home / "launch.json").write_text(json.dumps(definition), encoding="utf-8")
         # The SDK takes one path and passes its whole environment on; the wrapper keeps only the
         # SDK's own variables.
-        from karat.context import launch
+        from karat_coding import launch
 
         kept = " ".join(f'{name}="${name}"' for name in launch.OF_THE_SDK)
         launcher = [sys.executable, "-I", "-S", launch.__file__, str(self.home / "launch.json")]

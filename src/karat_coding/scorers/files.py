@@ -10,13 +10,14 @@ from hashlib import blake2b
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from karat import formats, templates
-from karat.context import Workspace, is_plain_name, why_left_out, why_mostly_left_out
+from karat.context import Workspace, is_plain_name
 from karat.errors import JudgeFault, unreadable
 from karat.files import open_regular
 from karat.records import Answer, Metric, Sample
 from karat.scorers import ScorerSetting, Verdict
 from karat.scorers._child import Schemas, read_schema
 from karat.scorers._expectations import Outcome, metrics_of, verdict_of
+from karat_coding.changes import why_left_out, why_mostly_left_out
 
 __all__ = ["Files"]
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pydantic import Field, field_validator, model_validator
 
 from karat import formats
-from karat.context import is_plain_name, remove
+from karat.context import is_plain_name
 from karat.records import Answer, Metric, Sample
 from karat.scorers import ScorerSetting, Values, Verdict
-from karat.scorers._programs import Finished, ProgramOptions, added, read_output, run_program
+from karat_coding.changes import remove
 from karat_coding.scorers._junit import BadReport, read_junit
+from karat_coding.scorers._programs import Finished, ProgramOptions, added, read_output, run_program
 
 __all__ = ["Tests"]
 

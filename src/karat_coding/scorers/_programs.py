@@ -22,10 +22,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from karat import templates
 from karat.config.model import AsWords
-from karat.context import Workspace, launch, put, read_tree, why_mostly_left_out
+from karat.context import Workspace, read_tree
 from karat.errors import BadOption, JudgeFault
 from karat.files import open_regular
 from karat.records import Sample
+from karat_coding import launch
+from karat_coding.changes import put, why_mostly_left_out
 
 _LIMITS = (
     'ulimit -f "$1"; [ "$2" = 0 ] || ulimit -v "$2"; ulimit -u "$3" 2>/dev/null || ulimit -p "$3"; '

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from karat.errors import JudgeFault
 from karat.records import Answer, Metric, Sample
 from karat.scorers import ScorerSetting, Verdict
-from karat.scorers._programs import ProgramOptions, added, run_program
+from karat_coding.scorers._programs import ProgramOptions, added, run_program
 
 __all__ = ["Command"]
 

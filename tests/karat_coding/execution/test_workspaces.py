@@ -16,10 +16,10 @@ from tests.running_experiments import merged
 
 import karat
 from karat.config import load
-from karat.context.changes import read_stored
 from karat.execution import RunStatus, Selection, run_experiment
 from karat.journal import Attempt, RunFolder, verify
 from karat.records import Answer, Score
+from karat_coding.changes import read_stored
 
 SCRIPT = """
 import json, os, sys
@@ -89,7 +89,6 @@ def test_each_attempt_has_a_fresh_workspace_and_its_changes_are_kept(with_worksp
     nothing_is_left()
 
 
-@pytest.mark.needs_package("karat_coding")
 def test_an_agent_that_leaves_what_cannot_be_kept_is_scored_and_its_trial_says_so(with_workspace, run, tmp_path):
     more = "os.mkfifo('pipe'); os.makedirs('.venv/bin'); os.symlink('/usr/bin/python3', '.venv/bin/python3')"
     outcome = run(with_workspace(more))
@@ -278,7 +277,6 @@ def test_merged_runs_keep_their_workspaces(with_workspace, run, tmp_path):
         assert "start q" in read_stored(whole.path, answer.workspace.file)[1]
 
 
-@pytest.mark.needs_package("karat_coding")
 def test_a_run_folder_cannot_make_its_programs_run(with_workspace, run, tmp_path):
     scorers = [{"tests": {"command": ["touch", str(tmp_path / "ran")]}}]
     outcome = run(with_workspace(scorers=scorers, questions=1, execution={"num_repetitions": 1}))

@@ -32,12 +32,12 @@ import msgspec
 
 from karat.context.archive import END, BadArchive, member, members
 from karat.context.trees import Entry, is_plain_name, leads_inside
-from karat.context.workspace import Base, Workspace
 from karat.errors import BadOption
 from karat.files import open_regular, remove_tree, unlocked, write_durably
 from karat.formats import count
 from karat.records import Answer, WorkspaceChanges
 from karat.redact import Redactor
+from karat_coding.workspace import Base, Workspace
 
 MOST_BYTES = 64_000_000
 """Of changed files, for each trial."""

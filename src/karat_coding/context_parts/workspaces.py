@@ -16,8 +16,14 @@ from pathlib import Path
 import msgspec
 
 from karat import formats
+from karat.context import FOLDER
 from karat.context.archive import BadArchive
-from karat.context.changes import (
+from karat.context.trees import copy_tree
+from karat.errors import JudgeFault
+from karat.files import make_folder, remove_tree, temporary_folder
+from karat.records import Answer, Condition, Trial, WorkspaceChanges
+from karat.redact import Redactor
+from karat_coding.changes import (
     all_left_out,
     apply_changes,
     read_stored,
@@ -28,8 +34,7 @@ from karat.context.changes import (
     unpack_base,
     why_mostly_left_out,
 )
-from karat.context.trees import copy_tree
-from karat.context.workspace import (
+from karat_coding.workspace import (
     Base,
     Overlay,
     Workspace,
@@ -37,15 +42,45 @@ from karat.context.workspace import (
     overlay_for,
     refuse_instructions_above,
 )
-from karat.errors import JudgeFault
-from karat.files import make_folder, remove_tree, temporary_folder
-from karat.records import Answer, Condition, Trial, WorkspaceChanges
-from karat.redact import Redactor
 
-FOLDER = "workspaces"
-"""In the run folder."""
+__all__ = ["Workspaces"]
 
 _THREADS = 4  # workspaces opened, stored and removed at a time
+
+
+class Workspaces:
+    """Folders in which trials work, and what they left there."""
+
+    def for_trials(
+        self,
+        conditions: Iterable[Condition],
+        *,
+        redact: Redactor,
+        keep: bool,
+        ignore: Sequence[str],
+    ) -> TrialWorkspaces:
+        """Raises BadOption if agents would find instructions above their workspace, or if it
+        contains a secret.
+        """
+        parts = {}
+        for condition in conditions:
+            part = condition.context.workspace
+            assert part is not None
+            parts[part.digest] = part
+
+        refuse_instructions_above(Path(tempfile.gettempdir()))
+        bases = {digest: Base(part.path) for digest, part in parts.items()}
+        for base in bases.values():
+            refuse_secrets(base, redact)
+        return TrialWorkspaces(bases, redact=redact, keep=keep, ignore=ignore)
+
+    def rebuilt(self, run: Path) -> RebuiltWorkspaces:
+        """Workspaces as trials left them."""
+        return RebuiltWorkspaces(run)
+
+    def differences(self, run: Path, file: str) -> str:
+        """What a trial changed in text files. Raises OSError, BadArchive."""
+        return read_stored(run, file)[1]
 
 
 class TrialWorkspaces:
@@ -178,37 +213,11 @@ class TrialWorkspaces:
             return None
 
 
-def trial_workspaces(
-    conditions: Iterable[Condition],
-    *,
-    redact: Redactor,
-    keep: bool = False,
-    ignore: Sequence[str] = (),
-) -> TrialWorkspaces | None:
-    """The object with which trials open their workspaces; None if no condition has a workspace.
-
-    Raises BadOption if agents would find instructions above their workspace, or if it contains a
-    secret.
-    """
-    parts = {
-        part.digest: part
-        for condition in conditions
-        if (part := condition.context.workspace) is not None
-    }
-    if not parts:
-        return None
-    refuse_instructions_above(Path(tempfile.gettempdir()))
-    bases = {digest: Base(part.path) for digest, part in parts.items()}
-    for base in bases.values():
-        refuse_secrets(base, redact)
-    return TrialWorkspaces(bases, redact=redact, keep=keep, ignore=ignore)
-
-
 class RebuiltWorkspaces:
     """Workspaces as trials left them, rebuilt in a temporary folder from the run folder."""
 
-    def __init__(self) -> None:
-        self.run: Path | None = None  # the run folder, once it exists
+    def __init__(self, run: Path) -> None:
+        self._run = run
         self._undo = ExitStack()
         self._lock = threading.Lock()  # blocking scorers run on threads
         self._folder: Path | None = None
@@ -226,14 +235,9 @@ class RebuiltWorkspaces:
         Raises JudgeFault if none can be made.
         """
         changes = answer.workspace
-        if changes is None or self.run is None:
-            raise JudgeFault(
-                "no_workspace",
-                "the trial had no workspace: give its condition one (`workspace: DIR`)",
-            )
-
+        assert changes is not None
         try:
-            base, place = self._base(self.run, changes.base)
+            base, place = self._base(self._run, changes.base)
         except (OSError, BadArchive, ValueError) as error:
             archive = f"{FOLDER}/base-{changes.base}.tar.gz"
             raise JudgeFault(
@@ -241,13 +245,13 @@ class RebuiltWorkspaces:
             ) from error
 
         try:
-            left_out = all_left_out(self.run, changes)
+            left_out = all_left_out(self._run, changes)
             if why_mostly_left_out(left_out) is None:
                 copy_tree(base.tree, base.path, place / "workspace")
             else:  # what of it was removed is not known either
                 (place / "workspace").mkdir()
 
-            apply_changes(self.run, changes, place / "workspace")
+            apply_changes(self._run, changes, place / "workspace")
             yield Workspace(place / "workspace", left_out=left_out)
         except BadArchive as error:
             archive = f"{FOLDER}/{changes.file}"

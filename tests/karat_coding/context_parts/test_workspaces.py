@@ -15,7 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.context.archive import END, BadArchive, member, members
-from karat.context.changes import (
+from karat.context.trees import Entry, copy_tree, read_tree
+from karat.errors import BadOption
+from karat.records import Answer
+from karat.redact import Redactor
+from karat_coding.changes import (
     _difference,
     apply_changes,
     read_stored,
@@ -24,8 +28,7 @@ from karat.context.changes import (
     store_changes,
     unpack_base,
 )
-from karat.context.trees import Entry, copy_tree, read_tree
-from karat.context.workspace import (
+from karat_coding.workspace import (
     Base,
     Overlay,
     Workspace,
@@ -34,9 +37,6 @@ from karat.context.workspace import (
     overlay_for,
     refuse_instructions_above,
 )
-from karat.errors import BadOption
-from karat.records import Answer
-from karat.redact import Redactor
 
 NOTHING_SECRET = Redactor({})
 
@@ -251,7 +251,7 @@ def test_the_running_process_shows_the_workspace(base, overlay, tmp_path):
 
 def test_where_no_namespace_may_be_made_the_reason_is_said(tmp_path):
     code = (
-        "from pathlib import Path; import sys; from karat.context.workspace import overlay_for\n"
+        "from pathlib import Path; import sys; from karat_coding.workspace import overlay_for\n"
         "found = overlay_for(Path(sys.argv[1])); print(found.enter, found.shown)"
     )
     denied = 'echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all "$@"'

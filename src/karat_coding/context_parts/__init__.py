@@ -1,0 +1,1 @@
+"""What the core finds here of an agent's context: workspaces."""

@@ -149,3 +149,10 @@ def test_a_file_that_needs_a_package_which_is_gone_is_told_which(core, tmp_path,
 def test_an_agent_with_its_own_client_needs_the_relay(core, tmp_path):
     done = python(core, tmp_path, "-c", OWN_CLIENT)
     assert "mcp_servers.plain: needs the package karat_servers" in done.stderr
+
+
+def test_a_file_of_another_tool_needs_the_package_that_reads_it(core, tmp_path):
+    (tmp_path / "log.json").write_text("{}", encoding="utf-8")
+    done = python(core, tmp_path, "-m", "karat", "report", "log.json")
+    assert done.returncode == 2
+    assert "log.json: needs the package karat_imports" in done.stderr

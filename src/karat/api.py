@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from karat import plugins
 from karat.errors import BadOption, BadRun, did_you_mean, unreadable
 from karat.files import open_regular
 from karat.formats import excerpt
@@ -163,23 +164,34 @@ def open(  # noqa: A001 -- karat.open reads well, and nothing here opens files
         return run
     path = folders(run, results=results)[-1]
     if path.is_file() and path.name not in RUN_FILES:
-        from karat.execution.imported import cached_import, format_of
+        return _imported(path, to_write=to_write)
 
-        if to_write and (name := format_of(path)) is not None:
-            raise BadRun(
-                str(path),
-                f"holds results of another tool: `karat import {name} {path}` makes a run of it",
-            )
+    return _opened(path)
 
-        if not to_write and (imported := cached_import(path)) is not None:
-            return imported
+
+def _imported(path: Path, *, to_write: bool) -> RunFolder:
+    """The run in a file of another tool: of the plug-in `other_tools`, which `karat_imports`
+    brings.
+    """
+    reader = plugins.part(
+        "run_files", "other_tools", package="karat_imports", needed_by=str(path)
+    )()
+    format_name = reader.format_of(path)
+    if format_name is None:
         raise BadRun(
             str(path),
             "is a file that karat does not know; expected a run folder or an importable results "
             "file (a table needs `karat import csv`)",
         )
 
-    return _opened(path)
+    if to_write:
+        raise BadRun(
+            str(path),
+            f"holds results of another tool: `karat import {format_name} {path}` makes a run of it",
+        )
+
+    imported: RunFolder = reader.opened(path)
+    return imported
 
 
 def folders(

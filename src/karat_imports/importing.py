@@ -10,8 +10,8 @@ import msgspec
 from karat import formats
 from karat.cli.values import settings_of
 from karat.errors import BadOption
-from karat.execution.imported import import_results as import_runs
 from karat.formats import OUTPUT_FORMAT
+from karat_imports.imported import import_results as import_runs
 
 _WIDEST = 150  # columns of a line
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import karat
 from karat.analysis import Summary
-from karat.execution.imported import Imported, import_results
+from karat_imports.imported import Imported, import_results
 
 FILES = Path(__file__).parents[1] / "data" / "imports"
 

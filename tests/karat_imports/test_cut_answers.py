@@ -11,7 +11,7 @@ from tests.karat_imports.imported import imported, summary
 from tests.karat_imports.test_eee import exported, instance
 from tests.karat_imports.test_inspect import log
 
-from karat.execution.imported import import_results
+from karat_imports.imported import import_results
 
 
 def inspect(folder: Path, reason: str) -> Path:

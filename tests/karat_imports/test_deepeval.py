@@ -11,8 +11,8 @@ from tests.karat_imports.imported import FILES, findings, imported, means
 
 from karat.analysis import summarize
 from karat.errors import BadDataset
-from karat.execution.imported import Imported, format_of
 from karat.records import Answer, Failure, Metric, Score, ToolCall
+from karat_imports.imported import Imported, format_of
 
 PATH = FILES / "deepeval" / "latest_test_run.json"
 

@@ -10,10 +10,10 @@ import pytest
 from tests.karat_imports.imported import FILES, findings, imported, means, summary
 
 from karat.errors import BadDataset
-from karat.execution.imported import Imported, format_of, import_results
 from karat.exports import save
 from karat.records import Answer, Failure, Reply, ToolCall, Usage
 from karat_imports.exports.eee import Eee
+from karat_imports.imported import Imported, format_of, import_results
 
 FOLDER = FILES / "eee"
 

@@ -17,9 +17,9 @@ from backports.zstd.zipfile import ZIP_ZSTANDARD, ZipFile
 
 import karat
 from karat.errors import BadDataset
-from karat.execution.imported import Imported, import_results
 from karat.importers import Findings, ImportedTrial
 from karat.records import Answer, Failure, Usage
+from karat_imports.imported import Imported, import_results
 from karat_imports.importers.inspect import Inspect
 
 LOGS = Path(__file__).parent.parent / "data" / "imports" / "inspect"

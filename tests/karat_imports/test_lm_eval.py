@@ -10,8 +10,8 @@ import pytest
 from tests.karat_imports.imported import FILES, findings, imported, means, summary
 
 from karat.errors import BadDataset
-from karat.execution.imported import Imported, format_of, import_results
 from karat.records import Answer, Score
+from karat_imports.imported import Imported, format_of, import_results
 
 FOLDER = FILES / "lm-eval"
 RESULTS = next(FOLDER.glob("results_*.json"))

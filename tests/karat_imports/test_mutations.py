@@ -16,8 +16,8 @@ from tests.karat_imports.imported import FILES
 import karat
 from karat import plugins
 from karat.errors import BadDataset
-from karat.execution.imported import import_results
 from karat.journal import verify
+from karat_imports.imported import import_results
 
 ODD: tuple[object, ...] = (
     *(None, True, "", "0.5", "C", -1, 10**30, 1e308, 0.5, [], {}, [[]], [None], {"": {}}, {"a": [1]}),

@@ -11,8 +11,8 @@ from openai.types.evals.runs import OutputItemListResponse
 from tests.karat_imports.imported import FILES, findings, imported, means
 
 from karat.errors import BadDataset
-from karat.execution.imported import format_of
 from karat.records import Answer, Failure, Score, Usage
+from karat_imports.imported import format_of
 
 FOLDER = FILES / "openai-evals"
 SMALL, LARGE, FUZZY = (

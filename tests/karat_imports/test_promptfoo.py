@@ -11,8 +11,8 @@ from tests.karat_imports.imported import FILES, findings, imported, means, summa
 
 from karat import plugins
 from karat.errors import BadDataset
-from karat.execution.imported import format_of
 from karat.records import Answer, Failure, Score
+from karat_imports.imported import format_of
 
 V2, V3 = FILES / "promptfoo" / "v2.json", FILES / "promptfoo" / "v3.json"
 

@@ -11,7 +11,6 @@ import pytest
 
 import karat
 from karat.errors import BadDataset, BadOption, BadRun
-from karat.execution.imported import Imported, _write, import_results
 from karat.importers import (
     Findings,
     ImportedCondition,
@@ -23,6 +22,7 @@ from karat.importers import (
 )
 from karat.journal import Codec, End, Resume, RunFolder, ScorerInfo, verify
 from karat.records import Answer, Failure, Metric, Reply, Sample, Score, ToolCall, Usage
+from karat_imports.imported import Imported, _write, import_results
 
 TABLE = """\
 id,question,expected,output,model,run,correct,quality,cost,topic

@@ -12,7 +12,7 @@ from tests.karat_imports.imported import FILES, findings, imported, means, summa
 from tests.karat_imports.test_inspect import log
 
 from karat.errors import BadDataset
-from karat.execution.imported import import_results
+from karat_imports.imported import import_results
 
 WRONG = {"scores": {"match": {"value": "I"}}}
 

@@ -15,11 +15,11 @@ from tests.document.hostile import hostile_run
 import karat
 from karat.analysis import summarize
 from karat.cli import cli
-from karat.execution.imported import import_results
 from karat.exports import save
 from karat.importers import Findings
 from karat.records import Reply, Sample, ToolCall, Turn, Usage
 from karat_imports.exports.inspect import Inspect
+from karat_imports.imported import import_results
 from karat_imports.importers.inspect import Inspect as Importer
 
 LOGS = Path(__file__).parents[2] / "data" / "imports" / "inspect"

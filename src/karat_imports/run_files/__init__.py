@@ -1,0 +1,1 @@
+"""What the core finds here of files that are no run folders."""

@@ -1,7 +1,7 @@
 # Tasks for this checkout; `make` lists them. Everything is installed in .venv and nowhere else.
 # Works with GNU make 3.81 (macOS) and later; needs only Python 3.11 or newer with venv.
 
-.PHONY: help demo test test-slow test-newest test-lowest lint docs site format lock upgrade audit bench changelog clean
+.PHONY: help demo test test-slow test-core test-newest test-lowest lint docs site format lock upgrade audit bench changelog clean
 
 # Variables of the caller's shell that must not affect the environment built here.
 unexport PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONWARNINGS PYTHONSAFEPATH VIRTUAL_ENV CONDA_PREFIX
@@ -37,6 +37,10 @@ test-slow:  ## Run all other tests, and the property tests again with many more 
 	@sh scripts/setup dev
 	$(BIN)/pytest -n $(SLOW_WORKERS) --dist loadscope --no-loadscope-reorder --max-worker-restart 0 \
 	  -m "slow or hypothesis" --hypothesis-profile deep $(ARGS)
+
+test-core:  ## Run the core's own quick tests where none of the packages beside it is
+	@sh scripts/setup dev
+	$(BIN)/python scripts/core.py -n $(WORKERS) --dist loadscope --max-worker-restart 0 $(ARGS)
 
 test-newest:  ## Run the quick tests with the newest version of every dependency
 	@sh scripts/setup dev

@@ -28,6 +28,7 @@ from karat.testing.mcp_server import serving
 SETTINGS = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.register_profile("karat", SETTINGS, max_examples=20)
 hypothesis.settings.register_profile("deep", SETTINGS, max_examples=30)  # `make test-slow`
+hypothesis.settings.register_profile("brief", SETTINGS, max_examples=5)  # `make test-core`
 hypothesis.settings.load_profile("karat")
 
 # Fixtures that several folders share.

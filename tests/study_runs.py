@@ -6,6 +6,7 @@ import importlib
 from pathlib import Path
 
 import pytest
+from tests.needed_packages import has_kind
 
 from karat.analysis import Summary, summarize
 from karat.journal import RunFolder
@@ -13,7 +14,8 @@ from karat.journal import RunFolder
 
 def story(folder: Path, *, repetitions: int = 1) -> RunFolder:
     """The run; tests that ask for it are skipped where the kind is not installed."""
-    pytest.importorskip("karat_studies.kinds.study", reason="the kind study is not installed")
+    if not has_kind("study"):
+        pytest.skip("the kind study is not installed")
     run: RunFolder = importlib.import_module("tests.karat_studies.study_story").story(folder, repetitions=repetitions)
     return run
 

@@ -204,6 +204,7 @@ def test_what_is_missing_is_said(karat, judged):
     assert "text (line 2): is not UTF-8" in karat("label", "latest", "old.csv").err
 
 
+@pytest.mark.needs_kind("conversation")
 def test_answers_of_several_turns_are_not_drawn(karat, here):
     turns = (Turn(question="First?"), Turn(question="Then?", golden="Yes."))
     asked = [Sample(id=str(at), position=at, digest=f"{at:032x}", turns=turns) for at in range(4)]

@@ -341,6 +341,7 @@ def test_the_file_says_what_is_wrong(experiment: Write, sections: dict[str, Any]
     assert says in str(bad.value)
 
 
+@pytest.mark.needs_kind("conversation", "study")
 @pytest.mark.parametrize(
     ("kind", "says"),
     [("conversation", "rates over their turns"), ("study", "no scores of its own")],

@@ -442,6 +442,12 @@ def plain(value: Any) -> Any:
     raise TypeError(f"a {type(value).__name__} cannot be written to the journal")
 
 
+MOST_CONDITIONS = 500
+"""Of an experiment: every two of them are compared on every metric."""
+
+MOST_REPETITIONS = 100_000
+"""Of an experiment."""
+
 MOST_DOLLARS = 1e6
 """Of one call: more is an error of the provider."""
 

@@ -45,7 +45,6 @@ from karat.importers import (
     bounded,
 )
 from karat.index.cache import cache_folder
-from karat.index.run_index import MOST_CONDITIONS, MOST_REPETITIONS
 from karat.installation import plugin_modules
 from karat.journal import (
     FORMAT_WITHOUT_STOP,
@@ -66,6 +65,8 @@ from karat.journal.codec import LONGEST_LINE
 from karat.journal.cover import Cover
 from karat.kinds import DEFAULT_KIND, sample_digest
 from karat.records import (
+    MOST_CONDITIONS,
+    MOST_REPETITIONS,
     AgentSpec,
     Answer,
     Condition,

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-_MOST_CONFUSIONS = 100  # of one scorer
 _UNREPORTED = "no answer reports a call, and the agent does not say that it reports every call"
 
 
@@ -278,7 +277,7 @@ def tool_uses(
             ToolConfusion(
                 scorer=scorer, condition=names[at], expected=missing, called=other, answers=answers
             )
-            for (at, missing, other), answers in most[:_MOST_CONFUSIONS]
+            for (at, missing, other), answers in most
         ]
 
     return tuple(uses), tuple(confusions)

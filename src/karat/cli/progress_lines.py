@@ -16,7 +16,6 @@ _BAR_COLUMNS = 20
 _WIDE = 64  # columns needed to show a condition with all its counts
 _FAILURE_COLUMNS = 160  # in a log line
 _MOST_NAMED = 4  # conditions in a log line
-_MOST_SLOWED = 3  # providers, one per line
 
 
 def block(now: Progress, *, columns: int, rows: int) -> list[str]:
@@ -44,7 +43,7 @@ def block(now: Progress, *, columns: int, rows: int) -> list[str]:
         money = []
     slowed = [
         formats.cut(f"{name} at most {limit} at a time: it refused more", columns)
-        for name, limit in list(now.slowed.items())[:_MOST_SLOWED]
+        for name, limit in now.slowed.items()
     ][: max(0, room - len(money))]
     conditions = _conditions(now, columns, room - len(money) - len(slowed))
     return [_one_line(line) for line in [*head, *money, *conditions, *slowed, *failure][:rows]]

@@ -55,7 +55,7 @@ from karat.errors import BadOption, did_you_mean
 from karat.kinds import completed
 from karat.mcp.elicitation import answers_from
 from karat.models import parse_model
-from karat.records import Elicit, ProtocolVersion
+from karat.records import MOST_CONDITIONS, MOST_REPETITIONS, Elicit, ProtocolVersion
 
 
 def _no_bool(value: object) -> object:
@@ -227,7 +227,7 @@ class Execution(Section):
     """How many answers, how many at once, and the limits of the run."""
 
     # how often each question is asked, per condition
-    num_repetitions: Count = Field(default=3, ge=1, le=100_000)
+    num_repetitions: Count = Field(default=3, ge=1, le=MOST_REPETITIONS)
     max_concurrent: Count = Field(default=5, ge=1, le=10_000)  # attempts of the agent at a time
     retry: Retry = Retry()
     timeout_seconds: Seconds = 600.0  # of one attempt of the agent, including its servers
@@ -710,8 +710,6 @@ Printable = Annotated[
     str, AfterValidator(_can_be_printed), WithJsonSchema({"type": "string", "pattern": r"\S"})
 ]
 Variable = Annotated[VariableName, BeforeValidator(_variable)]
-MOST_CONDITIONS = 500
-"""As many as a summary reads: every two of them are compared."""
 
 
 class ExperimentFile(Section):

@@ -43,7 +43,14 @@ from karat.journal import (
     RunFolder,
     ScorerInfo,
 )
-from karat.records import Sample, Usage, recorded_seconds, was_cut
+from karat.records import (
+    MOST_CONDITIONS,
+    MOST_REPETITIONS,
+    Sample,
+    Usage,
+    recorded_seconds,
+    was_cut,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,8 +66,6 @@ _MOST_GROUPS = 1000
 _MOST_ERRORS = 50
 """Names of exceptions, to tell crashes apart."""
 
-MOST_REPETITIONS = 100_000  # as the experiment file allows
-MOST_CONDITIONS = 500  # every two of them are compared on every metric
 _CLASS_NAME = re.compile(r"[A-Za-z_][\w.]{0,99}")
 _MOST = 2**31 - 1  # of a turn and a repeat
 _LARGEST = 1e100  # largest score: sums of squares of larger ones overflow

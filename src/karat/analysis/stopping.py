@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import UnsetType, structs
 
-from karat import formats
+from karat import formats, stats
+from karat.analysis.ledger import outcome
 from karat.analysis.model import Difference, MetricInfo, StopLook, Stopping
 from karat.analysis.numbers import Estimate, from_fields
 from karat.analysis.verdicts import EQUIVALENT, ONLY_AHEAD
@@ -229,10 +230,12 @@ class StoppingRule:
 
     def adjusted(self) -> dict[Pair, float]:
         """The smallest p-value of each comparison so far, after Holm's adjustment."""
-        from karat.stats import adjust
-
         return dict(
-            zip(self.pairs, adjust([self.least[pair] for pair in self.pairs]).tolist(), strict=True)
+            zip(
+                self.pairs,
+                stats.adjust([self.least[pair] for pair in self.pairs]).tolist(),
+                strict=True,
+            )
         )
 
     def at(self, means: Floats, pair: Pair, questions: int, *, alpha: float) -> SequentialLook:
@@ -242,8 +245,7 @@ class StoppingRule:
         the number that remains: its boundary is narrower than the planned one, so earlier looks
         were only more cautious.
         """
-        from karat.analysis.units import subtracted
-        from karat.stats import sequential_look
+        from karat.analysis.units import subtracted  # with numpy, which few runs need here
 
         a, b = (means[:questions, self._columns[name]] for name in pair)
         d = subtracted(a, b, self._clusters[:questions])
@@ -253,7 +255,7 @@ class StoppingRule:
         else:
             horizon = self._planned
 
-        return sequential_look(
+        return stats.sequential_look(
             d,
             horizon=horizon,
             scale=self._scale,
@@ -361,7 +363,6 @@ class RunLooks:
         import numpy as np
 
         from karat.analysis.grids import grids
-        from karat.analysis.ledger import outcome
         from karat.analysis.units import losses_of, units_of_grid, with_losses_worst
 
         horizon, index = self._horizon, self._index

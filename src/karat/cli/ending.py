@@ -12,14 +12,12 @@ from contextlib import contextmanager, suppress
 from enum import IntEnum
 from select import select
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 import click
 
 from karat.errors import KaratError
-
-if TYPE_CHECKING:
-    from karat.redact import Redactor
+from karat.formats import clean, excerpt
+from karat.redact import Redactor
 
 _PATIENCE_SECONDS = 5.0
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -105,8 +103,6 @@ class Ending:
 
         if isinstance(error, SystemExit):
             return False
-        from karat.redact import Redactor
-
         self.code = _code(error)
         with suppress(OSError):  # standard error is closed: the exit code has to do
             _print_error(error, self.code, debug=self.debug, redact=Redactor(self.secrets))
@@ -140,8 +136,6 @@ def _code(error: BaseException) -> int:
 
 
 def _print_error(error: BaseException, code: int, *, debug: bool, redact: Redactor) -> None:
-    from karat.formats import clean, excerpt
-
     if debug and not isinstance(error, (click.Abort, click.UsageError)):
         import traceback
 

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from karat import kinds
+from karat import kinds, stats
+from karat.analysis.model import MetricInfo
 from karat.index import turn_values
 from karat.journal import ScorerInfo
 from karat.records import Metric, Sample, Score
 from karat.sums import exact_sum
 
 if TYPE_CHECKING:
-    from karat.analysis.model import MetricInfo
     from karat.analysis.numbers import Estimate
     from karat.analysis.units import Units
 
@@ -161,8 +161,6 @@ class RunningMeans:
         return found
 
     def _info(self, metric: Metric) -> MetricInfo:
-        from karat.analysis.model import MetricInfo
-
         kind = self.kind or metric.kind
         low, high = msgspec.structs.replace(metric, kind=kind).bounds
         scorer = self._scorer
@@ -183,14 +181,13 @@ class RunningMeans:
         import numpy as np
 
         from karat.analysis.units import Units
-        from karat.stats import Sums
 
         totals, counts, squares, lost, weights = map(np.frombuffer, columns)
         sums = None
         if self._by_turn:
             if info.name in self._rates:
                 counts = counts + lost
-            sums = Sums.of(totals, counts, squares=squares, weights=weights)
+            sums = stats.Sums.of(totals, counts, squares=squares, weights=weights)
 
         means = np.divide(totals, counts, out=np.full(counts.size, np.nan), where=counts > 0)
         spread = np.maximum(squares - counts * means**2, 0.0)

@@ -23,7 +23,7 @@ def _kinds() -> tuple[dict[str, str], dict[str, click.Command]]:
     """Kinds of dataset that --kind accepts → what a row of their answer files holds; and the kinds'
     commands.
     """
-    from karat import kinds
+    from karat import kinds  # slow to load, and most commands need none
 
     every = kinds.installed()
     rows = {}

@@ -15,18 +15,22 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from karat.errors import BadOption, BadRun, did_you_mean, unreadable
+import msgspec
+
+from karat import analysis, execution
+from karat.analysis.thresholds import Bound, Threshold, thresholds_of
+from karat.errors import BadExperiment, BadOption, BadRun, Fault, did_you_mean, unreadable
 from karat.files import open_regular
 from karat.formats import excerpt
 from karat.journal import LARGEST_INFO, RUN_FILES, RunFolder
+from karat.journal.outcomes import Outcome, add_outcomes, read_outcomes
 from karat.records import JsonObject
 
 if TYPE_CHECKING:
     from karat.analysis import Comparison, Summary
     from karat.analysis.gate import Gate
-    from karat.analysis.thresholds import Threshold
     from karat.config import Experiment
-    from karat.execution import Outcome, RunStatus, Selection
+    from karat.execution import RunStatus, Selection
     from karat.records import AllowCode
 
 RunLike = RunFolder | str | os.PathLike[str]
@@ -63,9 +67,7 @@ def run(
             "karat.run", "an event loop is already running here: use `await karat.arun(...)`"
         )
 
-    from karat.execution import run_in_own_loop
-
-    outcome = run_in_own_loop(
+    outcome = execution.run_in_own_loop(
         carry_out(
             experiment,
             results=results,
@@ -122,7 +124,6 @@ async def carry_out(
     """What `run`, `arun` and the command do: checks that the experiment can run, then starts the
     engine.
     """
-    from karat import execution
     from karat.config import Experiment, load
 
     if not isinstance(experiment, (Experiment, str, os.PathLike)):
@@ -263,10 +264,8 @@ def summarize(
     best, "all" every pair. `right`: for conversations, the match that makes a turn right; None: the
     run's own. Makes no calls and changes nothing.
     """
-    from karat import analysis as summary
-
     asked: JsonObject = {"pairs": pairs, "baseline": baseline, "right": right}
-    return summary.summarize(
+    return analysis.summarize(
         open(run), scorings=scorings, level=level, allow_code=allow_code, **asked
     )
 
@@ -286,8 +285,6 @@ def compare(
     `compare(run, "baseline", "with-docs")`: two conditions of one run. `compare(before, after)`:
     the conditions that both runs have. Differences are the second minus the first.
     """
-    from karat import analysis as summary
-
     first = open(run)
     if b is None:
         try:
@@ -298,13 +295,13 @@ def compare(
                 raise BadOption("karat.compare", hint) from error
             raise
 
-        return summary.compare(
+        return analysis.compare(
             first, second, scorings=scorings, level=level, allow_code=allow_code, right=right
         )
 
     if not isinstance(a, str):
         raise BadOption("karat.compare", "expected (run, condition, condition) or (run, run)")
-    return summary.compare(
+    return analysis.compare(
         first,
         first,
         condition_a=a,
@@ -336,9 +333,6 @@ def gate(
     says so. Raises BadOption for names that the run does not have, and for a run that is its own
     baseline. Raises BadRun if lines of a journal are missing, added or changed.
     """
-    from karat.analysis.gate import gate as decided
-    from karat.analysis.unchanged import unchanged_conditions
-
     folder = open(run, results=results)
     settings = {key: choice.value for key, choice in folder.info.experiment.items()}
     thresholds = _thresholds(settings, min, max, max_drop)
@@ -362,26 +356,21 @@ def gate(
     for read in filter(None, (folder, against)):
         read.refuse_gaps()
     if corrected:
-        from karat.analysis.calibration import with_corrected
-
-        summary = with_corrected(folder, summary)
+        summary = analysis.calibration.with_corrected(folder, summary)
 
     if against is None:
         same = frozenset[str]()
     else:
-        same = unchanged_conditions(folder, against)
+        same = analysis.unchanged.unchanged_conditions(folder, against)
 
-    return _kept(
-        folder, decided(summary, thresholds, baseline=compared, no_baseline=missing, unchanged=same)
+    decided = analysis.gate.gate(
+        summary, thresholds, baseline=compared, no_baseline=missing, unchanged=same
     )
+    return _kept(folder, decided)
 
 
 def _kept(folder: RunFolder, decided: Gate) -> Gate:
     """The gate, with its outcome written to the run folder."""
-    from msgspec import structs
-
-    from karat.journal.outcomes import Outcome, add_outcomes
-
     at = datetime.now(UTC).isoformat(timespec="seconds")
     outcomes = []
     for check in decided.checks:
@@ -402,7 +391,7 @@ def _kept(folder: RunFolder, decided: Gate) -> Gate:
     except BadRun as error:
         effect = "" if decided.verdict == "passed" else " (`--baseline latest` may take this run)"
         warning = f"the outcome is not kept in the run folder{effect}: {error}"
-        return structs.replace(decided, warnings=(*decided.warnings, warning))
+        return msgspec.structs.replace(decided, warnings=(*decided.warnings, warning))
 
     return decided
 
@@ -417,9 +406,6 @@ def refuse_thresholds(
     """Raises BadExperiment, before any call, for thresholds that cannot apply to a run of the
     experiment.
     """
-    from karat.errors import BadExperiment, Fault
-    from karat.execution import experiment_scorers, refuse_unknown_gates
-
     thresholds = _thresholds(
         {key: choice.value for key, choice in experiment.resolved.items()}, min, max, max_drop
     )
@@ -430,7 +416,8 @@ def refuse_thresholds(
         )
 
     experiment, _ = experiment.with_dataset()
-    refuse_unknown_gates(experiment, experiment_scorers(experiment), thresholds)
+    scorers = execution.experiment_scorers(experiment)
+    execution.refuse_unknown_gates(experiment, scorers, thresholds)
 
 
 def _thresholds(
@@ -440,8 +427,6 @@ def _thresholds(
     drop: Mapping[str, float] | None,
 ) -> list[Threshold]:
     """The experiment's thresholds, overridden by the ones given."""
-    from karat.analysis.thresholds import Bound, Threshold, thresholds_of
-
     given: tuple[tuple[Bound, Mapping[str, float] | None], ...] = (
         ("min", least),
         ("max", most),
@@ -458,8 +443,6 @@ def _thresholds(
 
 def _baseline(asked: RunLike, run: RunFolder, results: Path) -> tuple[RunFolder | None, str | None]:
     """The run to compare with; if there is none, why."""
-    from karat.journal.outcomes import read_outcomes
-
     if isinstance(asked, str):
         newest, colon, name = asked.partition(":")
     else:
@@ -521,8 +504,6 @@ def _runs(folder: Path) -> list[Path]:
     """The run folders in a folder, the newest last, after the unreadable ones and the parts of
     merged runs.
     """
-    import msgspec
-
     merged = msgspec.defstruct("Merged", [("runs", list[str])])
     info_type = msgspec.defstruct(
         "Info", [("run", str, ""), ("created", str, ""), ("merged", merged | None, None)]
@@ -551,19 +532,15 @@ def _runs(folder: Path) -> list[Path]:
 
 
 def _selection(samples: int | Sequence[str] | None, conditions: Sequence[str]) -> Selection:
-    from karat.execution import Selection
-
     if samples is None or isinstance(samples, int):
-        return Selection(limit=samples, conditions=tuple(conditions))
-    return Selection(
+        return execution.Selection(limit=samples, conditions=tuple(conditions))
+    return execution.Selection(
         samples=(samples,) if isinstance(samples, str) else tuple(samples),
         conditions=tuple(conditions),
     )
 
 
 def _watch(on_event: Callable[[object], None] | None) -> RunStatus:
-    from karat.execution import RunStatus
-
-    return RunStatus(
+    return execution.RunStatus(
         on_event, on_notice=on_event or partial(logging.getLogger("karat").warning, "%s")
     )

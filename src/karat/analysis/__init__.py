@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from karat.lazy import lazy
 
 if TYPE_CHECKING:
+    from karat.analysis import calibration, gate, unchanged
     from karat.analysis.compare_runs import compare
     from karat.analysis.comparison import Comparison
     from karat.analysis.details import TrialRecord, trials
@@ -21,18 +22,24 @@ __all__ = [
     "Comparison",
     "Summary",
     "TrialRecord",
+    "calibration",
     "compare",
+    "gate",
     "summarize",
     "trials",
+    "unchanged",
 ]
 
 __getattr__, __dir__ = lazy(
     __name__,
     {
+        "calibration": "",
         "compare_runs": "compare",
         "comparison": "Comparison",
         "details": "TrialRecord trials",
+        "gate": "",
         "model": "Summary",
         "summary": "summarize",
+        "unchanged": "",
     },
 )

@@ -362,21 +362,23 @@ class RunLooks:
         """
         import numpy as np
 
-        from karat.analysis.grids import grids
-        from karat.analysis.units import losses_of, units_of_grid, with_losses_worst
+        from karat.analysis import grids, units
 
         horizon, index = self._horizon, self._index
-        all_grids = grids(index, tuple(index.scorers.values()), {horizon.scorer: horizon.scoring})
+        shown = {horizon.scorer: horizon.scoring}
+        all_grids = grids.grids(index, tuple(index.scorers.values()), shown)
         grid = next((grid for grid in all_grids if grid.info.name == horizon.metric), None)
         if grid is None:
             nothing = np.full((len(self._rows), len(index.conditions)), np.nan)
             return nothing, nothing
-        losses = losses_of(index, outcome(index, {horizon.scorer: horizon.scoring}))
-        units = [units_of_grid(grid, column, losses) for column in range(len(index.conditions))]
+        losses = units.losses_of(index, outcome(index, shown))
+        sides = [
+            units.units_of_grid(grid, column, losses) for column in range(len(index.conditions))
+        ]
         # the metric has a range
-        worst = [with_losses_worst(side, seen=(0.0, 0.0)) for side in units]
+        worst = [units.with_losses_worst(side, seen=(0.0, 0.0)) for side in sides]
         of_units, of_worst = (
-            np.column_stack([side.means[self._rows] for side in sides]) for sides in (units, worst)
+            np.column_stack([side.means[self._rows] for side in both]) for both in (sides, worst)
         )
         return of_units, of_worst
 

@@ -139,12 +139,11 @@ class RunningMeans:
         """
         if self.metric is None:
             return {}
-        from karat.analysis.estimates import estimated
-        from karat.analysis.units import clusters_of, mean
+        from karat.analysis import estimates, units
 
         with self._lock:
             weights = array("d", self._weights)
-            clusters = clusters_of(self._clusters)
+            clusters = units.clusters_of(self._clusters)
             columns = {
                 condition: sums.columns(len(weights)) for condition, sums in self._sums.items()
             }
@@ -152,8 +151,8 @@ class RunningMeans:
         info = self._info(self.metric)
         found = {}
         for name, arrays in columns.items():
-            found[name] = estimated(
-                mean(self._units(info, clusters, *arrays, weights), level=LEVEL),
+            found[name] = estimates.estimated(
+                units.mean(self._units(info, clusters, *arrays, weights), level=LEVEL),
                 info.low,
                 info.high,
             )

@@ -11,7 +11,10 @@ import msgspec
 
 from karat import plugins
 from karat.blocks import KindBlocks
+from karat.documents.rows import Rows
+from karat.documents.rows import read_rows as read_file_rows
 from karat.errors import BadOption, BadPlugin, Fault, UnknownPlugin
+from karat.kind_views import Views
 from karat.records import AllowCode, Answer, Condition, Reply, Sample, Score, Turn
 
 if TYPE_CHECKING:
@@ -23,9 +26,7 @@ if TYPE_CHECKING:
     from karat.analysis.comparison import Comparison, Side
     from karat.analysis.model import Summary
     from karat.analysis.parts import AnalysisInput, Part, TurnScoring
-    from karat.documents.rows import Rows
     from karat.journal import KeptFile, RunFolder, ScorerInfo
-    from karat.kind_views import Views
     from karat.redact import Redactor
 
 __all__ = [
@@ -428,8 +429,6 @@ class Kind:
     @staticmethod
     def views() -> Views:
         """How the viewer shows its runs."""
-        from karat.kind_views import Views
-
         return Views()
 
     @staticmethod
@@ -497,6 +496,4 @@ def kind_of(path: Path) -> str:
 
 def read_rows(path: Path) -> Rows:
     """The rows of a file in any format of datasets. Raises BadDataset if nothing can be read."""
-    from karat.documents.rows import read_rows as read_file_rows
-
     return read_file_rows(path)

@@ -15,12 +15,14 @@ from karat.errors import AgentFault, InfrastructureFault, did_you_mean
 from karat.mcp import attempts
 from karat.mcp.attempts import Attempt
 from karat.mcp.cassettes import CassetteStore, Recording, ServerConnection
+from karat.mcp.elicitation import Answering
 from karat.mcp.faults import printable
 from karat.mcp.hub import Hub, ProxySession
 from karat.mcp.observed import Observed
 from karat.mcp.preflight import ServerFault, Tool, ToolList, tool_change
 from karat.mcp.relay import Relay
 from karat.mcp.results import Outcome, answer_of, as_call, bounded, images_of
+from karat.mcp.session import Session
 from karat.records import Cassettes, Condition, JsonObject, McpServer, ServerEvent, ToolCall
 from karat.redact import Redactor
 
@@ -353,9 +355,6 @@ class Toolbox:
         return self._shared[server.name]
 
     def _start(self, server: McpServer, attempt: Attempt | None = None) -> Session:
-        from karat.mcp.elicitation import Answering
-        from karat.mcp.session import Session
-
         answering = None
         if attempt is not None and attempt.elicit:
             answering = Answering(attempt, server.name, on_news=self._on_news)

@@ -24,7 +24,7 @@ from pydantic import BaseModel, Field, field_validator
 from karat.agents import AgentSetting
 from karat.agents._prompt import client_config
 from karat.config.model import Address, Count, Name, Strictly, Text, VariableName
-from karat.context import Workspace
+from karat.context import Workspace, launch
 from karat.context.launch import PID_FILE
 from karat.errors import BadOption, MissingExtra
 from karat.files import temporary_folder
@@ -511,8 +511,6 @@ class Folder:
         (self.home / "launch.json").write_text(json.dumps(definition), encoding="utf-8")
         # The SDK takes one path and passes its whole environment on; the wrapper keeps only the
         # SDK's own variables.
-        from karat.context import launch
-
         kept = " ".join(f'{name}="${name}"' for name in launch.OF_THE_SDK)
         launcher = [sys.executable, "-I", "-S", launch.__file__, str(self.home / "launch.json")]
         self.wrapper.write_text(

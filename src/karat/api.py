@@ -23,14 +23,15 @@ from karat.errors import BadExperiment, BadOption, BadRun, Fault, did_you_mean, 
 from karat.files import open_regular
 from karat.formats import excerpt
 from karat.journal import LARGEST_INFO, RUN_FILES, RunFolder
-from karat.journal.outcomes import Outcome, add_outcomes, read_outcomes
+from karat.journal.outcomes import Outcome as GateOutcome
+from karat.journal.outcomes import add_outcomes, read_outcomes
 from karat.records import JsonObject
 
 if TYPE_CHECKING:
     from karat.analysis import Comparison, Summary
     from karat.analysis.gate import Gate
     from karat.config import Experiment
-    from karat.execution import RunStatus, Selection
+    from karat.execution import Outcome, RunStatus, Selection
     from karat.records import AllowCode
 
 RunLike = RunFolder | str | os.PathLike[str]
@@ -375,7 +376,7 @@ def _kept(folder: RunFolder, decided: Gate) -> Gate:
     outcomes = []
     for check in decided.checks:
         outcomes.append(
-            Outcome(
+            GateOutcome(
                 at=at,
                 bound=check.threshold.bound,
                 name=check.threshold.name,

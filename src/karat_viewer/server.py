@@ -51,27 +51,24 @@ def serve(
     that is not a loopback address and `remote` is false.
     """
     _require()
-    from karat_viewer.site_server import Library, is_loopback, site_server  # with Starlette
+    from karat_viewer.site_server import refuse_reachable, site_server  # they need Starlette
 
-    if not is_loopback(host) and not remote:
-        raise BadOption(
-            "--host", f"{host} can be reached by other machines: add --allow-remote to allow that"
-        )
-
+    if not remote:
+        refuse_reachable(host)
     listener = _listener(host, port)
     with (
         listener,
         ThreadPoolExecutor(max_workers=3, thread_name_prefix="karat-view") as pool,
     ):
-        library = Library(root, only=only, pool=pool)
+        port = listener.getsockname()[1]
+        served = site_server(root, only=only, pool=pool, host=host, port=port, reviewer=reviewer)
         gc.freeze()
         gc.set_threshold(*_COLLECTED)
-        server, url = site_server(library, host, listener.getsockname()[1], reviewer)
-        ready(Listening(url=url, host=host, port=listener.getsockname()[1]))
+        ready(Listening(url=served.url, host=host, port=port))
         try:
-            _run(server, listener)
+            _run(served.server, listener)
         finally:
-            library.closing.set()
+            served.library.closing.set()
 
 
 def _require() -> None:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
 
 import uvicorn
 
+from karat.errors import BadOption
 from karat_viewer.app import application
 from karat_viewer.connections import LimitedConnection
 from karat_viewer.library import Library
@@ -16,10 +21,33 @@ _GRACE_SECONDS = 2
 _EVERYWHERE = {"", "0.0.0.0", "::"}  # noqa: S104 - recognised, not listened at
 
 
+class Served(NamedTuple):
+    """A server, not yet started."""
+
+    library: Library
+    server: uvicorn.Server
+    url: str  # lets one browser in
+
+
+def refuse_reachable(host: str) -> None:
+    """Raises BadOption for an address that other machines can reach."""
+    if not is_loopback(host):
+        raise BadOption(
+            "--host", f"{host} can be reached by other machines: add --allow-remote to allow that"
+        )
+
+
 def site_server(
-    library: Library, host: str, port: int, reviewer: str
-) -> tuple[uvicorn.Server, str]:
-    """The server, not yet started, and the address that lets one browser in."""
+    root: Path,
+    *,
+    only: Iterable[str],
+    pool: ThreadPoolExecutor,
+    host: str,
+    port: int,
+    reviewer: str,
+) -> Served:
+    """The pages of the runs in `root`, or of `only` these."""
+    library = Library(root, only=only, pool=pool)
     near = is_loopback(host)
     door = Door(
         application(Site(library, reviewer=reviewer)),
@@ -44,6 +72,7 @@ def site_server(
     else:
         name = host
 
-    return uvicorn.Server(
-        config
-    ), f"http://{f'[{name}]' if ':' in name else name}:{port}/?token={door.token}"
+    if ":" in name:
+        name = f"[{name}]"
+    url = f"http://{name}:{port}/?token={door.token}"
+    return Served(library, uvicorn.Server(config), url)

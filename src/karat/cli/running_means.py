@@ -38,6 +38,7 @@ class RunningMeans:
         self.metric: Metric | None = None  # None: nothing is scored, or nothing yet
         self._scorer: ScorerInfo | None = None
         self._by_turn = False
+        self._noun = "question"
         # metrics in which turns never reached count as wrong, as in the report
         self._rates: Collection[str] = ()
         self._rows: dict[str, list[Score]] = {}  # trial → its scores so far, until it is complete
@@ -52,11 +53,17 @@ class RunningMeans:
         """Sets the scorer whose metric is followed."""
         self._scorer = scorer if kinds.of(kind).compared else None
         self._by_turn = kinds.of(kind).by_turn
+        self._noun = kinds.of(kind).unit
         scoring = kinds.of(kind).turn_scoring(scorer, "")
         if scoring is not None:
             self._rates = scoring.rates
         else:
             self._rates = ()
+
+    @property
+    def noun(self) -> str:
+        """The word for one of those over which a mean is taken."""
+        return self._noun
 
     @property
     def unit(self) -> Literal["question", "turn"]:

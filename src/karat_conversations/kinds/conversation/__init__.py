@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat.documents.hub import shown
-from karat.documents.rows import holds_study, left_out
+from karat.documents.rows import left_out
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
 from karat.formats import excerpt
 from karat.kinds import (
@@ -78,6 +78,8 @@ class Conversation(Kind):
     judged = False
     scorer = "numeric"
     unit = "conversation"
+    session = "conversation"
+    argument_names = {"chat_history": ("conversation_history",)}
     by_turn = True
     loss_bounds = False  # rates of conversations already count missing turns as wrong
     parts = (ConversationSummary,)
@@ -178,9 +180,7 @@ class Conversation(Kind):
 
     @staticmethod
     def looks_like(path: Path) -> bool:
-        if not path.is_file() or (path.suffix in {".yaml", ".yml"} and holds_study(path)):
-            return False
-        return looks_like_conversations(path)
+        return path.is_file() and looks_like_conversations(path)
 
     @staticmethod
     def look_up(sample: Sample, turn: Turn) -> str | None:

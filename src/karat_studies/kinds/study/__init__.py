@@ -15,7 +15,7 @@ import msgspec
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
 from karat.documents.hub import HUB
-from karat.documents.rows import holds_study
+from karat.documents.rows import has_key
 from karat.errors import BadOption
 from karat.kinds import AnswerFile, Dataset, DatasetPart, Kind, Linted, Preset, RecordedAnswers
 from karat.kinds._samples import Packed
@@ -97,6 +97,8 @@ class Study(Kind):
     has_random_replies = True
     turns_say_what_is_asked = True
 
+    # `agent` is an experiment's: its faults are then those of a study
+    file_keys = ("study", "arms", "findings", "participants", "agent")
     compared_by = "test by test"
     by_session = True
 
@@ -125,7 +127,7 @@ class Study(Kind):
     @staticmethod
     def looks_like(path: Path) -> bool:
         if path.suffix in {".yaml", ".yml"}:
-            return not path.exists() or holds_study(path)
+            return not path.exists() or has_key(path, Study.file_keys)
         return path.is_dir() or not (path.suffix or path.exists() or path.parts[:1] == (HUB,))
 
     @staticmethod

@@ -219,7 +219,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
             "asked": list(map(str, self.asked)),
             "MCP servers": list(map(str, self.servers)) or ["none"],
             "running": [", ".join(limits), *filter(None, [self.may_stop]), *self.rates],
-            "can show": [self.can_show] if self.can_show else [],
+            "will detect": [self.can_show] if self.can_show else [],
             "results": [f"{self.results}/"],
         }
         lines = [f"{self.name}: {size} × {times} = {calls}", ""]
@@ -421,8 +421,8 @@ def can_show(
         among = ""
 
     return (
-        f"differences of {formats.number(least)} standard deviations over {unit}s or more{among}, "
-        f"in 80 % of runs; in points: karat plan RUN"
+        f"differences of {formats.number(least)} SD over {unit}s or more{among}, with 80 % power; "
+        f"in points: karat plan RUN"
     )
 
 

@@ -100,7 +100,7 @@ def rehearse(
     info = outcome.run.info
     metrics = [metric for scorer in info.scorers for metric in scorer.metrics]
     shows = can_show(outcome.run.samples(), len(info.plan.conditions), info.kind, metrics=metrics)
-    output.say(*([f"a real run can show {shows}"] if shows else []))
+    output.say(*([f"a real run will detect {shows}"] if shows else []))
     again = typed("run", str(source.file))
     output.say(
         f"{rehearsed.server.asked} requests were answered by scripts; for a real run: {again}"

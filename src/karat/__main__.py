@@ -6,15 +6,15 @@ import gc
 import sys
 from io import TextIOWrapper
 
+from karat.cli import cli
+from karat.cli.ending import Ending, leave_in_time
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs one command and returns its exit code.
 
     Without arguments it is the program, and the process ends with it.
     """
-    from karat.cli import cli
-    from karat.cli.ending import Ending, leave_in_time
-
     # a run makes many small values without cycles: a tenth of its processor time
     gc.set_threshold(10_000, 20, 20)
     for stream in (sys.stdout, sys.stderr):

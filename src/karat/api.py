@@ -15,17 +15,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from karat import plugins
-from karat.errors import BadOption, BadRun, did_you_mean, unreadable
+import msgspec
+
+from karat import analysis, execution, plugins
+from karat.analysis.thresholds import Bound, Threshold, thresholds_of
+from karat.errors import BadExperiment, BadOption, BadRun, Fault, did_you_mean, unreadable
 from karat.files import open_regular
 from karat.formats import excerpt
 from karat.journal import LARGEST_INFO, RUN_FILES, RunFolder
+from karat.journal.outcomes import Outcome as GateOutcome
+from karat.journal.outcomes import add_outcomes, read_outcomes
 from karat.records import JsonObject
 
 if TYPE_CHECKING:
     from karat.analysis import Comparison, Summary
     from karat.analysis.gate import Gate
-    from karat.analysis.thresholds import Threshold
     from karat.config import Experiment
     from karat.execution import Outcome, RunStatus, Selection
     from karat.records import AllowCode
@@ -64,9 +68,7 @@ def run(
             "karat.run", "an event loop is already running here: use `await karat.arun(...)`"
         )
 
-    from karat.execution import run_in_own_loop
-
-    outcome = run_in_own_loop(
+    outcome = execution.run_in_own_loop(
         carry_out(
             experiment,
             results=results,
@@ -123,7 +125,6 @@ async def carry_out(
     """What `run`, `arun` and the command do: checks that the experiment can run, then starts the
     engine.
     """
-    from karat import execution
     from karat.config import Experiment, load
 
     if not isinstance(experiment, (Experiment, str, os.PathLike)):
@@ -275,10 +276,8 @@ def summarize(
     best, "all" every pair. `right`: for conversations, the match that makes a turn right; None: the
     run's own. Makes no calls and changes nothing.
     """
-    from karat import analysis as summary
-
     asked: JsonObject = {"pairs": pairs, "baseline": baseline, "right": right}
-    return summary.summarize(
+    return analysis.summarize(
         open(run), scorings=scorings, level=level, allow_code=allow_code, **asked
     )
 
@@ -298,8 +297,6 @@ def compare(
     `compare(run, "baseline", "with-docs")`: two conditions of one run. `compare(before, after)`:
     the conditions that both runs have. Differences are the second minus the first.
     """
-    from karat import analysis as summary
-
     first = open(run)
     if b is None:
         try:
@@ -310,13 +307,13 @@ def compare(
                 raise BadOption("karat.compare", hint) from error
             raise
 
-        return summary.compare(
+        return analysis.compare(
             first, second, scorings=scorings, level=level, allow_code=allow_code, right=right
         )
 
     if not isinstance(a, str):
         raise BadOption("karat.compare", "expected (run, condition, condition) or (run, run)")
-    return summary.compare(
+    return analysis.compare(
         first,
         first,
         condition_a=a,
@@ -348,9 +345,6 @@ def gate(
     says so. Raises BadOption for names that the run does not have, and for a run that is its own
     baseline. Raises BadRun if lines of a journal are missing, added or changed.
     """
-    from karat.analysis.gate import gate as decided
-    from karat.analysis.unchanged import unchanged_conditions
-
     folder = open(run, results=results)
     settings = {key: choice.value for key, choice in folder.info.experiment.items()}
     thresholds = _thresholds(settings, min, max, max_drop)
@@ -374,31 +368,26 @@ def gate(
     for read in filter(None, (folder, against)):
         read.refuse_gaps()
     if corrected:
-        from karat.analysis.calibration import with_corrected
-
-        summary = with_corrected(folder, summary)
+        summary = analysis.calibration.with_corrected(folder, summary)
 
     if against is None:
         same = frozenset[str]()
     else:
-        same = unchanged_conditions(folder, against)
+        same = analysis.unchanged.unchanged_conditions(folder, against)
 
-    return _kept(
-        folder, decided(summary, thresholds, baseline=compared, no_baseline=missing, unchanged=same)
+    decided = analysis.gate.gate(
+        summary, thresholds, baseline=compared, no_baseline=missing, unchanged=same
     )
+    return _kept(folder, decided)
 
 
 def _kept(folder: RunFolder, decided: Gate) -> Gate:
     """The gate, with its outcome written to the run folder."""
-    from msgspec import structs
-
-    from karat.journal.outcomes import Outcome, add_outcomes
-
     at = datetime.now(UTC).isoformat(timespec="seconds")
     outcomes = []
     for check in decided.checks:
         outcomes.append(
-            Outcome(
+            GateOutcome(
                 at=at,
                 bound=check.threshold.bound,
                 name=check.threshold.name,
@@ -414,7 +403,7 @@ def _kept(folder: RunFolder, decided: Gate) -> Gate:
     except BadRun as error:
         effect = "" if decided.verdict == "passed" else " (`--baseline latest` may take this run)"
         warning = f"the outcome is not kept in the run folder{effect}: {error}"
-        return structs.replace(decided, warnings=(*decided.warnings, warning))
+        return msgspec.structs.replace(decided, warnings=(*decided.warnings, warning))
 
     return decided
 
@@ -429,9 +418,6 @@ def refuse_thresholds(
     """Raises BadExperiment, before any call, for thresholds that cannot apply to a run of the
     experiment.
     """
-    from karat.errors import BadExperiment, Fault
-    from karat.execution import experiment_scorers, refuse_unknown_gates
-
     thresholds = _thresholds(
         {key: choice.value for key, choice in experiment.resolved.items()}, min, max, max_drop
     )
@@ -442,7 +428,8 @@ def refuse_thresholds(
         )
 
     experiment, _ = experiment.with_dataset()
-    refuse_unknown_gates(experiment, experiment_scorers(experiment), thresholds)
+    scorers = execution.experiment_scorers(experiment)
+    execution.refuse_unknown_gates(experiment, scorers, thresholds)
 
 
 def _thresholds(
@@ -452,8 +439,6 @@ def _thresholds(
     drop: Mapping[str, float] | None,
 ) -> list[Threshold]:
     """The experiment's thresholds, overridden by the ones given."""
-    from karat.analysis.thresholds import Bound, Threshold, thresholds_of
-
     given: tuple[tuple[Bound, Mapping[str, float] | None], ...] = (
         ("min", least),
         ("max", most),
@@ -470,8 +455,6 @@ def _thresholds(
 
 def _baseline(asked: RunLike, run: RunFolder, results: Path) -> tuple[RunFolder | None, str | None]:
     """The run to compare with; if there is none, why."""
-    from karat.journal.outcomes import read_outcomes
-
     if isinstance(asked, str):
         newest, colon, name = asked.partition(":")
     else:
@@ -533,8 +516,6 @@ def _runs(folder: Path) -> list[Path]:
     """The run folders in a folder, the newest last, after the unreadable ones and the parts of
     merged runs.
     """
-    import msgspec
-
     merged = msgspec.defstruct("Merged", [("runs", list[str])])
     info_type = msgspec.defstruct(
         "Info", [("run", str, ""), ("created", str, ""), ("merged", merged | None, None)]
@@ -563,19 +544,15 @@ def _runs(folder: Path) -> list[Path]:
 
 
 def _selection(samples: int | Sequence[str] | None, conditions: Sequence[str]) -> Selection:
-    from karat.execution import Selection
-
     if samples is None or isinstance(samples, int):
-        return Selection(limit=samples, conditions=tuple(conditions))
-    return Selection(
+        return execution.Selection(limit=samples, conditions=tuple(conditions))
+    return execution.Selection(
         samples=(samples,) if isinstance(samples, str) else tuple(samples),
         conditions=tuple(conditions),
     )
 
 
 def _watch(on_event: Callable[[object], None] | None) -> RunStatus:
-    from karat.execution import RunStatus
-
-    return RunStatus(
+    return execution.RunStatus(
         on_event, on_notice=on_event or partial(logging.getLogger("karat").warning, "%s")
     )

@@ -244,6 +244,7 @@ class Column(msgspec.Struct, frozen=True):
     number: bool = True  # set right
     rank: int = 0  # 0: always shown
     legend: str = ""  # a sentence
+    detail: bool = False  # the first screen of a terminal leaves it out
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -558,6 +559,23 @@ def limited(table: Table, most: int, rest: str = "") -> Table:
     return msgspec.structs.replace(
         table, rows=table.rows[:most], legend=f"{table.legend} {note}".strip()
     )
+
+
+def without_details(table: Table) -> Table:
+    """The same without the columns that are details; the first column is the rows' name."""
+    kept = [at for at, column in enumerate(table.columns) if not column.detail]
+    if len(kept) == len(table.columns):
+        return table
+    rows: list[Row | Group] = []
+    for row in table.rows:
+        if isinstance(row, Row):
+            cells = tuple(row.cells[at - 1] for at in kept if at)
+            rows.append(msgspec.structs.replace(row, cells=cells))
+        else:
+            rows.append(row)
+
+    columns = tuple(table.columns[at] for at in kept)
+    return msgspec.structs.replace(table, columns=columns, rows=tuple(rows))
 
 
 def forest(table: Table) -> Chart:

@@ -33,6 +33,8 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import ClassVar
 
+from karat.installation import install_extra_command
+
 __all__ = [
     "AgentFault",
     "BadDataset",
@@ -261,8 +263,6 @@ class MissingExtra(OperatorError):
 
     def __init__(self, extra: str, why: str) -> None:
         self.extra, self.why = extra, why
-        from karat.installation import install_extra_command
-
         super().__init__(f"{why} needs the extra '{extra}': {install_extra_command(extra)}")
 
 

@@ -12,8 +12,6 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-import msgspec
-
 OUTPUT_FORMAT = 1
 """The format of everything that `--json` prints, and of summaries. 1: 2026-11, the first."""
 
@@ -418,11 +416,15 @@ def text_of(value: object) -> str:
     """A text as it is, anything else as JSON."""
     if isinstance(value, str):
         return value
+    import msgspec  # slow to load, and a text needs none
+
     return msgspec.json.encode(value).decode()
 
 
 def json_file(value: object) -> str:
     """The text of a JSON file for people: indented, and with a line end."""
+    import msgspec
+
     return (
         msgspec.json.format(msgspec.json.encode(value), indent=2).decode("utf-8", "replace") + "\n"
     )

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
 import msgspec
 
-from karat.analysis import Summary
 from karat.blocks import Section
 from karat.journal import Attempt, Label, Labels, RunInfo
 from karat.records import Answer, Failure, Reply, Sample, Score
+
+if TYPE_CHECKING:
+    from karat.analysis import Summary
 
 VERDICTS = {"right": "right", "wrong": "wrong", "cannot_tell": "cannot tell"}
 """What a person can say of an answer against the golden one, as pages write it."""

@@ -151,15 +151,14 @@ def check_options(
 
     from pydantic import ValidationError
 
-    from karat.documents.nodes import dotted
-    from karat.documents.validation import explain
+    from karat.documents import nodes, validation
 
     try:
         return model.model_validate(dict(options)).model_dump(mode="python"), []
     except ValidationError as error:
-        problems = explain(error, options, model)
+        problems = validation.explain(error, options, model)
         return {}, [
-            Fault(place=dotted((place, *problem.place)), message=problem.message)
+            Fault(place=nodes.dotted((place, *problem.place)), message=problem.message)
             for problem in problems
         ]
 

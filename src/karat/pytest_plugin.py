@@ -76,8 +76,7 @@ class GatedRun:
         may be a list of rows with `question` and `answer`.
         Run folders are kept: answers may have been paid for.
         """
-        from karat import api
-        from karat.errors import OperatorError
+        from karat import OperatorError, api
 
         marker = self._item.get_closest_marker("karat")
         if marker is not None:
@@ -125,7 +124,7 @@ class GatedRun:
         )
 
     def _experiment(self, experiment: object, keys: dict[str, object]) -> Experiment:
-        from karat.config import Experiment, load
+        from karat import Experiment, load
 
         if isinstance(experiment, Experiment) or not callable(experiment):
             if keys:

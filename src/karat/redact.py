@@ -15,12 +15,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, quote_plus
 
-import msgspec
+if TYPE_CHECKING:
+    import msgspec
 
-_Struct = TypeVar("_Struct", bound=msgspec.Struct)
+_Struct = TypeVar("_Struct", bound="msgspec.Struct")
 
 SHORTEST_SECRET = 8
 """Characters. A shorter value (`3`, `true`) would be masked in places where it is no secret."""
@@ -129,6 +130,8 @@ class Redactor:
         """The same of a struct."""
         if not self._grams:
             return value
+        import msgspec
+
         fields = msgspec.to_builtins(value)
         masked = self.values(fields)
         if masked == fields:

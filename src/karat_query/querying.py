@@ -10,12 +10,15 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 import msgspec
 
-from karat import formats
+from karat import api, formats
+from karat.analysis.verdicts import REHEARSED
+from karat.cli.ending import Exit
 from karat.cli.options import Asking
 from karat.cli.output import Output, aligned
 from karat.errors import BadOption
@@ -57,6 +60,39 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
 
     format: int = OUTPUT_FORMAT
     files: dict[str, int]  # path → rows
+
+
+def query_runs(
+    run: str,
+    sql: str | None,
+    asking: Asking,
+    scorings: Mapping[str, str],
+    *,
+    results: Path,
+    output: Output,
+) -> Exit:
+    """Prints the rows of a query, or writes them or the tables; without either, lists the tables.
+
+    Raises BadOption, BadRun.
+    """
+    folders = api.folders(run, results=results)
+    opened = [api.open(folder) for folder in folders]
+    if sql is not None:
+        answer(opened, sql, asking, scorings, output)
+    elif asking.to is not None:
+        take_tables(opened, asking, scorings, output)
+    else:
+        list_tables(opened, output)
+        return Exit.DONE
+
+    output.say(
+        f"queried {folders[0]}" if len(folders) == 1 else f"queried {len(folders)} runs in {run}"
+    )
+    if any(folder.info.rehearsed for folder in opened):
+        output.say(f"warning: {REHEARSED}")
+    for text in (text for folder in opened for text in folder.gap_notices()):
+        output.say(f"warning: {text}")
+    return Exit.DONE
 
 
 def list_tables(runs: Sequence[RunFolder], output: Output) -> None:

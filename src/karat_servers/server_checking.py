@@ -17,6 +17,7 @@ from karat.cli.output import aligned
 from karat.config import load
 from karat.document.junit import junit_xml
 from karat.errors import BadOption, did_you_mean
+from karat.exports import save
 from karat.formats import OUTPUT_FORMAT
 from karat.records import JsonObject, McpServer
 from karat.redact import Redactor
@@ -172,10 +173,10 @@ def _shown(report: ServerReport) -> str:
     return "\n".join(lines) + "\n"
 
 
-def checks_junit(reports: Sequence[ServerReport]) -> str:
-    """JUnit XML of the checks of servers: one suite per server.
+def write_junit(reports: Sequence[ServerReport], path: Path) -> None:
+    """Writes JUnit XML of the checks of servers: one suite per server.
 
-    Checks that do not apply are skipped; warnings pass.
+    Checks that do not apply are skipped; warnings pass. Raises BadOption if it cannot write.
     """
     kinds = {"failed": "failure", "not_applicable": "skipped"}
     suites = {}
@@ -191,4 +192,5 @@ def checks_junit(reports: Sequence[ServerReport]) -> str:
             for check in report.checks
         ]
 
-    return junit_xml("karat check --server", suites)
+    text = junit_xml("karat check --server", suites)
+    save({path.name: text}, path, option="--junit")

@@ -9,17 +9,34 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import click
+import numpy as np
 
-from karat.cli import options
 from karat.cli.output import Output
+from karat.cli.plotting import draw
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
+from karat.exports import save
 from karat.files import open_regular
-
-if TYPE_CHECKING:
-    from karat_studies.replication import Agreement, Reported, Side, StudyTest, Uncertainty
+from karat_studies.exports.humanstudy import files_of_tests
+from karat_studies.kinds.study import agreement_report as report
+from karat_studies.kinds.study.charts import study_charts
+from karat_studies.kinds.study.tests_command import StudyTests
+from karat_studies.replication import (
+    KINDS,
+    Agreement,
+    Reported,
+    Side,
+    StudyTest,
+    Uncertainty,
+    d_from_t_df,
+    difference_uncertainty,
+    draw_scores,
+    ecs_difference_uncertainty,
+    parse_reported,
+    score_tests,
+    score_uncertainty,
+)
 
 SIDE_COLUMNS = (
     "statistic",
@@ -51,64 +68,8 @@ NEEDED = ("study", "finding", "test", "kind")
 SEED = 20_240_101  # of the bootstrap: one file, one result
 
 
-class StudyTests(options.Options):
-    """How the tests are scored, and where the results go."""
-
-    to: str | None = options.option(
-        "--to",
-        type=click.Choice(["humanstudy"]),
-        help="Of study tests. humanstudy: the files of HumanStudy-Bench.",
-    )
-    out: Path | None = options.option(
-        "--out",
-        type=click.Path(path_type=Path),
-        metavar="PATH",
-        help="Of study tests: the folder for these files.",
-    )
-    convention: str = options.option(
-        "--convention",
-        type=click.Choice(["humanstudy", "standard"]),
-        default="humanstudy",
-        show_default=True,
-        help="Of study tests: how shares and ranks become Cohen's d.",
-    )
-    fallbacks: str | None = options.option(
-        "--fallbacks",
-        type=click.Choice(["documented"]),
-        help="Of study tests: numbers for what is missing, as HumanStudy-Bench documents them.",
-    )
-    bound: float | None = options.option(
-        "--bound",
-        type=click.FloatRange(min=0, min_open=True),
-        metavar="D",
-        help=(
-            "Of study tests: test that agent and people differ by less than this Cohen's d; state "
-            "it beforehand."
-        ),
-    )
-    plot: Path | None = options.option(
-        "--plot",
-        type=click.Path(path_type=Path, file_okay=False),
-        metavar="DIR",
-        help="Of study tests: also write the charts there, as SVG.",
-    )
-
-
-@click.command("study-tests", short_help="one statistical test per row, people beside an agent")
-@options.gathered("asked", StudyTests)
-def study_tests(path: Path, output: Output, asked: StudyTests) -> None:
+def score_file(path: Path, asked: StudyTests, output: Output) -> None:
     """Writes the tests of each condition, then each further condition against the first."""
-    import numpy as np
-
-    from karat_studies.kinds.study import agreement_report as report
-    from karat_studies.replication import (
-        difference_uncertainty,
-        draw_scores,
-        ecs_difference_uncertainty,
-        score_tests,
-        score_uncertainty,
-    )
-
     if asked.to is not None and asked.out is None:
         raise BadOption("--out", "is needed with --to humanstudy: the folder for its three files")
     if asked.to is None and asked.out is not None:
@@ -123,18 +84,12 @@ def study_tests(path: Path, output: Output, asked: StudyTests) -> None:
         scored[condition] = agreement, score_uncertainty(agreement, rng=rng, draws=draws[condition])
 
     if asked.plot is not None:
-        from karat.cli.plotting import draw
-        from karat_studies.kinds.study.charts import study_charts
-
         charts = [
             chart for name, both in scored.items() for chart in study_charts(*both, condition=name)
         ]
         draw(charts, asked.plot, (), dark=False, output=output)
 
     if asked.out is not None:
-        from karat.exports import save
-        from karat_studies.exports.humanstudy import files_of_tests
-
         for written in save(files_of_tests(scored), asked.out):
             output.say(f"wrote {written}")
         return
@@ -230,8 +185,6 @@ def _domains(by_condition: dict[str, list[StudyTest]]) -> list[Fault]:
 
 
 def _test(given: Mapping[str, str]) -> StudyTest:
-    from karat_studies.replication import KINDS, StudyTest
-
     for name in NEEDED:
         if name not in given:
             raise ValueError(f"{name}: is empty")
@@ -257,8 +210,6 @@ def _test(given: Mapping[str, str]) -> StudyTest:
 
 
 def _side(which: str, kind: str, given: Mapping[str, str]) -> Side:
-    from karat_studies.replication import Side, d_from_t_df, parse_reported
-
     cells = {}
     for column in SIDE_COLUMNS:
         if f"{which}_{column}" in given:

@@ -49,7 +49,7 @@ def compare_page(site: Site, request: Request) -> Response:
     runs = _runs(site, request)
     if runs is None:
         return site.problem(
-            request, 400, "Nothing to compare", "Choose two runs in the list of runs."
+            request, 400, "Nothing to compare", "Select two runs in the list of runs."
         )
 
     first, second = runs
@@ -247,7 +247,7 @@ def flips_page(site: Site, request: Request) -> Response:
     runs = _runs(site, request)
     if runs is None:
         return site.problem(
-            request, 400, "Nothing to compare", "Choose two runs in the list of runs."
+            request, 400, "Nothing to compare", "Select two runs in the list of runs."
         )
 
     first, second = runs

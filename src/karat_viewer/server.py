@@ -21,9 +21,7 @@ from karat.errors import BadOption, MissingExtra
 if TYPE_CHECKING:
     import uvicorn
 
-    from karat_viewer.library import Library
 
-_GRACE_SECONDS = 2
 # collecting millions of small values without cycles took an eighth of indexing time
 _COLLECTED = (50_000, 20, 20)
 
@@ -53,29 +51,24 @@ def serve(
     that is not a loopback address and `remote` is false.
     """
     _require()
-    from karat_viewer.safety import is_loopback
+    from karat_viewer.site_server import refuse_reachable, site_server  # they need Starlette
 
-    if not is_loopback(host) and not remote:
-        raise BadOption(
-            "--host", f"{host} can be reached by other machines: add --allow-remote to allow that"
-        )
-
+    if not remote:
+        refuse_reachable(host)
     listener = _listener(host, port)
     with (
         listener,
         ThreadPoolExecutor(max_workers=3, thread_name_prefix="karat-view") as pool,
     ):
-        from karat_viewer.library import Library
-
-        library = Library(root, only=only, pool=pool)
+        port = listener.getsockname()[1]
+        served = site_server(root, only=only, pool=pool, host=host, port=port, reviewer=reviewer)
         gc.freeze()
         gc.set_threshold(*_COLLECTED)
-        server, url = _server(library, host, listener.getsockname()[1], reviewer)
-        ready(Listening(url=url, host=host, port=listener.getsockname()[1]))
+        ready(Listening(url=served.url, host=host, port=port))
         try:
-            _run(server, listener)
+            _run(served.server, listener)
         finally:
-            library.closing.set()
+            served.library.closing.set()
 
 
 def _require() -> None:
@@ -84,46 +77,6 @@ def _require() -> None:
         import uvicorn  # noqa: F401 -- as above
     except ImportError as error:
         raise MissingExtra("view", "the viewer") from error
-
-
-def _server(library: Library, host: str, port: int, reviewer: str) -> tuple[uvicorn.Server, str]:
-    import uvicorn
-
-    from karat_viewer.app import application
-    from karat_viewer.connections import LimitedConnection
-    from karat_viewer.safety import Door, hosts_of, is_loopback
-    from karat_viewer.web import Site
-
-    near = is_loopback(host)
-    door = Door(
-        application(Site(library, reviewer=reviewer)),
-        hosts=hosts_of(host),
-        port=port,
-        any_address=not near,
-    )
-    config = uvicorn.Config(
-        door,
-        log_config=None,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        lifespan="off",
-        ws="none",
-        http=LimitedConnection,
-        timeout_graceful_shutdown=_GRACE_SECONDS,
-        timeout_keep_alive=15,
-    )
-    if host in _EVERYWHERE:
-        name = socket.gethostname()
-    else:
-        name = host
-
-    return uvicorn.Server(
-        config
-    ), f"http://{f'[{name}]' if ':' in name else name}:{port}/?token={door.token}"
-
-
-_EVERYWHERE = {"", "0.0.0.0", "::"}  # noqa: S104 - recognised, not listened at
 
 
 def _listener(host: str, port: int) -> socket.socket:

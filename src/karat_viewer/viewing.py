@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from karat import api
 from karat.cli.output import Output
 from karat.errors import BadRun
 from karat.formats import OUTPUT_FORMAT, clean
@@ -66,8 +67,6 @@ def view(run: str | None, results: Path, viewing: Viewing, output: Output) -> No
 
 def _what(run: str | None, results: Path) -> tuple[Path, tuple[str, ...]]:
     """The folder, and the run in it if there is only one to view."""
-    from karat import api
-
     if run is None:
         path = results
     else:

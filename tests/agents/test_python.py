@@ -238,6 +238,14 @@ def test_arguments_are_bound_by_name_and_the_question_also_by_place(ask: Ask, ta
     assert ask("python", {"target": target})[0].text == says
 
 
+@pytest.mark.needs_kind("conversation")
+def test_a_function_may_use_a_name_that_a_kind_of_dataset_declares(ask: Ask) -> None:
+    def earlier(question: str, conversation_history: list[dict[str, str]]) -> str:
+        return " ".join(message["content"] for message in conversation_history)
+
+    assert ask("python", {"target": earlier}, turns=("a", "b"))[1].text == "a "
+
+
 def test_history_comes_in_the_form_that_its_name_stands_for(ask: Ask) -> None:
     def chat(messages: list[dict[str, str]]) -> str:
         return " ".join(f"{one['role']}:{one['content']}" for one in messages)

@@ -259,7 +259,7 @@ def test_single_keys_can_be_switched_off_for_good(tab):
 
 def test_two_runs_are_chosen_and_compared(tab):
     page = tab.go("/")
-    button = page.get_by_role("button", name="Compare the two chosen")
+    button = page.get_by_role("button", name="Compare the two selected")
     assert button.is_disabled()
     page.get_by_label("compare golden").check()
     page.get_by_label("compare early").check()

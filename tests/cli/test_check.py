@@ -16,7 +16,7 @@ conditions   guess
 scored by    judge: overlap (offline): factual_adherence, completeness, helpfulness_and_clarity
 MCP servers  none
 running      4 at a time, 10 min 00 s for an answer, up to 3 attempts, stops after 5 failed trials
-can show     nothing safely: 4 questions cannot win among 3 comparisons by sign flips; ask at least 7
+will detect  nothing safely: 4 questions cannot win among 3 comparisons by sign flips; ask at least 7
 results      results/sums-<date>-<id>/
 """
 

@@ -65,8 +65,7 @@ def test_a_flag_means_the_same_everywhere():
         for option in command.params:
             for flag in option.opts if isinstance(option, click.Option) else ():
                 meanings.setdefault(flag, set()).add(str(option.name))
-    # `--set` lays settings over the experiment, or over a report.
-    assert {flag: names for flag, names in meanings.items() if len(names) > 1} == {"--set": {"settings", "asked"}}
+    assert {flag: names for flag, names in meanings.items() if len(names) > 1} == {}
 
 
 @pytest.mark.needs_package("karat_scale", "karat_servers")

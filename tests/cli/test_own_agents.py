@@ -53,7 +53,7 @@ def test_a_signature_that_cannot_be_bound_is_refused_before_anything_is_asked(ka
 def test_conditions_that_cannot_differ_are_said_by_check_by_run_and_by_the_report(karat, own):
     sentence = (
         "conditions 'guess', 'add' cannot differ: they differ in system_prompt alone, "
-        "and answer(question) does not take that"
+        "and answer(question) takes no system_prompt"
     )
     file = own("def answer(question):\n    return 'It is 2.'\n")
     checked = karat("check", file, "--json")

@@ -34,6 +34,7 @@ NOTHING = Progress(
     metric=None,
     metric_kind=None,
     unit="question",
+    noun="question",
     conditions={},
     last_failure=None,
 )
@@ -152,6 +153,7 @@ def test_rates_of_conversations_are_percentages_and_a_part_says_that_it_is_one()
         metric="numerical",
         metric_kind="share",
         unit="turn",
+        noun="conversation",
         continued=True,
         conditions={"only": condition(mean=mean(0.719, 0.6, 1.0, 1))},
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import msgspec
 import pytest
 
 from karat import formats
@@ -21,6 +22,7 @@ from karat.blocks import (
     Text,
     limited,
     plain,
+    without_details,
 )
 from karat.document.render.terminal import table_lines
 
@@ -68,6 +70,14 @@ def test_a_narrow_terminal_leaves_out_the_columns_of_the_highest_rank_with_their
         assert ("Method of" in legend) == ("method" in shown[width])
         assert "Mean over questions." in legend
     assert shown == {90: ["answers", "method"], 56: ["answers"], 40: []} or shown[40] in ([], ["answers"])
+
+
+def test_a_detail_is_left_out_with_its_cells_and_its_legend():
+    columns = (*COLUMNS[:3], msgspec.structs.replace(COLUMNS[3], detail=True))
+    detailed = msgspec.structs.replace(TABLE, columns=columns)
+    rows = (ROWS[0], *(msgspec.structs.replace(row, cells=row.cells[:2]) for row in ROWS[1:]))
+    assert without_details(detailed) == msgspec.structs.replace(TABLE, columns=COLUMNS[:3], rows=rows)
+    assert without_details(TABLE) is TABLE
 
 
 def test_numbers_and_intervals_are_aligned_and_rows_stand_below_their_group():

@@ -141,7 +141,7 @@ def test_where_less_is_better_more_is_worse(viewer):
 @pytest.mark.parametrize(
     ("query", "status", "told"),
     [
-        ("", 400, "Choose two runs"),
+        ("", 400, "Select two runs"),
         ("run=one", 404, "no such condition or metric"),
         ("run=one&a=a&b=no-such&metric=completeness", 404, "no such condition or metric"),
         ("run=one&a=a&b=b&metric=no-such", 404, "no such condition or metric"),

@@ -490,7 +490,11 @@ def test_a_conversation_of_texts_is_judged_turn_by_turn_and_each_turn_paid_once(
     assert len(said) == 2, "an empty reply is scored by the rubric, without a call"
     for text_, inside, outside in [
         (said[0], ["Who built it?", "Wren built it.", "Wren did, I think."], ["And when?", "1675", "the fire"]),
-        (said[1], ["Who built it?", "And when?", "After the fire.", "It burned down before."], ["1675", "Wren"]),
+        (
+            said[1],
+            ["in the same conversation:", "Who built it?", "And when?", "After the fire.", "It burned down before."],
+            ["1675", "Wren"],
+        ),
     ]:
         assert all(part in text_ for part in inside)
         assert not any(part in text_ for part in outside)

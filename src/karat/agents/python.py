@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -15,6 +16,7 @@ from karat.agents._answers import framework_reply, reply_from
 from karat.agents._prompt import prompt_and_history, trial_values
 from karat.context import Workspace
 from karat.errors import AgentFault, BadPlugin, TrialFault, described, did_you_mean
+from karat.kinds import installed
 from karat.records import Condition, History, JsonObject, Reply, Sample, Trial, Turn
 from karat.threads import Threads
 
@@ -271,7 +273,6 @@ _NAMES: dict[str, tuple[str, ...]] = {
         *(
             "chat_history",
             "message_history",
-            "conversation_history",
             "past_messages",
             "previous_messages",
         ),
@@ -293,7 +294,7 @@ documentation uses.
 
 _SHOWN = 4  # names of one value that a message lists
 _KEYWORDS = ("system_prompt", "mcp_servers", "history")
-"""What **kwargs gets: what a condition varies, and the conversation."""
+"""What **kwargs gets: what a condition varies, and the earlier turns."""
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -443,7 +444,8 @@ def _by_name(parameters: Iterable[inspect.Parameter]) -> tuple[dict[str, str], l
     claims: dict[str, list[inspect.Parameter]] = {}
     either: list[inspect.Parameter] = []
     for parameter in parameters:
-        meant = _BY_NAME.get(_normalized(parameter.name), ())
+        name = _normalized(parameter.name)
+        meant = _BY_NAME.get(name) or _names_of_kinds().get(name, ())
         if len(meant) == 1:
             claims.setdefault(meant[0], []).append(parameter)
         elif meant:
@@ -492,6 +494,17 @@ def _unknown(name: str) -> str:
         f"cannot fill '{name}'{did_you_mean(name, known, listing=False)}; rename it or "
         f"give it a default"
     )
+
+
+@cache
+def _names_of_kinds() -> dict[str, tuple[str, ...]]:
+    """Name → value, of the names that kinds of datasets add. Loads every kind."""
+    found: dict[str, tuple[str, ...]] = {}
+    for kind in installed().values():
+        for value, names in kind.argument_names.items():
+            found.update((_normalized(name), (value,)) for name in names)
+
+    return found
 
 
 def _normalized(name: str) -> str:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 
 import msgspec
 
-from karat.analysis import summarize
 from karat.analysis.model import Summary
 from karat.analysis.parts import from_json
+from karat.analysis.summary import summarize
 from karat.index.cache import LARGE, CacheFile
 
 if TYPE_CHECKING:

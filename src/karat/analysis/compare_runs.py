@@ -11,12 +11,12 @@ from msgspec import UNSET, structs
 from numpy.typing import NDArray
 
 from karat import formats
-from karat.analysis import summarize
 from karat.analysis.comparison import Comparison, Flip, Pairing, Side
 from karat.analysis.estimates import difference, holds, tested_p
 from karat.analysis.model import Difference, MetricInfo, SampleTable, ServerProblem, Summary
 from karat.analysis.parts import kind_of
 from karat.analysis.planning import would_repeat
+from karat.analysis.summary import summarize
 from karat.analysis.units import Compared, shared, units_of
 from karat.analysis.units import difference as compared_units
 from karat.analysis.verdicts import NOT_TESTED, REHEARSED, main_finding, server_warnings, unmeasured

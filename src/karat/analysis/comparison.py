@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from karat import formats
+from karat.analysis import shapes
 from karat.analysis.format_metric import POINT_LEGEND, between, is_point, measured, signed_estimate
 from karat.analysis.model import Difference, MetricInfo, Repeat, ServerProblem
 from karat.analysis.parts import PartHolder, builtins_of, installed
@@ -99,9 +100,7 @@ class Comparison(PartHolder, frozen=True, kw_only=True):
 
     def to_frame(self) -> Any:
         """`table()` as a pandas (or polars) DataFrame. Raises BadOption without either."""
-        from karat.analysis.shapes import frame
-
-        return frame(self.table())
+        return shapes.frame(self.table())
 
     def __str__(self) -> str:
         return _text(self)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from karat.analysis import shapes
 from karat.analysis.numbers import Estimate, Quantity
 from karat.analysis.parts import PartHolder
 from karat.analysis.people import Calibrated
@@ -531,20 +532,14 @@ class Summary(PartHolder, frozen=True, kw_only=True):
 
     def table(self) -> list[dict[str, Any]]:
         """One row per condition and metric, raw numbers."""
-        from karat.analysis.shapes import rows
-
-        return rows(self)
+        return shapes.rows(self)
 
     def to_frame(self) -> Any:
         """`table()` as a pandas (or polars) DataFrame. Raises BadOption without either."""
-        from karat.analysis.shapes import frame
-
-        return frame(self.table())
+        return shapes.frame(self.table())
 
     def __str__(self) -> str:
-        from karat.analysis.shapes import text
-
-        return text(self)
+        return shapes.text(self)
 
     def _repr_html_(self) -> str:
         from karat.document.render.notebook import summary_html  # it imports this module

@@ -6,6 +6,7 @@ Analysis imports no kind: `kind_of` looks one up among the plug-ins.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import msgspec
@@ -176,16 +177,18 @@ class KindAnalysis(Protocol):
 
 def kind_of(name: str) -> KindAnalysis:
     """The kind of that name; an empty one if it is not installed."""
-    from karat.kinds import of  # the kinds stand above: they import this module
-
-    return cast(KindAnalysis, of(name))
+    return cast(KindAnalysis, _kinds().of(name))
 
 
 def installed() -> Mapping[str, KindAnalysis]:
     """Every kind that is installed, by its name."""
-    from karat import kinds
+    return cast(Mapping[str, KindAnalysis], _kinds().installed())
 
-    return cast(Mapping[str, KindAnalysis], kinds.installed())
+
+def _kinds() -> ModuleType:
+    from karat import kinds  # they are above, and import this module
+
+    return kinds
 
 
 _Part = TypeVar("_Part", bound=Part)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from karat import formats
 from karat.analysis.format_metric import estimated
-from karat.analysis.model import MetricInfo, Result, Summary
 from karat.errors import BadOption
 from karat.installation import install_command
+
+if TYPE_CHECKING:
+    from karat.analysis.model import MetricInfo, Result, Summary
 
 
 def rows(summary: Summary) -> list[dict[str, Any]]:

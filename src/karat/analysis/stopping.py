@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import UnsetType, structs
 
-from karat import formats
+from karat import formats, stats
+from karat.analysis.ledger import outcome
 from karat.analysis.model import Difference, MetricInfo, StopLook, Stopping
 from karat.analysis.numbers import Estimate, from_fields
 from karat.analysis.verdicts import EQUIVALENT, ONLY_AHEAD
@@ -229,10 +230,12 @@ class StoppingRule:
 
     def adjusted(self) -> dict[Pair, float]:
         """The smallest p-value of each comparison so far, after Holm's adjustment."""
-        from karat.stats import adjust
-
         return dict(
-            zip(self.pairs, adjust([self.least[pair] for pair in self.pairs]).tolist(), strict=True)
+            zip(
+                self.pairs,
+                stats.adjust([self.least[pair] for pair in self.pairs]).tolist(),
+                strict=True,
+            )
         )
 
     def at(self, means: Floats, pair: Pair, questions: int, *, alpha: float) -> SequentialLook:
@@ -242,8 +245,7 @@ class StoppingRule:
         the number that remains: its boundary is narrower than the planned one, so earlier looks
         were only more cautious.
         """
-        from karat.analysis.units import subtracted
-        from karat.stats import sequential_look
+        from karat.analysis.units import subtracted  # with numpy, which few runs need here
 
         a, b = (means[:questions, self._columns[name]] for name in pair)
         d = subtracted(a, b, self._clusters[:questions])
@@ -253,7 +255,7 @@ class StoppingRule:
         else:
             horizon = self._planned
 
-        return sequential_look(
+        return stats.sequential_look(
             d,
             horizon=horizon,
             scale=self._scale,
@@ -360,22 +362,23 @@ class RunLooks:
         """
         import numpy as np
 
-        from karat.analysis.grids import grids
-        from karat.analysis.ledger import outcome
-        from karat.analysis.units import losses_of, units_of_grid, with_losses_worst
+        from karat.analysis import grids, units
 
         horizon, index = self._horizon, self._index
-        all_grids = grids(index, tuple(index.scorers.values()), {horizon.scorer: horizon.scoring})
+        shown = {horizon.scorer: horizon.scoring}
+        all_grids = grids.grids(index, tuple(index.scorers.values()), shown)
         grid = next((grid for grid in all_grids if grid.info.name == horizon.metric), None)
         if grid is None:
             nothing = np.full((len(self._rows), len(index.conditions)), np.nan)
             return nothing, nothing
-        losses = losses_of(index, outcome(index, {horizon.scorer: horizon.scoring}))
-        units = [units_of_grid(grid, column, losses) for column in range(len(index.conditions))]
+        losses = units.losses_of(index, outcome(index, shown))
+        sides = [
+            units.units_of_grid(grid, column, losses) for column in range(len(index.conditions))
+        ]
         # the metric has a range
-        worst = [with_losses_worst(side, seen=(0.0, 0.0)) for side in units]
+        worst = [units.with_losses_worst(side, seen=(0.0, 0.0)) for side in sides]
         of_units, of_worst = (
-            np.column_stack([side.means[self._rows] for side in sides]) for sides in (units, worst)
+            np.column_stack([side.means[self._rows] for side in both]) for both in (sides, worst)
         )
         return of_units, of_worst
 

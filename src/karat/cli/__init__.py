@@ -15,8 +15,10 @@ from typing import Any
 
 import click
 
+from karat import __version__
 from karat.cli.ending import past_click
 from karat.cli.options import debug, show_help
+from karat.errors import did_you_mean
 from karat.installation import plugin_modules
 
 __all__ = ["Subcommands", "WithFlags", "cli", "every_command"]
@@ -129,8 +131,6 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in _commands() and not args[0].startswith("-"):
-            from karat.errors import did_you_mean
-
             now = _RENAMED.get(args[0])
             if now:
                 hint = f"; it is now `karat {now}`"
@@ -210,8 +210,6 @@ def _grouped() -> dict[str, list[str]]:
 
 def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
-        from karat import __version__
-
         click.echo(f"karat {__version__}")
         ctx.exit()
 

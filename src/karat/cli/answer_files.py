@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from karat import api, kinds, plugins
+from karat.agents import AgentSetting
 from karat.cli.checking import cluster_hint
 from karat.cli.ending import keep_hidden
 from karat.cli.live import following
@@ -29,9 +30,12 @@ from karat.documents.answers import (
 )
 from karat.documents.hub import shown
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
+from karat.execution import run_in_own_loop
 from karat.formats import count, excerpt, plural, some_of
 from karat.installation import shown_path
+from karat.mcp import Toolbox
 from karat.records import JsonObject, Sample
+from karat.redact import Redactor
 
 if TYPE_CHECKING:
     from karat.cli.options import Answers, Scorers
@@ -57,9 +61,6 @@ def score_answers(
     `kind` is the kind of dataset whose `answer_file` this is; the run itself then reports its
     faults. None: each row answers one sample.
     """
-    from karat.execution import run_in_own_loop
-    from karat.redact import Redactor
-
     if answers.dataset is None and kind is not None:
         raise BadOption(
             "--dataset",
@@ -284,10 +285,6 @@ class _RecordedAgent(Protocol):
 
 
 def _recorded(experiment: Experiment) -> _RecordedAgent:
-    from karat.agents import AgentSetting
-    from karat.mcp import Toolbox
-    from karat.redact import Redactor
-
     toolbox = Toolbox((), redact=Redactor({}), folder=experiment.folder)
     setting = AgentSetting(folder=experiment.folder, toolbox=toolbox)
     plugin = plugins.find("agents", experiment.agent.type)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from karat import formats
 from karat.errors import BadOption, JudgeFault
+from karat.execution import ScorerInUse, opened_scorers
 from karat.records import Answer, Reply, Sample
 from karat.redact import Redactor
-
-if TYPE_CHECKING:
-    from karat.execution import ScorerInUse
 
 _UNKNOWN_ANSWER = "This cannot be said."  # if no other question has another golden answer
 
@@ -66,8 +63,6 @@ async def asked_judges(
 
     Raises BadOption if no scorer asks a model, or no question has a golden answer.
     """
-    from karat.execution import opened_scorers
-
     judges = [used for used in scorers if not used.info.offline and not used.late]
     if not judges:
         raise BadOption(

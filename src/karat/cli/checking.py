@@ -21,16 +21,32 @@ from karat.clusters import SharedValues, codes_of
 from karat.config.advice import models_of
 from karat.documents.hub import shown
 from karat.errors import BadOption
+from karat.execution import (
+    ScorerInUse,
+    Selection,
+    agent_notes,
+    build_agents,
+    close_agents,
+    executor_of,
+    experiment_scorers,
+    opened_scorers,
+    refuse_unknown_gates,
+    refuse_unpriced,
+    run_in_own_loop,
+)
 from karat.execution.plan import Plan, plan
+from karat.execution.stopping import horizon_of, stops_when
 from karat.formats import OUTPUT_FORMAT
 from karat.kinds import Dataset, DatasetPart
+from karat.mcp import Toolbox
 from karat.models import parse_model
 from karat.records import Condition, Metric, Sample
 from karat.redact import Redactor
+from karat.stats import minimum_detectable_effect
+from karat.testing.scorers import probe
 
 if TYPE_CHECKING:
     from karat.config import Experiment
-    from karat.execution import ScorerInUse, Selection
     from karat.journal import ScorerInfo
     from karat.mcp import ServerFault, ToolList
 
@@ -203,7 +219,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
             "asked": list(map(str, self.asked)),
             "MCP servers": list(map(str, self.servers)) or ["none"],
             "running": [", ".join(limits), *filter(None, [self.may_stop]), *self.rates],
-            "can show": [self.can_show] if self.can_show else [],
+            "will detect": [self.can_show] if self.can_show else [],
             "results": [f"{self.results}/"],
         }
         lines = [f"{self.name}: {size} × {times} = {calls}", ""]
@@ -237,14 +253,6 @@ def check(
     agent loaded. `ask`: each judge scores a right and a wrong answer, which costs money. Raises
     OperatorError for the dataset, a plug-in, or a selected name that does not exist.
     """
-    from karat.execution import (
-        executor_of,
-        experiment_scorers,
-        refuse_unknown_gates,
-        run_in_own_loop,
-    )
-    from karat.execution.stopping import horizon_of, stops_when
-
     executor_of(experiment)
     experiment, dataset = experiment.with_dataset()
     selected = plan(
@@ -380,8 +388,6 @@ def can_show(
     """
     if not kinds.of(kind).compared or conditions < 2:
         return None
-    from karat.stats import minimum_detectable_effect
-
     clusters = [sample.cluster for sample in samples]
     codes = codes_of(clusters)
     if codes is None:
@@ -415,8 +421,8 @@ def can_show(
         among = ""
 
     return (
-        f"differences of {formats.number(least)} standard deviations over {unit}s or more{among}, "
-        f"in 80 % of runs; in points: karat plan RUN"
+        f"differences of {formats.number(least)} SD over {unit}s or more{among}, with 80 % power; "
+        f"in points: karat plan RUN"
     )
 
 
@@ -497,8 +503,6 @@ def _scorer_fault(used: ScorerInUse, sample: Sample) -> str | None:
     """
     if used.waits or not used.info.offline or type(used.scorer).__module__.startswith("karat."):
         return None
-    from karat.testing.scorers import probe
-
     fault = probe(
         used.scorer, sample, name=used.info.name, metrics=used.metrics, seconds=_SCORER_SECONDS
     )
@@ -514,15 +518,6 @@ async def _started(
     say: Callable[[str], None],
 ) -> tuple[Started, list[str]]:
     """What each server offers, and notes about the agents."""
-    from karat.execution import (
-        agent_notes,
-        build_agents,
-        close_agents,
-        opened_scorers,
-        refuse_unpriced,
-    )
-    from karat.mcp import Toolbox
-
     servers = {}
     for condition in selected.conditions:
         for server in condition.mcp_servers:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import io
 import os
 import sys
 import threading
@@ -12,14 +11,10 @@ from contextlib import contextmanager, suppress
 from enum import IntEnum
 from select import select
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 import click
 
 from karat.errors import KaratError
-
-if TYPE_CHECKING:
-    from karat.redact import Redactor
 
 _PATIENCE_SECONDS = 5.0
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -105,11 +100,11 @@ class Ending:
 
         if isinstance(error, SystemExit):
             return False
-        from karat.redact import Redactor
+        from karat.cli.complaint import complain  # most commands end well
 
         self.code = _code(error)
         with suppress(OSError):  # standard error is closed: the exit code has to do
-            _print_error(error, self.code, debug=self.debug, redact=Redactor(self.secrets))
+            complain(error, self.code, debug=self.debug, secrets=self.secrets)
         if isinstance(error, OSError):
             _close_pipes()
         return True
@@ -137,35 +132,6 @@ def _code(error: BaseException) -> int:
     if isinstance(error, OSError) and (error.filename is not None or error.errno in _FULL):
         return Exit.CHANGE_SOMETHING
     return Exit.KARAT_FAULT
-
-
-def _print_error(error: BaseException, code: int, *, debug: bool, redact: Redactor) -> None:
-    from karat.formats import clean, excerpt
-
-    if debug and not isinstance(error, (click.Abort, click.UsageError)):
-        import traceback
-
-        click.echo(clean(redact("".join(traceback.format_exception(error)))), err=True)
-
-    if isinstance(error, click.ClickException):
-        message = io.StringIO()
-        error.show(message)
-        click.echo(clean(redact(message.getvalue())), err=True, nl=False)
-    elif code == Exit.STOPPED:
-        click.echo("stopped", err=True)
-    elif code == Exit.KARAT_FAULT:
-        shown = excerpt(redact(f"{type(error).__name__}: {error}"), 300)
-        hint = "" if debug else "; --debug shows where"
-        click.echo(f"karat: a bug in karat: {shown}{hint}", err=True)
-    elif isinstance(error, OSError):
-        if error.filename is not None:
-            where = clean(redact(str(error.filename)))
-        else:
-            where = "the output could not be written"
-
-        click.echo(f"karat: {where}: {error.strerror}", err=True)
-    else:
-        click.echo(clean(redact(str(error))), err=True)
 
 
 def _close_pipes() -> None:

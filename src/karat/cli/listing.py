@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from karat import formats, plugins
+from karat import api, formats, plugins
 from karat.cli.output import aligned
 from karat.config.prompts import presets
-from karat.errors import UnknownPlugin
+from karat.errors import BadRun, UnknownPlugin
 from karat.formats import OUTPUT_FORMAT
 from karat.records import JsonObject
 
@@ -233,9 +233,6 @@ class ListedRuns(msgspec.Struct, frozen=True, kw_only=True):
 
 def listed_runs(place: Path) -> ListedRuns:
     """The runs in a folder, the newest first. One that cannot be read hides no other."""
-    from karat import api
-    from karat.errors import BadRun
-
     runs, unreadable = [], []
     for path in reversed(api.folders(place) if place.is_dir() else []):
         if path == place:  # it holds no runs

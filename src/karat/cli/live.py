@@ -23,6 +23,7 @@ from karat.cli.progress import ProgressReader
 from karat.cli.progress_lines import block, log_line
 from karat.cli.running_means import RunningMeans
 from karat.execution import RunStatus
+from karat.journal import Codec
 
 if TYPE_CHECKING:
     from karat.redact import Redactor
@@ -126,8 +127,6 @@ def _as_events(
     redact: Redactor, stream: TextIO, means: RunningMeans
 ) -> Iterator[tuple[RunStatus, Show]]:
     """Every journalled event as it happens; the progress now and then, and at the end."""
-    from karat.journal import Codec
-
     codec = Codec(redact)
 
     def write(event: object) -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import karat
+from karat import execution
 from karat.cli.ending import Ending, keep_hidden
 from karat.cli.output import Output
 
@@ -149,11 +151,9 @@ class File(Options):
 
     def load(self) -> Experiment:
         """Raises BadExperiment with every fault."""
-        from karat.config import load
-
         if self.skip_unreadable:
             self.settings = (*self.settings, "dataset.skip=unreadable")
-        experiment = load(self.file, settings=self.settings, env_file=self.env_file)
+        experiment = karat.load(self.file, settings=self.settings, env_file=self.env_file)
         keep_hidden(experiment.secrets)
         return experiment
 
@@ -199,9 +199,7 @@ class Chosen(Options):
 
     def as_selection(self) -> Selection:
         """As `karat.execution` takes it."""
-        from karat.execution import Selection
-
-        return Selection(
+        return execution.Selection(
             limit=self.limit, samples=self.only_samples, conditions=self.only_conditions
         )
 
@@ -229,10 +227,8 @@ class ChosenOfShard(Chosen):
         """As `karat.execution` takes it. Raises BadOption."""
         import msgspec
 
-        from karat.execution import Shard
-
         if self.shard is not None:
-            shard = Shard.parse(self.shard)
+            shard = execution.Shard.parse(self.shard)
         else:
             shard = None
 
@@ -419,21 +415,12 @@ class Compared(Shown):
         return {"scorings": self.scorings, "allow_code": self.code, "right": self.right, **compared}
 
 
-def _settings(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
-    if not given:
-        return {}
-    from karat.cli.values import settings_of
-
-    return settings_of(given)
-
-
 class Reported(Compared):
     """Which numbers a report shows, and its form."""
 
-    asked: dict[str, Any] = option(
+    settings: tuple[str, ...] = option(
         "--set",
         multiple=True,
-        callback=_settings,
         metavar="KEY=VALUE",
         help="An option of the report (`karat list reports NAME` shows them). Repeatable.",
     )
@@ -446,6 +433,238 @@ class Reported(Compared):
         "--corrected",
         is_flag=True,
         help="Also show means and differences as people would score (`karat label`).",
+    )
+
+
+_THRESHOLD = "[CONDITION.]METRIC=VALUE"
+_SHARE = click.FloatRange(min=0, max=1, min_open=True, max_open=True)
+
+
+class Gating(Options):
+    """Which thresholds a run must meet, and where the outcome goes."""
+
+    least: tuple[str, ...] = option(
+        "--min", multiple=True, metavar=_THRESHOLD, help="The metric is at least this. Repeatable."
+    )
+    most: tuple[str, ...] = option(
+        "--max",
+        multiple=True,
+        metavar=_THRESHOLD,
+        help="The metric is at most this; also cost_usd (of the whole run) and failed (share of "
+        "trials). Repeatable.",
+    )
+    drop: tuple[str, ...] = option(
+        "--max-drop",
+        multiple=True,
+        metavar=_THRESHOLD,
+        help="The metric is worse than in --baseline by at most this. Repeatable.",
+    )
+    baseline: str | None = option(
+        "--baseline",
+        metavar="RUN",
+        help="The run to compare with, or latest:NAME for the newest "
+        "other finished run of that experiment with the same dataset, if its gate did not fail.",
+    )
+    undecided: str = option(
+        "--undecided",
+        type=click.Choice(["fail", "warn"]),
+        default="fail",
+        show_default=True,
+        help="What an undecided gate ends with: exit code 4, or 0.",
+    )
+    corrected: bool = option(
+        "--corrected", is_flag=True, help="Decide on means as people would score (`karat label`)."
+    )
+    junit: Path | None = option(
+        "--junit",
+        type=FILE,
+        metavar="FILE",
+        help="Write JUnit XML: a test case for each threshold.",
+    )
+    markdown: Path | None = option(
+        "--markdown",
+        type=FILE,
+        metavar="FILE",
+        help="Write the result as Markdown, for a pull request.",
+    )
+    github: bool = option(
+        "--github",
+        is_flag=True,
+        help="Print GitHub workflow annotations for thresholds that did not pass.",
+    )
+
+
+class Planning(Options):
+    """What a plan is for, and what it assumes."""
+
+    metric: str | None = option(
+        "--metric", metavar="NAME", help="Plan for this metric; default: the run's first."
+    )
+    pair: tuple[str, str] | None = option(
+        "--pair",
+        nargs=2,
+        metavar="A B",
+        help="Compare these conditions; default: the first comparison.",
+    )
+    difference: float | None = option(
+        "--difference",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="D",
+        help="Also show how many questions it takes to show a difference of D, in points of the "
+        "metric (0.05 for a share).",
+    )
+    power: float = option(
+        "--power",
+        type=_SHARE,
+        default=0.8,
+        show_default=True,
+        metavar="P",
+        help="Share of runs that show it.",
+    )
+    alpha: float = option(
+        "--alpha",
+        type=_SHARE,
+        default=0.05,
+        show_default=True,
+        metavar="P",
+        help="Level of the test.",
+    )
+    questions: tuple[int, ...] = option(
+        "--questions",
+        type=click.IntRange(min=2),
+        multiple=True,
+        metavar="N",
+        help="Number of questions to show; default: the run's, and half, twice and four times "
+        "as many. Repeatable.",
+    )
+    repetitions: tuple[int, ...] = option(
+        "--repetitions",
+        type=click.IntRange(min=1),
+        multiple=True,
+        metavar="K",
+        help="Repetitions to show; default: 1, 2, 3, 5 and 8, or 1 if the run's do not vary. "
+        "Repeatable.",
+    )
+    sd_questions: float | None = option(
+        "--sd-questions",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="SD",
+        help="Without RUN: standard deviation of the true difference over questions.",
+    )
+    sd_answers: float | None = option(
+        "--sd-answers",
+        type=click.FloatRange(min=0),
+        metavar="SD",
+        help="Without RUN: standard deviation between answers to the same question.",
+    )
+    cost: float | None = option(
+        "--cost",
+        type=click.FloatRange(min=0),
+        metavar="USD",
+        help="Without RUN: price of one judged answer.",
+    )
+    chart: Path | None = option("--chart", type=FILE, metavar="FILE", help="Draw it, as SVG.")
+
+
+class Labelling(Options):
+    """Which labels count, and what is computed from them."""
+
+    who: str | None = option(
+        "--who", metavar="NAME", help="Who filled in LABELS; default: the name of your account."
+    )
+    draw: str | None = option(
+        "--draw", metavar="ID", help="Use this draw; default: the newest that has labels."
+    )
+    target: str = option(
+        "--target",
+        type=click.Choice(["questions", "answers"]),
+        default="questions",
+        show_default=True,
+        help="Whether intervals hold for questions like these, or for these answers alone.",
+    )
+    width: float | None = option(
+        "--width",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="W",
+        help="Also show how many labels an interval of ±W needs, e.g. 0.05 for a share.",
+    )
+    markdown: Path | None = option(
+        "--markdown", type=FILE, metavar="FILE", help="Write the result as Markdown."
+    )
+
+
+class Drawing(Options):
+    """Which answers people get, and where their sheet goes."""
+
+    size: int = option(
+        "--sample",
+        type=click.IntRange(min=1, max=100_000),
+        required=True,
+        metavar="N",
+        help="Draw N answers; a few more if a stratum would have fewer than 4.",
+    )
+    metric: tuple[str, ...] = option(
+        "--metric",
+        multiple=True,
+        metavar="NAME",
+        help="Ask for scores of this metric; default: all of the judge's. The first one's scores "
+        "make the strata. Repeatable.",
+    )
+    seed: int = option(
+        "--seed",
+        type=int,
+        default=0,
+        show_default=True,
+        metavar="N",
+        help="Another seed draws other answers.",
+    )
+    out: Path | None = _OUT
+
+
+class Following(Options):
+    """Which numbers of which runs to follow."""
+
+    name: str | None = option(
+        "--name", metavar="NAME", help="The experiment; default: that of the newest run."
+    )
+    metric: str | None = option(
+        "--metric", metavar="NAME", help="The metric; default: the first of the newest run."
+    )
+    condition: str | None = option("--condition", metavar="NAME", help="Only this condition.")
+    chart: Path | None = option("--chart", type=FILE, metavar="FILE", help="Draw it, as SVG.")
+
+
+class Running(Options):
+    """How to run the experiment."""
+
+    resume: str | None = option(
+        "--resume",
+        metavar="RUN",
+        help="Continue a run: ask only what is unanswered, score only what is unscored.",
+    )
+    retry_failed: bool = option(
+        "--retry-failed",
+        is_flag=True,
+        help="With --resume: also retry the trials that failed because of the agent.",
+    )
+    keep_workspaces: bool = option(
+        "--keep-workspaces",
+        is_flag=True,
+        help="Keep every workspace as its trial left it, in the run folder.",
+    )
+    executor: str | None = option(
+        "--executor",
+        type=click.Choice(["local", "ray"]),
+        help=(
+            "Run the trials in this process or on a Ray cluster; default: `execution.executor` in "
+            "the file."
+        ),
+    )
+    address: str | None = option(
+        "--address",
+        metavar="HOST:PORT",
+        help="The Ray cluster; implies --executor ray. Default: `execution.ray.address` in the "
+        "file, else a cluster on this machine for this run only.",
     )
 
 

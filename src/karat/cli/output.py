@@ -10,6 +10,7 @@ from typing import Any, TextIO
 
 import click
 
+from karat.formats import clean, escaped, width
 from karat.installation import shown_path
 
 
@@ -28,8 +29,6 @@ class Output:
 
     def complain(self, *lines: str) -> None:
         """Prints problems, whatever the flags."""
-        from karat.formats import clean
-
         for line in lines:
             whisper(clean(line))
 
@@ -54,8 +53,6 @@ class Output:
         """Prints a result that is JSON already, with control characters escaped: the value stays
         the same.
         """
-        from karat.formats import escaped
-
         _print(escaped(text))
 
     def file(self, text: str) -> None:
@@ -72,8 +69,6 @@ _COLORS = re.compile("(\x1b\\[[0-9;]*m)")
 
 
 def _cleaned(text: str) -> str:
-    from karat.formats import clean
-
     # Every second piece is a colour, and one of ours: foreign text was cleaned before it got here.
     return "".join(
         piece if index % 2 else clean(piece) for index, piece in enumerate(_COLORS.split(text))
@@ -101,8 +96,6 @@ def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> li
     >>> aligned([("a", "1"), ("long", "10")], right={1})
     ['a      1', 'long  10']
     """
-    from karat.formats import width
-
     widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from karat import api
+from karat.analysis.verdicts import REHEARSED
+from karat.blocks import Chart
+from karat.cli.ending import Exit
+from karat.cli.options import Compared
 from karat.cli.output import Output
+from karat.cli.printed import aside
+from karat.document.charts import charts, png, svg
 from karat.errors import BadOption
 from karat.formats import OUTPUT_FORMAT
-
-if TYPE_CHECKING:
-    from karat.blocks import Chart
 
 FORMATS = ("png", "svg", "json")
 
@@ -38,8 +41,34 @@ class Plotted(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join(path for chart in self.charts for path in chart.paths)
 
 
+def draw_run(
+    run: str,
+    shown: Compared,
+    out: Path | None,
+    forms: Sequence[str],
+    *,
+    dark: bool,
+    results: Path,
+    output: Output,
+) -> Exit:
+    """Writes the charts of a run, by default into a folder called after it. Raises as `draw`, and
+    BadRun.
+    """
+    opened = api.open(run, results=results)
+    with aside():
+        figures = charts(api.summarize(opened, **shown.chosen()))
+    folder = out or Path(f"{opened.path.resolve().name}-charts")
+    drawn = draw(figures, folder, forms, dark=dark, output=output)
+    output.result(str(drawn), drawn)
+    if not figures:
+        output.say("nothing was scored, so there are no charts")
+    if opened.info.rehearsed:
+        output.say(f"warning: {REHEARSED}")
+    return Exit.DONE
+
+
 def draw(
-    charts: Iterable[Chart], folder: Path, forms: Sequence[str], *, dark: bool, output: Output
+    figures: Iterable[Chart], folder: Path, forms: Sequence[str], *, dark: bool, output: Output
 ) -> Plotted:
     """Writes each chart in each format, into a folder that is created if missing.
 
@@ -48,7 +77,7 @@ def draw(
     """
     wanted = [form for form in FORMATS if form in forms] or ["svg"]
     drawings = []
-    for chart in charts:
+    for chart in figures:
         files = {f"{chart.name}.{form}": _content(chart, form, dark=dark) for form in wanted}
         paths = tuple(str(_written(folder / name, content)) for name, content in files.items())
         output.say(f"{chart.name}: {chart.title}")
@@ -66,8 +95,6 @@ def draw(
 
 
 def _content(chart: Chart, form: str, *, dark: bool) -> bytes:
-    from karat.document.charts import png, svg
-
     if form == "png":
         return png(chart, dark=dark)
     if form == "svg":

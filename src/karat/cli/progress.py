@@ -83,6 +83,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True, tag="progress", tag_fi
     metric: str | None  # of `mean`
     metric_kind: Literal["ordinal", "share", "number"] | None
     unit: Literal["question", "turn"]
+    noun: str  # of what a mean is over, e.g. question
     conditions: dict[str, ConditionCounts]
     last_failure: LastFailure | None
 
@@ -237,6 +238,7 @@ class ProgressReader:
             metric=None if metric is None else metric.name,
             metric_kind=self._running.kind,
             unit=self._running.unit,
+            noun=self._running.noun,
             conditions={
                 self._redact(name): self._condition(name) for name in list(status.conditions)
             },

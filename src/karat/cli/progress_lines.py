@@ -204,7 +204,6 @@ def _conditions(now: Progress, columns: int, room: int) -> list[str]:
     asked = wide and now.most_in_flight > 0
     scored = now.metric is not None
     table = [["", "done"] + ["failed"] * wide + ["in flight"] * asked + [_metric(now)] * scored]
-    noun = "conversation" if now.unit == "turn" else "question"
     for name in shown:
         counts = now.conditions[name]
         if counts.planned is not None:
@@ -215,7 +214,7 @@ def _conditions(now: Progress, columns: int, room: int) -> list[str]:
         row = [_name(name, 24 if wide else 16), f"{formats.count(counts.done)}{planned}"]
         row += [formats.count(counts.failed)] * wide + [formats.count(counts.in_flight)] * asked
         if wide and counts.mean is not None:
-            over = f" over {formats.plural(counts.mean.n, noun)}"
+            over = f" over {formats.plural(counts.mean.n, now.noun)}"
         else:
             over = ""
 

@@ -7,21 +7,26 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from karat import formats, kinds, plugins
+from karat import api, formats, kinds, plugins
+from karat.analysis import Summary
+from karat.analysis.cached import summarize_cached
+from karat.analysis.calibration import with_corrected
+from karat.analysis.verdicts import REHEARSED
+from karat.cli.ending import Exit
+from karat.cli.options import Reported
 from karat.cli.output import Output, typed
+from karat.cli.printed import aside
+from karat.cli.values import settings_of
 from karat.errors import BadOption
 from karat.exports import save
 from karat.formats import OUTPUT_FORMAT
 from karat.index import trusted
 from karat.installation import shown_path
-
-if TYPE_CHECKING:
-    from karat.analysis import Summary
-    from karat.journal import RunFolder
+from karat.journal import RunFolder
 
 MANY_FILES = 10
 SCREENFULS = 500_000  # characters: too many to read on a terminal
@@ -34,6 +39,60 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     report: str
     paths: list[str] = []  # with --out: what was written
     texts: dict[str, str] = {}  # without --out: file name → text
+
+
+def report(
+    run: str,
+    shown: Reported,
+    *,
+    name: str | None,
+    out: Path | None,
+    results: Path,
+    output: Output,
+) -> Exit:
+    """Renders one report of a run and delivers it. Raises as `check` and `deliver` do, and BadRun.
+
+    `name`: of the report; None: terminal, or json with --json.
+    """
+    folder = api.open(run, results=results)
+    name = name or ("json" if output.as_json else "terminal")
+    if shown.full and name != "terminal":
+        raise BadOption(
+            "--full", f"is for the terminal; the report {name} always has every section"
+        )
+
+    if shown.corrected and not getattr(check(name, folder), "shows_corrected", False):
+        raise BadOption(
+            "--corrected",
+            f"the report {name} has no corrected numbers: use terminal, html, markdown or json",
+        )
+
+    asked = {**settings_of(shown.settings), **({"full": True} if shown.full else {})}
+    check(name, folder, asked)
+    with aside():
+        summary = summarize_cached(folder, **shown.chosen())
+    if shown.corrected:
+        summary = with_corrected(folder, summary)
+
+    files = render(name, summary, folder, {**screen(name, out), **asked})
+    deliver(name, files, out, output)
+    if name != "terminal":  # a spreadsheet has no place for them
+        if folder.info.rehearsed:
+            rehearsed = [REHEARSED]
+        else:
+            rehearsed = []
+
+        output.say(*(f"warning: {text}" for text in (*rehearsed, *summary.notices)))
+
+    if name == "terminal" and out is None:
+        if folder.info.imported and Path(run).is_file():
+            file = Path(run)
+        else:
+            file = None
+
+        output.say(*next_steps(folder, full=shown.full, file=file))
+
+    return Exit.DONE
 
 
 def check(name: str, run: RunFolder, options: Mapping[str, Any] | None = None) -> Any:

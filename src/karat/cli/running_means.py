@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from karat import kinds
+from karat import kinds, stats
+from karat.analysis.model import MetricInfo
 from karat.index import turn_values
 from karat.journal import ScorerInfo
 from karat.records import Metric, Sample, Score
 from karat.sums import exact_sum
 
 if TYPE_CHECKING:
-    from karat.analysis.model import MetricInfo
     from karat.analysis.numbers import Estimate
     from karat.analysis.units import Units
 
@@ -38,6 +38,7 @@ class RunningMeans:
         self.metric: Metric | None = None  # None: nothing is scored, or nothing yet
         self._scorer: ScorerInfo | None = None
         self._by_turn = False
+        self._noun = "question"
         # metrics in which turns never reached count as wrong, as in the report
         self._rates: Collection[str] = ()
         self._rows: dict[str, list[Score]] = {}  # trial → its scores so far, until it is complete
@@ -52,11 +53,17 @@ class RunningMeans:
         """Sets the scorer whose metric is followed."""
         self._scorer = scorer if kinds.of(kind).compared else None
         self._by_turn = kinds.of(kind).by_turn
+        self._noun = kinds.of(kind).unit
         scoring = kinds.of(kind).turn_scoring(scorer, "")
         if scoring is not None:
             self._rates = scoring.rates
         else:
             self._rates = ()
+
+    @property
+    def noun(self) -> str:
+        """The word for one of those over which a mean is taken."""
+        return self._noun
 
     @property
     def unit(self) -> Literal["question", "turn"]:
@@ -139,12 +146,11 @@ class RunningMeans:
         """
         if self.metric is None:
             return {}
-        from karat.analysis.estimates import estimated
-        from karat.analysis.units import clusters_of, mean
+        from karat.analysis import estimates, units
 
         with self._lock:
             weights = array("d", self._weights)
-            clusters = clusters_of(self._clusters)
+            clusters = units.clusters_of(self._clusters)
             columns = {
                 condition: sums.columns(len(weights)) for condition, sums in self._sums.items()
             }
@@ -152,8 +158,8 @@ class RunningMeans:
         info = self._info(self.metric)
         found = {}
         for name, arrays in columns.items():
-            found[name] = estimated(
-                mean(self._units(info, clusters, *arrays, weights), level=LEVEL),
+            found[name] = estimates.estimated(
+                units.mean(self._units(info, clusters, *arrays, weights), level=LEVEL),
                 info.low,
                 info.high,
             )
@@ -161,8 +167,6 @@ class RunningMeans:
         return found
 
     def _info(self, metric: Metric) -> MetricInfo:
-        from karat.analysis.model import MetricInfo
-
         kind = self.kind or metric.kind
         low, high = msgspec.structs.replace(metric, kind=kind).bounds
         scorer = self._scorer
@@ -183,14 +187,13 @@ class RunningMeans:
         import numpy as np
 
         from karat.analysis.units import Units
-        from karat.stats import Sums
 
         totals, counts, squares, lost, weights = map(np.frombuffer, columns)
         sums = None
         if self._by_turn:
             if info.name in self._rates:
                 counts = counts + lost
-            sums = Sums.of(totals, counts, squares=squares, weights=weights)
+            sums = stats.Sums.of(totals, counts, squares=squares, weights=weights)
 
         means = np.divide(totals, counts, out=np.full(counts.size, np.nan), where=counts > 0)
         spread = np.maximum(squares - counts * means**2, 0.0)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from pydantic import ValidationError
 
 from karat import api, plugins
 from karat.cli.ending import keep_hidden
@@ -17,18 +18,21 @@ from karat.cli.live import following
 from karat.cli.output import Output, typed
 from karat.cli.printed import aside
 from karat.cli.values import parsed
-from karat.config import Experiment
+from karat.config import Execution, Experiment
 from karat.config.advice import judge_advice, keys_of, models_of
+from karat.documents.nodes import dotted
+from karat.documents.validation import explain
 from karat.errors import BadOption, BadRun
+from karat.execution import Limits, rescore, run_in_own_loop
 from karat.formats import excerpt
 from karat.index import plan_of, trusted
 from karat.installation import shown_path
 from karat.records import JsonObject, ScorerSpec
+from karat.redact import Redactor
 
 if TYPE_CHECKING:
     from karat.analysis import Summary
     from karat.cli.options import Answers, Scorers
-    from karat.config import Execution
     from karat.execution import Outcome
     from karat.journal import RunFolder, ScorerInfo
 
@@ -42,9 +46,6 @@ def score_run(
     name: str, wanted: Scorers, answers: Answers, results: Path, output: Output
 ) -> Outcome:
     """Scores every answer of a run that these scorers have not scored."""
-    from karat.execution import Limits, rescore, run_in_own_loop
-    from karat.redact import Redactor
-
     flags: dict[str, object] = {
         "--dataset": answers.dataset,
         "--set": answers.settings,
@@ -260,12 +261,6 @@ def own_scorers(run: RunFolder) -> tuple[ScorerSpec, ...]:
 
 def execution_of(run: RunFolder) -> Execution:
     """`execution` of the run's own experiment. Raises BadRun if it is invalid."""
-    from pydantic import ValidationError
-
-    from karat.config import Execution
-    from karat.documents.nodes import dotted
-    from karat.documents.validation import explain
-
     nested: JsonObject = {}
     for key, choice in run.info.experiment.items():
         section, *parts = key.split(".")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from karat.documents import nodes, reader
 from karat.errors import BadOption
 from karat.records import JsonObject
 
@@ -15,8 +16,6 @@ def parsed(option: str, text: str) -> Any:
     >>> parsed("--set indent", "4"), parsed("--scorer", "{regex: {pattern: yes.*}}")
     (4, {'regex': {'pattern': 'yes.*'}})
     """
-    from karat.documents import nodes, reader
-
     node, problem = reader.parse_value(text)
     if node is None:
         raise BadOption(option, f"the value is {problem}")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from karat import formats
+from karat import api, formats
 from karat.formats import OUTPUT_FORMAT
 from karat.journal import Verified, verify
 
@@ -49,7 +49,5 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 
 def check(names: Iterable[str], results: Path) -> Checked:
     """Raises BadRun if a name is not a run."""
-    from karat import api
-
     runs = tuple(verify(folder) for name in names for folder in api.folders(name, results=results))
     return Checked(ok=all(run.ok for run in runs), runs=runs)

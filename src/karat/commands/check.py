@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -12,8 +11,6 @@ from karat.cli.ending import Exit
 from karat.cli.output import Output
 
 PLACE = ("start", 20)  # in `karat --help`
-
-_OF_DATASETS = {".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xlsx"}
 
 
 @click.command("check", cls=WithFlags)
@@ -46,72 +43,6 @@ def command(
     Exit code 2 also if its copy.jsonl does not reproduce the human results. --set then takes
     options of the dataset, e.g. wording=other.
     """
-    from karat import kinds
-    from karat.cli.checking import check
-    from karat.cli.printed import aside
-    from karat.errors import BadOption
+    from karat.cli.file_checks import check_file
 
-    if source.file.suffix.lower() in _OF_DATASETS:
-        file = source.file
-        raise BadOption(
-            "FILE",
-            f"{file} is a dataset, not an experiment file; to check it: karat check --lint {file}",
-        )
-
-    for kind in kinds.installed().values():
-        target = kind.check_target(source.file)
-        if target is not None:
-            return _dataset(kind, target, source, chosen, ask=ask, output=output)
-
-    start = output.say if not no_start else None
-    with aside():
-        checked = check(
-            source.load(), selection=chosen.as_selection(), results=results, start=start, ask=ask
-        )
-
-    output.result(str(checked), checked)
-    output.say(*(f"warning: {text}" for text in checked.warnings))
-    output.complain(*checked.problems)
-    return Exit.DONE if checked.ready else Exit.CHANGE_SOMETHING
-
-
-def _dataset(
-    kind: Any,
-    path: Path,
-    source: options.File,
-    chosen: options.Chosen,
-    *,
-    ask: bool,
-    output: Output,
-) -> Exit:
-    from karat import plugins
-    from karat.cli.linting import dataset_options
-    from karat.cli.printed import aside
-    from karat.errors import BadDataset, BadOption, Fault
-
-    flags = {
-        "--ask": ask,
-        "--limit": chosen.limit,
-        "--only-sample": chosen.only_samples,
-        "--only-condition": chosen.only_conditions,
-    }
-    for flag, value in {**flags, "--env-file": source.env_file}.items():
-        if value:
-            raise BadOption(flag, f"is for an experiment file; this is a {kind.noun}")
-    with aside():
-        checked = plugins.build(
-            kind, dataset_options(kind, source.settings), folder=Path.cwd()
-        ).check(path)
-
-    if checked.was_read or output.as_json:
-        output.result(str(checked), checked)
-    if checked.faults:
-        faults = [
-            Fault(place=fault.place, message=fault.message, line=fault.line)
-            for fault in checked.faults
-        ]
-        raise BadDataset(checked.path, faults)
-
-    output.say(*(f"warning: {text}" for text in checked.warnings))
-    output.complain(*checked.problems)
-    return Exit.DONE if checked.ready else Exit.CHANGE_SOMETHING
+    return check_file(source, chosen, start=not no_start, ask=ask, results=results, output=output)

@@ -50,14 +50,15 @@ def command(family: str, name: str | None, output: Output) -> Exit:
     Plug-ins from other installed packages are listed with their source. `studies` are the human
     studies that come with karat; `presets` are the system prompts that say who takes part in one.
     """
+    from karat.cli import listing
+
     family = _OLD_NAMES.get(family, family)
     if family in (brought := _kinds()):
         shown = brought[family].shipped(name)
-        output.result(str(shown), shown)
-        return Exit.DONE
+    elif name is None:
+        shown = listing.family(family)
+    else:
+        shown = listing.plugin(family, name)
 
-    from karat.cli import listing
-
-    listed = listing.family(family) if name is None else listing.plugin(family, name)
-    output.result(str(listed), listed)
+    output.result(str(shown), shown)
     return Exit.DONE

@@ -38,51 +38,6 @@ def command(
     condition is better than which; --full shows every section. With --json and without --to, the
     report is json. Changes nothing in the run folder.
     """
-    from karat import api
-    from karat.analysis.cached import summarize_cached
-    from karat.analysis.verdicts import REHEARSED
-    from karat.cli import reporting
-    from karat.cli.printed import aside
-    from karat.errors import BadOption
+    from karat.cli.reporting import report
 
-    folder = api.open(run, results=results)
-    name = to or ("json" if output.as_json else "terminal")
-    if shown.full and name != "terminal":
-        raise BadOption(
-            "--full", f"is for the terminal; the report {name} always has every section"
-        )
-
-    if shown.corrected and not getattr(reporting.check(name, folder), "shows_corrected", False):
-        raise BadOption(
-            "--corrected",
-            f"the report {name} has no corrected numbers: use terminal, html, markdown or json",
-        )
-
-    asked = {**shown.asked, **({"full": True} if shown.full else {})}
-    reporting.check(name, folder, asked)
-    with aside():
-        summary = summarize_cached(folder, **shown.chosen())
-    if shown.corrected:
-        from karat.analysis.calibration import with_corrected
-
-        summary = with_corrected(folder, summary)
-
-    files = reporting.render(name, summary, folder, {**reporting.screen(name, out), **asked})
-    reporting.deliver(name, files, out, output)
-    if name != "terminal":  # a spreadsheet has no place for them
-        if folder.info.rehearsed:
-            rehearsed = [REHEARSED]
-        else:
-            rehearsed = []
-
-        output.say(*(f"warning: {text}" for text in (*rehearsed, *summary.notices)))
-
-    if name == "terminal" and out is None:
-        if folder.info.imported and Path(run).is_file():
-            file = Path(run)
-        else:
-            file = None
-
-        output.say(*reporting.next_steps(folder, full=shown.full, file=file))
-
-    return Exit.DONE
+    return report(run, shown, name=to, out=out, results=results, output=output)

@@ -23,7 +23,7 @@ def _kinds() -> tuple[dict[str, str], dict[str, click.Command]]:
     """Kinds of dataset that --kind accepts → what a row of their answer files holds; and the kinds'
     commands.
     """
-    from karat import kinds
+    from karat import kinds  # slow to load, and most commands need none
 
     every = kinds.installed()
     rows = {}
@@ -108,22 +108,9 @@ def command(
                 f"is for --kind {name} only; scores of answers are saved in their run",
             )
 
-    from karat.cli import answer_files, run_footer, scoring
-    from karat.journal import RUN_FILES
+    from karat.cli.score_target import score_target
 
-    if Path(target).is_file() and Path(target).name not in RUN_FILES:
-        outcome, left_out = answer_files.score_answers(
-            Path(target), wanted, answers, results, output, kind=None if kind == _ANSWERS else kind
-        )
-    else:
-        left_out = []
-        outcome = scoring.score_run(target, wanted, answers, results, output)
-
-    return run_footer.show_outcome(
-        outcome,
-        output,
-        scorings=shown.scorings,
-        warnings=left_out,
-        allow_code=shown.code,
-        right=shown.right,
+    kind_of_answers = None if kind == _ANSWERS else kind
+    return score_target(
+        target, wanted, answers, shown, kind=kind_of_answers, results=results, output=output
     )

@@ -42,6 +42,7 @@ from karat.blocks import (
     slug,
 )
 from karat.document.ink import DARK, LIGHT
+from karat.document.render.svg import render_svg
 from karat.errors import MissingExtra
 from karat.kinds import of
 
@@ -77,8 +78,6 @@ def _of(blocks: Iterable[Block]) -> Iterator[Chart]:
 
 def svg(chart: Chart, *, dark: bool = False) -> str:
     """The chart as SVG text, named and described for screen readers."""
-    from karat.document.render.svg import render_svg
-
     return render_svg(chart, ink=DARK if dark else LIGHT, framed=True)
 
 

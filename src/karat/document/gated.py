@@ -78,7 +78,7 @@ def gate_document(gate: Gate) -> Document:
             ),
         ),
         facts=(
-            ("Bounds", f"each holds by itself in {100 * gate.level:g} % of runs"),
+            ("Bounds", f"separate, at {100 * gate.level:g} % each"),
             *(() if gate.baseline is None else (("Baseline", gate.baseline),)),
         ),
         warnings=gate.warnings,

@@ -163,7 +163,7 @@ def facts(summary: Summary, kind: KindBlocks) -> Iterator[tuple[str, str]]:
         count, of_all = round(flips[0], 1), formats.plural(flips[1], "verdict")
         yield (
             "If run again",
-            f"about {formats.number(count, digits=1)} of {of_all} would change"
+            f"expect about {formats.number(count, digits=1)} of {of_all} to change"
             if count
             else f"the same {of_all}",
         )

@@ -175,7 +175,7 @@ def _columns(
                 f"averaged first."
             ),
         ),
-        Column("±", legend=f"±: standard deviation between repetitions of one {unit}."),
+        Column("SD", legend=f"SD: standard deviation between repetitions of one {unit}."),
         Column("answers"),
         *(
             [
@@ -190,7 +190,7 @@ def _columns(
             else []
         ),
         Column(f"{unit}s", rank=2),
-        Column("method", number=False, rank=3),
+        Column("method", number=False, rank=3, detail=True),
     )
 
 

@@ -564,18 +564,13 @@ def _yaml(rows: Rows, path: Path, data: bytes, within: _Within | None = None) ->
 
 
 _ENDLESS = (math.inf, -math.inf)
-_STUDY_KEY = re.compile(
-    rb"^[\"']?(?:study|arms|findings|participants|agent)[\"']?[ \t]*:", re.MULTILINE
-)
 
 
-def holds_study(path: Path) -> bool:
-    """Whether a YAML file has a key that only a study or an experiment has.
-
-    Others hold rows of a dataset.
-    """
+def has_key(path: Path, names: Iterable[str]) -> bool:
+    """Whether a YAML file begins a line with one of these keys, in its first 64 KB."""
+    key = re.compile(rf"^[\"']?(?:{'|'.join(names)})[\"']?[ \t]*:".encode(), re.MULTILINE)
     with suppress(OSError, ValueError), open_regular(path) as file:
-        return _STUDY_KEY.search(file.read(65536)) is not None
+        return key.search(file.read(65536)) is not None
     return False
 
 

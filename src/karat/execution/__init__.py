@@ -1,21 +1,28 @@
-"""The run: one trial, many trials, retries, progress."""
+"""The run: one trial, many trials, retries, progress. Names are loaded when they are first used."""
 
-from karat.execution.executors import executor_of
-from karat.execution.limits import Limits, refuse_unpriced
-from karat.execution.own_loop import run_in_own_loop
-from karat.execution.plan import Shard
-from karat.execution.progress import RunStatus
-from karat.execution.scoring import ScorerInUse
-from karat.execution.setup import (
-    agent_notes,
-    build_agents,
-    build_scorers,
-    close_agents,
-    experiment_scorers,
-    opened_scorers,
-    refuse_unknown_gates,
-)
-from karat.execution.start import Outcome, Selection, rescore, run_experiment
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karat.lazy import lazy
+
+if TYPE_CHECKING:
+    from karat.execution.executors import executor_of
+    from karat.execution.limits import Limits, refuse_unpriced
+    from karat.execution.own_loop import run_in_own_loop
+    from karat.execution.plan import Shard
+    from karat.execution.progress import RunStatus
+    from karat.execution.scoring import ScorerInUse
+    from karat.execution.setup import (
+        agent_notes,
+        build_agents,
+        build_scorers,
+        close_agents,
+        experiment_scorers,
+        opened_scorers,
+        refuse_unknown_gates,
+    )
+    from karat.execution.start import Outcome, Selection, rescore, run_experiment
 
 __all__ = [
     "Limits",
@@ -37,3 +44,20 @@ __all__ = [
     "run_experiment",
     "run_in_own_loop",
 ]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "executors": "executor_of",
+        "limits": "Limits refuse_unpriced",
+        "own_loop": "run_in_own_loop",
+        "plan": "Shard",
+        "progress": "RunStatus",
+        "scoring": "ScorerInUse",
+        "setup": (
+            "agent_notes build_agents build_scorers close_agents experiment_scorers "
+            "opened_scorers refuse_unknown_gates"
+        ),
+        "start": "Outcome Selection rescore run_experiment",
+    },
+)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from karat.analysis.stopping import in_order
 from karat.errors import BadOption, did_you_mean
 from karat.records import Condition, Sample, Trial
 
@@ -159,8 +160,6 @@ def plan(
                 "a run that may stop early looks at all answers together: leave out execution.stop"
             )
             raise BadOption("--shard", message)
-
-        from karat.analysis.stopping import in_order
 
         named = {sample.id: sample for sample in samples}
         clusters = {name: sample.cluster for name, sample in named.items()}

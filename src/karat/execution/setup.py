@@ -136,10 +136,10 @@ def _unused(agent: str, takes: Collection[str], conditions: Sequence[Condition])
         if differing:
             yield (
                 f"conditions {names} cannot differ: they differ in {' and '.join(differing)} "
-                f"alone, and {agent} does not take {'that' if len(differing) == 1 else 'these'}"
+                f"alone, and {agent} takes no {' or '.join(differing)}"
             )
         elif ignored:
-            yield f"{agent} does not take the {' or the '.join(ignored)} set by {names}"
+            yield f"{agent} takes no {' or '.join(ignored)} (set by {names})"
 
 
 def _varied(condition: Condition) -> dict[str, object]:

@@ -44,8 +44,8 @@ first turn.
 
 
 KEPT = "studies"
-"""The folder of kept files in a run folder, and their key in run.json: the first ones were those of
-human studies.
+"""The folder of kept files in a run folder, and their key in run.json, after the first kind of
+dataset that kept any; old runs have it, so it stays.
 """
 
 

@@ -11,7 +11,10 @@ import msgspec
 
 from karat import plugins
 from karat.blocks import KindBlocks
+from karat.documents.rows import Rows, has_key
+from karat.documents.rows import read_rows as read_file_rows
 from karat.errors import BadOption, BadPlugin, Fault, UnknownPlugin
+from karat.kind_views import Views
 from karat.records import AllowCode, Answer, Condition, Reply, Sample, Score, Turn
 
 if TYPE_CHECKING:
@@ -23,9 +26,7 @@ if TYPE_CHECKING:
     from karat.analysis.comparison import Comparison, Side
     from karat.analysis.model import Summary
     from karat.analysis.parts import AnalysisInput, Part, TurnScoring
-    from karat.documents.rows import Rows
     from karat.journal import KeptFile, RunFolder, ScorerInfo
-    from karat.kind_views import Views
     from karat.redact import Redactor
 
 __all__ = [
@@ -219,6 +220,7 @@ class Kind:
     noun = "dataset"  # the word for one of its files
     noun_of_several = "datasets"
     unit = "question"  # the word for the paired unit
+    session = "session"  # the word for all turns of a sample, in a judge's prompt
     by_turn = False  # whether rates are over turns, clustered by sample
     compared = True  # whether conditions are compared on the scores themselves
     loss_bounds = True  # whether means have worst- and best-case bounds for missing values
@@ -235,6 +237,10 @@ class Kind:
 
     answer_file: AnswerFile | None = None  # None: only files of answers with one answer per row
     listed = ""  # the name in `karat list` for the datasets included with the kind; empty: none
+
+    file_keys: Collection[str] = ()  # at the top of a YAML file that no other kind reads
+    argument_names: Mapping[str, Sequence[str]] = {}
+    """A value of a Python agent → further names under which its function may ask for it."""
 
     compared_by = "question by question"  # a description of how conditions are compared
     by_session = False  # whether a sample is a session of tasks, shown one by one
@@ -428,8 +434,6 @@ class Kind:
     @staticmethod
     def views() -> Views:
         """How the viewer shows its runs."""
-        from karat.kind_views import Views
-
         return Views()
 
     @staticmethod
@@ -492,11 +496,14 @@ def sample_digest(parts: Any) -> str:
 
 def kind_of(path: Path) -> str:
     """Which kind of dataset a file looks like. Raises BadDataset if nothing can be read."""
+    if path.suffix in {".yaml", ".yml"} and path.is_file():
+        for name, kind in installed().items():
+            if kind.file_keys and has_key(path, kind.file_keys):
+                return name
+
     return next((name for name, kind in installed().items() if kind.looks_like(path)), DEFAULT_KIND)
 
 
 def read_rows(path: Path) -> Rows:
     """The rows of a file in any format of datasets. Raises BadDataset if nothing can be read."""
-    from karat.documents.rows import read_rows as read_file_rows
-
     return read_file_rows(path)

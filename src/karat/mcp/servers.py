@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 from karat.errors import AgentFault, InfrastructureFault, did_you_mean
 from karat.mcp import attempts
 from karat.mcp.attempts import Attempt
+from karat.mcp.elicitation import Answering
 from karat.mcp.faults import printable
 from karat.mcp.hub import Hub, ProxySession
 from karat.mcp.observed import Observed
 from karat.mcp.parts import Carrier, Recordings, ServerConnection, ServerTokens, part, require
 from karat.mcp.preflight import ServerFault, Tool, ToolList, tool_change
 from karat.mcp.results import Outcome, answer_of, as_call, bounded, images_of
+from karat.mcp.session import Session
 from karat.records import Cassettes, Condition, JsonObject, McpServer, ServerEvent, ToolCall
 from karat.redact import Redactor
 
@@ -364,9 +366,6 @@ class Toolbox:
         return self._shared[server.name]
 
     def _start(self, server: McpServer, attempt: Attempt | None = None) -> Session:
-        from karat.mcp.elicitation import Answering
-        from karat.mcp.session import Session
-
         answering = None
         if attempt is not None and attempt.elicit:
             answering = Answering(attempt, server.name, on_news=self._on_news)

@@ -20,6 +20,7 @@ import msgspec
 import karat
 from karat.errors import InfrastructureFault
 from karat.mcp.faults import Evidence, call_timeout, fault_of
+from karat.mcp.negotiation import Introduction, negotiate
 from karat.mcp.preflight import Offer, ToolList, list_tools, offer_of
 from karat.mcp.remote import RemoteLink
 from karat.mcp.results import Outcome, as_json, failure_of, masked, sendable
@@ -274,8 +275,6 @@ class Session:
     async def _own(self) -> None:
         import anyio
         from mcp import Client, types
-
-        from karat.mcp.negotiation import Introduction, negotiate
 
         information = types.Implementation(name="karat", version=karat.__version__)
         with self._scope:

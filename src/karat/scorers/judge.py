@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, m
 from karat import formats, rubrics
 from karat.config.model import Address, Count, Name, Number, Strictly, VariableName
 from karat.errors import InfrastructureFault, JudgeFault, TrialFault
+from karat.kinds import of_sample
 from karat.models import (
     Meter,
     close_model,
@@ -236,8 +237,8 @@ class Judge:
             if number:  # it may refer to earlier questions
                 before = "\n".join(f"- {earlier.question}" for earlier in sample.turns[:number])
                 question = (
-                    f"Asked before, in the same conversation:\n{before}\n\nThe question "
-                    f"now:\n{question}"
+                    f"Asked before, in the same {of_sample(sample).session}:\n{before}\n\n"
+                    f"The question now:\n{question}"
                 )
 
             material = (question, turn.golden or "", text)

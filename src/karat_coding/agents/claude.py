@@ -30,6 +30,7 @@ from karat.models import ModelName
 from karat.models.prices import own_price
 from karat.records import Condition, JsonObject, McpServer, Sample
 from karat.redact import Redactor
+from karat_coding import launch
 from karat_coding.agents._claude_context import check_context
 from karat_coding.agents._claude_session import Conversation, Terms, ToolNames
 from karat_coding.launch import PID_FILE
@@ -511,8 +512,6 @@ class Folder:
         (self.home / "launch.json").write_text(json.dumps(definition), encoding="utf-8")
         # The SDK takes one path and passes its whole environment on; the wrapper keeps only the
         # SDK's own variables.
-        from karat_coding import launch
-
         kept = " ".join(f'{name}="${name}"' for name in launch.OF_THE_SDK)
         launcher = [sys.executable, "-I", "-S", launch.__file__, str(self.home / "launch.json")]
         self.wrapper.write_text(

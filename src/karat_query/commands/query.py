@@ -36,25 +36,6 @@ def command(
     names the row's run. Runs are only read. A query cannot reach files, the network or settings,
     and is stopped after --seconds.
     """
-    from karat import api
-    from karat.analysis.verdicts import REHEARSED
-    from karat_query.querying import answer, list_tables, take_tables
+    from karat_query.querying import query_runs
 
-    folders = api.folders(run, results=results)
-    opened = [api.open(folder) for folder in folders]
-    if sql is not None:
-        answer(opened, sql, asking, scorings, output)
-    elif asking.to is not None:
-        take_tables(opened, asking, scorings, output)
-    else:
-        list_tables(opened, output)
-        return Exit.DONE
-
-    output.say(
-        f"queried {folders[0]}" if len(folders) == 1 else f"queried {len(folders)} runs in {run}"
-    )
-    if any(folder.info.rehearsed for folder in opened):
-        output.say(f"warning: {REHEARSED}")
-    for text in (text for folder in opened for text in folder.gap_notices()):
-        output.say(f"warning: {text}")
-    return Exit.DONE
+    return query_runs(run, sql, asking, scorings, results=results, output=output)

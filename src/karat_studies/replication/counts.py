@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from karat.stats import special
 from karat_studies.replication._inputs import (
@@ -380,3 +381,25 @@ def _hypergeometric(y: Floats, a: float) -> float:
 def _log_sum(values: Floats) -> float:
     top = values.max()
     return float(top + np.log(np.exp(values - top).sum()))
+
+
+def smoothed_counts(
+    redrawn: Floats, constant: NDArray[np.bool_], rng: np.random.Generator
+) -> Floats:
+    """Redraws (…, outcomes) of groups with a single outcome: Beta-binomial.
+
+    Redrawn participants always give the same outcome, as if its share were known to be 1. Instead
+    the share is drawn from its posterior with Jeffreys' prior, Dirichlet(½, …, ½ + n), and the
+    counts from the share. `constant`: the groups to draw, on the second-to-last axis; the others
+    are unchanged.
+
+    Brown, Cai and DasGupta (2001), Stat. Sci. 16:101, section 4.
+    """
+    for group in np.flatnonzero(constant):
+        cells = redrawn[..., group, :]
+        gamma = rng.standard_gamma(cells + 0.5)
+        redrawn[..., group, :] = rng.multinomial(
+            cells.sum(axis=-1).astype(np.intp), gamma / gamma.sum(axis=-1, keepdims=True)
+        )
+
+    return redrawn

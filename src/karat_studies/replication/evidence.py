@@ -418,12 +418,10 @@ def draw_agent(
 
 def _drawn_counts(table: Floats, rng: np.random.Generator, draws: int) -> Floats:
     """(draws, rows, outcomes): each row redrawn; for a row with equal answers, see
-    `smoothed_counts`.
+    `counts.smoothed_counts`.
     """
-    from karat_studies.replication.resampling import smoothed_counts
-
     rows = [rng.multinomial(int(row.sum()), row / max(row.sum(), 1.0), draws) for row in table]
-    return smoothed_counts(
+    return counts.smoothed_counts(
         np.stack(rows, axis=1).astype(np.float64), (table > 0).sum(axis=-1) == 1, rng
     )
 

@@ -127,8 +127,8 @@ def replicate_test(
     """The test in every replicate. `weights`: (replicates, units), how often each unit was drawn.
 
     `method` is that of the test's Bayes factor; rank tests are always asymptotic here. With `rng`,
-    groups whose answers are all the same are smoothed (`smoothed_counts`), in tables and shares: 20
-    of 20 is not a certainty.
+    groups whose answers are all the same are smoothed (`counts.smoothed_counts`), in tables and
+    shares: 20 of 20 is not a certainty.
 
     >>> rows = TestRows(
     ...     kind="binomial",
@@ -149,9 +149,9 @@ def replicate_test(
         if rows.kind in SHARE_KINDS:
             n, k = _sums(weights, rows.units, np.ones_like(rows.values), rows.values)
             if rng is not None and rows.values.size and np.ptp(rows.values) == 0:
-                k = smoothed_counts(np.stack([k, n - k], axis=-1)[:, None], np.array([True]), rng)[
-                    :, 0, 0
-                ]
+                k = counts.smoothed_counts(
+                    np.stack([k, n - k], axis=-1)[:, None], np.array([True]), rng
+                )[:, 0, 0]
 
             n = np.where(n > 0, n, np.nan)
             k = np.where(n > 0, k, np.nan)
@@ -169,28 +169,6 @@ def replicate_test(
         return _means(rows, weights, method, convention)
 
 
-def smoothed_counts(
-    counts: Floats, constant: npt.NDArray[np.bool_], rng: np.random.Generator
-) -> Floats:
-    """Redraws (…, outcomes) of groups with a single outcome: Beta-binomial.
-
-    Redrawn participants always give the same outcome, as if its share were known to be 1. Instead
-    the share is drawn from its posterior with Jeffreys' prior, Dirichlet(½, …, ½ + n), and the
-    counts from the share. `constant`: the groups to draw, on the second-to-last axis; the others
-    are unchanged.
-
-    Brown, Cai and DasGupta (2001), Stat. Sci. 16:101, section 4.
-    """
-    for group in np.flatnonzero(constant):
-        cells = counts[..., group, :]
-        gamma = rng.standard_gamma(cells + 0.5)
-        counts[..., group, :] = rng.multinomial(
-            cells.sum(axis=-1).astype(np.intp), gamma / gamma.sum(axis=-1, keepdims=True)
-        )
-
-    return counts
-
-
 def _tables(
     rows: TestRows, weights: Floats, method: str, convention: str, rng: np.random.Generator | None
 ) -> Replicates:
@@ -205,7 +183,7 @@ def _tables(
     table = (weights[:, used] @ sums).reshape(-1, rows.levels, rows.outcomes)
     if rng is not None:
         observed = sums.sum(axis=0).reshape(rows.levels, rows.outcomes)
-        table = smoothed_counts(table, (observed > 0).sum(axis=-1) == 1, rng)
+        table = counts.smoothed_counts(table, (observed > 0).sum(axis=-1) == 1, rng)
     smallest = table.sum(axis=-1).min(axis=-1)[:, None, None]
     table = np.where(smallest > 0, table, np.nan)
     log_bf = np.asarray(counts.log_bf10_contingency(table, sampling=method))

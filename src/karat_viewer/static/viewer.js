@@ -58,7 +58,7 @@
       for (const one of boxes) one.disabled = one.dataset.broken === "yes" || (chosen >= 2 && !one.checked);
       if (!button) return;
       button.disabled = chosen !== 2;
-      told.textContent = chosen === 2 ? "" : `Choose two runs; ${chosen} chosen.`;
+      told.textContent = chosen === 2 ? "" : `Select two runs; ${chosen} selected.`;
     };
     for (const one of boxes) if (one.disabled) one.dataset.broken = "yes";
     form.addEventListener("change", count);

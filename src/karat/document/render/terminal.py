@@ -28,6 +28,7 @@ from karat.blocks import (
     Table,
     legend_of,
     limited,
+    without_details,
     written,
 )
 from karat.document.run import Document
@@ -115,11 +116,9 @@ class _Page:
                     yield from ("", self.styled("Lowest questions", "bold"))
 
             if full or (isinstance(block, (Table, Note)) and block.brief):
-                shown = (
-                    limited(block, block.limit, block.rest)
-                    if isinstance(block, Table) and not full
-                    else block
-                )
+                shown: Block = block
+                if isinstance(block, Table) and not full:
+                    shown = without_details(limited(block, block.limit, block.rest))
                 yield from self.block(shown)
 
     def block(self, block: Block) -> Iterator[str]:

@@ -21,7 +21,7 @@ from karat.documents.answers import (
 from karat.documents.hub import shown
 from karat.documents.rows import Row, Rows, left_out, read_rows
 from karat.errors import BadDataset, Fault
-from karat.kinds import Dataset, Kind, Linted, of, sample_digest
+from karat.kinds import Dataset, Kind, Linted, kind_of, of, sample_digest
 from karat.kinds._samples import (
     Key,
     Keys,
@@ -374,8 +374,6 @@ def _asks_the_same(sample: Sample, other: Sample) -> bool:
 
 def _other_kind(path: Path) -> str | None:
     """The kind that a file seems to have instead."""
-    from karat.kinds import kind_of
-
     try:
         kind = kind_of(path)
     except BadDataset:

@@ -9,6 +9,7 @@ import click
 from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
+from karat.errors import BadOption
 
 
 @click.command("check --schema")
@@ -24,7 +25,6 @@ def command(what: str, out: Path | None, output: Output) -> Exit:
     and the schema.
     """
     from karat.config.schema import schema_of, schema_text
-    from karat.errors import BadOption
 
     schema = schema_of(what)
     if out is None:

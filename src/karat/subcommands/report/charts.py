@@ -46,20 +46,6 @@ def command(
     RUN is a run folder, the beginning of its name or id, or `latest`. --format png needs the extra
     `plots`. With --json the result has each chart's title and its numbers as a table.
     """
-    from karat import api
-    from karat.analysis.verdicts import REHEARSED
-    from karat.cli.plotting import draw
-    from karat.cli.printed import aside
-    from karat.document.charts import charts
+    from karat.cli.plotting import draw_run
 
-    opened = api.open(run, results=results)
-    with aside():
-        figures = charts(api.summarize(opened, **shown.chosen()))
-    folder = out or Path(f"{opened.path.resolve().name}-charts")
-    drawn = draw(figures, folder, forms, dark=dark, output=output)
-    output.result(str(drawn), drawn)
-    if not figures:
-        output.say("nothing was scored, so there are no charts")
-    if opened.info.rehearsed:
-        output.say(f"warning: {REHEARSED}")
-    return Exit.DONE
+    return draw_run(run, shown, out, forms, dark=dark, results=results, output=output)

@@ -9,6 +9,7 @@ import click
 from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
+from karat.errors import BadOption
 
 
 @click.command("list")
@@ -22,7 +23,6 @@ def command(folder: Path | None, results: Path, output: Output) -> Exit:
     conditions, how many trials it has, and whether it is done.
     """
     from karat.cli.listing import listed_runs
-    from karat.errors import BadOption
 
     place = folder or results
     if folder is not None and not place.is_dir():

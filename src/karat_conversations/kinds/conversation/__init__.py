@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat.documents.hub import shown
-from karat.documents.rows import holds_study, left_out
+from karat.documents.rows import left_out
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
 from karat.formats import excerpt
 from karat.kinds import (
@@ -33,13 +33,16 @@ from karat.kinds._samples import (
     with_repeats_clustered,
 )
 from karat.records import Sample, Turn
+from karat_conversations.kinds.conversation import on_demand
 from karat_conversations.kinds.conversation.analysis.model import ConversationSummary
+from karat_conversations.kinds.conversation.analysis.scoring import NumericTurns
 from karat_conversations.kinds.conversation.drafts import (
     Draft,
     DraftTurn,
     has_duplicate_columns,
     has_non_numeric_values,
 )
+from karat_conversations.kinds.conversation.look_up import look_up_number
 from karat_conversations.kinds.conversation.quarantine import (
     Quarantine,
     read_quarantine,
@@ -51,7 +54,8 @@ from karat_conversations.kinds.conversation.reading import (
     read_drafts,
 )
 from karat_conversations.kinds.conversation.text import first_message, read_template, transcript
-from karat_conversations.numeric import RIGHT_RULES
+from karat_conversations.numeric import RIGHT_RULES, parse_program, parse_value
+from karat_conversations.numeric.matches import same_text
 
 if TYPE_CHECKING:
     from karat.analysis.model import Summary
@@ -74,6 +78,8 @@ class Conversation(Kind):
     judged = False
     scorer = "numeric"
     unit = "conversation"
+    session = "conversation"
+    argument_names = {"chat_history": ("conversation_history",)}
     by_turn = True
     loss_bounds = False  # rates of conversations already count missing turns as wrong
     parts = (ConversationSummary,)
@@ -134,9 +140,7 @@ class Conversation(Kind):
 
     @staticmethod
     def recorded_columns() -> type[BaseModel]:
-        from karat_conversations.kinds.conversation.recorded import TurnColumns
-
-        return TurnColumns
+        return on_demand.TurnColumns
 
     @staticmethod
     def recorded(path: Path, columns: BaseModel) -> RecordedAnswers:
@@ -144,10 +148,8 @@ class Conversation(Kind):
 
         A turn without a row has an empty answer: it is wrong, and its conversation continues.
         """
-        from karat_conversations.kinds.conversation.recorded import RecordedTurns, TurnColumns
-
-        assert isinstance(columns, TurnColumns)
-        return RecordedTurns(path, columns)
+        assert isinstance(columns, on_demand.TurnColumns)
+        return on_demand.RecordedTurns(path, columns)
 
     @staticmethod
     def own_scorer(dataset: Dataset) -> str | None:
@@ -163,8 +165,6 @@ class Conversation(Kind):
         """`overlap` if a golden answer is neither number nor yes or no: `numeric` cannot
         score it.
         """
-        from karat_conversations.numeric import parse_value
-
         if Conversation.own_scorer(dataset) is not None:
             return None
         turns = (turn for sample in dataset for turn in sample.turns)
@@ -180,17 +180,13 @@ class Conversation(Kind):
 
     @staticmethod
     def looks_like(path: Path) -> bool:
-        if not path.is_file() or (path.suffix in {".yaml", ".yml"} and holds_study(path)):
-            return False
-        return looks_like_conversations(path)
+        return path.is_file() and looks_like_conversations(path)
 
     @staticmethod
     def look_up(sample: Sample, turn: Turn) -> str | None:
         """A number of the report: the table's cell whose labels share most words with the questions
         so far.
         """
-        from karat_conversations.kinds.conversation.look_up import look_up_number
-
         earlier = takewhile(lambda asked: asked is not turn, sample.turns)
         return look_up_number(turn.question, [asked.question for asked in earlier], sample.detail)
 
@@ -215,31 +211,23 @@ class Conversation(Kind):
     @staticmethod
     def turn_scoring(scorer: ScorerInfo, rule: str) -> TurnScoring | None:
         """None for a scorer other than `numeric`: it may score text."""
-        from karat_conversations.kinds.conversation.analysis.scoring import NumericTurns
-
         if scorer.type == "numeric":
             return NumericTurns(rule)
         return None
 
     @staticmethod
     def views() -> Views:
-        from karat_conversations.kinds.conversation.views import ConversationViews
-
-        return ConversationViews()
+        return on_demand.ConversationViews()
 
     @staticmethod
     def analyse(given: AnalysisInput) -> Part | None:
         """None if the scorer `numeric` is not shown, or no golden answer is a number."""
-        from karat_conversations.kinds.conversation.analysis.summary import conversation
-
-        return conversation(given)
+        return on_demand.conversation(given)
 
     @staticmethod
     def sections(summary: Summary) -> KindBlocks:
         """Where the chain of answers breaks."""
-        from karat_conversations.kinds.conversation.sections import sections
-
-        return sections(summary)
+        return on_demand.sections(summary)
 
     def __init__(self, options: Options, folder: Path | None = None) -> None:
         """`folder`: where to find `template` and `quarantine`, in addition to the working
@@ -279,9 +267,7 @@ class Conversation(Kind):
 
     def lint(self, path: Path) -> Linted:
         """Contradictions in the golden answers. Raises BadDataset only if nothing can be read."""
-        from karat_conversations.kinds.conversation.lint import lint
-
-        return lint(path, self._read(path))
+        return on_demand.lint(path, self._read(path))
 
     def _read(self, path: Path) -> Drafts:
         options = self._options
@@ -355,8 +341,6 @@ class Conversation(Kind):
     def _sample(
         self, position: int, draft: Draft, template: str | None, marks: Quarantine | None
     ) -> Sample:
-        from karat_conversations.numeric import parse_value
-
         turns = self._turns(draft, marks)
         numbers = any(parse_value(turn.golden) is not None for turn in turns)
         materials = first_message(draft, template, numbers=numbers) or None
@@ -417,9 +401,6 @@ class Conversation(Kind):
         )
 
     def _turns(self, draft: Draft, marks: Quarantine | None) -> tuple[Turn, ...]:
-        from karat_conversations.numeric import parse_program
-        from karat_conversations.numeric.matches import same_text
-
         turns: list[Turn] = []
         for index, turn in enumerate(draft.turns):
             if turn.program is not None:

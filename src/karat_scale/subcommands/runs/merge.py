@@ -8,7 +8,7 @@ import click
 
 from karat.cli import options
 from karat.cli.ending import Exit
-from karat.cli.output import Output, typed
+from karat.cli.output import Output
 
 
 @click.command("merge")
@@ -29,16 +29,6 @@ def command(runs: tuple[str, ...], out: Path | None, results: Path, output: Outp
     and merge again. Runs of different experiments are refused. If two runs have answered the same
     trial, the answer of the earlier run counts.
     """
-    from karat import api
-    from karat_scale.merging import merge_runs
+    from karat_scale.merging_runs import merge
 
-    paths = [path for run in runs for path in api.folders(run, results=results)]
-    merged = merge_runs([api.open(path) for path in paths], out if out is not None else results)
-    path = str(merged.run.path)
-    state = "merged" if merged.changed else "nothing new"
-    output.say(*(f"warning: {note}" for note in merged.notes))
-    output.result(
-        f"{state}: {path}\n", {"run": path, "changed": merged.changed, "notes": list(merged.notes)}
-    )
-    output.say(f"next: {typed('report', path)}")
-    return Exit.DONE
+    return merge(runs, out if out is not None else results, results=results, output=output)

@@ -83,8 +83,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     marked as destructive, without its required arguments. Exit code 0: no check failed, 1: one
     failed.
     """
-    from karat.exports import save
-    from karat_servers.server_checking import check_servers, checks_junit
+    from karat_servers.server_checking import check_servers, write_junit
 
     checked = check_servers(
         file,
@@ -96,6 +95,6 @@ def command(  # noqa: PLR0913 - an argument for each option
         env_file=env_file,
     )
     if junit is not None:
-        save({junit.name: checks_junit(checked.servers)}, junit, option="--junit")
+        write_junit(checked.servers, junit)
     output.result(str(checked), checked)
     return Exit.GATE_MISSED if any(report.failed for report in checked.servers) else Exit.DONE

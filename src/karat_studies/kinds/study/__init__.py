@@ -15,16 +15,18 @@ import msgspec
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
 from karat.documents.hub import HUB
-from karat.documents.rows import holds_study
+from karat.documents.rows import has_key
 from karat.errors import BadOption
 from karat.kinds import AnswerFile, Dataset, DatasetPart, Kind, Linted, Preset, RecordedAnswers
 from karat.kinds._samples import Packed
+from karat_studies.kinds.study import on_demand, personas
 from karat_studies.kinds.study.analysis.comparison import StudyComparison
 from karat_studies.kinds.study.analysis.model import StudySummary
-from karat_studies.kinds.study.format import StudyFile, studies_of
+from karat_studies.kinds.study.format import StudyDocument, StudyFile, studies_of
 from karat_studies.kinds.study.people import people
 from karat_studies.kinds.study.places import (
     Located,
+    asked_study,
     chosen_arms,
     chosen_folders,
     chosen_of_several,
@@ -33,6 +35,7 @@ from karat_studies.kinds.study.places import (
     studies_below,
 )
 from karat_studies.kinds.study.reading import WORDING, read_studies
+from karat_studies.kinds.study.recorded import ParticipantColumns, RecordedParticipants
 from karat_studies.kinds.study.rounds import groups_of
 from karat_studies.kinds.study.samples import (
     group_sample,
@@ -94,6 +97,8 @@ class Study(Kind):
     has_random_replies = True
     turns_say_what_is_asked = True
 
+    # `agent` is an experiment's: its faults are then those of a study
+    file_keys = ("study", "arms", "findings", "participants", "agent")
     compared_by = "test by test"
     by_session = True
 
@@ -105,9 +110,7 @@ class Study(Kind):
 
     @staticmethod
     def commands() -> Mapping[str, Command]:
-        from karat_studies.score_tests import study_tests
-
-        return {"study-tests": study_tests}
+        return {"study-tests": on_demand.study_tests}
 
     @staticmethod
     def parts_asked(dataset: Dataset, samples: Sequence[Sample]) -> tuple[DatasetPart, ...]:
@@ -124,20 +127,16 @@ class Study(Kind):
     @staticmethod
     def looks_like(path: Path) -> bool:
         if path.suffix in {".yaml", ".yml"}:
-            return not path.exists() or holds_study(path)
+            return not path.exists() or has_key(path, Study.file_keys)
         return path.is_dir() or not (path.suffix or path.exists() or path.parts[:1] == (HUB,))
 
     @staticmethod
     def recorded_columns() -> type[BaseModel]:
-        from karat_studies.kinds.study.recorded import ParticipantColumns
-
         return ParticipantColumns
 
     @staticmethod
     def recorded(path: Path, columns: BaseModel) -> RecordedAnswers:
         """The answers of participants: one row per participant and task, or member and round."""
-        from karat_studies.kinds.study.recorded import ParticipantColumns, RecordedParticipants
-
         assert isinstance(columns, ParticipantColumns)
         return RecordedParticipants(path, columns)
 
@@ -148,53 +147,39 @@ class Study(Kind):
 
     @staticmethod
     def presets() -> Mapping[str, Preset]:
-        from karat_studies.kinds.study.personas import presets
-
-        return presets()
+        return personas.presets()
 
     @staticmethod
     def prompt_problems(
         text: str, preset: str | None, attributes: Mapping[str, Collection[str]]
     ) -> tuple[list[str], list[str]]:
         """Attributes in a prompt that no study has; presets that would be empty for everyone."""
-        from karat_studies.kinds.study.personas import prompt_problems
-
-        return prompt_problems(text, preset, attributes)
+        return personas.prompt_problems(text, preset, attributes)
 
     @staticmethod
     def keep(dataset: Dataset, *, redact: Redactor) -> list[tuple[KeptFile, bytes]]:
-        from karat_studies.kinds.study.kept import keep_studies
-
-        return keep_studies(studies_of(dataset), redact=redact)
+        return on_demand.keep_studies(studies_of(dataset), redact=redact)
 
     @staticmethod
     def shipped(name: str | None) -> ListedStudies | StudyPage:
         """Raises BadOption for a name not included with karat."""
-        from karat_studies.kinds.study.contents import shipped_page, shipped_pages
-
         if name is None:
-            return shipped_pages()
-        return shipped_page(name)
+            return on_demand.shipped_pages()
+        return on_demand.shipped_page(name)
 
     @staticmethod
     def check_target(path: Path) -> Path | None:
-        from karat_studies.kinds.study.contents import asked_study
-
         return asked_study(path)
 
     def check(self, path: Path) -> CheckedStudies:
         """Every fault of the studies, their contents, and whether their copies of people give
         people's result.
         """
-        from karat_studies.kinds.study.contents import check_studies
-
-        return check_studies(self, path)
+        return on_demand.check_studies(self, path)
 
     @staticmethod
     def views() -> Views:
-        from karat_studies.kinds.study.views import StudyViews
-
-        return StudyViews()
+        return on_demand.StudyViews()
 
     @staticmethod
     def analyse(given: AnalysisInput) -> Part | None:
@@ -202,16 +187,12 @@ class Study(Kind):
 
         Raises BadRun for studies that have changed since.
         """
-        from karat_studies.kinds.study.analysis.summary import study
-
-        return study(given)
+        return on_demand.study(given)
 
     @staticmethod
     def sections(summary: Summary) -> KindBlocks:
         """PAS and ECS compared with people's results, study by study."""
-        from karat_studies.kinds.study.sections import sections
-
-        return sections(summary)
+        return on_demand.sections(summary)
 
     @staticmethod
     def compare(
@@ -223,9 +204,7 @@ class Study(Kind):
         allow_code: AllowCode,
     ) -> Comparison:
         """By participant and test, over the studies that both have, whatever their wording."""
-        from karat_studies.kinds.study.analysis.compare_runs import compare_studies
-
-        return compare_studies(runs, summaries, pairs, sides, allow_code=allow_code)
+        return on_demand.compare_studies(runs, summaries, pairs, sides, allow_code=allow_code)
 
     class Options(BaseModel):
         """Who takes part, and which parts of the study are run."""
@@ -257,8 +236,6 @@ class Study(Kind):
     @staticmethod
     def file_model() -> type[BaseModel]:
         """The content of a study file, for its JSON Schema."""
-        from karat_studies.kinds.study.format import StudyDocument
-
         return StudyDocument
 
     @staticmethod
@@ -317,9 +294,7 @@ class Study(Kind):
 
         Raises nothing for faults of studies.
         """
-        from karat_studies.kinds.study.contents import lint
-
-        return lint(path, self)
+        return on_demand.lint(path, self)
 
     def _read(self, path: Path, *, sql: bool = True) -> list[StudyFile]:
         """The studies to run; one, if the path is not a folder of several."""

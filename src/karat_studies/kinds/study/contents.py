@@ -14,9 +14,10 @@ from karat.analysis.numbers import from_fields, known
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
 from karat.kinds import Doubted, Linted
 from karat.records import Sample
+from karat_studies.kinds.study import Study, study_samples
 from karat_studies.kinds.study.copy import CopyTest, human_scores, tested_copies
 from karat_studies.kinds.study.format import Arm, Finding, StudyFile, Test, studies_of
-from karat_studies.kinds.study.places import WHERE, locate, reads_as, shipped_studies, study_of
+from karat_studies.kinds.study.places import WHERE, locate, reads_as, shipped_studies
 from karat_studies.kinds.study.prompts import described
 from karat_studies.kinds.study.reading import has_relabelled, read_study, wordings_of
 from karat_studies.kinds.study.rounds import round_task
@@ -24,7 +25,6 @@ from karat_studies.kinds.study.sides import STATISTIC
 
 if TYPE_CHECKING:
     from karat.kinds import Dataset
-    from karat_studies.kinds.study import Study
     from karat_studies.kinds.study.copy import CopyTest
     from karat_studies.replication import TestScore
 
@@ -426,8 +426,6 @@ def shipped_page(name: str) -> StudyPage:
 
 
 def _contents(name: str) -> StudyContents:
-    from karat_studies.kinds.study import study_samples
-
     study = read_study(shipped_studies()[name])
     return contents_of(study, study_samples(study), copies=False)
 
@@ -520,21 +518,6 @@ class CheckedStudies(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _LAYERS = {"statistic": "copy of people's numbers", "answers": "copy.jsonl"}
-
-
-def asked_study(path: Path) -> Path | None:
-    """The study or folder of studies given to `karat check`; None: an experiment file.
-
-    Raises BadOption for a name that is neither a file nor a study.
-    """
-    study = study_of(path)
-    if study is None and not path.exists() and path.suffix not in {".yaml", ".yml"}:
-        try:
-            locate(str(path), folders=[Path.cwd()])
-        except BadOption as bad:
-            raise BadOption("FILE", str(bad).removeprefix(f"{bad.option}: ")) from bad
-
-    return study
 
 
 def check_studies(kind: Study, path: Path) -> CheckedStudies:

@@ -238,6 +238,7 @@ def chosen_of_several(
 def _chosen(study: StudyFile, arms: Collection[str], findings: Collection[str]) -> list[str]:
     chosen = set(arms or study.arms)
     if findings:
+        # imports NumPy, which asking does not need
         from karat_studies.kinds.study.experiments import arms_of_finding
 
         asked = []
@@ -280,3 +281,18 @@ def _check(
     for name in asked:
         if name not in known:
             raise BadOption(option, f"{message} '{name}'{did_you_mean(name, known)}")
+
+
+def asked_study(path: Path) -> Path | None:
+    """The study or folder of studies given to `karat check`; None: an experiment file.
+
+    Raises BadOption for a name that is neither a file nor a study.
+    """
+    study = study_of(path)
+    if study is None and not path.exists() and path.suffix not in {".yaml", ".yml"}:
+        try:
+            locate(str(path), folders=[Path.cwd()])
+        except BadOption as bad:
+            raise BadOption("FILE", str(bad).removeprefix(f"{bad.option}: ")) from bad
+
+    return study

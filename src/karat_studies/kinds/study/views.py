@@ -29,6 +29,7 @@ from karat.kind_views import (
 from karat.kinds import of_sample
 from karat.records import AgentSpec, Condition, Reply, Sample, Score
 from karat_studies.kinds.study.fields import KINDS
+from karat_studies.kinds.study.study_page import study_page
 
 Reading = float | str | list[str]
 Object = Mapping[str, object]
@@ -229,8 +230,6 @@ class StudyViews(Views):
         ]
 
     def page(self, summary: Summary, run: str, group: str, name: str) -> KindPage | None:
-        from karat_studies.kinds.study.study_page import study_page
-
         if group == "studies" and summary.study is not None:
             return study_page(summary.study, run, name)
         return None

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import errno
 import json
 import os
+import queue
 import re
 import shutil
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
@@ -304,6 +309,137 @@ def test_a_writer_that_dies_of_anything_says_so_to_all_that_wait(tmp_path: Path,
     assert all(isinstance(one, BadRun) for one in found)
     assert repr(error) in str(found[0])
     assert [type(event) for event in run.events()] == [Head], "what was not synced is cut off again"
+
+
+def gated(path: Path, gates: list[threading.Event], begun: queue.SimpleQueue[int]) -> Callable[[int], None]:
+    """A sync that reports how many lines it found, and waits for its gate."""
+    left = iter(gates)
+
+    def sync(fd: int) -> None:
+        begun.put(path.read_bytes().count(b"\n"))
+        assert next(left).wait(60)
+        os.fdatasync(fd)
+
+    return sync
+
+
+def test_an_event_is_durable_only_after_a_sync_that_began_after_its_write(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    gates = [threading.Event() for _ in range(2)]
+    begun: queue.SimpleQueue[int] = queue.SimpleQueue()
+
+    async def go() -> None:
+        async with Journal(run.path, sync=gated(run.journal, gates, begun)) as journal:
+            first = journal.append(Head(format=1, run=run.info.run))
+            assert await asyncio.to_thread(begun.get, timeout=60) == 1
+            later = [journal.append(answer()) for _ in range(3)]
+            await asyncio.to_thread(until_lines, run.journal, 4)  # written during the sync
+            gates[0].set()
+            await first
+            assert await asyncio.to_thread(begun.get, timeout=60) == 4
+            assert not any(future.done() for future in later)
+            gates[1].set()
+            await asyncio.gather(*later)
+
+    asyncio.run(go())
+    assert [type(event) for event in run.events()] == [Head, Answer, Answer, Answer]
+
+
+def until_lines(path: Path, lines: int) -> None:
+    for _ in range(6000):
+        if path.read_bytes().count(b"\n") >= lines:
+            return
+        time.sleep(0.01)
+
+    pytest.fail(f"{path} has fewer than {lines} lines")
+
+
+NEVER_SYNCS = """
+import asyncio, sys, threading
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from test_journal import Journal, answer
+syncs = []
+def sync(fd):
+    syncs.append(fd)
+    print("syncing", flush=True)
+    threading.Event().wait()
+async def go():
+    async with Journal(Path(sys.argv[2]), sync=sync) as journal:
+        journal.append(answer("before the sync"))
+        while not syncs:
+            await asyncio.sleep(0.01)
+        for number in range(100):
+            journal.append(answer(f"during the sync {number}"))
+        await asyncio.Event().wait()
+asyncio.run(go())
+"""
+
+
+def test_what_arrives_during_a_slow_sync_survives_kill_9(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    command = [sys.executable, "-c", NEVER_SYNCS, str(Path(__file__).parent), str(run.path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
+        try:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == b"syncing\n"
+            until_lines(run.journal, 101)
+        finally:
+            writer.kill()
+    during = [f"during the sync {number}" for number in range(100)]
+    assert [event.text for event in run.events_of(Answer)] == ["before the sync", *during]
+    write(run.path, answer("resumed"))
+    assert [event.text for event in run.events_of(Answer)] == ["before the sync", *during, "resumed"]
+
+
+def test_a_failed_sync_fails_what_was_written_meanwhile_too(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    gate, begun, calls = threading.Event(), threading.Event(), []
+
+    def sync(fd: int) -> None:
+        calls.append(fd)
+        if len(calls) == 1:
+            os.fdatasync(fd)
+            return
+        begun.set()
+        assert gate.wait(60)
+        raise OSError(errno.EIO, "the disk is gone")
+
+    async def go() -> list[BaseException | None]:
+        async with Journal(run.path, sync=sync) as journal:
+            await journal.append(Head(format=1, run=run.info.run))
+            waiting = [journal.append(answer())]
+            await asyncio.to_thread(begun.wait, 60)
+            waiting += [journal.append(answer()) for _ in range(3)]
+            await asyncio.to_thread(until_lines, run.journal, 5)
+            gate.set()
+            found = await asyncio.gather(*waiting, return_exceptions=True)
+            return [*found, *await asyncio.gather(journal.append(answer()), return_exceptions=True)]
+
+    found = asyncio.run(go())
+    assert [type(error) for error in found] == [BadRun] * 5
+    assert all("the disk is gone" in str(error) for error in found)
+    assert len(calls) == 2, "nothing is synced after a failed sync"
+    assert [type(event) for event in run.events()] == [Head]
+
+
+def test_what_fits_on_a_full_disk_counts_although_its_neighbour_does_not(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    # Of three events, the second does not fit any more.
+    script = (
+        "import asyncio,resource,signal,sys\nfrom pathlib import Path\n"
+        "from karat.journal import Head,Journal\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\nresource.setrlimit(resource.RLIMIT_FSIZE,(300,300))\n"
+        "async def go():\n async with Journal(Path(sys.argv[1])) as journal:\n"
+        "  runs = ['a', 'b' * 500, 'c']\n"
+        "  waiting = [journal.append(Head(format=1, run=run)) for run in runs]\n"
+        "  found = await asyncio.gather(*waiting, return_exceptions=True)\n"
+        "  print([type(one).__name__ for one in found])\n"
+        "asyncio.run(go())"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(run.path)], capture_output=True, text=True, check=True)
+    assert done.stdout == "['NoneType', 'BadRun', 'BadRun']\n"
+    assert [event.run for event in run.events()] == ["a"]  # type: ignore[union-attr]
 
 
 def test_nothing_of_a_run_folder_is_there_before_all_of_it_is(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
-"""The only writer of a journal, on its own thread.
+"""The only writer of a journal, on two threads.
 
-`await append(event)` returns when the event is on disk. The thread writes all events
-that arrived during the last sync: no timer, so a single event does not wait, and
-many share one sync.
+`await append(event)` returns when the event is on disk. A thread writes what arrives, then syncs;
+meanwhile the other writes what arrives next, so that kill −9 cannot lose it, and leaves its sync
+to the first. No timer: a single event does not wait, and many share one sync.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from karat.errors import BadRun
 from karat.files import sync_folder
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 _FIRST = b'{"event":"'
 _BLOCK = 65_536  # bytes
 _RESTORE = "restore it from a copy"
+
+_T = TypeVar("_T")
 
 # macOS has no fdatasync.
 _sync = getattr(os, "fdatasync", os.fsync)
@@ -67,8 +70,13 @@ class Journal:
         self._queue: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
         self._sync = sync
         self._fd = -1
-        self._size = 0
-        self._broken: BaseException | None = None
+        self._size = 0  # of the events that were written
+        self._broken: BaseException | None = None  # set: nothing is written any more
+        self._durable = 0  # of these, synced
+        self._unsynced: list[asyncio.Future[None]] = []
+        self._syncing = False
+        self._taking = threading.Lock()  # from the queue
+        self._changing = threading.Lock()  # the file or any of these
 
     async def __aenter__(self) -> Journal:
         import asyncio  # 0.09 s that reading a run does not need
@@ -91,10 +99,14 @@ class Journal:
             self._cover = _cover(self.path)
             sync_folder(self.path.parent)
             self._loop = asyncio.get_running_loop()
-            self._thread = threading.Thread(
-                target=self._write_all, name="karat-journal", daemon=True
-            )
-            self._thread.start()
+            self._durable = self._size
+            self._threads = [
+                threading.Thread(target=self._work, name="karat-journal", daemon=True)
+                for _ in range(2)
+            ]
+            for thread in self._threads:
+                thread.start()
+
             undo.pop_all()
 
         return self
@@ -110,10 +122,12 @@ class Journal:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # The thread is joined without awaiting: it has at most one batch to write, and a
-        # second Ctrl-C must not leave it behind.
+        # The threads are joined without awaiting: they have at most two syncs to make, and a
+        # second Ctrl-C must not leave them behind.
         self._queue.put(None)
-        self._thread.join()
+        for thread in self._threads:
+            thread.join()
+
         os.close(self._fd)
         self._lock.release(lines=self._cover.lines if self._broken is None else None)
 
@@ -144,29 +158,29 @@ class Journal:
         """
         self._queue.put((last, self._loop.create_future()))
         self._queue.put(None)
-        self._thread.join(seconds)
+        deadline = monotonic() + seconds
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - monotonic()))
 
-    def _write_all(self) -> None:
+    def _work(self) -> None:
+        """Takes, writes and syncs, in turn with the other thread, until the end."""
         last = False
         while not last:
-            batch: list[_Item] = []
-            item = self._queue.get()
-            while item is not None:
-                batch.append(item)
-                try:
-                    item = self._queue.get_nowait()
-                except queue.Empty:
-                    break
-            else:
-                last = True
+            with self._taking:
+                batch, last = _waiting(self._queue)
+                if last:
+                    self._queue.put(None)  # for the other thread
+                with self._changing:
+                    self._write(batch)
 
-            if batch:
-                self._commit(batch)
+            while self._begins_sync():
+                self._sync_written()
 
-    def _commit(self, batch: list[_Item]) -> None:
+    def _write(self, batch: list[_Item]) -> None:
+        waiting = [future for _, future in batch]
         kept = 0
-        lines = list[bytes]()
         if self._broken is None:
+            lines = list[bytes]()
             kept = len(batch)
             try:
                 lines = self._encoded([item for item, _ in batch])
@@ -174,30 +188,59 @@ class Journal:
             except BaseException as error:  # noqa: BLE001 -- every waiting caller gets it
                 self._broken, kept = error, self._that_fitted(lines)
 
-            try:
-                self._sync(self._fd)
-            except BaseException as error:  # noqa: BLE001 -- every waiting caller gets it
-                # After a failed sync, the next one may succeed without having written: nothing of
-                # the batch counts.
-                self._broken = self._broken or error
-                kept = 0
-
             self._size += sum(map(len, lines[:kept]))
             if self._broken is not None:
-                # The content after the last full sync is unknown: truncate it, and stop writing. If
-                # that fails too, the next writer truncates it when it opens the journal.
-                with suppress(OSError):
-                    os.ftruncate(self._fd, self._size)
+                self._truncate()
+            self._unsynced += waiting[:kept]
 
-        waiting = [future for _, future in batch]
+        if kept < len(batch):
+            self._settle(waiting[kept:], self._broken)
+
+    def _begins_sync(self) -> bool:
+        """Whether something is to be synced, and by this thread: not while the other one syncs,
+        which then goes on with it.
+        """
+        with self._changing:
+            begins = bool(self._unsynced) and not self._syncing
+            self._syncing = self._syncing or begins
+        return begins
+
+    def _sync_written(self) -> None:
+        with self._changing:
+            waiting, size = self._unsynced, self._size
+            self._unsynced = []
+
+        failure: BaseException | None = None
+        try:
+            self._sync(self._fd)
+        except BaseException as error:  # noqa: BLE001 -- every waiting caller gets it
+            failure = error
+
+        with self._changing:
+            self._syncing = False
+            if failure is None:
+                self._durable = size
+            else:
+                # After a failed sync, the next one may succeed without having written: nothing
+                # that was written since the last full sync counts.
+                self._broken = self._broken or failure
+                waiting += self._unsynced
+                self._unsynced = []
+                self._size = self._durable
+                self._truncate()
+
+        self._settle(waiting, failure)
+
+    def _truncate(self) -> None:
+        """Leaves the events that count, since the content behind them is unknown."""
+        # If that fails too, the next writer truncates when it opens the journal.
+        with suppress(OSError):
+            os.ftruncate(self._fd, self._size)
+
+    def _settle(self, waiting: list[asyncio.Future[None]], problem: BaseException | None) -> None:
         # The loop may already be closed: then there is no caller left.
         with suppress(RuntimeError):
-            if kept:
-                self._loop.call_soon_threadsafe(_settle, waiting[:kept], None, str(self.path))
-            if kept < len(batch):
-                self._loop.call_soon_threadsafe(
-                    _settle, waiting[kept:], self._broken, str(self.path)
-                )
+            self._loop.call_soon_threadsafe(_settle, waiting, problem, str(self.path))
 
     def _encoded(self, items: list[bytes | End | Resume]) -> list[bytes]:
         """The lines of each, which the running checksum then covers."""
@@ -237,6 +280,20 @@ def _cover(path: Path) -> Cover:
         raise BadRun(path, f"line {error.number} is damaged ({error}): {_RESTORE}") from error
 
     return cover
+
+
+def _waiting(items: queue.SimpleQueue[_T | None]) -> tuple[list[_T], bool]:
+    """What is in a queue, once something is; and whether None, its end, was reached."""
+    batch = list[_T]()
+    item = items.get()
+    while item is not None:
+        batch.append(item)
+        try:
+            item = items.get_nowait()
+        except queue.Empty:
+            return batch, False
+
+    return batch, True
 
 
 def _settle(waiting: list[asyncio.Future[None]], problem: BaseException | None, path: str) -> None:

@@ -10,6 +10,7 @@ from karat.formats import text_of
 from karat.records import JsonObject, ToolCall
 from karat_imports.importers._reading import Json, Unreadable, decode
 
+_AROUND = ("messages", "generations", "choices")  # keys of a list of messages
 _ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "function": "tool"}
 _TEXTS = ("text", "input_text", "output_text")  # types of parts
 _CALLS = ("tool_call", "tool_use", "toolUse", "function_call")
@@ -53,8 +54,9 @@ def messages(value: object) -> list[Message]:
     ['user']
     """
     value = unpacked(value)
-    if isinstance(value, dict) and isinstance(inner := value.get("messages"), (list, dict)):
-        value = inner
+    for key in _AROUND:
+        if isinstance(value, dict) and isinstance(inner := value.get(key), (list, dict)):
+            value = inner
     if isinstance(value, dict):
         value = [value]
     return [message for row in _flat(value) if (message := _message(row)) is not None]
@@ -133,9 +135,10 @@ def _flat(value: object) -> Iterator[object]:
 def _parts(content: object) -> list[object]:
     if isinstance(content, dict):
         return [content]
-    if isinstance(content, list):
-        return content
-    return []
+    if not isinstance(content, list):
+        return []
+    # OpenInference nests a part once more
+    return [Json(part).raw.get("message_content", part) for part in content]
 
 
 def _text(part: object) -> str | None:
@@ -149,14 +152,14 @@ def _text(part: object) -> str | None:
 
 def _message(value: object) -> Message | None:
     row = Json(value)
+    if row.at("message").raw:  # as OpenInference, and a choice of OpenAI's, nest it
+        row = Json({**row.without("message"), **row.at("message").raw})
     if row.at("kwargs").raw and row.raw.get("lc") is not None:  # as LangChain serializes it
         names = row.raw.get("id")
         name = ""
         if isinstance(names, list) and names:
             name = str(names[-1])
-        row = Json({"type": name.partition("Message")[0].lower(), **row.at("kwargs").raw})
-    if row.at("message").raw:  # as OpenInference, and a choice of OpenAI's, nest it
-        row = Json({**row.without("message"), **row.at("message").raw})
+        row = Json({**row.at("kwargs").raw, "type": name.partition("Message")[0].lower()})
     if not row.raw:
         return None
 
@@ -190,7 +193,8 @@ def _calls(row: Json) -> Iterator[Call]:
     """Calls beside the content of a message."""
     for call in [*row.list("tool_calls"), *row.at("additional_kwargs").list("tool_calls")]:
         of = Json({**call.without("tool_call"), **call.at("tool_call").raw})
-        of = Json({**of.without("function"), **of.at("function").raw})
+        if of.at("function").raw:
+            of = Json({**of.without("function", "type"), **of.at("function").raw})
         yield _call(of)
 
 

@@ -4,8 +4,7 @@ new, OpenLLMetry's flat ones, and OpenInference's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -13,11 +12,11 @@ from karat.importers import ImportedScore
 from karat.records import JsonObject, ToolCall, Usage
 from karat_imports.importers._chats import Message, arguments, messages, unpacked
 from karat_imports.importers._reading import Json
-from karat_imports.importers._traces import Span, answer_in, nested, plain, scored
+from karat_imports.importers._traces import Kind, Span, answer_in, nested, plain, scored
 
 _AGENTS = ("invoke_agent", "invoke_workflow", "create_agent")
 _MODELS = ("chat", "text_completion", "generate_content")
-_KINDS: dict[str, Literal["agent", "model", "tool"]] = {  # of OpenInference
+_KINDS: dict[str, Kind] = {  # of OpenInference
     "AGENT": "agent",
     "LLM": "model",
     "TOOL": "tool",
@@ -70,8 +69,7 @@ def span_of(attributes: JsonObject, events: Sequence[Event], base: Span) -> Span
     if error is not None:
         raised = [Json(event.attributes) for event in events if event.name == "exception"]
         thrown = [row.text("exception.message", "exception.type") for row in raised]
-        parts = filter(None, (known.text("error.type"), error, *thrown))
-        error = ": ".join(dict.fromkeys(parts)) or "error"
+        error = _joined((known.text("error.type"), error, *thrown)) or "error"
     if kind == "tool":
         call = _call(known, error)
     reasons = attributes.get("gen_ai.response.finish_reasons")
@@ -98,7 +96,17 @@ def span_of(attributes: JsonObject, events: Sequence[Event], base: Span) -> Span
     )
 
 
-def _kind(known: Json) -> Literal["agent", "model", "tool", "other"]:
+def _joined(parts: Iterable[str | None]) -> str:
+    """The parts, without those that an earlier one contains."""
+    said: list[str] = []
+    for part in parts:
+        if part and not any(part in earlier for earlier in said):
+            said.append(part)
+
+    return ": ".join(said)
+
+
+def _kind(known: Json) -> Kind:
     operation = known.text("gen_ai.operation.name")
     if operation in _AGENTS:
         return "agent"

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Literal, TypeVar
 
 import msgspec
+from pydantic import BaseModel, ConfigDict, Field
 
 from karat.errors import BadOption
 from karat.formats import clean, excerpt
@@ -23,7 +25,7 @@ from karat.importers import (
 )
 from karat.records import JsonObject, Metric, Reply, ToolCall, Usage
 from karat_imports.importers._chats import Message, question, tool_calls, unpacked
-from karat_imports.importers._reading import Json, asked, digest, failure, repeats
+from karat_imports.importers._reading import Json, asked, digest, failure, repeats, title
 
 _MOST_PARENTS = 1000  # levels of a tree of spans
 _DEEPEST = 16  # parts of a flat key
@@ -40,7 +42,18 @@ _ANSWERS = (
     "final_output",
 )
 
+Kind = Literal["agent", "model", "tool", "other"]
+"""What a span is: "other" is a chain, a retrieval, a request, …"""
+
 _Row = TypeVar("_Row")
+
+
+class TraceOptions(BaseModel):
+    """Which way scores are better, which traces do not record."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    lower_is_better: list[str] = Field(default=[], description="scores for which lower is better")
 
 
 class Span(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +61,7 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     parent: str | None = None
-    kind: Literal["agent", "model", "tool", "other"] = "other"
+    kind: Kind = "other"
     started: float | None = None  # seconds since 1970
     ended: float | None = None
     input: Sequence[Message] = ()
@@ -139,6 +152,13 @@ def plain(value: object, usual: Sequence[str] = (), *, levels: int = 8) -> str |
 def answer_in(value: object) -> str | None:
     """The same of an output."""
     return plain(value, _ANSWERS)
+
+
+def named_after(files: Sequence[Path]) -> str:
+    """The name of a run: that of its file, of several that of their folder."""
+    if len(files) > 1:
+        return files[0].absolute().parent.name
+    return title(files[0])
 
 
 class Traces:

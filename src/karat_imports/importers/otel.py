@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, Field
 
 from karat.formats import text_of
 from karat.importers import Findings, ImportedRun, ImportedTrial
@@ -30,12 +29,15 @@ from karat_imports.importers._reading import (
     unique,
 )
 from karat_imports.importers._spans import Event, span_of
-from karat_imports.importers._traces import Span, Traces, grouped, moment
+from karat_imports.importers._traces import Span, TraceOptions, Traces, grouped, moment, named_after
 
 __all__ = ["Otel"]
 
 _OTLP = re.compile(rb'\s*(?:\[\s*)?\{\s*"resource(?:Spans|Logs)"\s*:\s*\[')
-_SDK = re.compile(rb'\s*(?:\[\s*)?\{\s*"name"\s*:[^{}]*"context"\s*:\s*\{\s*"trace_id"\s*:')
+_SDK = re.compile(
+    rb'\s*(?:\[\s*)?\{\s*"name"\s*:[^{}]*"context"\s*:\s*\{\s*"trace_id"\s*:[^{}]*\}'
+    rb'\s*,\s*"kind"\s*:\s*"SpanKind'
+)
 _HEAD = 2**16  # bytes
 _DEEPEST = 32  # levels of an attribute
 _UNNAMED = re.compile(r"unknown_service(?::.*)?", re.DOTALL)
@@ -46,14 +48,9 @@ class Otel:
     their models are conditions, evaluation results are metrics.
     """
 
-    class Options(BaseModel):
-        model_config = ConfigDict(extra="forbid")
+    Options = TraceOptions
 
-        lower_is_better: list[str] = Field(
-            default=[], description="evaluations for which lower is better"
-        )
-
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: TraceOptions) -> None:
         self._options = options
 
     @staticmethod
@@ -65,7 +62,7 @@ class Otel:
         files = each_readable(paths, _checked, findings)
         traces = Traces(findings, self._options.lower_is_better)
         yield ImportedRun(
-            name=title(files[0]),
+            name=named_after(files),
             tool="opentelemetry",
             trials=_trials(files, traces, findings),
             conditions=traces.conditions,

@@ -10,7 +10,7 @@ from karat.formats import text_of
 from karat.records import JsonObject, ToolCall
 from karat_imports.importers._reading import Json, Unreadable, decode
 
-_AROUND = ("messages", "generations", "choices")  # keys of a list of messages
+_AROUND = ("messages", "generations", "choices", "output")  # keys of a list of messages
 _ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "function": "tool"}
 _TEXTS = ("text", "input_text", "output_text")  # types of parts
 _CALLS = ("tool_call", "tool_use", "toolUse", "function_call")
@@ -163,6 +163,8 @@ def _message(value: object) -> Message | None:
     if not row.raw:
         return None
 
+    if row.text("type") in (*_CALLS, *_RESULTS):  # an item of OpenAI's Responses API
+        row = Json({"role": "assistant", "content": [row.raw]})
     role = row.text("role", "type") or ""
     role = _ROLES.get(role, role)
     content = row.raw.get("parts", row.raw.get("content", row.raw.get("contents")))
@@ -210,7 +212,7 @@ def _calls_in(content: object) -> Iterator[Call]:
 def _call(of: Json) -> Call:
     given = (of.raw.get(key) for key in ("arguments", "args", "input"))
     return Call(
-        id=of.text("id", "toolUseId", "tool_call_id", "call_id"),
+        id=of.text("call_id", "id", "toolUseId", "tool_call_id"),
         tool=of.text("name") or "",
         input=arguments(next((value for value in given if value is not None), None)),
     )
@@ -225,5 +227,5 @@ def _results_in(content: object) -> Iterator[tuple[str | None, str]]:
             given = (of.raw.get(key) for key in ("response", "result", "content", "output"))
             result = next((value for value in given if value is not None), None)
             if of.raw:
-                id_ = of.text("id", "tool_use_id", "toolUseId", "call_id")
+                id_ = of.text("call_id", "tool_use_id", "toolUseId", "id")
                 yield id_, spoken(result) or _shown(result)

@@ -37,7 +37,7 @@ __all__ = ["Langsmith"]
 _HEAD = 2**16  # bytes
 _RUN = re.compile(rb"\brun_type\b")
 _TRACE = re.compile(rb"\b(?:trace_id|dotted_order|reference_example_id|session_id)\b")
-_FEEDBACK = re.compile(rb'"(?:feedback_source|evaluation_results)"')
+_FEEDBACK = re.compile(rb'"feedback_source"|"evaluation_results"\s*:\s*\{\s*"results"')
 _EXAMPLE = re.compile(rb'\{\s*"id"\s*:\s*"[^"]*"\s*,\s*"dataset_id"\s*:')
 _KINDS: dict[str, Kind] = {"llm": "model", "tool": "tool"}
 

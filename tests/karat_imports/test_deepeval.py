@@ -196,3 +196,22 @@ def test_a_metric_keeps_its_name_however_many_spans_have_it(tmp_path):
     made = imported("deepeval", tmp_path / "runs", saved(tmp_path, "one", [traced(0.8), traced(1.0, 0.0)]))
     assert means(made)["one", "answer: Faithfulness"] == (pytest.approx((0.8 + 0.5) / 2), 2)
     assert {metric for _, metric in means(made)} == {"pass", "answer: Faithfulness", "answer: Faithfulness pass"}
+
+
+def test_the_cache_holds_test_cases_in_its_keys(tmp_path: Path) -> None:
+    tested = {"input": "Where?", "actual_output": "Here.", "expected_output": "There.", "context": None,
+              "retrieval_context": ["a map"], "hyperparameters": None}  # fmt: skip
+    metric = {"name": "Faithfulness", "threshold": 0.5, "success": True, "score": 0.75, "reason": "so",
+              "evaluationModel": "judge-1"}  # fmt: skip
+    cached = {"cached_metrics_data": [{"metric_data": metric, "metric_configuration": {"threshold": 0.5}}]}
+    path = tmp_path / ".deepeval-cache.json"
+    path.write_text(json.dumps({"test_cases_lookup_map": {json.dumps(tested): cached, "{broken": cached}}))
+    assert format_of(path) == "deepeval"
+    made = imported("deepeval", tmp_path / "runs", path)
+    (answer,) = made.run.events_of(Answer)
+    (sample,) = made.run.samples()
+    assert (sample.turns[0].question, sample.turns[0].golden, answer.text) == ("Where?", "There.", "Here.")
+    assert answer.detail["retrievalContext"] == ["a map"]
+    name = made.run.info.plan.conditions[0]
+    assert means(made) == {(name, "Faithfulness"): (0.75, 1), (name, "Faithfulness pass"): (1.0, 1)}
+    assert findings(made) == {("unreadable", "test case without an input"): 1}

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from tests.karat_imports.imported import FILES
 from tests.karat_imports.test_results import TABLE
 
+from karat import plugins
 from karat.cli import cli
 
 MAPPED = [
@@ -40,6 +42,16 @@ def test_a_table_becomes_a_run_that_can_be_reported_and_scored(here):
     assert karat("score", "latest", "--scorer", "equals").exit_code == 0
     again = karat("import", "csv", "r.csv", *MAPPED)
     assert again.stdout.startswith(f"results/{folder.name}: imported before; ")
+
+
+def test_a_file_is_recognized_by_its_own_importer_only():
+    importers = {name: plugins.find("importers", name) for name in plugins.names("importers")}
+    for path in FILES.rglob("*"):
+        if path.is_file() and path.suffix != ".md":
+            own = path.relative_to(FILES).parts[0].replace("-", "_")
+            head = path.read_bytes()[: 2**16]
+            known = [name for name, importer in importers.items() if importer.recognizes(path, head)]
+            assert known == [own], path
 
 
 def test_what_was_made_is_json_for_programs(here):

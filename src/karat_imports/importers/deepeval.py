@@ -2,7 +2,7 @@
 
 Source of the format: `deepeval.test_run.TestRun` of version 4.3.1, in
 `.deepeval/.latest_test_run.json` (under `testRunData`) and in the files of its results folder (the
-test run itself).
+test run itself); `deepeval.test_run.cache.CachedTestRun` in `.deepeval/.deepeval-cache.json`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from karat.importers import (
     Stated,
 )
 from karat.records import Metric, Reply, ToolCall
+from karat_imports.importers._chats import unpacked
 from karat_imports.importers._reading import (
     Json,
     bad_file,
@@ -40,16 +41,19 @@ __all__ = ["Deepeval"]
 _HEAD = re.compile(
     rb'\s*\{\s*(?:"testRunData"\s*:\s*\{\s*)?(?:"testFile"\s*:[^,]*,\s*)?"testCases"\s*:\s*\['
 )
+_CACHE = re.compile(rb'\s*\{\s*"test_cases_lookup_map"\s*:\s*\{')
 _BY_RULE = ("Exact Match", "Pattern Match")
 _WHOLE = "deepeval"  # the scorer of a whole test case: all its metrics together
 
 
 class Deepeval:
-    """A test run of DeepEval: .deepeval/.latest_run_full.json, or a file of its results folder."""
+    """A test run of DeepEval: .deepeval/.latest_run_full.json, .deepeval-cache.json, or a file of
+    its results folder.
+    """
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
-        return _HEAD.match(head) is not None
+        return _HEAD.match(head) is not None or _CACHE.match(head) is not None
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run.
@@ -78,7 +82,9 @@ class Deepeval:
             },
             dataset=files[0].run.text("datasetAlias") or "",
             detail={
-                file.path.name: file.run.without("testCases", "conversationalTestCases")
+                file.path.name: file.run.without(
+                    "testCases", "conversationalTestCases", "test_cases_lookup_map"
+                )
                 for file in files
             },
         )
@@ -93,7 +99,8 @@ class _File:
         else:
             self.run = document(path, "testCases")
 
-        if not isinstance(self.run.raw.get("testCases"), list):
+        self._cached = self.run.at("test_cases_lookup_map").raw
+        if not isinstance(self.run.raw.get("testCases"), list) and not self._cached:
             raise bad_file(path, "holds no test run of DeepEval (expected testCases)")
         model = self.run.at("hyperparameters").text("model")
         self.name = self.run.text("identifier") or model or title(path)
@@ -119,12 +126,26 @@ class _File:
 
         return Stated(file=self.path.name, conditions=(condition,), trials=trials, means=means)
 
+    def _of_cache(self) -> Iterator[tuple[str, Json]]:
+        """The test cases of a cache, as a test run has them: their keys are JSON of what was
+        tested.
+        """
+        for number, (key, cached) in enumerate(self._cached.items(), start=1):
+            tested, metrics = Json(unpacked(key)), Json(cached).list("cached_metrics_data")
+            case = {_CACHED_NAMES.get(name, name): value for name, value in tested.raw.items()}
+            found = [{**metric.at("metric_data").raw} for metric in metrics]
+            yield f"{self.path.name}, test case {number}", Json({**case, "metricsData": found})
+
     def trials(
         self, condition: str, findings: Findings, scales: _Scales
     ) -> Iterator[ImportedTrial]:
         earlier: dict[str, int] = {}  # test case → how often it has occurred
-        for key in ("testCases", "conversationalTestCases"):
-            for place, case in items(self.path, *self._above, key, findings=findings):
+        for source in (
+            items(self.path, *self._above, "testCases", findings=findings),
+            items(self.path, *self._above, "conversationalTestCases", findings=findings),
+            self._of_cache(),
+        ):
+            for place, case in source:
                 turns = case.list("turns")
                 users = [turn for turn in turns if turn.text("role") == "user"]
                 question = case.text("input", "scenario") or (
@@ -137,6 +158,8 @@ class _File:
                 identity = digest([question, golden, case.raw.get("context")])
                 repetition = earlier[identity] = earlier.get(identity, -1) + 1
                 scores, failed = _scores(case, scales)
+                if self._cached:  # it holds no result of the whole
+                    scores = [score for score in scores if score.scorer != _WHOLE]
                 yield ImportedTrial(
                     sample=f"{excerpt(clean(question), 48)} ({identity[:8]})",
                     question=question,
@@ -159,6 +182,13 @@ class _File:
                         "toolsCalled",
                     ),
                 )
+
+
+_CACHED_NAMES = {
+    "actual_output": "actualOutput",
+    "expected_output": "expectedOutput",
+    "retrieval_context": "retrievalContext",
+}
 
 
 def _reply(case: Json, turns: Sequence[Json]) -> Reply | None:

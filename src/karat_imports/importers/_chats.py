@@ -1,0 +1,231 @@
+"""Reads the messages of a chat, in the shapes that providers, frameworks and tracers write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from karat.formats import text_of
+from karat.records import JsonObject, ToolCall
+from karat_imports.importers._reading import Json, Unreadable, decode
+
+_AROUND = ("messages", "generations", "choices", "output")  # keys of a list of messages
+_ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "function": "tool"}
+_TEXTS = ("text", "input_text", "output_text")  # types of parts
+_CALLS = ("tool_call", "tool_use", "toolUse", "function_call")
+_RESULTS = ("tool_call_response", "tool_result", "toolResult", "function_call_output")
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that a model asked for."""
+
+    id: str | None
+    tool: str
+    input: JsonObject
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """One message of a chat."""
+
+    role: str  # system, user, assistant, tool, or as the file names it; "": it names none
+    text: str | None
+    calls: Sequence[Call] = ()
+    results: Sequence[tuple[str | None, str]] = ()  # id of the call, what it returned
+    finish_reason: str | None = None
+
+
+def spoken(content: object) -> str | None:
+    """The text in the content of a message: the content itself, or its parts that are text.
+
+    >>> spoken([{"type": "text", "text": "Hi"}, {"type": "image_url"}, "there"])
+    'Hi\\nthere'
+    """
+    if isinstance(content, str):
+        return content or None
+    texts = [text for part in _parts(content) if (text := _text(part)) is not None]
+    return "\n".join(texts) or None
+
+
+def messages(value: object) -> list[Message]:
+    """The messages in a chat: a list, an object with `messages`, one message, or JSON of these.
+
+    >>> [message.role for message in messages([{"role": "user", "content": "Hi"}])]
+    ['user']
+    """
+    value = unpacked(value)
+    for key in _AROUND:
+        if isinstance(value, dict) and isinstance(inner := value.get(key), (list, dict)):
+            value = inner
+    if isinstance(value, dict):
+        value = [value]
+    return [message for row in _flat(value) if (message := _message(row)) is not None]
+
+
+def question(chat: Iterable[Message]) -> str | None:
+    """What the user said last."""
+    said = [message.text for message in chat if message.role == "user" and message.text]
+    if said:
+        return said[-1]
+    return None
+
+
+def tool_calls(chat: Iterable[Message]) -> tuple[ToolCall, ...]:
+    """The calls in a chat, each once, with their results.
+
+    A result that names no call is that of the first call before it without one.
+    """
+    calls: list[Call] = []
+    results: dict[int, str] = {}
+    for message in chat:
+        known = {call.id for call in calls if call.id is not None}
+        calls += [call for call in message.calls if call.id not in known]
+        for id_, text in message.results:
+            place = next(
+                (
+                    at
+                    for at, call in enumerate(calls)
+                    if at not in results and id_ in (None, call.id)
+                ),
+                None,
+            )
+            if place is not None:
+                results[place] = text
+
+    return tuple(
+        ToolCall(tool=call.tool, input=call.input, result=results.get(at))
+        for at, call in enumerate(calls)
+    )
+
+
+def unpacked(value: object) -> object:
+    """The value in a text of JSON; any other text, and any other value, as it is."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        try:
+            return decode(value.encode("utf-8", "replace"))
+        except Unreadable:
+            return value
+
+    return value
+
+
+def arguments(value: object) -> JsonObject:
+    """What a tool was called with, as an object.
+
+    >>> arguments('{"city": "Rome"}'), arguments(3)
+    ({'city': 'Rome'}, {'input': 3})
+    """
+    value = unpacked(value)
+    if isinstance(value, dict):
+        return value
+    if value is None or value == "":
+        return {}
+    return {"input": value}
+
+
+def _flat(value: object) -> Iterator[object]:
+    """The items of a list; of a batch of chats, those of each."""
+    for item in _parts(value):
+        if isinstance(item, list):
+            yield from item
+        else:
+            yield item
+
+
+def _parts(content: object) -> list[object]:
+    if isinstance(content, dict):
+        return [content]
+    if not isinstance(content, list):
+        return []
+    # OpenInference nests a part once more
+    return [Json(part).raw.get("message_content", part) for part in content]
+
+
+def _text(part: object) -> str | None:
+    if isinstance(part, str):
+        return part or None
+    row = Json(part)
+    if row.text("type") in (None, *_TEXTS):
+        return row.text("text", "content")
+    return None
+
+
+def _message(value: object) -> Message | None:
+    row = Json(value)
+    if row.at("message").raw:  # as OpenInference, and a choice of OpenAI's, nest it
+        row = Json({**row.without("message"), **row.at("message").raw})
+    if row.at("kwargs").raw and row.raw.get("lc") is not None:  # as LangChain serializes it
+        names = row.raw.get("id")
+        name = ""
+        if isinstance(names, list) and names:
+            name = str(names[-1])
+        row = Json({**row.at("kwargs").raw, "type": name.partition("Message")[0].lower()})
+    if not row.raw:
+        return None
+
+    if row.text("type") in (*_CALLS, *_RESULTS):  # an item of OpenAI's Responses API
+        row = Json({"role": "assistant", "content": [row.raw]})
+    role = row.text("role", "type") or ""
+    role = _ROLES.get(role, role)
+    content = row.raw.get("parts", row.raw.get("content", row.raw.get("contents")))
+    if role != "user":
+        content = unpacked(content)
+    text = spoken(content)
+    calls = [*_calls(row), *_calls_in(content)]
+    results = list(_results_in(content))
+    if role == "tool" and not results:
+        results, text = [(row.text("tool_call_id", "id"), text or _shown(content))], None
+
+    return Message(
+        role=role,
+        text=text,
+        calls=calls,
+        results=results,
+        finish_reason=row.stop_reason,
+    )
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return ""
+    return text_of(value)
+
+
+def _calls(row: Json) -> Iterator[Call]:
+    """Calls beside the content of a message."""
+    for call in [*row.list("tool_calls"), *row.at("additional_kwargs").list("tool_calls")]:
+        of = Json({**call.without("tool_call"), **call.at("tool_call").raw})
+        if of.at("function").raw:
+            of = Json({**of.without("function", "type"), **of.at("function").raw})
+        yield _call(of)
+
+
+def _calls_in(content: object) -> Iterator[Call]:
+    for part in map(Json, _parts(content)):
+        for kind in _CALLS:
+            if part.text("type") == kind:
+                yield _call(part)
+            elif part.at(kind).raw:
+                yield _call(part.at(kind))
+
+
+def _call(of: Json) -> Call:
+    given = (of.raw.get(key) for key in ("arguments", "args", "input"))
+    return Call(
+        id=of.text("call_id", "id", "toolUseId", "tool_call_id"),
+        tool=of.text("name") or "",
+        input=arguments(next((value for value in given if value is not None), None)),
+    )
+
+
+def _results_in(content: object) -> Iterator[tuple[str | None, str]]:
+    for part in map(Json, _parts(content)):
+        for kind in _RESULTS:
+            of = part.at(kind)
+            if part.text("type") == kind:
+                of = part
+            given = (of.raw.get(key) for key in ("response", "result", "content", "output"))
+            result = next((value for value in given if value is not None), None)
+            if of.raw:
+                id_ = of.text("call_id", "tool_use_id", "toolUseId", "id")
+                yield id_, spoken(result) or _shown(result)

@@ -1,0 +1,103 @@
+"""Reads the records of an export: a table, JSON Lines, a list, a page of an API, or one object."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from karat.documents.rows import read_rows
+from karat.importers import Findings
+from karat_imports.importers._chats import unpacked
+from karat_imports.importers._reading import (
+    Json,
+    Unreadable,
+    decode,
+    document,
+    items,
+    lines,
+    opened,
+)
+
+_TABLES = (".csv", ".tsv", ".parquet")
+_HEAD = 2**16  # bytes
+_PAGE = re.compile(rb'\s*\{\s*"(?:data|runs|traces|spans|observations|scores|feedback)"\s*:\s*\[')
+_DEEPEST = 16
+
+
+def records(path: Path, findings: Findings) -> Iterator[tuple[str, Json]]:
+    """Each record with its place; in a table, a cell may be JSON. Raises BadDataset."""
+    if path.suffix.lower() in _TABLES:
+        rows = read_rows(path)
+        for fault in rows.faults:
+            findings.lose(fault.message, f"{path.name}, {fault.place}")
+        for number, cells in rows.rows:
+            filled = {key: unpacked(cell) for key, cell in cells.items() if cell not in (None, "")}
+            yield f"{path.name}, {rows.unit} {number}", Json(filled)
+        return
+
+    with opened(path) as file:
+        head = file.read(_HEAD).removeprefix(b"\xef\xbb\xbf").lstrip()
+    first, newline, _ = head.partition(b"\n")
+    if head.startswith(b"["):
+        yield from items(path, findings=findings)
+    elif page := _PAGE.match(head):
+        yield from items(path, page[0].split(b'"')[1].decode(), findings=findings)
+    elif newline and not _is_json(first):
+        yield path.name, document(path)
+    else:
+        yield from lines(path, findings)
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        decode(text)
+    except Unreadable:
+        return False
+    return True
+
+
+def numeric(row: Json, *keys: str) -> float | None:
+    """The first of these that is a finite number, also one written as text."""
+    for key in keys:
+        value = row.number(key)
+        if value is None and (text := row.text(key)) is not None:
+            try:
+                value = Json({key: float(text)}).number(key)
+            except ValueError:
+                continue
+
+        if value is not None:
+            return value
+
+    return None
+
+
+def whole(row: Json, *keys: str) -> int | None:
+    """The first of these that is a whole number from 0 on, also one written as text."""
+    value = numeric(row, *keys)
+    if value is None or value < 0 or value != int(value):
+        return None
+    return int(value)
+
+
+def flat(
+    value: Mapping[str, object], prefix: str = "", levels: int = _DEEPEST
+) -> dict[str, object]:
+    """The values in nested objects and lists of objects, under their keys with dots between.
+
+    >>> flat({"llm": {"input": [{"role": "user"}], "tags": ["a"]}})
+    {'llm.input.0.role': 'user', 'llm.tags': ['a']}
+    """
+    found: dict[str, object] = {}
+    for key, inner in value.items():
+        name = f"{prefix}{key}"
+        if isinstance(inner, dict) and levels:
+            found |= flat(inner, f"{name}.", levels - 1)
+        elif isinstance(inner, list) and levels and any(isinstance(item, dict) for item in inner):
+            listed = {str(at): item for at, item in enumerate(inner)}
+            found |= flat(listed, f"{name}.", levels - 1)
+        else:
+            found[name] = inner
+
+    return found

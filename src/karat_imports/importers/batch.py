@@ -1,0 +1,242 @@
+"""`karat import batch`: requests and results of OpenAI's and Anthropic's batches.
+
+Source of the formats: the files of OpenAI's Batch API (requests with `method`, `url` and `body`;
+results and errors with `response` and `error`) for chat completions, completions and responses; and
+of Anthropic's Message Batches (requests with `params`, results with `result`). Each has one object
+a line, and `custom_id` joins them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from karat.importers import (
+    Findings,
+    ImportedCondition,
+    ImportedFailure,
+    ImportedRun,
+    ImportedTrial,
+)
+from karat.records import Reply, Usage
+from karat_imports.importers._chats import Message, messages, question, tool_calls
+from karat_imports.importers._reading import (
+    Json,
+    bad_file,
+    each_readable,
+    failure,
+    lines,
+    opened,
+    said_last,
+)
+from karat_imports.importers._traces import grouped, named_after
+
+__all__ = ["Batch"]
+
+_ID = re.compile(rb'"custom_id"\s*:\s*"')
+_PARTS = re.compile(rb'"(?:body|params|response|result|error)"\s*:')
+_HEAD = 2**16  # bytes
+
+
+class Batch:
+    """Requests and results of OpenAI's and Anthropic's batches (JSON Lines), joined by custom_id:
+    models are conditions.
+    """
+
+    @staticmethod
+    def recognizes(path: Path, head: bytes) -> bool:
+        first = head.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[0]
+        return (
+            first.startswith(b"{")
+            and _ID.search(first) is not None
+            and _PARTS.search(first) is not None
+        )
+
+    def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
+        """One run of all files. Requests say what was asked, so pass their files too."""
+        files = each_readable(paths, _checked, findings)
+        conditions: dict[str, ImportedCondition] = {}
+        yield ImportedRun(
+            name=named_after(files),
+            tool="batch",
+            trials=_trials(files, conditions, findings),
+            conditions=conditions,
+            sparse=True,
+        )
+
+
+class _Request(msgspec.Struct, frozen=True, kw_only=True):
+    model: str
+    question: str | None
+    chat: Sequence[Message]
+
+
+def _checked(path: Path) -> Path:
+    with opened(path) as file:
+        head = file.read(_HEAD)
+    if not Batch.recognizes(path, head):
+        raise bad_file(path, "holds no lines of a batch (expected custom_id with body or response)")
+    return path
+
+
+def _trials(
+    files: Sequence[Path], conditions: dict[str, ImportedCondition], findings: Findings
+) -> Iterator[ImportedTrial]:
+    def rows(found: Findings) -> Iterator[tuple[str, str, Json]]:
+        for path in files:
+            for place, row in lines(path, found):
+                if (id_ := row.text("custom_id")) is None:
+                    found.lose("line without a custom_id", place)
+                else:
+                    yield place, id_, row
+
+    seen: dict[tuple[str, str], int] = {}
+    for place, of_id in grouped(rows, findings):
+        id_ = of_id[0].text("custom_id") or ""
+        requests = [_request(row) for row in of_id if "body" in row.raw or "params" in row.raw]
+        for row in of_id:
+            if "body" in row.raw or "params" in row.raw:
+                continue
+            request = _take(requests, row)
+            if request is None:
+                findings.changed("result whose request is not in the files: its id is asked", place)
+            if len(_body(row).list("choices")) > 1:
+                findings.left_out("choices of an answer after the first", place)
+            yield _numbered(_trial(row, request, id_), conditions, seen)
+
+        for request in requests:
+            yield _numbered(_not_run(request, id_), conditions, seen)
+
+
+def _numbered(
+    trial: ImportedTrial,
+    conditions: dict[str, ImportedCondition],
+    seen: dict[tuple[str, str], int],
+) -> ImportedTrial:
+    conditions.setdefault(trial.condition, ImportedCondition(model=trial.condition))
+    key = trial.sample, trial.condition
+    repetition = seen[key] = seen.get(key, -1) + 1
+    return msgspec.structs.replace(trial, repetition=repetition)
+
+
+def _request(row: Json) -> _Request:
+    body = Json({**row.at("body").raw, **row.at("params").raw})
+    given = body.raw.get("messages", body.raw.get("input", body.raw.get("prompt")))
+    chat = messages(given)
+    return _Request(
+        model=body.text("model") or "not named",
+        question=question(chat) or said_last(given),
+        chat=chat,
+    )
+
+
+def _take(requests: list[_Request], row: Json) -> _Request | None:
+    """The request of a result: the one of its model, which may have a date behind it, else the
+    first.
+    """
+    model = _body(row).text("model") or ""
+    same = (one for one in requests if model.startswith(one.model))
+    request = next(same, next(iter(requests), None))
+    if request is not None:
+        requests.remove(request)
+    return request
+
+
+def _body(row: Json) -> Json:
+    """The answer of the API: OpenAI's body, Anthropic's message."""
+    return Json({**row.at("response", "body").raw, **row.at("result", "message").raw})
+
+
+def _not_run(request: _Request, id_: str) -> ImportedTrial:
+    return ImportedTrial(
+        sample=id_, question=request.question or id_, condition=request.model, repetition=0
+    )
+
+
+def _trial(row: Json, request: _Request | None, id_: str) -> ImportedTrial:
+    body, failed = _body(row), _failure(row)
+    request = request or _Request(model=body.text("model") or "not named", question=None, chat=())
+    reply = None
+    if failed is None or body.raw.get("choices") or body.raw.get("content"):
+        reply = _reply(body)
+    return msgspec.structs.replace(
+        _not_run(request, id_),
+        reply=reply,
+        failure=failed,
+        detail={"id": row.raw.get("id"), "request_id": row.at("response").raw.get("request_id")},
+    )
+
+
+def _reply(body: Json) -> Reply:
+    said = messages(body.raw)
+    if body.text("role") is None and isinstance(body.raw.get("choices"), list):
+        plain = [choice.text("text") for choice in body.list("choices")]  # of a completion
+        said = said or [Message(role="assistant", text=text) for text in plain]
+    texts = [message.text for message in said if message.text]
+    if body.raw.get("choices"):
+        texts = texts[:1]
+    stops = [message.finish_reason for message in said if message.finish_reason]
+    stop = body.at("incomplete_details").text("reason") or body.stop_reason
+    return Reply(
+        text="\n".join(texts),
+        tool_calls=tool_calls(said),
+        usage=_usage(body.at("usage")),
+        model=body.text("model"),
+        stop_reason=next(iter(stops), stop),
+    )
+
+
+def _usage(usage: Json) -> Usage | None:
+    """Tokens; Anthropic counts what was cached apart from the others."""
+    read, written = (
+        usage.count("cache_read_input_tokens"),
+        usage.count("cache_creation_input_tokens"),
+    )
+    heard = usage.count("input_tokens")
+    if heard is not None:
+        heard += (read or 0) + (written or 0)
+    else:
+        heard = usage.count("prompt_tokens")
+    said = usage.count("output_tokens")
+    if said is None:
+        said = usage.count("completion_tokens")
+    if heard is None and said is None:
+        return None
+    prompt = Json({**usage.at("prompt_tokens_details").raw, **usage.at("input_tokens_details").raw})
+    output = Json(
+        {**usage.at("completion_tokens_details").raw, **usage.at("output_tokens_details").raw}
+    )
+    if read is None:
+        read = prompt.count("cached_tokens")
+    return Usage(
+        input_tokens=heard,
+        output_tokens=said,
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+        reasoning_tokens=output.count("reasoning_tokens"),
+    )
+
+
+def _failure(row: Json) -> ImportedFailure | None:
+    """Why a request has no answer."""
+    kind = row.at("result").text("type")
+    if kind in ("canceled", "expired"):
+        return ImportedFailure(cls="infrastructure", kind=kind, message=f"the request was {kind}")
+    status = row.at("response").count("status_code")
+    error = row.at("result", "error")
+    error = Json({**error.raw, **error.at("error").raw, **row.at("error").raw})
+    if row.at("response", "body", "error").raw:
+        error = row.at("response", "body", "error")
+    if not error.raw and (status is None or status < 400):
+        return None
+    if (code := error.text("code", "type")) == "batch_expired":
+        return ImportedFailure(
+            cls="infrastructure", kind="expired", message=error.text("message") or code
+        )
+    known = [code, error.text("message")]
+    if status not in (None, 200):
+        known.insert(0, str(status))
+    return failure(": ".join(filter(None, known)) or "error")

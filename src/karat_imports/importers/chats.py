@@ -1,0 +1,136 @@
+"""`karat import chats`: logs of chats, a conversation a line or an item.
+
+Source of the formats: `messages` as the APIs of OpenAI and Anthropic take them; `conversation` with
+`model`, as in the logs of Chatbot Arena (LMSYS-Chat-1M) and WildChat; `conversations` with `from`
+and `value`, ShareGPT's form.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from karat.formats import clean, excerpt
+from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedTrial
+from karat.records import Reply
+from karat_imports.importers._chats import Message, messages, tool_calls
+from karat_imports.importers._reading import Json, bad_file, digest, each_readable, opened, utc
+from karat_imports.importers._records import records
+from karat_imports.importers._traces import named_after
+
+__all__ = ["Chats"]
+
+_KEYS = ("messages", "conversation", "conversations")
+_CHAT = re.compile(
+    rb'\s*+(?:\[\s*+)?\{\s*+(?:"[^"\\]*+"\s*+:\s*+(?:"(?:[^"\\]|\\.)*+"|[\w.+-]++)\s*+,\s*+)*+'
+    rb'"(?:messages|conversations?)"\s*+:\s*+\[\s*+\{\s*+"(?:role|content|from|value)"'
+)
+_IDS = ("conversation_id", "conversation_hash", "id")
+_HEAD = 2**16  # bytes
+
+
+class Chats:
+    """Logs of chats (JSON Lines, JSON): models are conditions, each question of the user with the
+    answer to it is a sample.
+    """
+
+    @staticmethod
+    def recognizes(path: Path, head: bytes) -> bool:
+        return _CHAT.match(head.removeprefix(b"\xef\xbb\xbf")) is not None
+
+    def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
+        """One run of all files."""
+        files = each_readable(paths, _checked, findings)
+        conditions: dict[str, ImportedCondition] = {}
+        yield ImportedRun(
+            name=named_after(files),
+            tool="chats",
+            trials=_trials(files, conditions, findings),
+            conditions=conditions,
+            sparse=True,
+        )
+
+
+def _checked(path: Path) -> Path:
+    with opened(path) as file:
+        head = file.read(_HEAD)
+    if path.suffix != ".parquet" and not Chats.recognizes(path, head):
+        raise bad_file(path, "holds no chats (expected messages, conversation or conversations)")
+    return path
+
+
+def _trials(
+    files: Sequence[Path], conditions: dict[str, ImportedCondition], findings: Findings
+) -> Iterator[ImportedTrial]:
+    seen: dict[tuple[str, str], int] = {}
+    for path in files:
+        for place, row in records(path, findings):
+            chat = _chat(row)
+            turns = list(_turns(chat))
+            if not turns:
+                findings.left_out("chat in which the user says nothing", place)
+                continue
+
+            model = row.text("model") or "not named"
+            conditions.setdefault(model, ImportedCondition(model=row.text("model")))
+            name = row.text(*_IDS)
+            if name is None:
+                name = f"{excerpt(clean(turns[0][0]), 48)} ({digest([turns[0][0]])[:8]})"
+            for number, (question, answer) in enumerate(turns, start=1):
+                sample = name
+                if len(turns) > 1:
+                    sample = f"{name} turn {number}"
+                repetition = seen[sample, model] = seen.get((sample, model), -1) + 1
+                yield ImportedTrial(
+                    sample=sample,
+                    question=question,
+                    condition=model,
+                    repetition=repetition,
+                    reply=_reply(answer, row.text("model")),
+                    started=utc(row.text("timestamp")),
+                    metadata={"conversation": name, "turn": number},
+                    detail=row.without(*_KEYS),
+                )
+
+
+def _chat(row: Json) -> list[Message]:
+    for key in _KEYS:
+        if isinstance(said := row.raw.get(key), list):
+            return messages([_usual(Json(item)) for item in said])
+    return []
+
+
+def _usual(message: Json) -> object:
+    """A message of ShareGPT with the usual keys; any other as it is."""
+    if "from" not in message.raw or "role" in message.raw:
+        return message.raw
+    role = message.text("from")
+    if role == "gpt":
+        role = "assistant"
+    return {"role": role, "content": message.raw.get("value")}
+
+
+def _turns(chat: Iterable[Message]) -> Iterator[tuple[str, list[Message]]]:
+    """What the user said each time, and all that followed until the next time."""
+    question: str | None = None
+    answer: list[Message] = []
+    for message in chat:
+        if message.role == "user" and message.text:
+            if question is not None:
+                yield question, answer
+            question, answer = message.text, []
+        else:
+            answer.append(message)
+
+    if question is not None:
+        yield question, answer
+
+
+def _reply(answer: Sequence[Message], model: str | None) -> Reply | None:
+    """What the assistant said last; None: nothing."""
+    texts = [message.text for message in answer if message.role == "assistant" and message.text]
+    calls = tool_calls(answer)
+    if not texts and not calls:
+        return None
+    return Reply(text="".join(texts[-1:]), tool_calls=calls, model=model)

@@ -1,0 +1,268 @@
+"""`karat import langfuse`: traces, observations and scores exported from Langfuse.
+
+Source of the formats: `langfuse.api.commons.types` of langfuse-python 4 (a trace as JSON, and pages
+of the API), and the fields of exports to blob storage (JSON, JSON Lines, CSV, Parquet), which have
+the same names in snake case.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from karat.formats import text_of
+from karat.importers import Findings, ImportedRun, ImportedScore, ImportedTrial
+from karat.records import JsonObject, ToolCall, Usage
+from karat_imports.importers._chats import arguments, messages, unpacked
+from karat_imports.importers._reading import Json, bad_file, each_readable, opened
+from karat_imports.importers._records import numeric, records, whole
+from karat_imports.importers._traces import (
+    Kind,
+    Span,
+    TraceOptions,
+    Traces,
+    answer_in,
+    grouped,
+    moment,
+    named_after,
+    plain,
+    scored,
+)
+
+__all__ = ["Langfuse"]
+
+_HEAD = 2**16  # bytes
+_MARKS = (b"parentObservationId", b"parent_observation_id", b'"htmlPath"')
+_SCORE = re.compile(rb"observation_?[iI]d\b")
+_SCORE_TYPE = re.compile(rb"data_?[tT]ype\b")
+_CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
+_KINDS: dict[str, Kind] = {
+    "AGENT": "agent",
+    "GENERATION": "model",
+    "TOOL": "tool",
+}
+_CACHED = ("input_cached_tokens", "cache_read_input_tokens", "input_cache_read")
+
+
+class Langfuse:
+    """Traces, observations and scores exported from Langfuse (JSON, JSON Lines, CSV, Parquet):
+    traces with their models are conditions, scores are metrics.
+    """
+
+    Options = TraceOptions
+
+    def __init__(self, options: TraceOptions) -> None:
+        self._options = options
+
+    @staticmethod
+    def recognizes(path: Path, head: bytes) -> bool:
+        scores = _SCORE.search(head) is not None and _SCORE_TYPE.search(head) is not None
+        return scores or any(mark in head for mark in _MARKS)
+
+    def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
+        """One run of all files: scores and observations belong to the traces of all."""
+        files = each_readable(paths, _checked, findings)
+        traces = Traces(findings, self._options.lower_is_better)
+        yield ImportedRun(
+            name=named_after(files),
+            tool="langfuse",
+            trials=_trials(files, traces, findings),
+            conditions=traces.conditions,
+            metrics=traces.metrics,
+            sparse=True,
+        )
+
+
+class _Row(msgspec.Struct, frozen=True):
+    kind: Literal["trace", "observation", "score"]
+    of: Json
+
+
+def _checked(path: Path) -> Path:
+    with opened(path) as file:
+        head = file.read(_HEAD)
+    if path.suffix != ".parquet" and not Langfuse.recognizes(path, head):
+        raise bad_file(path, "holds no traces, observations or scores of Langfuse")
+    return path
+
+
+def _trials(files: Sequence[Path], traces: Traces, findings: Findings) -> Iterator[ImportedTrial]:
+    def rows(found: Findings) -> Iterator[tuple[str, str, _Row]]:
+        for path in files:
+            for place, row in records(path, found):
+                yield from _rows(place, _snake(row), found)
+
+    for place, of_trace in grouped(rows, findings):
+        spans = _spans(of_trace)
+        if spans:
+            yield from traces.trials([(place, spans)])
+        else:
+            findings.left_out("scores of a trace that is not in the files", place)
+
+    traces.finish()
+
+
+def _rows(place: str, row: Json, found: Findings) -> Iterator[tuple[str, str, _Row]]:
+    """The trace, the observation or the score in a record, and what is in the trace."""
+    trace = row.text("trace_id")
+    if "data_type" in row.raw or ("string_value" in row.raw and "type" not in row.raw):
+        if trace is None:
+            found.left_out("score of a session or of a dataset's run", place)
+        elif row.text("data_type") in ("TEXT", "CORRECTION"):
+            found.left_out("score that is a text", place)
+        else:
+            yield place, trace, _Row("score", row)
+    elif trace is not None and row.text("id"):
+        yield place, trace, _Row("observation", row)
+    elif (own := row.text("id")) is not None and "timestamp" in row.raw:
+        yield place, own, _Row("trace", Json(row.without("observations", "scores")))
+        for kind in ("observations", "scores"):
+            inner = row.list(kind)
+            if row.raw.get(kind) and not inner:
+                found.left_out(f"{kind} of a trace that are not in the file", place)
+            for part in map(_snake, inner):
+                yield from _rows(place, Json({"trace_id": own, **part.raw}), found)
+    else:
+        found.lose("record that is no trace, observation or score", place)
+
+
+def _snake(row: Json) -> Json:
+    """The same with keys in snake case: exports differ."""
+    return Json({_CAPITAL.sub(r"_\1", key).lower(): value for key, value in row.raw.items()})
+
+
+def _spans(rows: Sequence[_Row]) -> list[Span]:
+    traces = [row.of for row in rows if row.kind == "trace"]
+    observations = [row.of for row in rows if row.kind == "observation"]
+    scores: dict[str, list[ImportedScore]] = {}
+    for row in rows:
+        if row.kind == "score":
+            scores.setdefault(row.of.text("observation_id") or "", []).append(_score(row.of))
+
+    spans = [_observation(row, scores.pop(row.text("id") or "", [])) for row in observations]
+    if traces:
+        top = [span for span in spans if span.parent is None]
+        spans.insert(0, _trace(traces[-1], top))
+        spans[1:] = [
+            msgspec.structs.replace(span, parent=spans[0].id) if span in top else span
+            for span in spans[1:]
+        ]
+    rest = [score for of_span in scores.values() for score in of_span]
+    if spans and rest:
+        spans[0] = msgspec.structs.replace(spans[0], scores=[*spans[0].scores, *rest])
+    return spans
+
+
+def _trace(row: Json, top: Sequence[Span]) -> Span:
+    """The root. It failed if it has no output, and an observation right below it failed."""
+    started = moment(row.text("timestamp"))
+    ended = [span.ended for span in top if span.ended is not None]
+    latency = numeric(row, "latency")
+    output, error = unpacked(row.raw.get("output")), None
+    if output is None or output == "":
+        error = next((span.error for span in top if span.error is not None), None)
+    session = row.text("session_id")
+    end = max(ended, default=None)
+    if started is not None and latency:
+        end = started + latency
+    return Span(
+        id=f"trace {row.text('id')}",
+        started=started,
+        ended=end,
+        input=messages(row.raw.get("input")),
+        output=messages(output),
+        asked=plain(row.raw.get("input")),
+        answered=answer_in(output),
+        agent=_named(row, "name"),
+        dollars=numeric(row, "total_cost") or None,  # 0 where no price is known
+        error=error,
+        metadata={"conversation": session} if session else {},
+        detail=row.without("input", "output", "user_id"),
+    )
+
+
+def _named(row: Json, key: str) -> str | None:
+    """A name with its version, or its release."""
+    name = row.text(key)
+    return name and " ".join(filter(None, (name, row.text("version", "release"))))
+
+
+def _observation(row: Json, scores: Sequence[ImportedScore]) -> Span:
+    kind: Kind = _KINDS.get((row.text("type") or "").upper(), "other")
+    heard, said, error, call = row.raw.get("input"), row.raw.get("output"), None, None
+    if row.text("level") == "ERROR":
+        error = row.text("status_message") or "error"
+    if kind == "tool":
+        call = ToolCall(tool=row.text("name") or "", input=arguments(heard), error=error)
+        if said is not None and error is None:
+            call = msgspec.structs.replace(call, result=text_of(said))
+    session, metadata = row.text("session_id"), dict[str, object]()
+    if session:
+        metadata = {"conversation": session}
+    agent = _named(row, "trace_name")
+    if kind == "agent":
+        agent = _named(row, "name")
+    return Span(
+        id=row.text("id") or "",
+        parent=row.text("parent_observation_id"),
+        kind=kind,
+        started=moment(row.text("start_time")),
+        ended=moment(row.text("end_time")),
+        input=messages(heard),
+        output=messages(said),
+        asked=plain(heard),
+        answered=answer_in(said),
+        agent=agent,
+        model=row.text("provided_model_name", "model"),
+        usage=_usage(row),
+        dollars=_dollars(row),
+        error=error,
+        call=call,
+        scores=scores,
+        metadata=metadata,
+    )
+
+
+def _usage(row: Json) -> Usage | None:
+    """Tokens: those of the input and the output have several entries, which add up."""
+    details = Json(unpacked(row.raw.get("usage_details")))
+    usage = Json(unpacked(row.raw.get("usage")))
+    if details.raw:
+        sums: dict[str, int | None] = {}
+        for name, part in (("input_tokens", "input"), ("output_tokens", "output")):
+            counts = [whole(details, key) for key in details.raw if part in key]
+            sums[name] = sum(filter(None, counts)) if counts and None not in counts else None
+        return Usage(**sums, cache_read_tokens=whole(details, *_CACHED))
+    if usage.text("unit") not in (None, "TOKENS"):
+        return None
+    heard = whole(usage, "input", "promptTokens") or whole(row, "prompt_tokens") or None
+    said = whole(usage, "output", "completionTokens") or whole(row, "completion_tokens") or None
+    if heard is None and said is None:  # 0 where they are not known
+        return None
+    return Usage(input_tokens=heard, output_tokens=said)
+
+
+def _dollars(row: Json) -> float | None:
+    details: JsonObject = Json(unpacked(row.raw.get("cost_details"))).raw
+    known = numeric(row, "total_cost", "calculated_total_cost") or numeric(Json(details), "total")
+    return known or None
+
+
+def _score(row: Json) -> ImportedScore:
+    kind, value, label = row.text("data_type"), numeric(row, "value"), row.text("string_value")
+    shown: float | bool | None = value
+    if kind == "BOOLEAN" and value in (0, 1):
+        shown = bool(value)
+    if kind == "CATEGORICAL" and label is None:
+        label = row.text("value")
+    return scored(
+        row.text("name") or "score",
+        shown,
+        label=label,
+        reason=row.text("comment"),
+        detail=row.without("name", "value", "string_value", "comment", "author_user_id"),
+    )

@@ -1,0 +1,233 @@
+"""`karat import mt-bench`: answers and judgments of MT-bench, and of benchmarks in its form.
+
+Source of the format: `fastchat.llm_judge` of FastChat: question.jsonl, model_answer/MODEL.jsonl and
+model_judgment/JUDGE_single.jsonl or JUDGE_pair.jsonl.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+
+from karat.importers import (
+    Findings,
+    ImportedCondition,
+    ImportedFailure,
+    ImportedRun,
+    ImportedScore,
+    ImportedTrial,
+)
+from karat.records import Metric, Reply
+from karat_imports.importers._reading import (
+    Json,
+    bad_file,
+    each_readable,
+    lines,
+    opened,
+    repeats,
+    utc,
+)
+from karat_imports.importers._traces import grouped, named_after
+
+__all__ = ["MtBench"]
+
+_QUESTION = re.compile(rb'"question_id"\s*:.*"turns"\s*:\s*\[')
+_ANSWER = re.compile(rb'"question_id"\s*:.*"model_id"\s*:.*"choices"\s*:\s*\[')
+_JUDGMENT = re.compile(rb'"question_id"\s*:.*"judge"\s*:\s*\[')
+_HEAD = 2**16  # bytes
+_ERROR = "$ERROR$"  # what FastChat writes in place of an answer that the API did not give
+_SINGLE, _PAIR = "single", "pair"
+_METRICS = {
+    _SINGLE: (Metric(name="score", low=1, high=10),),
+    _PAIR: (Metric(name="win", low=0, high=1, description="1 won, 0.5 tied, 0 lost; two games"),),
+}
+
+
+class MtBench:
+    """Questions, answers and judgments of MT-bench (JSON Lines): models are conditions, each turn
+    is a sample.
+    """
+
+    listed_as: ClassVar[str] = "mt-bench"
+
+    @staticmethod
+    def recognizes(path: Path, head: bytes) -> bool:
+        first = head.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[0]
+        known = (_QUESTION, _ANSWER, _JUDGMENT)
+        return first.startswith(b"{") and any(one.search(first) for one in known)
+
+    def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
+        """One run of all files: judgments and questions belong to the answers of all."""
+        files = each_readable(paths, _checked, findings)
+        conditions: dict[str, ImportedCondition] = {}
+        metrics: dict[str, Sequence[Metric]] = {}
+        yield ImportedRun(
+            name=named_after(files),
+            tool="mt-bench",
+            trials=_trials(files, conditions, metrics, findings),
+            conditions=conditions,
+            metrics=metrics,
+        )
+
+
+def _checked(path: Path) -> Path:
+    with opened(path) as file:
+        head = file.read(_HEAD)
+    if not MtBench.recognizes(path, head):
+        raise bad_file(path, "holds no questions, answers or judgments of MT-bench")
+    return path
+
+
+def _trials(
+    files: Sequence[Path],
+    conditions: dict[str, ImportedCondition],
+    metrics: dict[str, Sequence[Metric]],
+    findings: Findings,
+) -> Iterator[ImportedTrial]:
+    def rows(found: Findings) -> Iterator[tuple[str, str, Json]]:
+        for path in files:
+            for place, row in lines(path, found):
+                if (id_ := row.shown("question_id")) is None:
+                    found.lose("line without a question_id", place)
+                else:
+                    yield place, id_, row
+
+    kinds: set[str] = set()
+    for place, of_question in grouped(rows, findings):
+        questions = [row for row in of_question if isinstance(row.raw.get("turns"), list)]
+        asked = next(iter(questions), Json({}))
+        judged: dict[tuple[str, int], list[ImportedScore]] = {}
+        for row in of_question:
+            for model, turn, score in _judgments(row, place, findings):
+                judged.setdefault((model, turn), []).append(score)
+                kinds.add(score.scorer)
+
+        if not questions:
+            findings.note("questions are named by their ids: pass question.jsonl, too")
+        answers = [row for row in of_question if isinstance(row.raw.get("choices"), list)]
+        for row in answers:
+            model = row.text("model_id") or "not named"
+            conditions.setdefault(model, ImportedCondition(model=model))
+            yield from _of_answer(row, asked, model, judged)
+
+        if judged:
+            findings.left_out("judgments of answers that are not in the files", place)
+
+    for kind, known in _METRICS.items():
+        if kind in kinds:
+            metrics[kind] = known
+
+
+def _of_answer(
+    row: Json,
+    asked: Json,
+    model: str,
+    judged: dict[tuple[str, int], list[ImportedScore]],
+) -> Iterator[ImportedTrial]:
+    """Each turn of each choice; the judges saw the first choice only."""
+    id_ = row.shown("question_id") or ""
+    for repetition, choice in enumerate(row.list("choices")):
+        for turn, said in enumerate(_texts(choice, "turns"), start=1):
+            scores = []
+            if repetition == 0:
+                scores = judged.pop((model, turn), [])
+            lost = None
+            reply: Reply | None = Reply(text=said, model=model)
+            if said == _ERROR:
+                reply = None
+                lost = ImportedFailure(
+                    cls="infrastructure", kind="error", message="the API gave no answer"
+                )
+            yield ImportedTrial(
+                sample=f"{id_} turn {turn}",
+                question=_at(asked, "turns", turn) or f"question {id_}, turn {turn}",
+                golden=_at(asked, "reference", turn),
+                condition=model,
+                repetition=repetition,
+                reply=reply,
+                failure=lost,
+                started=utc(row.number("tstamp")),
+                scores=_numbered(scores),
+                metadata={"question_id": id_, "turn": turn, "category": asked.text("category")},
+                detail={"answer_id": row.raw.get("answer_id")},
+            )
+
+
+def _texts(row: Json, key: str) -> list[str]:
+    values = row.raw.get(key)
+    if not isinstance(values, list):
+        return []
+    return [value if isinstance(value, str) else "" for value in values]
+
+
+def _at(row: Json, key: str, turn: int) -> str | None:
+    """The text of a turn; None: there is none."""
+    texts = _texts(row, key)
+    if turn > len(texts):
+        return None
+    return texts[turn - 1] or None
+
+
+def _numbered(scores: Sequence[ImportedScore]) -> list[ImportedScore]:
+    places = repeats(f"{score.scorer} {score.judge}" for score in scores)
+    return [
+        msgspec.structs.replace(score, repeat=place)
+        for score, place in zip(scores, places, strict=True)
+    ]
+
+
+def _judgments(
+    row: Json, place: str, findings: Findings
+) -> Iterator[tuple[str, int, ImportedScore]]:
+    """Model, turn and score in a judgment of one answer, or of a pair."""
+    judge, turn = row.raw.get("judge"), row.count("turn") or 1
+    if not isinstance(judge, list) or not judge:
+        return
+    named, detail = str(judge[0]), {"prompt": judge[-1]}
+    if (model := row.text("model")) is not None:
+        score = row.number("score", low=0)  # -1: the judge's text has no score
+        yield (
+            model,
+            turn,
+            ImportedScore(
+                scorer=_SINGLE,
+                values={"score": score},
+                judge=named,
+                reasons={"score": row.text("judgment")},
+                detail=detail,
+            ),
+        )
+        return
+
+    games = [row.text(key) for key in ("g1_winner", "g2_winner") if key in row.raw]
+    for side in ("model_1", "model_2"):
+        if (model := row.text(side)) is None:
+            findings.lose("judgment without its models", place)
+            return
+        yield model, turn, _pair(row, side, games, named, detail)
+
+
+def _pair(
+    row: Json, side: str, games: Sequence[str | None], judge: str, detail: Mapping[str, object]
+) -> ImportedScore:
+    """The share of its games that a model won; a tie is half a game.
+
+    It is missing if the judge named no winner of a game.
+    """
+    worth = {"model_1": 0.0, "model_2": 0.0, "tie": 0.5} | {side: 1.0}
+    points = [worth.get(winner or "") for winner in games]
+    value = None
+    if points and None not in points:
+        value = sum(filter(None, points)) / len(points)
+    (other,) = {"model_1", "model_2"} - {side}
+    return ImportedScore(
+        scorer=_PAIR,
+        values={"win": value},
+        judge=judge,
+        reasons={"win": row.text("g1_judgment")},
+        detail={**detail, "against": row.raw.get(other)},
+    )

@@ -1,0 +1,274 @@
+"""`karat import otel`: traces of OpenTelemetry with spans of generative AI.
+
+Source of the formats: OTLP in JSON, one object a line (the collector's file exporter) or one
+object; spans as the Python SDK's `to_json` writes them; semantic conventions for generative AI 1.26
+to 1.41, and those of open-telemetry/semantic-conventions-genai; OpenInference.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from karat.formats import text_of
+from karat.importers import Findings, ImportedRun, ImportedTrial
+from karat.records import JsonObject
+from karat_imports.importers._reading import (
+    Json,
+    Unreadable,
+    bad_file,
+    decode,
+    each_readable,
+    items,
+    lines,
+    opened,
+    title,
+    unique,
+)
+from karat_imports.importers._spans import Event, span_of
+from karat_imports.importers._traces import Span, TraceOptions, Traces, grouped, moment, named_after
+
+__all__ = ["Otel"]
+
+_OTLP = re.compile(rb'\s*(?:\[\s*)?\{\s*"resource(?:Spans|Logs)"\s*:\s*\[')
+_SDK = re.compile(
+    rb'\s*(?:\[\s*)?\{\s*"name"\s*:[^{}]*"context"\s*:\s*\{\s*"trace_id"\s*:[^{}]*\}'
+    rb'\s*,\s*"kind"\s*:\s*"SpanKind'
+)
+_HEAD = 2**16  # bytes
+_DEEPEST = 32  # levels of an attribute
+_UNNAMED = re.compile(r"unknown_service(?::.*)?", re.DOTALL)
+
+
+class Otel:
+    """Traces of OpenTelemetry with spans of generative AI (OTLP JSON, spans of an SDK): agents with
+    their models are conditions, evaluation results are metrics.
+    """
+
+    Options = TraceOptions
+
+    def __init__(self, options: TraceOptions) -> None:
+        self._options = options
+
+    @staticmethod
+    def recognizes(path: Path, head: bytes) -> bool:
+        return _OTLP.match(head) is not None or _SDK.match(head) is not None
+
+    def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
+        """One run. Files with spans are told apart; files of logs belong to the spans of all."""
+        files = each_readable(paths, _checked, findings)
+        traces = Traces(findings, self._options.lower_is_better)
+        yield ImportedRun(
+            name=named_after(files),
+            tool="opentelemetry",
+            trials=_trials(files, traces, findings),
+            conditions=traces.conditions,
+            metrics=traces.metrics,
+            sparse=True,
+        )
+
+
+class _Row(msgspec.Struct, frozen=True, kw_only=True):
+    """A span, or a record of a log, and the file that it is in."""
+
+    file: Path
+    id: str
+    of: Json
+    resource: JsonObject
+    is_log: bool = False
+
+
+def _checked(path: Path) -> Path:
+    with opened(path) as file:
+        head = file.read(_HEAD)
+    if not Otel.recognizes(path, head):
+        raise bad_file(
+            path, "holds no traces of OpenTelemetry (expected resourceSpans, resourceLogs or spans)"
+        )
+
+    return path
+
+
+def _trials(files: Sequence[Path], traces: Traces, findings: Findings) -> Iterator[ImportedTrial]:
+    def rows(found: Findings) -> Iterator[tuple[str, str, _Row]]:
+        for path in files:
+            yield from _rows(path, found)
+
+    owners = {row.file for _, _, row in rows(Findings()) if not row.is_log}
+    names = dict(zip(files, unique([title(path) for path in files]), strict=True))
+    for place, of_trace in grouped(rows, findings):
+        spans = [row for row in of_trace if not row.is_log]
+        if not spans:
+            findings.left_out("records of a log whose trace is not in the files", place)
+            continue
+        prefix = ""
+        if len(owners) > 1:
+            prefix = f"{names[spans[0].file]}: "
+        yield from traces.trials([(place, _spans(spans, of_trace))], prefix)
+
+    traces.finish()
+
+
+def _rows(path: Path, findings: Findings) -> Iterator[tuple[str, str, _Row]]:
+    """Place, trace and row of everything in a file that belongs to a trace."""
+    for place, whole in _objects(path, findings):
+        if "resourceSpans" not in whole.raw and "resourceLogs" not in whole.raw:
+            found = [(whole, whole.at("resource"), False)]
+            if "resourceMetrics" in whole.raw:
+                findings.left_out("metrics", place)
+                continue
+        else:
+            found = list(_in_otlp(whole))
+
+        for row, resource, is_log in found:
+            trace = row.text("traceId", "trace_id") or row.at("context").text("trace_id")
+            id_ = row.text("spanId", "span_id") or row.at("context").text("span_id")
+            if trace is None or (id_ is None and not is_log):
+                if not is_log:
+                    findings.lose("span without a trace or an id", place)
+                continue
+            yield (
+                place,
+                _hex(trace),
+                _Row(
+                    file=path,
+                    id=_hex(id_ or ""),
+                    of=row,
+                    resource=_attributes(resource.raw.get("attributes")),
+                    is_log=is_log,
+                ),
+            )
+
+
+def _objects(path: Path, findings: Findings) -> Iterator[tuple[str, Json]]:
+    """The objects in a file: one a line, in a list, or one over many lines."""
+    with opened(path) as file:
+        head = file.read(_HEAD)
+    first, newline, _ = head.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")
+    if first.startswith(b"["):
+        yield from items(path, findings=findings)
+        return
+
+    try:
+        decode(first)
+    except Unreadable:
+        if newline:  # it continues on the next line
+            for key in ("resourceSpans", "resourceLogs"):
+                if f'"{key}"'.encode() in head or key == "resourceSpans":
+                    for place, item in items(path, key, findings=findings):
+                        yield place, Json({key: [item.raw]})
+            return
+
+    yield from lines(path, findings)
+
+
+def _in_otlp(whole: Json) -> Iterator[tuple[Json, Json, bool]]:
+    for part in whole.list("resourceSpans"):
+        for scope in [*part.list("scopeSpans"), *part.list("instrumentationLibrarySpans")]:
+            for span in scope.list("spans"):
+                yield span, part.at("resource"), False
+
+    for part in whole.list("resourceLogs"):
+        for scope in part.list("scopeLogs"):
+            for record in scope.list("logRecords"):
+                yield record, part.at("resource"), True
+
+
+def _spans(rows: Sequence[_Row], of_trace: Sequence[_Row]) -> list[Span]:
+    logs: dict[str, list[Event]] = {}
+    for row in of_trace:
+        if row.is_log:
+            logs.setdefault(row.id, []).append(_event(row.of))
+    spans = [_span(row, logs.pop(row.id, [])) for row in rows]
+    for events in logs.values():  # they name no span, or one that is not here
+        scores = span_of({}, events, Span(id="")).scores
+        spans[0] = msgspec.structs.replace(spans[0], scores=[*spans[0].scores, *scores])
+
+    return spans
+
+
+def _span(row: _Row, logged: Sequence[Event]) -> Span:
+    span, service = row.of, Json(row.resource)
+    status = span.at("status")
+    failed = status.raw.get("code", status.raw.get("status_code")) in (
+        2, "2", "STATUS_CODE_ERROR", "ERROR", "StatusCode.ERROR",
+    )  # fmt: skip
+    name, error = service.text("service.name"), None
+    if name is not None and _UNNAMED.fullmatch(name):
+        name = None
+    if failed:
+        error = status.text("message", "description") or ""
+    base = Span(
+        id=row.id,
+        parent=_hex(span.text("parentSpanId", "parent_id") or "") or None,
+        started=_time(span, "startTimeUnixNano", "start_time"),
+        ended=_time(span, "endTimeUnixNano", "end_time"),
+        error=error,
+        agent=name and " ".join(filter(None, (name, service.text("service.version")))),
+    )
+    events = [*map(_event, span.list("events")), *logged]
+    return span_of(_attributes(span.raw.get("attributes")), events, base)
+
+
+def _event(row: Json) -> Event:
+    attributes, body = _attributes(row.raw.get("attributes")), row.raw.get("body")
+    if isinstance(body, dict):
+        body = _value(body, 0)
+    return Event(
+        name=row.text("name", "eventName", "event_name")
+        or Json(attributes).text("event.name")
+        or "",
+        attributes=attributes,
+        body=body,
+    )
+
+
+def _attributes(value: object) -> JsonObject:
+    """Attributes as an object, from OTLP's list of keys and values or from an object."""
+    if isinstance(value, dict):
+        return value
+    found: JsonObject = {}
+    for pair in Json({"": value}).list(""):
+        if (key := pair.text("key")) is not None:
+            found[key] = _value(pair.raw.get("value"), 0)
+    return found
+
+
+def _value(value: object, depth: int) -> object:
+    """A value of OTLP, which names its type: {"intValue": "3"} is 3."""
+    row = Json(value)
+    if depth > _DEEPEST or not row.raw:
+        return None
+    kind, inner = next(iter(row.raw.items()))
+    if kind == "intValue":
+        return _int(inner)
+    if kind == "arrayValue":
+        return [_value(item.raw, depth + 1) for item in row.at(kind).list("values")]
+    if kind == "kvlistValue":
+        return {
+            pair.text("key") or "": _value(pair.raw.get("value"), depth + 1)
+            for pair in row.at(kind).list("values")
+        }
+    if kind in ("stringValue", "boolValue", "doubleValue", "bytesValue"):
+        return inner
+    return row.raw  # the body of a log, as an SDK writes it
+
+
+def _int(value: object) -> int | None:
+    try:
+        return int(text_of(value)[:40])
+    except ValueError:
+        return None
+
+
+def _time(span: Json, nanoseconds: str, iso: str) -> float | None:
+    if (number := _int(span.raw.get(nanoseconds))) is not None:
+        return number / 1e9
+    return moment(span.raw.get(iso))
+
+
+def _hex(text: str) -> str:
+    return text.removeprefix("0x").lower()

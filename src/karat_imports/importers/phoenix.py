@@ -1,0 +1,181 @@
+"""`karat import phoenix`: spans and annotations exported from Arize Phoenix.
+
+Source of the formats: spans and annotations of Phoenix's REST API (`/v1/projects/…/spans`,
+`/v1/span_annotations`), which its command line prints too; data frames of its Python client
+(`get_spans_dataframe`, `get_span_annotations_dataframe`) saved as CSV, JSON or Parquet.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from karat.importers import Findings, ImportedRun, ImportedScore, ImportedTrial
+from karat.records import JsonObject
+from karat_imports.importers._chats import unpacked
+from karat_imports.importers._reading import Json, bad_file, each_readable, opened
+from karat_imports.importers._records import flat, numeric, records
+from karat_imports.importers._spans import Event, span_of
+from karat_imports.importers._traces import (
+    Span,
+    TraceOptions,
+    Traces,
+    grouped,
+    moment,
+    named_after,
+    scored,
+)
+
+__all__ = ["Phoenix"]
+
+_HEAD = 2**16  # bytes
+_SPAN = re.compile(rb"\bspan_kind\b.*\bstatus_code\b|\bstatus_code\b.*\bspan_kind\b", re.DOTALL)
+_ANNOTATION = re.compile(rb"\bannotator_kind\b")
+
+
+class Phoenix:
+    """Spans and annotations exported from Arize Phoenix (JSON, JSON Lines, CSV, Parquet): agents
+    with their models are conditions, annotations are metrics.
+    """
+
+    Options = TraceOptions
+
+    def __init__(self, options: TraceOptions) -> None:
+        self._options = options
+
+    @staticmethod
+    def recognizes(path: Path, head: bytes) -> bool:
+        spans = b"trace_id" in head and _SPAN.search(head) is not None
+        return spans or (b"span_id" in head and _ANNOTATION.search(head) is not None)
+
+    def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
+        """One run of all files: annotations belong to the spans of all."""
+        files = each_readable(paths, _checked, findings)
+        traces = Traces(findings, self._options.lower_is_better)
+        yield ImportedRun(
+            name=named_after(files),
+            tool="phoenix",
+            trials=_trials(files, traces, findings),
+            conditions=traces.conditions,
+            metrics=traces.metrics,
+            sparse=True,
+        )
+
+
+class _Row(msgspec.Struct, frozen=True):
+    kind: Literal["span", "annotation"]
+    of: Json
+    id: str
+
+
+def _checked(path: Path) -> Path:
+    with opened(path) as file:
+        head = file.read(_HEAD)
+    if path.suffix != ".parquet" and not Phoenix.recognizes(path, head):
+        raise bad_file(path, "holds no spans or annotations of Phoenix")
+    return path
+
+
+def _trials(files: Sequence[Path], traces: Traces, findings: Findings) -> Iterator[ImportedTrial]:
+    def rows(found: Findings) -> Iterator[tuple[str, str, _Row]]:
+        for path in files:
+            for place, row in records(path, found):
+                yield from _rows(place, row, found)
+
+    owners = {row.id: trace for _, trace, row in rows(Findings()) if row.kind == "span"}
+
+    def by_trace(found: Findings) -> Iterator[tuple[str, str, _Row]]:
+        for place, trace, row in rows(found):
+            yield place, owners.get(row.id, trace), row
+
+    for place, of_trace in grouped(by_trace, findings):
+        spans = _spans(of_trace)
+        if spans:
+            yield from traces.trials([(place, spans)])
+        else:
+            findings.left_out("annotations of a span that is not in the files", place)
+
+    traces.finish()
+
+
+def _rows(place: str, row: Json, found: Findings) -> Iterator[tuple[str, str, _Row]]:
+    """The span or annotation in a record, or the spans of a trace."""
+    context = row.at("context")
+    trace = context.text("trace_id") or row.text("context.trace_id", "trace_id")
+    id_ = context.text("span_id") or row.text("context.span_id", "span_id", "index")
+    if "annotator_kind" in row.raw and id_ is not None:
+        yield place, "", _Row("annotation", row, id_)
+    elif trace is not None and id_ is not None:
+        yield place, trace, _Row("span", row, id_)
+        for annotation in row.list("annotations"):
+            yield place, trace, _Row("annotation", annotation, id_)
+    elif inner := row.list("spans"):
+        for span in inner:
+            yield from _rows(place, span, found)
+    elif "annotator_kind" in row.raw and trace is not None:
+        yield place, trace, _Row("annotation", row, "")
+    elif "annotator_kind" in row.raw:
+        found.left_out("annotation of a session or a document", place)
+    else:
+        found.lose("record that is no span or annotation", place)
+
+
+def _spans(rows: Sequence[_Row]) -> list[Span]:
+    scores: dict[str, list[ImportedScore]] = {}
+    for row in rows:
+        if row.kind == "annotation":
+            scores.setdefault(row.id, []).append(_score(row.of))
+
+    spans = [_span(row, scores.pop(row.id, [])) for row in rows if row.kind == "span"]
+    rest = [score for of_span in scores.values() for score in of_span]  # of the trace
+    if spans and rest:
+        spans[0] = msgspec.structs.replace(spans[0], scores=[*spans[0].scores, *rest])
+    return spans
+
+
+def _span(row: _Row, scores: Sequence[ImportedScore]) -> Span:
+    span, error = row.of, None
+    if span.text("status_code") == "ERROR":
+        error = span.text("status_message") or ""
+    base = Span(
+        id=row.id,
+        parent=span.text("parent_id"),
+        started=moment(span.raw.get("start_time")),
+        ended=moment(span.raw.get("end_time")),
+        error=error,
+        scores=scores,
+    )
+    attributes = _attributes(span)
+    attributes.setdefault("openinference.span.kind", span.text("span_kind"))
+    events = [
+        Event(name=event.text("name") or "", attributes=flat(event.at("attributes").raw))
+        for event in Json({"events": unpacked(span.raw.get("events"))}).list("events")
+    ]
+    return span_of(attributes, events, base)
+
+
+def _attributes(span: Json) -> JsonObject:
+    """Attributes under flat keys, from an object or from the columns of a table."""
+    columns = {
+        key.removeprefix("attributes."): value
+        for key, value in span.raw.items()
+        if key.startswith("attributes.")
+    }
+    return flat({**columns, **span.at("attributes").raw})
+
+
+def _score(row: Json) -> ImportedScore:
+    result = Json({**row.raw, **row.at("result").raw})
+    kind = row.text("annotator_kind")
+    return scored(
+        row.text("name", "annotation_name") or "annotation",
+        numeric(result, "score", "result.score"),
+        label=result.text("label", "result.label"),
+        reason=result.text("explanation", "result.explanation"),
+        offline=kind == "CODE",
+        detail={"annotator_kind": kind, "metadata": row.raw.get("metadata")},
+    )

@@ -1,0 +1,48 @@
+"""Each question in a log of chats is a sample with the answer to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.karat_imports.imported import FILES, findings, imported
+
+from karat.errors import BadDataset
+from karat.execution.imported import format_of
+from karat.records import Answer, ToolCall
+
+CHATS = FILES / "chats"
+
+
+def test_each_question_is_a_sample_with_its_answer(tmp_path: Path) -> None:
+    made = imported("chats", tmp_path, CHATS)
+    questions = {one.id: one.turns[0].question for one in made.run.samples()}
+    found = {(questions[one.sample], one.condition): one.text for one in made.run.events_of(Answer)}
+    assert found == {
+        ("Hi?", "small-1"): "Hello.",
+        ("Where is order 7?", "small-1"): "On its way.",
+        ("Where is order 7?", "not named"): "It was sent on Tuesday.",
+        ("Why?", "not named"): "Because.",
+    }
+    assert {one.id: one.metadata["turn"] for one in made.run.samples()}["c-1 turn 2"] == 2
+    assert made.counts == {"answers": 4, "failures": 0, "scores": 0, "not run": 1}
+    assert findings(made) == {("left out", "chat in which the user says nothing"): 1}
+
+
+def test_calls_between_question_and_answer_belong_to_the_answer(tmp_path: Path) -> None:
+    (answer,) = imported("chats", tmp_path, CHATS / "messages.jsonl").run.events_of(Answer)
+    assert answer.replies[0].tool_calls == (ToolCall(tool="lookup", input={"order": 7}, result="sent on Tuesday"),)
+
+
+def test_the_same_chat_again_is_a_repetition(tmp_path: Path) -> None:
+    path = tmp_path / "twice.jsonl"
+    path.write_text((CHATS / "messages.jsonl").read_text() * 2)
+    assert imported("chats", tmp_path / "runs", path).run.info.plan.repetitions == 2
+
+
+def test_the_files_are_recognized_and_others_refused(tmp_path: Path) -> None:
+    assert {format_of(path) for path in CHATS.iterdir() if path.suffix != ".md"} == {"chats"}
+    other = tmp_path / "other.json"
+    other.write_text('{"messages": "none"}')
+    with pytest.raises(BadDataset, match="holds no chats"):
+        imported("chats", tmp_path / "runs", other)

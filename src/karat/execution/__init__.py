@@ -14,6 +14,7 @@ from karat.execution.setup import (
     close_agents,
     experiment_scorers,
     opened_scorers,
+    refuse_unfit_samples,
     refuse_unknown_gates,
 )
 from karat.execution.start import Outcome, Selection, rescore, run_experiment
@@ -34,6 +35,7 @@ __all__ = [
     "experiment_scorers",
     "merge_runs",
     "opened_scorers",
+    "refuse_unfit_samples",
     "refuse_unknown_gates",
     "refuse_unpriced",
     "rescore",

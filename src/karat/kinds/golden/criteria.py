@@ -37,7 +37,8 @@ COLUMNS = {
 }
 """Usual names of columns with criteria → the type of a text in them."""
 
-_TEXT_KEYS = ("text", "criterion", "assertion", "value", "description", "fact", "expectation")
+_VALUE_KEYS = ("text", "value", "criterion", "assertion")
+_TEXT_KEYS = (*_VALUE_KEYS, "description", "fact", "expectation")
 _WEIGHT_KEYS = ("weight", "points")
 _DEALBREAKER_KEYS = ("dealbreaker", "required", "critical")
 _TYPE_KEYS = ("type", "method")
@@ -200,8 +201,8 @@ def _of_object(given: Mapping[str, Any], by_default: str) -> tuple[list[Criterio
         known = [*CRITERION_TYPES, *_JUDGED, *_LIMITS]
         return [], [f"has the unknown type {shown(stated)}{did_you_mean(kind, known)}"]
 
-    value = _first(given, _TEXT_KEYS)
     opposite, base = kind.startswith(NOT), kind.removeprefix(NOT)
+    value = _first(given, _TEXT_KEYS if base == "judge" else _VALUE_KEYS)
     if base in _LIMITS:
         base, factor = _LIMITS[base]
         limit = _number(given.get("threshold", value))
@@ -222,13 +223,13 @@ def _of_object(given: Mapping[str, Any], by_default: str) -> tuple[list[Criterio
 
     if base in _JUDGED:
         text, base = _JUDGED[base].format(text), "judge"
-    made = Criterion(
-        text=text,
-        type=f"{NOT}{base}" if opposite else base,
-        weight=number,
-        dealbreaker=bool(dealbreaker),
-    )
-    return [made], []
+    name = f"{NOT}{base}" if opposite else base
+    stated_besides: dict[str, Any] = {"dealbreaker": True} if dealbreaker else {}
+    if number != 1:  # what a struct leaves out is the default itself, not an equal value
+        stated_besides["weight"] = number
+    if name != "judge":
+        stated_besides["type"] = name
+    return [Criterion(text=text, **stated_besides)], []
 
 
 def _of_set(assertion: Mapping[str, object]) -> tuple[list[Criterion], str | None]:

@@ -156,7 +156,7 @@ def test_every_fault_names_its_row(tmp_path: Path) -> None:
         ("line 2", "has no 'answer' (known: criteria, question)"),
         ("line 3", "'criteria'[1] has the unknown type 'is-xml'"),
     ]
-    with pytest.raises(BadDataset, match="no line has the key 'hold'; did you mean 'holds'"):
+    with pytest.raises(BadDataset, match=r"no line has the key 'hold' \(did you mean 'holds'"):
         load(tmp_path / "b.jsonl", [{"question": "q", "answer": "g", "holds": "x"}], criteria_key="hold")
 
 

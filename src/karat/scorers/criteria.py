@@ -71,10 +71,15 @@ class Criteria:
     """Whether the answer meets the criteria of its sample: the share that it meets, and whether it
     meets them all.
 
-    The share is weighted. A rule decides criteria such as `contains`, `regex`, `url`, `tool` and
-    `is-json`, about the last reply; a judge decides the others, all in one call, each with its
-    reason. A criterion without a verdict leaves the answer without a score. If a dealbreaker fails,
-    the score is 0. A sample without criteria is not scored.
+    The share is weighted. A judge decides criteria of the type `judge`, all in one call, each with
+    its reason. A rule decides the others, about the last reply: `contains` and `icontains` (in any
+    case), with `-any` or `-all` of several lines, `starts-with`, `equals`, `regex`, `is-json` and
+    `contains-json` (with a schema), `url` (the answer names it), `tool` (it was called),
+    `max-seconds` and `max-dollars`; with `not-` before it, the opposite must hold.
+
+    A criterion with a negative weight should not hold, and takes off what it weighs. A criterion
+    without a verdict leaves the answer without a score. If a dealbreaker fails, the score is 0. A
+    sample without criteria is not scored.
     """
 
     class Options(JudgeParameters):

@@ -6,7 +6,7 @@ One file per reader, with the name of the tool. `karat init --from PATH` writes 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -16,8 +16,9 @@ from karat.files import open_regular
 from karat.formats import plural, some_of
 from karat.records import JsonObject
 
-__all__ = ["Findings", "Setup", "SetupReader", "Tool", "tool_of"]
+__all__ = ["Findings", "Setup", "SetupReader", "Tool", "questions", "tool_of"]
 
+_ENDINGS = (".yaml", ".yml", ".json")
 _HEAD = 64 << 10  # bytes of a file that a reader recognizes it by
 
 
@@ -86,20 +87,46 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 
 def tool_of(path: Path) -> Tool:
     """The tool whose configuration the path is. Raises BadOption if no reader knows it."""
+    try:
+        found = _recognized(path)
+    except (OSError, ValueError) as error:
+        raise BadOption("--from", f"{path} cannot be read: {unreadable(error)}") from error
+
+    if found is None:
+        names = [_name(*named) for named in plugins.installed("setups")]
+        known = ", ".join(names) or "none"
+        raise BadOption("--from", f"{path} is no configuration that karat reads (known: {known})")
+    return found
+
+
+def questions(path: Path) -> tuple[str, Setup] | None:
+    """The name of the tool whose configuration a dataset's file is, and what is in it.
+
+    None: it is another file. Raises OperatorError if nothing in it can be taken.
+    """
+    if path.suffix.lower() not in _ENDINGS:
+        return None
+    try:
+        tool = _recognized(path)
+    except (OSError, ValueError):  # whoever reads it says so
+        return None
+
+    if tool is None:
+        return None
+    return tool.name, tool.reader.read(path, path.parent)
+
+
+def _recognized(path: Path) -> Tool | None:
     head = b""
     if not path.is_dir():
-        try:
-            with open_regular(path) as file:
-                head = file.read(_HEAD)
-        except (OSError, ValueError) as error:
-            raise BadOption("--from", f"{path} cannot be read: {unreadable(error)}") from error
+        with open_regular(path) as file:
+            head = file.read(_HEAD)
 
-    names = []
     for file_name, plugin in plugins.installed("setups"):
-        name = getattr(plugin, "listed_as", file_name)
         if plugin.recognizes(path, head):
-            return Tool(name=name, reader=plugin())
-        names.append(name)
+            return Tool(name=_name(file_name, plugin), reader=plugin())
+    return None
 
-    known = ", ".join(names) or "none"
-    raise BadOption("--from", f"{path} is no configuration that karat reads (known: {known})")
+
+def _name(file_name: str, plugin: type[Any]) -> str:
+    return str(getattr(plugin, "listed_as", file_name))

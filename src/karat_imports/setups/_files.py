@@ -119,7 +119,7 @@ def _merged(value: Any) -> Any:
         return [_merged(below) for below in value]
     if not isinstance(value, dict):
         return value
-    result = {}
+    result: dict[str, Any] = {}
     inherited = value.get("<<")
     for parent in inherited if isinstance(inherited, list) else [inherited]:
         if isinstance(parent, dict):

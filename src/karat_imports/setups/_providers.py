@@ -123,7 +123,7 @@ class Providers:
             return _echo(name)
         if scheme in ("http", "https"):
             return Provider(name=name, agent=self._http(identity, config))
-        if scheme in ("python", "file") or identity.endswith(".py"):
+        if scheme in ("python", "file"):
             return self._python(name, identity, config)
         if scheme == "exec":
             return self._program(name, rest)

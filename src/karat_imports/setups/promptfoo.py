@@ -223,8 +223,8 @@ def _asked(
             findings.take("the system message has variables, so it is part of each question")
         systems: dict[str, str | None] = {}
         for prompt in prompts:
-            system = None if variable_systems else prompt.system
-            systems[_free(prompt.label, systems)] = system or None
+            own = None if variable_systems else prompt.system
+            systems[_free(prompt.label, systems)] = own or None
     else:
         used = [name for one in prompts for name in templates.names(one.system + one.user)]
         texts = [test.prefix + _listed(test, used) + test.suffix for test in tests]
@@ -263,13 +263,14 @@ def _listed(test: Test, used: Sequence[str]) -> str:
 
 
 def _system_of(prompt: Prompt, *, single: bool) -> str:
-    """A prompt as a system prompt: without a variable at its end, with the others named."""
+    """A prompt as a system prompt: variables are named; a single one is the user's message."""
     text = "\n\n".join(part for part in (prompt.system, prompt.user) if part)
-    if single:
-        end = re.search(r"\{\{[^{}]*\}\}\s*\Z", text)
-        if end is not None:
-            text = text[: end.start()].rstrip()
-    return templates.replaced(text, lambda name: f"[{name}]")
+    if not single:
+        return templates.replaced(text, lambda name: f"[{name}]")
+    end = re.search(r"(?:\A|[:\n])\s*(\{\{[^{}]*\}\})\s*\Z", text)
+    if end is not None:  # the message follows by itself
+        text = text[: end.start(1)].rstrip()
+    return templates.replaced(text, lambda _: "[the user's message]")
 
 
 def _row(number: int, test: Test, question: str) -> JsonObject:
@@ -316,7 +317,7 @@ def _experiment(
 ) -> tuple[JsonObject, dict[str, bytes]]:
     """Agent, servers and conditions, and the files that the agent needs."""
     first = providers[0]
-    agent, servers = dict(first.agent), {}
+    agent, servers = dict(first.agent), dict(first.servers)
     conditions: JsonObject = {}
     for provider in providers:
         servers |= provider.servers
@@ -359,6 +360,7 @@ def _scoring(tests: Sequence[Test], grader: str | None, findings: Findings) -> J
     """The scorer of the criteria, with a judge if one is needed."""
     criteria = [one for test in tests for one in test.criteria]
     if not criteria:
+        findings.take("no assertion is taken, so answers are kept and not scored")
         return {"scorers": []}
     judged = any(one.type.removeprefix("not-") == "judge" for one in criteria)
     findings.take(f"{plural(len(criteria), 'criterion', 'criteria')} of the answers")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
+from karat import setups
 from karat.documents.answers import (
     ROLES,
     TEXTS,
@@ -21,6 +23,7 @@ from karat.documents.answers import (
 from karat.documents.hub import shown
 from karat.documents.rows import Row, Rows, left_out, read_rows
 from karat.errors import BadDataset, Fault
+from karat.files import open_regular
 from karat.kinds import Dataset, Kind, Linted, of, sample_digest
 from karat.kinds._samples import (
     Key,
@@ -148,7 +151,7 @@ class Golden(Kind):
 
     def _read(self, path: Path) -> tuple[Rows, Packed, list[Fault]]:
         """The readable samples, and the faults of the others."""
-        rows = read_rows(path, lists=True, section=self._options.split, sheet=self._options.sheet)
+        rows = self._rows(path)
         faults, questions = self._samples(rows)
         samples = Packed()
         seen: dict[str, int] = {}
@@ -183,6 +186,22 @@ class Golden(Kind):
         for sample in merged.values():
             samples.append(sample)
         return rows, samples, faults + rows.sorted_faults()
+
+    def _rows(self, path: Path) -> Rows:
+        """The rows of the file; those that another tool's configuration stands for."""
+        section, sheet = self._options.split, self._options.sheet
+        plain = self._columns == _USUAL and section is None
+        found = setups.questions(path) if plain else None
+        if found is None:
+            return read_rows(path, lists=True, section=section, sheet=sheet)
+        tool, setup = found
+        with open_regular(path) as file:
+            rows = Rows(sha256=sha256(file.read()).hexdigest(), unit="question")
+        for number, row in enumerate(setup.rows, start=1):
+            rows.add(number, row)
+        self._columns["id_key"] = "id"
+        self._notes += [f"a configuration of {tool}, of which its tests are taken", *setup.left_out]
+        return rows
 
     def _samples(
         self, rows: Rows

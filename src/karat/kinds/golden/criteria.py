@@ -64,6 +64,7 @@ _RENAMED = {
 }
 _LIMITS = {"latency": ("max-seconds", 0.001), "cost": ("max-dollars", 1.0)}
 _URL = re.compile(r"https?://\S+\Z", re.IGNORECASE)
+_EXPECTED = re.compile(r"__expected\d*\Z")
 _BULLET = re.compile(r"\s*(?:[-*•]|\d{1,3}[.)])\s+")
 _LONGEST, _MOST = 20_000, 200  # characters of a criterion, criteria of a sample
 _PATTERN = 10_000  # characters of a regular expression, as of the scorer `regex`
@@ -71,7 +72,8 @@ _PATTERN = 10_000  # characters of a regular expression, as of the scorer `regex
 
 def columns_of(columns: Iterable[str]) -> list[str]:
     """The columns that hold criteria by their names."""
-    return usual(COLUMNS, columns)
+    expected = sorted(column for column in columns if _EXPECTED.match(column.strip()))
+    return [*usual(COLUMNS, columns), *expected]
 
 
 def read(value: object, *, column: str = "criteria") -> tuple[tuple[Criterion, ...], list[str]]:
@@ -85,6 +87,8 @@ def read(value: object, *, column: str = "criteria") -> tuple[tuple[Criterion, .
     >>> [(one.type, one.text) for one in read(["Says 30 days", "https://a.example/b"])[0]]
     [('judge', 'Says 30 days'), ('url', 'https://a.example/b')]
     """
+    if _EXPECTED.match(column.strip()):
+        return _expected(value, column)
     by_default = next((COLUMNS[name] for name in COLUMNS if usual([name], [column])), "judge")
     found: list[Criterion] = []
     wrong: list[str] = []
@@ -99,6 +103,18 @@ def read(value: object, *, column: str = "criteria") -> tuple[tuple[Criterion, .
     if len(found) > _MOST:
         wrong.append(f"'{column}' has {len(found)} criteria, at most {_MOST} are read")
     return tuple(found), wrong
+
+
+def _expected(value: object, column: str) -> tuple[tuple[Criterion, ...], list[str]]:
+    """The criteria in a cell of promptfoo's column `__expected`, and its faults."""
+    if value is None or value == "":
+        return (), []
+    if not isinstance(value, str):
+        return (), [f"'{column}' must be a text, got {shown(value)}"]
+    found, why = of_expected(value)
+    if why is None:
+        return tuple(found), []
+    return (), [f"'{column}' has no equivalent in karat ({why}); `karat init --from` leaves it out"]
 
 
 def of_assertion(assertion: Mapping[str, object]) -> tuple[list[Criterion], str | None]:
@@ -125,20 +141,20 @@ def of_expected(text: str) -> tuple[list[Criterion], str | None]:
     'free\\nno charge'
     """
     text = text.strip()
-    if match := re.match(r"grade:|llm-rubric:", text):
-        return of_assertion({"type": "llm-rubric", "value": text[match.end() :].strip()})
+    graded = re.match(r"(?:grade|llm-rubric):", text)
+    if graded is not None:
+        return of_assertion({"type": "llm-rubric", "value": text[graded.end() :].strip()})
     if re.match(r"fn:|eval:|python:|file:", text):
         return [], f"{text.partition(':')[0]}: a program"
-    kind, threshold, value = text, None, ""
-    if match := re.match(r"(not-)?([a-z][a-z-]*)(?:\(([0-9.]+)\))?(?::|\Z)", text):
-        kind = f"{match[1] or ''}{match[2]}"
-        threshold, value = match[3], text[match.end() :].strip()
 
-    if not _is_known(kind):
-        if match and match[0].endswith(":") and re.fullmatch(_OTHERS, kind.removeprefix(NOT)):
+    typed = re.match(r"((?:not-)?[a-z][a-z-]*)(?:\(([0-9.]+)\))?(:|\Z)", text)
+    kind = "" if typed is None else typed[1]
+    if typed is None or not _is_known(kind):
+        if typed is not None and typed[3] and re.fullmatch(_OTHERS, kind.removeprefix(NOT)):
             return [], kind
         return of_assertion({"type": "equals", "value": text})
 
+    threshold, value = typed[2], text[typed.end() :].strip()
     given: dict[str, object] = {"type": kind, "value": value}
     if kind.removeprefix(NOT) in _LIMITS:
         given = {"type": kind, "threshold": threshold or value}

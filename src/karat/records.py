@@ -47,6 +47,37 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     open: bool = False
 
 
+CRITERION_TYPES = (
+    "judge",  # a model says whether `text` holds of the answer
+    "contains",  # the answer contains `text`; icontains…: in any case
+    "icontains",
+    "contains-any",  # one of the lines of `text`
+    "icontains-any",
+    "contains-all",  # each line of `text`
+    "icontains-all",
+    "starts-with",
+    "equals",
+    "regex",  # Python's `re`, found anywhere
+    "is-json",  # the whole answer, or its code fence; `text`: "" or a JSON schema
+    "contains-json",  # the same, of one of the objects or lists in the answer
+    "url",  # the answer contains this address, however it is written
+    "tool",  # the agent called this tool: NAME, SERVER.NAME or SERVER.*
+    "max-seconds",  # the answer took at most so long
+    "max-dollars",  # the answer cost at most so much
+)
+"""How it is decided whether a criterion holds; with `not-` before it, the opposite must hold."""
+
+
+class Criterion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What must hold of the answer to a sample."""
+
+    text: str
+    type: str = "judge"  # one of `CRITERION_TYPES`, or such a one after "not-"
+    # what it counts, relative to the others; below 0: it should not hold, and costs as much
+    weight: float = 1.0
+    dealbreaker: bool = False  # if it fails, the answer as a whole has a score of 0
+
+
 class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One item of the dataset: one or more turns, asked in one session, or in one per seat."""
 
@@ -65,6 +96,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: str = ""  # of dataset, as named in the experiment; empty in a file: that of the run
     # what it shares with other samples, such as a document; None: nothing is declared
     cluster: str | None = None
+    criteria: tuple[Criterion, ...] = ()  # for scorers; hidden from agents, as golden answers are
 
 
 class ServerAuth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -189,13 +189,13 @@ class _Adapter:
 
 
 def without_golden(sample: Sample, kind: type[Kind]) -> Sample:
-    """The sample without golden answers, and without what its dataset kind derives from them."""
+    """The sample without golden answers, criteria and what its dataset kind derives from them."""
     detailed = kind.turns_say_what_is_asked
     turns = tuple(
         msgspec.structs.replace(turn, golden=None, detail=turn.detail if detailed else {})
         for turn in sample.turns
     )
-    return msgspec.structs.replace(sample, turns=turns)
+    return msgspec.structs.replace(sample, turns=turns, criteria=())
 
 
 def turns_from(sample: Sample, first: int) -> Sequence[int]:

@@ -30,6 +30,7 @@ from karat.execution import (
     executor_of,
     experiment_scorers,
     opened_scorers,
+    refuse_unfit_samples,
     refuse_unknown_gates,
     refuse_unpriced,
     run_in_own_loop,
@@ -265,6 +266,7 @@ def check(
     samples, conditions = selected.samples, selected.conditions
     scorers = experiment_scorers(experiment)
     refuse_unknown_gates(experiment, scorers)
+    refuse_unfit_samples(scorers, samples)
     problems = [fault for scorer in scorers if (fault := _scorer_fault(scorer, dataset.samples[0]))]
     if start:
         started, notes = run_in_own_loop(_started(experiment, selected, scorers, start))

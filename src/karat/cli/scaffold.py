@@ -1,4 +1,6 @@
-"""The examples that `karat init` writes: one folder per kind, copied with everything in it.
+"""The files that `karat init` writes: an example of a kind, or another tool's configuration.
+
+The examples are one folder per kind, copied with everything in it.
 
 The ending `.in` of a file is dropped, so that the examples' Python files are not modules of karat.
 """
@@ -6,7 +8,7 @@ The ending `.in` of a file is dropped, so that the examples' Python files are no
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -16,7 +18,7 @@ import msgspec
 from karat import kinds
 from karat.config.schema import schema_of, schema_text
 from karat.errors import BadOption, did_you_mean
-from karat.formats import OUTPUT_FORMAT
+from karat.formats import OUTPUT_FORMAT, clean
 
 
 class Scaffolded(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +28,10 @@ class Scaffolded(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     folder: str
     files: tuple[str, ...]  # paths, as written
+    source: str | None = None  # the other tool's configuration; None: an example of karat's
+    tool: str | None = None  # whose it is
+    taken: tuple[str, ...] = ()  # what was taken of it, in sentences
+    left_out: tuple[str, ...] = ()  # what was not, and why
 
 
 def scaffold(kind: str, folder: Path) -> Scaffolded:
@@ -49,6 +55,51 @@ def scaffold(kind: str, folder: Path) -> Scaffolded:
             texts[example] = f"# yaml-language-server: $schema={place}\n".encode() + texts[example]
             texts[schema] = schema_text(schema_of(schema_name)).encode()
 
+    return Scaffolded(kind=kind, folder=str(folder), files=_written(texts, folder))
+
+
+def scaffold_from(path: Path, folder: Path | None) -> Scaffolded:
+    """Writes the experiment in another tool's configuration, by default into a folder with the
+    tool's name.
+
+    Raises BadOption if no reader knows the configuration or a file is in the way, and what the
+    reader raises.
+    """
+    import yaml
+
+    from karat import setups
+
+    tool = setups.tool_of(path)
+    folder = folder or Path(tool.name)
+    found = tool.reader.read(path, folder)
+    schema = ".karat/experiment.schema.json"
+    notes = [f"Written by `karat init --from {path.name}`."]
+    if found.left_out:
+        notes += ["Not taken:", *(f"* {sentence}" for sentence in found.left_out)]
+    comments = "".join(f"# {clean(line)}\n" for line in notes)
+    body = yaml.safe_dump(found.experiment, sort_keys=False, allow_unicode=True, width=100)
+    rows = b"".join(msgspec.json.encode(row) + b"\n" for row in found.rows)
+    texts = {
+        folder / "experiment.yaml": (
+            f"# yaml-language-server: $schema={schema}\n{comments}\n{body}"
+        ).encode(),
+        folder / "questions.jsonl": rows,
+        folder / schema: schema_text(schema_of("experiment")).encode(),
+        **{folder / name: data for name, data in found.files.items()},
+    }
+    return Scaffolded(
+        kind="golden",
+        folder=str(folder),
+        files=_written(texts, folder),
+        source=str(path),
+        tool=tool.name,
+        taken=found.taken,
+        left_out=found.left_out,
+    )
+
+
+def _written(texts: Mapping[Path, bytes], folder: Path) -> tuple[str, ...]:
+    """The paths of the new files. Raises BadOption if one is in the way; then none is written."""
     there = sorted(
         path.relative_to(folder).as_posix() for path in texts if path.exists() or path.is_symlink()
     )
@@ -69,9 +120,7 @@ def scaffold(kind: str, folder: Path) -> Scaffolded:
             "DIR", f"cannot write {error.filename or folder}: {error.strerror}"
         ) from error
 
-    return Scaffolded(
-        kind=kind, folder=str(folder), files=tuple(str(path) for path in sorted(texts))
-    )
+    return tuple(str(path) for path in sorted(texts))
 
 
 def _files(folder: Traversable, below: str = "") -> Iterator[tuple[str, bytes]]:

@@ -190,7 +190,7 @@ class Experiment:
 
         kind = plugins.build(plugin, self.dataset.options, folder=self.folder)
         scorers = [plugins.find("scorers", spec.type, folder=self.folder) for spec in self.scorers]
-        if scorers and not any(getattr(scorer, "golden", True) for scorer in scorers):
+        if not any(getattr(scorer, "golden", True) for scorer in scorers):
             kind = getattr(kind, "without_answers", lambda: kind)()
         loaded: Dataset = kind.load(path)
         if loaded.samples and not loaded.samples[0].kind:

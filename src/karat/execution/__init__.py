@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         close_agents,
         experiment_scorers,
         opened_scorers,
+        refuse_unfit_samples,
         refuse_unknown_gates,
     )
     from karat.execution.start import Outcome, Selection, rescore, run_experiment
@@ -38,6 +39,7 @@ __all__ = [
     "executor_of",
     "experiment_scorers",
     "opened_scorers",
+    "refuse_unfit_samples",
     "refuse_unknown_gates",
     "refuse_unpriced",
     "rescore",
@@ -56,7 +58,7 @@ __getattr__, __dir__ = lazy(
         "scoring": "ScorerInUse",
         "setup": (
             "agent_notes build_agents build_scorers close_agents experiment_scorers "
-            "opened_scorers refuse_unknown_gates"
+            "opened_scorers refuse_unfit_samples refuse_unknown_gates"
         ),
         "start": "Outcome Selection rescore run_experiment",
     },

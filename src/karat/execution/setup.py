@@ -206,6 +206,13 @@ def refuse_unknown_gates(
         raise BadExperiment(str(experiment.path or "experiment"), faults)
 
 
+def refuse_unfit_samples(scorers: Sequence[ScorerInUse], samples: Sequence[Sample]) -> None:
+    """Raises OperatorError for samples that a scorer cannot score as its options are."""
+    for used in scorers:
+        if (check_samples := getattr(used.scorer, "check_samples", None)) is not None:
+            check_samples(samples)
+
+
 async def close_agents(agents: Agents, notice: Callable[[str], None] | None = None) -> None:
     """Closes the agents, each once, however many conditions share it. `notice` gets failures."""
     for agent in {id(agent): agent for agent in agents.values()}.values():

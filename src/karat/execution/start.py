@@ -41,6 +41,7 @@ from karat.execution.setup import (
     experiment_scorers,
     opened_scorers,
     preflight,
+    refuse_unfit_samples,
     refuse_unknown_gates,
 )
 from karat.execution.signals import SignalHandler
@@ -294,6 +295,7 @@ class _Part:
         self.memory = ScorerMemory()
         self.scorers = experiment_scorers(experiment, self.memory)
         refuse_unknown_gates(experiment, self.scorers)
+        refuse_unfit_samples(self.scorers, self.selected.samples)
         self.horizon = horizon_of(experiment, self.selected, self.scorers)
 
     def toolbox(self) -> Toolbox:

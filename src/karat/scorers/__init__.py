@@ -83,8 +83,10 @@ class Scorer(Protocol):
     `ScorerSetting.answer_of`: such a scorer is asked when all answers are in, and gives no score
     while that answer is missing. `fingerprint` covers what the options only point at;
     `runs_programs` (default False) is True if options name a program: a run folder alone never
-    starts it. `provenance` is kept in `run.json` and shown. `open()` is called before the first
-    trial and raises OperatorError if something is missing (a key), `await aclose()` ends the run.
+    starts it. `provenance` is kept in `run.json` and shown. `check_samples(samples)` raises
+    OperatorError for samples that its options do not suffice for. `open()` is called before the
+    first trial and raises OperatorError if something is missing (a key), `await aclose()` ends the
+    run.
     """
 
     def score(self, sample: Sample, answer: Answer) -> Scored | Awaitable[Scored]: ...

@@ -63,7 +63,7 @@ class JsonSchema:
         text = answer.text
         if len(text) > self._options.max_characters:
             return self._verdict(None, f"is longer than {self._options.max_characters} characters")
-        valid, reason = self._schemas.check(0, _unfenced(text) if self._options.fence else text)
+        valid, reason = self._schemas.check(0, unfenced(text) if self._options.fence else text)
         return self._verdict(valid, reason)
 
     def close(self) -> None:
@@ -79,7 +79,7 @@ class JsonSchema:
         return Verdict(values={self._name: valid}, reasons=reasons)
 
 
-def _unfenced(text: str) -> str:
+def unfenced(text: str) -> str:
     """The content of the first code fence; the text itself if there is none."""
     start = text.find("```")
     if start < 0:

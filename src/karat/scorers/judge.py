@@ -9,7 +9,7 @@ import os
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 from urllib.parse import urlsplit
 
 import msgspec
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Judge"]
 
+_ONE_OF_TWO = "needs either `model` (provider:model) or `judges` (a list of them)"
 _CLAIMS = "unverified_claims"
 Output = Literal["tool", "json", "schema"]
 _EITHER: dict[str, JsonValue] = {
@@ -71,10 +72,10 @@ class Member(BaseModel):
     api_key_env: VariableName | None = Field(default=None, description="as above, of this judge")
 
 
-class JudgeModels(BaseModel):
-    """Which models judge, and the parameters of their calls."""
+class JudgeParameters(BaseModel):
+    """Which models judge, if any, and the parameters of their calls."""
 
-    model_config = ConfigDict(**Strictly, json_schema_extra=_EITHER)
+    model_config = Strictly
 
     model: Name | None = Field(
         default=None, description="provider:model, e.g. anthropic:claude-opus-4-5"
@@ -123,16 +124,33 @@ class JudgeModels(BaseModel):
             with_provider(judge if isinstance(judge, str) else judge.model)
         return judges
 
+    @property
+    def judged(self) -> bool:
+        """Whether a model is named."""
+        return bool(self.model or self.judges)
+
     @model_validator(mode="after")
-    def _someone_judges(self) -> JudgeModels:
-        if bool(self.model) == bool(self.judges):
-            raise ValueError("needs either `model` (provider:model) or `judges` (a list of them)")
+    def _each_once(self) -> Self:
+        if self.model and self.judges:
+            raise ValueError(_ONE_OF_TWO)
         names = [judge if isinstance(judge, str) else judge.model for judge in self.judges]
         if len(set(names)) < len(names):
             raise ValueError(
                 "`judges` names a model twice; `repeats` scores each answer several times"
             )
 
+        return self
+
+
+class JudgeModels(JudgeParameters):
+    """Which models judge, and the parameters of their calls."""
+
+    model_config = ConfigDict(**Strictly, json_schema_extra=_EITHER)
+
+    @model_validator(mode="after")
+    def _someone_judges(self) -> Self:
+        if not self.judged:
+            raise ValueError(_ONE_OF_TWO)
         return self
 
 
@@ -283,8 +301,12 @@ class Judge:
         repeat: int,
         material: Material,
         places: tuple[str, str],
+        rubric: Rubric | None = None,
     ) -> Verdict:
-        """One judge's verdict on the material. `places`: the trial, and the turn within it."""
+        """One judge's verdict on the material. `places`: the trial, and the turn within it.
+
+        `rubric`: another one than the judge's, which the material determines.
+        """
         trial, place = places
         key = key_of(call, material, repeat)
         # A judge that samples at random is asked for each answer, equal ones included.
@@ -292,7 +314,7 @@ class Judge:
             key = f"{key}{place}"
         before = self._recall(key, trial)
         if before is None:
-            output = await call.ask(material, repeat, key=key)
+            output = await call.ask(material, repeat, key=key, rubric=rubric)
         else:  # this judge has already scored the same material: no cost
             output = JudgeOutput(
                 scores={
@@ -392,12 +414,6 @@ class Call:
             parts = urlsplit(self._base_url)  # without user and query, which may hold secrets
             self.address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         self._options, self._rubric, self._setting, self._form = options, rubric, setting, form
-        # one call for each
-        if options.call_per_metric:
-            self._parts = rubric.single()
-        else:
-            self._parts = (rubric,)
-
         # key → part → outputs paid for before a later part failed
         self._given: dict[str, dict[int, _Output]] = {}
         self._opened: tuple[Model, ModelSettings] | None = None
@@ -454,20 +470,24 @@ class Call:
             *(["call_per_metric"] if options.call_per_metric else []),
         )
 
-    async def ask(self, material: Material, repeat: int, *, key: str) -> JudgeOutput:
+    async def ask(
+        self, material: Material, repeat: int, *, key: str, rubric: Rubric | None = None
+    ) -> JudgeOutput:
         """One usable judgement, in one call or one call per metric.
 
         Raises InfrastructureFault, and JudgeFault if none of several outputs is usable. Outputs
         so far are kept under `key`, so asking again pays only for the rest.
         """
         given = self._given.setdefault(key, {})
+        asked = rubric or self._rubric
+        parts = asked.single() if self._options.call_per_metric else (asked,)
         with metered() as meter:
-            for place, part in enumerate(self._parts):
+            for place, part in enumerate(parts):
                 if place not in given:
                     given[place] = await self._usable(part, material, repeat, meter)
 
         self._given.pop(key, None)
-        outputs = [given[place] for place in range(len(self._parts))]
+        outputs = [given[place] for place in range(len(parts))]
         return JudgeOutput(
             scores={
                 name: score for judgement, *_ in outputs for name, score in judgement.scores.items()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
+from karat import setups
 from karat.documents.answers import (
     ROLES,
     TEXTS,
@@ -21,6 +23,7 @@ from karat.documents.answers import (
 from karat.documents.hub import shown
 from karat.documents.rows import Row, Rows, left_out, read_rows
 from karat.errors import BadDataset, Fault
+from karat.files import open_regular
 from karat.kinds import Dataset, Kind, Linted, kind_of, of, sample_digest
 from karat.kinds._samples import (
     Key,
@@ -31,9 +34,9 @@ from karat.kinds._samples import (
     draw,
     with_repeats_clustered,
 )
-from karat.kinds.golden import forms
+from karat.kinds.golden import criteria, forms
 from karat.kinds.golden.lint import MEANINGS, doubted, suspicions
-from karat.records import Sample, Turn
+from karat.records import Criterion, Sample, Turn
 
 __all__ = ["Golden"]
 
@@ -64,6 +67,8 @@ class Golden(Kind):
         answer_key: Key | None = None
         # ask without the choices in other columns; null: refuse
         choices: Literal["left_out"] | None = None
+        # columns with what must hold of the answer; null: those with usual names
+        criteria_key: Keys | None = None
         # the column with the sample's id; null: the position in the file, from 0, as text
         id_key: Key | None = None
         split: Key | None = None  # the list in a JSON or YAML file, e.g. data; null: the only one
@@ -87,6 +92,7 @@ class Golden(Kind):
         }
         if options.id_key is not None:
             self._columns["id_key"] = options.id_key
+        self._criteria: list[str] = [*(options.criteria_key or ())]
         self._notes: list[str] = []  # what was taken of the file that no option names
 
     def without_answers(self) -> Golden:
@@ -145,7 +151,7 @@ class Golden(Kind):
 
     def _read(self, path: Path) -> tuple[Rows, Packed, list[Fault]]:
         """The readable samples, and the faults of the others."""
-        rows = read_rows(path, lists=True, section=self._options.split, sheet=self._options.sheet)
+        rows = self._rows(path)
         faults, questions = self._samples(rows)
         samples = Packed()
         seen: dict[str, int] = {}
@@ -181,6 +187,22 @@ class Golden(Kind):
             samples.append(sample)
         return rows, samples, faults + rows.sorted_faults()
 
+    def _rows(self, path: Path) -> Rows:
+        """The rows of the file; those that another tool's configuration stands for."""
+        section, sheet = self._options.split, self._options.sheet
+        plain = self._columns == _USUAL and section is None
+        found = setups.questions(path) if plain else None
+        if found is None:
+            return read_rows(path, lists=True, section=section, sheet=sheet)
+        tool, setup = found
+        with open_regular(path) as file:
+            rows = Rows(sha256=sha256(file.read()).hexdigest(), unit="question")
+        for number, row in enumerate(setup.rows, start=1):
+            rows.add(number, row)
+        self._columns["id_key"] = "id"
+        self._notes += [f"a configuration of {tool}, of which its tests are taken", *setup.left_out]
+        return rows
+
     def _samples(
         self, rows: Rows
     ) -> tuple[list[Fault], Iterator[tuple[int, Sample | None, list[str]]]]:
@@ -195,6 +217,7 @@ class Golden(Kind):
         if items is None:
             present = {column for _, row in rows.rows for column in row}
             self._take_usual_columns(present)
+            self._take_criteria(present)
             faults = self._missing_columns(rows, present)
             return faults, self._by_columns(
                 rows, {fault.place.rpartition(".")[2] for fault in faults}
@@ -221,6 +244,15 @@ class Golden(Kind):
                 self._columns[key] = found[0]
                 self._notes.append(f"'{found[0]}' is taken as {_CALLED[key]} (`{key}`)")
 
+    def _take_criteria(self, present: Collection[str]) -> None:
+        """The columns with usual names for criteria, unless an option names them."""
+        if self._options.criteria_key is not None:
+            return
+        columns = criteria.columns_of({*present} - {*self._columns.values()})
+        self._criteria = columns
+        for column in columns:
+            self._notes.append(f"'{column}' is taken as criteria (`criteria_key`)")
+
     def _by_columns(
         self, rows: Rows, absent: Collection[str]
     ) -> Iterator[tuple[int, Sample | None, list[str]]]:
@@ -232,18 +264,33 @@ class Golden(Kind):
                 if key not in absent
                 for message in self._wrong(key, row, rows.as_text)
             ]
+            stated, faults = self._stated(row)
+            wrong += faults
             place = position
             if self._options.repeated:
                 asked = key_of(row, [self._columns["question_key"], self._columns["answer_key"]])
                 place = numbers.setdefault(asked, len(numbers))
-            yield number, None if wrong or absent else self._sample(place, row), wrong
+            sample = None if wrong or absent else self._sample(place, row, stated)
+            yield number, sample, wrong
+
+    def _stated(self, row: Row) -> tuple[tuple[Criterion, ...], list[str]]:
+        """The criteria of a row, and the faults of its cells."""
+        found: tuple[Criterion, ...] = ()
+        wrong: list[str] = []
+        for column in self._criteria:
+            read, faults = criteria.read(row.get(column), column=column)
+            found += read
+            wrong += faults
+        return found, wrong
 
     def _missing_columns(self, rows: Rows, present: Collection[str]) -> list[Fault]:
         """Columns that no row has: one fault each, not one per row."""
         needed = {}
         for key, name in self._columns.items():
-            if key != "answer_key" or self._needs_answers:
+            if key != "answer_key" or (self._needs_answers and not self._criteria):
                 needed[key] = name
+        for place, name in enumerate(self._options.criteria_key or ()):
+            needed[f"criteria_key.{place}"] = name
         if not rows.count:
             return []
         unseen = usual(TEXTS, {*present} - {*self._columns.values()})
@@ -323,14 +370,16 @@ class Golden(Kind):
 
     def _wrong(self, key: str, row: Row, as_text: str) -> list[str]:
         column = self._columns[key]
+        needed = self._needs_answers and not self._has_criteria(row)
+        optional = key == "answer_key" and not needed
         if column not in row:
-            if key == "answer_key" and not self._needs_answers:
+            if optional:
                 return []
             near = hint(_ROLES.get(key, key), column, row)
             return [f"has no '{column}'{near}"]
 
         value = row[column]
-        if key == "answer_key" and not self._needs_answers and not value:
+        if optional and not value:
             return []
         if isinstance(value, str):
             if value.strip():
@@ -350,17 +399,25 @@ class Golden(Kind):
         description = _FOUND.get(type(value), "no text").format(it=_CALLED[key], as_text=as_text)
         return [f"'{column}' is {description}"]
 
-    def _sample(self, position: int, row: Row) -> Sample:
+    def _has_criteria(self, row: Row) -> bool:
+        return any(row.get(column) for column in self._criteria)
+
+    def _sample(self, position: int, row: Row, stated: tuple[Criterion, ...]) -> Sample:
         columns = self._columns
         question, golden = row[columns["question_key"]], row.get(columns["answer_key"]) or None
-        metadata = {name: value for name, value in row.items() if name not in columns.values()}
+        taken = {*columns.values(), *self._criteria}
+        metadata = {name: value for name, value in row.items() if name not in taken}
+        content: list[object] = [question, golden]
+        if stated:
+            content.append(stated)
         return Sample(
             kind="golden",
             id=str(row[columns["id_key"]]) if "id_key" in columns else str(position),
             position=position,
-            digest=sample_digest([question, golden]),
+            digest=sample_digest(content),
             turns=(Turn(question=question, golden=golden),),
             metadata=metadata,
+            criteria=stated,
         )
 
 

@@ -1,0 +1,1 @@
+"""Configurations of other tools that `karat init --from` reads, one file each."""

@@ -1,0 +1,410 @@
+"""`karat init --from promptfooconfig.yaml`: prompts, providers, tests and assertions of promptfoo.
+
+Source: promptfoo's type `UnifiedConfig` and its pages on configuration (version 0.121).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+
+from karat.errors import BadOption
+from karat.formats import excerpt, plural
+from karat.records import JsonObject
+from karat.setups import Findings, Setup
+from karat_imports.setups import _templates as templates
+from karat_imports.setups._files import NotRead, ProjectFiles, document
+from karat_imports.setups._providers import Provider, Providers
+from karat_imports.setups._tests import Test, Tests
+
+__all__ = ["Promptfoo"]
+
+_KEYS = ("prompts", "providers", "targets", "tests", "scenarios", "defaultTest")
+_TAKEN = (*_KEYS, "description", "evaluateOptions", "assertionTemplates", "$schema")
+_SILENT = ("outputPath", "sharing", "writeLatestResults", "tags", "metadata", "commandLineOptions")
+_KEY = re.compile(rb"^[\"']?(prompts|providers|targets|tests|scenarios)[\"']?\s*:", re.MULTILINE)
+_PROGRAMS = (".py", ".js", ".ts", ".mjs", ".cjs", ".mts", ".sh", ".rb", ".exe")
+_TEXTS = (".txt", ".md", ".json", ".yaml", ".yml", ".j2", ".jsonl", ".csv")
+_GRADER = "openai:gpt-4.1"
+_DIVIDER = re.compile(r"^---\s*$", re.MULTILINE)
+
+
+class Prompt(msgspec.Struct, frozen=True, kw_only=True):
+    """One prompt, as templates."""
+
+    label: str
+    system: str  # "": none
+    user: str
+
+
+class Promptfoo:
+    """promptfooconfig.yaml: prompts and providers become conditions, tests become questions,
+    assertions become criteria.
+    """
+
+    listed_as: ClassVar[str] = "promptfoo"
+
+    @staticmethod
+    def recognizes(path: Path, head: bytes) -> bool:
+        if path.suffix.lower() not in (".yaml", ".yml", ".json"):
+            return False
+        named = "promptfoo" in path.name.lower() or b"promptfoo.dev/config" in head
+        keys = {match[1] for match in _KEY.finditer(head.replace(b"  ", b" "))}
+        return (named and bool(keys or b'"prompts"' in head)) or len(keys) > 2
+
+    def read(self, path: Path, folder: Path) -> Setup:
+        """The experiment. Raises BadOption if the file cannot be read or holds no tests."""
+        files, findings = ProjectFiles(path.absolute().parent), Findings()
+        try:
+            config = document(files.data(path.resolve()), path.name)
+        except NotRead as error:
+            raise BadOption("--from", str(error)) from error
+
+        if not isinstance(config, dict) or not any(key in config for key in _KEYS):
+            raise BadOption("--from", f"{path} holds no prompts, providers or tests of promptfoo")
+        reader = Tests(config, files, findings)
+        tests = reader.read()
+        if not tests:
+            why = "; ".join(findings.left_out) or "it has no tests"
+            raise BadOption("--from", f"no question of {path} can be taken: {why}")
+
+        prompts = _Prompts(files, findings).read(config.get("prompts"))
+        readers = Providers(files, findings, folder)
+        providers = readers.read(config.get("providers", config.get("targets")))
+        for key in config:
+            if key not in _TAKEN and key not in _SILENT:
+                findings.leave(f"`{key}`", "has no equivalent")
+        rows, conditions = _asked(tests, prompts, findings)
+        grader = readers.model(reader.grader)
+        return _setup(
+            str(config.get("description") or path.absolute().parent.name),
+            rows,
+            _experiment(conditions, _one_type(providers, findings), findings),
+            scoring=_scoring(tests, grader, findings),
+            execution=_execution(config.get("evaluateOptions")),
+            findings=findings,
+        )
+
+
+class _Prompts:
+    """Reads the prompts of one configuration."""
+
+    def __init__(self, files: ProjectFiles, findings: Findings) -> None:
+        self._files, self._findings = files, findings
+
+    def read(self, value: Any) -> list[Prompt]:
+        """Every prompt that is a text; one that is only its variables if there is none."""
+        found: list[Prompt] = []
+        if isinstance(value, dict):
+            value = [{"raw": name, "label": label} for name, label in value.items()]
+        for given in value if isinstance(value, list) else [value]:
+            label, text = "", given
+            if isinstance(given, dict):
+                label = str(given.get("label") or given.get("display") or "")
+                text = given.get("raw") or given.get("content") or given.get("id")
+            if isinstance(text, str):
+                found += self._of_text(text, label)
+
+        usable = []
+        for prompt in found:
+            if templates.has_tags(prompt.system + prompt.user):
+                self._findings.leave("prompt", "its template has tags ({% … %})", prompt.label)
+            else:
+                usable.append(prompt)
+        return usable
+
+    def _of_text(self, text: str, label: str) -> list[Prompt]:
+        name = text.removeprefix("file://")
+        if not _is_file(text):
+            return [_prompt(text, label)]
+        if name.partition(":")[0].endswith(_PROGRAMS):
+            self._findings.leave("prompt", f"'{text:.80}' is a program")
+            return []
+        found: list[Prompt] = []
+        try:
+            for path in self._files.matching(text):
+                found += self._of_file(path, label)
+        except NotRead as error:
+            self._findings.leave("prompt", str(error))
+        return found
+
+    def _of_file(self, path: Path, label: str) -> list[Prompt]:
+        if path.suffix in (".jsonl", ".csv"):
+            rows = self._files.rows(path)
+            texts = [row.get("prompt", next(iter(row.values()), "")) for row in rows]
+            return [_prompt(str(text), label) for text in texts]
+        text = self._files.text(path)
+        parts = [text]
+        if path.suffix == ".txt":
+            parts = [part.strip() for part in _DIVIDER.split(text) if part.strip()]
+        return [_prompt(part, label or (path.name if len(parts) == 1 else "")) for part in parts]
+
+
+def _is_file(text: str) -> bool:
+    if text.startswith("file://"):
+        return True
+    short = "\n" not in text and len(text) < 300 and "{{" not in text
+    return short and text.partition(":")[0].endswith((*_TEXTS, *_PROGRAMS))
+
+
+def _prompt(text: str, label: str) -> Prompt:
+    """The prompt in a text: messages as JSON or YAML, or a text to the agent."""
+    label = label or excerpt(text, 40)
+    messages = _messages(text)
+    if messages is None:
+        return Prompt(label=label, system="", user=text.strip())
+    system = [content for role, content in messages if role in ("system", "developer")]
+    others = [(role, content) for role, content in messages if role not in ("system", "developer")]
+    if len(others) == 1:
+        user = others[0][1]
+    else:
+        user = "\n\n".join(f"{role}: {content}" for role, content in others)
+    return Prompt(label=label, system="\n\n".join(system).strip(), user=user.strip())
+
+
+def _messages(text: str) -> list[tuple[str, str]] | None:
+    """Role and content of each message; None: the text is no list of messages."""
+    if not text.lstrip().startswith(("[", "-", "{")):
+        return None
+    quoted = re.sub(r"(?<![\"\w])(\{\{[^{}]*\|\s*dump\s*\}\})", _as_text, text)
+    value: Any = None
+    for name in ("prompt.json", "prompt.yaml"):
+        try:
+            value = document(quoted.encode(), name)
+            break
+        except NotRead:
+            continue
+    if not isinstance(value, list) or not value:
+        return None
+    found = []
+    for message in value:
+        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+            return None
+        content = message.get("content")
+        if isinstance(content, list):
+            texts = [part.get("text") for part in content if isinstance(part, dict)]
+            content = "\n".join(part for part in texts if isinstance(part, str))
+        if not isinstance(content, str):
+            return None
+        found.append((message["role"], content))
+    return found
+
+
+def _as_text(match: re.Match[str]) -> str:
+    """`{{ name | dump }}` in JSON, where it stands for a whole text."""
+    return json.dumps(match[1].partition("|")[0].rstrip() + " }}")
+
+
+def _asked(
+    tests: Sequence[Test], prompts: Sequence[Prompt], findings: Findings
+) -> tuple[list[JsonObject], dict[str, str | None]]:
+    """The rows of the dataset, and each condition's system prompt.
+
+    Every condition of karat asks the same questions. If the prompts differ only in their system
+    messages, questions are the messages to the model as they were. Else a question is the values
+    of the variables, and what surrounds them is the system prompt.
+    """
+    first = prompts[0] if prompts else Prompt(label="prompt", system="", user="")
+    variable_systems = any(templates.names(prompt.system) for prompt in prompts)
+    same_user = all(prompt.user == first.user for prompt in prompts)
+    if prompts and same_user and (not variable_systems or len(prompts) == 1):
+        texts = []
+        for test in tests:
+            text = templates.fill(first.user, test.variables)
+            system = templates.fill(first.system, test.variables) if variable_systems else ""
+            parts = (system, test.prefix + text + test.suffix)
+            texts.append("\n\n".join(part for part in parts if part.strip()))
+        if variable_systems:
+            findings.take("the system message has variables, so it is part of each question")
+        systems: dict[str, str | None] = {}
+        for prompt in prompts:
+            own = None if variable_systems else prompt.system
+            systems[_free(prompt.label, systems)] = own or None
+    else:
+        used = [name for one in prompts for name in templates.names(one.system + one.user)]
+        texts = [test.prefix + _listed(test, used) + test.suffix for test in tests]
+        systems = {}
+        single = len(set(used)) == 1
+        for prompt in prompts:
+            systems[_free(prompt.label, systems)] = _system_of(prompt, single=single) or None
+        if prompts:
+            findings.take(
+                "prompts differ in more than their system messages: each is the system prompt of "
+                "its condition, and the variables of a test are the question"
+            )
+
+    rows = []
+    for number, (test, text) in enumerate(zip(tests, texts, strict=True), start=1):
+        rows.append(_row(number, test, text))
+    return rows, systems or {"as-it-is": None}
+
+
+def _free(name: str, taken: JsonObject) -> str:
+    """The name, with a number if it is taken."""
+    number, free = 1, name
+    while free in taken:
+        number += 1
+        free = f"{name} ({number})"
+    return free
+
+
+def _listed(test: Test, used: Sequence[str]) -> str:
+    """The variables of a test as a question; the value alone of a single one."""
+    known = [name for name in dict.fromkeys(used) if name in test.variables] or [*test.variables]
+    values = [(name, templates.shown(test.variables[name])) for name in known]
+    if len(values) == 1:
+        return values[0][1]
+    return "\n".join(f"{name}: {value}" for name, value in values)
+
+
+def _system_of(prompt: Prompt, *, single: bool) -> str:
+    """A prompt as a system prompt: variables are named; a single one is the user's message."""
+    text = "\n\n".join(part for part in (prompt.system, prompt.user) if part)
+    if not single:
+        return templates.replaced(text, lambda name: f"[{name}]")
+    end = re.search(r"(?:\A|[:\n])\s*(\{\{[^{}]*\}\})\s*\Z", text)
+    if end is not None:  # the message follows by itself
+        text = text[: end.start(1)].rstrip()
+    return templates.replaced(text, lambda _: "[the user's message]")
+
+
+def _row(number: int, test: Test, question: str) -> JsonObject:
+    row: JsonObject = {"id": str(number), "question": question}
+    if test.description:
+        row["description"] = test.description
+    if test.golden:
+        row["answer"] = test.golden
+    if test.criteria:
+        row["criteria"] = [_stated(one) for one in test.criteria]
+    for name, value in test.metadata.items():
+        if name not in row and isinstance(value, (str, int, float, bool)):
+            row[name] = value
+    return row
+
+
+def _stated(criterion: msgspec.Struct) -> Any:
+    """A criterion as a question file states it; a text alone if it says nothing else."""
+    values = msgspec.to_builtins(criterion)
+    if set(values) == {"text"} and not values["text"].startswith("http"):
+        return values["text"]
+    return {"type": "judge", **values}
+
+
+def _one_type(providers: Sequence[Provider], findings: Findings) -> list[Provider]:
+    """The providers that one agent can be: those of the first one's type, and of its target."""
+    if not providers:
+        findings.take("no provider has an equivalent: `search-baseline` stands in for the agent")
+        return [Provider(name="", agent={"type": "search-baseline"})]
+    first = providers[0].agent
+    same = []
+    for provider in providers:
+        fixed = ("type", "target", "url")
+        if all(provider.agent.get(key) == first.get(key) for key in fixed):
+            same.append(provider)
+        else:
+            why = "another agent; write a second experiment, and `karat compare` the runs"
+            findings.leave("provider", why, provider.name)
+    return same
+
+
+def _experiment(
+    systems: dict[str, str | None], providers: Sequence[Provider], findings: Findings
+) -> tuple[JsonObject, dict[str, bytes]]:
+    """Agent, servers and conditions, and the files that the agent needs."""
+    first = providers[0]
+    agent, servers = dict(first.agent), dict(first.servers)
+    conditions: JsonObject = {}
+    for provider in providers:
+        servers |= provider.servers
+        for label, system in systems.items():
+            parts = (
+                label if len(systems) > 1 else "",
+                provider.name if len(providers) > 1 else "",
+            )
+            name = _slug(" ".join(filter(None, parts)) or provider.name or label)
+            condition: JsonObject = {}
+            if system:
+                condition["system_prompt"] = system.replace("${", "$${")
+            if provider.servers:
+                condition["mcp_servers"] = [*provider.servers]
+            if provider.workspace:
+                condition["workspace"] = provider.workspace
+            own = {key: value for key, value in provider.agent.items() if agent.get(key) != value}
+            own |= {key: None for key in agent if key not in provider.agent}
+            if own:
+                condition["agent"] = own
+            conditions[_free(name, conditions)] = condition
+
+    findings.take(
+        f"{plural(len(systems), 'prompt')} × {plural(len(providers), 'provider')} = "
+        f"{plural(len(conditions), 'condition')}"
+    )
+    experiment: JsonObject = {"agent": agent}
+    if servers:
+        experiment["mcp_servers"] = servers
+    experiment["conditions"] = conditions
+    return experiment, {name: data for one in providers for name, data in one.files.items()}
+
+
+def _slug(text: str) -> str:
+    plain = re.sub(r"[^\w.-]+", "-", excerpt(text, 60), flags=re.UNICODE).strip("-.")
+    return plain or "condition"
+
+
+def _scoring(tests: Sequence[Test], grader: str | None, findings: Findings) -> JsonObject:
+    """The scorer of the criteria, with a judge if one is needed."""
+    criteria = [one for test in tests for one in test.criteria]
+    if not criteria:
+        findings.take("no assertion is taken, so answers are kept and not scored")
+        return {"scorers": []}
+    judged = any(one.type.removeprefix("not-") == "judge" for one in criteria)
+    findings.take(f"{plural(len(criteria), 'criterion', 'criteria')} of the answers")
+    if not judged:
+        return {"scorers": ["criteria"]}
+    if grader is None:
+        findings.take(f"the judge is {_GRADER}, since the configuration names none")
+    return {"judge": {"type": "criteria", "model": grader or _GRADER}}
+
+
+def _execution(options: Any) -> JsonObject:
+    given = options if isinstance(options, dict) else {}
+    execution: JsonObject = {"num_repetitions": 1}
+    for key, name in (("repeat", "num_repetitions"), ("maxConcurrency", "max_concurrent")):
+        value = given.get(key)
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            execution[name] = value
+    return execution
+
+
+def _setup(
+    name: str,
+    rows: list[JsonObject],
+    made: tuple[JsonObject, dict[str, bytes]],
+    *,
+    scoring: JsonObject,
+    execution: JsonObject,
+    findings: Findings,
+) -> Setup:
+    dataset: JsonObject = {"path": "questions.jsonl", "id_key": "id"}
+    if any("criteria" in row for row in rows):
+        dataset["criteria_key"] = "criteria"
+    experiment, files = made
+    findings.take(plural(len(rows), "question"))
+    return Setup(
+        experiment={
+            "name": excerpt(name, 80).replace("${", "$${") or "promptfoo",
+            "dataset": dataset,
+            **experiment,
+            **scoring,
+            "execution": execution,
+        },
+        rows=rows,
+        files=files,
+        taken=findings.taken,
+        left_out=findings.left_out,
+    )

@@ -1,0 +1,168 @@
+"""Columns that say what must hold of an answer, and assertions of promptfoo."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from karat.errors import BadDataset
+from karat.kinds import Dataset
+from karat.kinds.golden import Golden
+from karat.kinds.golden.criteria import of_assertion, of_expected, read
+from karat.records import Criterion
+
+
+def load(path: Path, rows: list[dict[str, Any]], **options: Any) -> Dataset:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return Golden(Golden.Options(**options)).load(path)
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "expected"),
+    [
+        ("criteria", "Says 30 days.", [Criterion(text="Says 30 days.")]),
+        ("criteria", "https://a.example/b", [Criterion(text="https://a.example/b", type="url")]),
+        ("criteria", "- first\n- second", [Criterion(text="first"), Criterion(text="second")]),
+        ("criteria", "1. first\n2) second", [Criterion(text="first"), Criterion(text="second")]),
+        ("criteria", "one\nof two lines", [Criterion(text="one\nof two lines")]),
+        ("criteria", '["a", {"text": "b", "weight": 2}]', [Criterion(text="a"), Criterion(text="b", weight=2.0)]),
+        ("criteria", "", []),
+        ("criteria", None, []),
+        ("criteria", ["", "a", None], [Criterion(text="a")]),
+        ("Expected Facts", ["a"], [Criterion(text="a")]),
+        ("must_mention", "a; b", [Criterion(text="a", type="icontains"), Criterion(text="b", type="icontains")]),
+        ("must_not_mention", ["tea"], [Criterion(text="tea", type="not-icontains")]),
+        ("gold_url", "a.example/b", [Criterion(text="a.example/b", type="url")]),
+        (
+            "criteria",
+            [{"criterion": "stays calm", "points": -5, "tags": ["x"]}, {"assertion": "a", "required": True}],
+            [Criterion(text="stays calm", weight=-5.0), Criterion(text="a", dealbreaker=True)],
+        ),
+        (
+            "criteria",
+            [{"type": "contains-any", "value": ["a b", "c"]}, {"type": "not-regex", "value": "^x+"}],
+            [Criterion(text="a b\nc", type="contains-any"), Criterion(text="^x+", type="not-regex")],
+        ),
+        ("criteria", {"type": "latency", "threshold": 5000}, [Criterion(text="5", type="max-seconds")]),
+        ("criteria", {"type": "is-json"}, [Criterion(text="", type="is-json")]),
+    ],
+)  # fmt: skip
+def test_a_cell_states_criteria(column: str, cell: object, expected: list[Criterion]) -> None:
+    assert read(cell, column=column) == (tuple(expected), [])
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ([3, "a"], "'criteria'[0] must be a text or an object with `text`, got 3"),
+        ({"weight": 2}, "'criteria' has no text (`judge` needs one)"),
+        ({"text": "a", "type": "contain"}, "'criteria' has the unknown type 'contain' (did you mean 'contains'?)"),
+        ({"text": "a", "weight": "heavy"}, "'criteria' has the weight 'heavy', expected a number from -1e6 to 1e6"),
+        ({"text": "a", "required": "yes"}, "'criteria' has `dealbreaker` 'yes', expected true or false"),
+        ({"text": "(", "type": "regex"}, "'criteria' is not a regular expression: missing ), unterminated"),
+        ({"text": "soon", "type": "max-seconds"}, "'criteria' must be a number of at least 0, got 'soon'"),
+        ({"text": "[1]", "type": "is-json"}, "'criteria' is not a JSON schema: must be an object"),
+        (["a"] * 201, "'criteria' has 201 criteria, at most 200 are read"),
+        ("a" * 20_001, "'criteria' has 20001 characters, at most 20000 are read"),
+    ],
+)
+def test_a_fault_of_a_cell_names_its_place(cell: object, message: str) -> None:
+    (fault,) = read(cell)[1]
+    assert fault.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ("contains: three", Criterion(text="three", type="contains")),
+        ("yes", Criterion(text="yes", type="equals")),
+        ("note: it is free", Criterion(text="note: it is free", type="equals")),
+        ("not-icontains:free", Criterion(text="free", type="not-icontains")),
+        ("icontains-all: free, no charge", Criterion(text="free\nno charge", type="icontains-all")),
+        ("grade: is polite", Criterion(text="is polite")),
+        ("llm-rubric: is polite", Criterion(text="is polite")),
+        ("is-json", Criterion(text="", type="is-json")),
+        ("latency(500)", Criterion(text="0.5", type="max-seconds")),
+        ("similar(0.8): a cat", Criterion(text="The answer means the same as: a cat")),
+        ("starts-with: A", Criterion(text="A", type="starts-with")),
+    ],
+)
+def test_expected_of_a_file_of_promptfoo_is_a_criterion(cell: str, expected: Criterion) -> None:
+    assert of_expected(cell) == ([expected], None)
+
+
+@pytest.mark.parametrize(
+    ("cell", "why"),
+    [
+        ("fn: output.length", "fn: a program"),
+        ("python: len(output)", "python: a program"),
+        ("levenshtein(5): abc", "levenshtein"),
+        ("regex: (", "regex: is not a regular expression: missing ), unterminated subpattern at position 0"),
+    ],
+)
+def test_expected_without_an_equivalent_says_why(cell: str, why: str) -> None:
+    assert of_expected(cell) == ([], why)
+
+
+def test_a_set_of_assertions_shares_its_weight() -> None:
+    members = [{"type": "contains", "value": "a"}, {"type": "icontains", "value": "b", "weight": 3}]
+    assert of_assertion({"type": "assert-set", "weight": 2, "assert": members}) == (
+        [Criterion(text="a", type="contains"), Criterion(text="b", type="icontains", weight=3.0)],
+        None,
+    )
+    assert of_assertion({"type": "assert-set", "threshold": 0.5, "assert": members})[0] == []
+    assert of_assertion({"type": "javascript", "value": "true"}) == ([], "javascript")
+
+
+def test_columns_with_usual_names_are_criteria_and_no_metadata(tmp_path: Path) -> None:
+    rows = [
+        {"question": "q", "answer": "g", "must_mention": ["tea"], "expected_facts": "Says so.", "topic": "t"},
+        {"question": "r", "must_mention": ["cake"]},
+    ]
+    dataset = load(tmp_path / "a.jsonl", rows)
+    facts, tea, cake = (
+        Criterion(text="Says so."),
+        Criterion(text="tea", type="icontains"),
+        Criterion(text="cake", type="icontains"),
+    )
+    assert [(one.turns[0].golden, one.criteria, one.metadata) for one in dataset] == [
+        ("g", (facts, tea), {"topic": "t"}),
+        (None, (cake,), {}),
+    ]
+    assert "'must_mention' is taken as criteria (`criteria_key`)" in dataset.warnings
+
+
+def test_named_columns_alone_are_taken(tmp_path: Path) -> None:
+    rows = [{"question": "q", "answer": "g", "must_mention": "tea", "holds": "Says so."}]
+    (sample,) = load(tmp_path / "a.jsonl", rows, criteria_key="holds")
+    assert (sample.criteria, sample.metadata) == ((Criterion(text="Says so."),), {"must_mention": "tea"})
+    (sample,) = load(tmp_path / "a.jsonl", rows, criteria_key=[])
+    assert (sample.criteria, sample.metadata) == ((), {"must_mention": "tea", "holds": "Says so."})
+
+
+def test_every_fault_names_its_row(tmp_path: Path) -> None:
+    rows = [
+        {"question": "q", "criteria": [4]},
+        {"question": "r", "criteria": []},
+        {"question": "s", "criteria": ["a", {"type": "is-xml"}]},
+    ]
+    with pytest.raises(BadDataset) as raised:
+        load(tmp_path / "a.jsonl", rows)
+    assert [(fault.place, fault.message) for fault in raised.value.faults] == [
+        ("line 1", "'criteria' must be a text or an object with `text`, got 4"),
+        ("line 2", "has no 'answer' (known: criteria, question)"),
+        ("line 3", "'criteria'[1] has the unknown type 'is-xml'"),
+    ]
+    with pytest.raises(BadDataset, match=r"no line has the key 'hold' \(did you mean 'holds'"):
+        load(tmp_path / "b.jsonl", [{"question": "q", "answer": "g", "holds": "x"}], criteria_key="hold")
+
+
+def test_criteria_are_part_of_what_a_sample_is(tmp_path: Path) -> None:
+    row = {"question": "q", "answer": "g"}
+    (plain,) = load(tmp_path / "a.jsonl", [row])
+    (stated,) = load(tmp_path / "b.jsonl", [row | {"criteria": "Says so."}])
+    (heavier,) = load(tmp_path / "c.jsonl", [row | {"criteria": {"text": "Says so.", "weight": 2}}])
+    assert len({plain.digest, stated.digest, heavier.digest}) == 3

@@ -88,6 +88,8 @@ def _text_of_list(value: Sequence[object]) -> str:
 
     if all(speaker_and_text(part) is not None for part in flat):
         return dialogue(flat)
+    if all(isinstance(part, str) for part in flat):
+        return "\n\n".join(str(part) for part in flat if not is_empty(part))
     if len(flat) == 1 and not isinstance(flat[0], (dict, list)):
         return as_text(flat[0]) or ""
     raise Unread("is a list")
@@ -141,7 +143,7 @@ def options(row: Row, paths: Sequence[str]) -> Options | None:
     if isinstance(value, Mapping):
         return _options_of_object(value)
     if isinstance(value, str):
-        for mark in ("\n", "|", ";"):
+        for mark in ("\n", "|", ";", ","):
             parts = [part.strip() for part in value.split(mark) if part.strip()]
             if len(parts) > 1:
                 return _unlabelled(parts)

@@ -96,8 +96,7 @@ _SAID = word_set(
 )
 _FILLERS = word_set("the a an final full raw text texts str string clean list all 1 of for to en")
 _DEMANDS = word_set(
-    """expected expect must should required require forbidden gold golden goldens relevant
-    mandatory"""
+    """expected expect must should forbidden gold golden goldens relevant mandatory"""
 )
 
 _EXACT: dict[Role, str] = {
@@ -162,9 +161,7 @@ _WEAK: dict[Role, str] = {
         shortanswer longanswer fullanswer expectedresponse targetresponse targetoutput program
         cypher translation class verdict outcome category completiontext groundtruthlabel""",
     "question": """text task goal scenario statement dialogue dialog article passage document ctx
-        claim intent message ticket tickettext sentence title situation case request userrequest
-        description content review abstract term word concept command topic story vignette
-        requirement""",
+        claim intent message ticket tickettext sentence situation request userrequest vignette""",
 }
 _SCORES = word_set(
     """faithfulness answerrelevancy answerrelevance contextprecision contextrecall
@@ -250,6 +247,8 @@ def _joined(path: str) -> str:
 
 def _composed(words: tuple[str, ...]) -> Meaning | None:
     """The meaning of a name of several words that no table has."""
+    if not words:
+        return None
     known = frozenset(words)
     said = known & _SAID
     gold = known & _GOLD
@@ -268,6 +267,8 @@ def _composed(words: tuple[str, ...]) -> Meaning | None:
         return Meaning("answer")
     if words[0] in _DEMANDS and len(words) > 1:
         return Meaning("criterion")
+    if words[0] in ("predicted", "pred", "generated") and len(words) == 2:
+        return Meaning("answer")
     return _by_its_end(words) if not gold and not agent else None
 
 
@@ -275,7 +276,9 @@ def _by_its_end(words: tuple[str, ...]) -> Meaning | None:
     """`short_answer` may be a golden answer, `answer_start` is none."""
     if words[-1] in ("answer", "output", "response") and len(words) == 2:
         return Meaning("golden", weak=True)
-    if words[-1] in ("question", "query", "prompt") and words[0] not in ("system", "judge", "sub"):
+    asks = {"question", "query", "prompt"} & {*words}
+    about_it = {"id", "type", "number", "category", "count", "system", "judge", "sub", "template"}
+    if asks and not about_it & {*words}:
         return Meaning("question", weak=True)
     return None
 

@@ -18,6 +18,7 @@ import msgspec
 
 from karat.documents.columns import Column
 from karat.documents.names import (
+    Meaning,
     Role,
     is_choice_stem,
     is_score_name,
@@ -51,6 +52,8 @@ _FACTS = word_set(
     shouldmention shouldcontain expectedfacts keyfacts keypoints requiredfacts expectedkeywords
     keywords acceptancecriteria successcriteria"""
 )
+_FACT_ENDS = word_set("keywords facts sources source url urls behavior behaviour points")
+_UNSURE_ALONE = word_set("intent label labels category class code value result outcome")
 _OF_A_RUN = word_set(
     """result results prediction predictions pred preds response responses output outputs
     generation generations generated log logs history conversation conversations chat chats run
@@ -61,10 +64,6 @@ _ASIDE = word_set(
     metrics params parameters settings context contexts evidence"""
 )
 _GIVEN = frozenset({"input", "inputs", "vars", "variables", "question", "attributesinput"})
-_WANTED = word_set(
-    """expected expectedoutput expectedoutputs reference referenceoutputs referenceoutput
-    groundtruth gold golden target ideal expectations"""
-)
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,13 +115,25 @@ class _Assignment:
     ) -> None:
         self._columns, self._door, self._named = columns, door, named
         self._needs_golden = needs_golden
+        self._open = False  # whether no name speaks of a role, so that nothing is certain
         self._of_a_run = bool({*words_of(PurePath(file).stem)} & _OF_A_RUN)
         taken = {path for paths in named.values() for path in paths}
         self._free = {}
         for path, column in columns.items():
-            if path not in taken and column.share_filled >= _HALF and not _is_aside(path):
+            if path in taken or _is_aside(path):
+                continue
+            parent = columns.get(path.rpartition(".")[0])
+            among = column.rows if parent is None else parent.objects
+            given = any(_is_asked_or_wanted(above) for above in path.split(".")[:-1])
+            if column.filled and (given or column.filled >= _HALF * among):
                 self._free[path] = column
         self._meanings = {path: meanings(path) for path in self._free}
+        named_paths = [path for paths in named.values() for path in paths]
+        if not any(_joined(path) == "question" for path in [*columns, *named_paths]):
+            # `query` is the question, unless there is one besides it
+            for path in self._free:
+                if _joined(path) == "query":
+                    self._meanings[path] = (Meaning("question"),)
 
     def result(self) -> Reading | Undecided:
         shapes = self._shapes()
@@ -138,7 +149,8 @@ class _Assignment:
                 if reading is not None:
                     readings.append(reading)
 
-        if len(readings) == 1:
+        readings = _different(readings)
+        if len(readings) == 1 and not self._open:
             return readings[0]
         if not questions:
             asked = "which column is the question"
@@ -238,7 +250,8 @@ class _Assignment:
         """What may be golden answer and agent's answer, the likeliest first."""
         named = self._named.get("golden")
         exact = [path for path in self._strong("golden") if self._holds_answer(path)]
-        exact = exact or self._inside(_WANTED)
+        exact = exact or self._inside("golden")
+        exact = self._without_copies(exact)
         agents = [path for path in self._strong("answer") if self._holds_answer(path)]
         weak = [path for path in self._with("golden", weak=True) if self._holds_answer(path)]
         weak = [path for path in weak if path not in exact]
@@ -264,6 +277,9 @@ class _Assignment:
             if said:
                 sure["answer"] = tuple(said[:1])
             graded = any("score" in words_of(path) for path in criteria)
+            several = [path for path in criteria if not _is_fact(path)]
+            if several and {*words_of(last_part(golden))} & _UNSURE_ALONE:
+                return [sure, {"criterion": (golden, *criteria)}]
             attack = any(_joined(path) == "goal" for path in self._free)
             if graded or (attack and _joined(golden) == "target"):
                 return [sure, {"answer": (golden,)}]
@@ -279,7 +295,9 @@ class _Assignment:
             ]
             if of_the_run or self._of_a_run:
                 options += [{"answer": (agents[0],)}]
-            return options or self._by_criteria(criteria) or [{"answer": (agents[0],)}] * 2
+            if not options and not criteria:
+                self._open = True
+            return options or self._by_criteria(criteria) or [{"answer": (agents[0],)}]
         if len(bare) == 1:
             others = [path for path in weak if path not in bare]
             if all(_joined(path) in _BESIDE_ANSWER for path in others):
@@ -300,14 +318,15 @@ class _Assignment:
         """Where nothing but what must hold is given."""
         if not criteria:
             return [] if self._needs_golden else [{}]
-        if len(criteria) == 1 or all(_is_fact(path) for path in criteria):
+        if all(_is_fact(path) for path in criteria):
             return [{}]
-        texts = [path for path in criteria if self._columns[path].texts > 0]
-        options: list[dict[Role, tuple[str, ...]]] = [{}]
-        for path in texts:
-            others = tuple(other for other in criteria if other != path)
-            options.append({"golden": (path,), "criterion": others})
-        return options
+        options: list[dict[Role, tuple[str, ...]]] = []
+        for path in criteria:
+            column = self._columns[path]
+            if column.texts + column.numbers + column.flags > 0:
+                others = tuple(other for other in criteria if other != path)
+                options.append({"golden": (path,), "criterion": others})
+        return [*options[: _SHOWN - 1], {}]
 
     def _in_results(
         self, exact: list[str], agents: list[str], weak: list[str], shapes: Roles
@@ -335,11 +354,10 @@ class _Assignment:
                 return [{"golden": (first,), "answer": (second,)}]
         if said:
             return [{**found, "answer": (path,)} for found in goldens for path in said]
-        if weak:
-            return [{**found, "answer": (path,)} for found in goldens for path in weak]
-        if shapes.get("score") or shapes.get("error"):
+        if shapes.get("score") or shapes.get("error") or shapes.get("messages"):
             return goldens
-        return []
+        self._open = True
+        return [{**found, "answer": (path,)} for found in goldens for path in weak]
 
     def _evidence(self, shapes: Roles) -> bool:
         """Whether columns say that the file is of a run: scores, a model, latencies, costs."""
@@ -354,12 +372,16 @@ class _Assignment:
         column = self._free[path]
         return 2 * column.objects < column.filled and 2 * column.messages < column.filled
 
-    def _inside(self, parents: Collection[str]) -> list[str]:
-        """The columns inside an object whose name is one of `parents`."""
+    def _inside(self, role: Role) -> list[str]:
+        """The columns inside an object whose own name has this role."""
         found = []
         for path in self._free:
-            parent, dot, _ = path.rpartition(".")
-            if dot and _joined(last_part(parent)) in parents and self._holds_answer(path):
+            parents = path.split(".")[:-1]
+            if not self._holds_answer(path):
+                continue
+            roles = {meaning.role for parent in parents for meaning in meanings(parent)}
+            given = any(_joined(parent) in _GIVEN for parent in parents)
+            if role in roles or (role == "question" and given):
                 found.append(path)
         return found
 
@@ -373,23 +395,34 @@ class _Assignment:
         asks = [path for path in self._strong("question") if self._asks(path, exact=True)]
         if any(_joined(path) == "question" for path in asks):
             asks = [path for path in asks if _joined(path) != "query"]
-        asks = [path for path in asks if path not in goldens]
+        asks = self._without_copies([path for path in asks if path not in goldens])
         if len(asks) > 1:
             return self._of_several(asks)
         if asks:
             return [{"question": (asks[0],)}]
         if "messages" in shapes:
+            if self._door == "results":
+                return [{}]
             return [{"question": (path,)} for path in shapes["messages"]]
-        inside = [path for path in self._inside(_GIVEN) if self._asks(path)]
+        inside = [path for path in self._inside("question") if self._asks(path)]
         if inside:
             return [{"question": (path,)} for path in inside]
         weak = [path for path in self._with("question", weak=True) if self._asks(path)]
         weak = [path for path in weak if path not in goldens]
         if weak:
             return [{"question": (path,)} for path in weak]
-        if self._door == "results" and shapes.get("id"):
+        if self._door == "results" and (shapes.get("id") or shapes.get("conversation")):
             return [{}]
         return []
+
+    def _without_copies(self, paths: Sequence[str]) -> list[str]:
+        """The columns without those that say the same as an earlier one."""
+        kept: list[str] = []
+        for path in paths:
+            values = self._free[path].values
+            if not values or all(self._free[other].values != values for other in kept):
+                kept.append(path)
+        return kept
 
     def _of_several(self, asks: list[str]) -> list[dict[Role, tuple[str, ...]]]:
         """Several columns under exact names: each alone, or an instruction and its input."""
@@ -419,7 +452,12 @@ class _Assignment:
         found = []
         for path, column in self._free.items():
             kinds = {meaning.role for meaning in self._meanings[path] if not meaning.weak}
-            if column.is_text and column.mean_length > 3 and not kinds & {*roles}:
+            deep = path.count(".") > 1 or (
+                "." in path and not meanings(path) and not meanings(path.rpartition(".")[0])
+            )
+            lists = 2 * column.lists > column.filled and not column.messages
+            said = column.is_text or (lists and _is_list_of_texts(column.example))
+            if said and (lists or column.mean_length > 3) and not kinds & {*roles} and not deep:
                 found.append(path)
         return sorted(found, key=lambda path: -self._free[path].mean_length)[:12]
 
@@ -428,22 +466,18 @@ class _Assignment:
         goldens: list[dict[Role, tuple[str, ...]]],
         questions: list[dict[Role, tuple[str, ...]]],
     ) -> None:
-        """Offers text columns for a role that no name speaks of. An offer is never taken: there
-        are always two.
-        """
+        """Offers text columns for a role that no name speaks of: to choose from, never to take."""
         texts = self._texts()
         if not questions and goldens:
             used = {path for golden in goldens for paths in golden.values() for path in paths}
-            offers = [path for path in texts if path not in used]
-            questions += [{"question": (path,)} for path in offers]
-            if len(offers) == 1:
-                goldens += [{"answer": (path,)} for path in offers]
+            questions += [{"question": (path,)} for path in texts if path not in used]
+            self._open = True
         elif questions and not goldens and self._door == "dataset":
             used = {path for question in questions for path in question.get("question", ())}
-            offers = [path for path in texts if path not in used]
-            goldens += [{"golden": (path,)} for path in offers]
-            if len(offers) == 1:
-                goldens.append({"answer": (offers[0],)})
+            offers = [path for path in texts if _joined(path) not in _BESIDE_ANSWER | {"id"}]
+            goldens += [{"golden": (path,)} for path in offers if path not in used]
+            goldens.append({})
+            self._open = True
 
     # --- the whole ------------------------------------------------------------------------------
 
@@ -498,7 +532,9 @@ def _joined(path: str) -> str:
 
 def _is_fact(path: str) -> bool:
     """Whether a name says that its cells hold what must be true of an answer, not an answer."""
-    return _joined(path) in _FACTS or path.startswith("__expected")
+    words = words_of(last_part(path))
+    ends_so = bool(words) and words[-1] in _FACT_ENDS
+    return _joined(path) in _FACTS or path.startswith("__expected") or ends_so
 
 
 def _is_aside(path: str) -> bool:
@@ -508,7 +544,29 @@ def _is_aside(path: str) -> bool:
 
 
 def _looks_like_list(value: object) -> bool:
-    return isinstance(value, str) and value.strip()[:1] in ("[", "{")
+    """Whether a text lists several things."""
+    if not isinstance(value, str):
+        return False
+    return value.strip()[:1] in ("[", "{") or any(mark in value for mark in "\n|;,")
+
+
+def _is_asked_or_wanted(path: str) -> bool:
+    """Whether an object's name says that it holds a question or a golden answer."""
+    roles = {meaning.role for meaning in meanings(path)}
+    return bool(roles & {"question", "golden"}) or _joined(path) in _GIVEN
+
+
+def _is_list_of_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(part, str) for part in value)
+
+
+def _different(readings: Iterable[Reading]) -> list[Reading]:
+    """The readings without those that equal an earlier one."""
+    kept: list[Reading] = []
+    for reading in readings:
+        if reading not in kept:
+            kept.append(reading)
+    return kept
 
 
 def _outermost(paths: Iterable[str]) -> list[str]:

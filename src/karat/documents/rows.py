@@ -522,7 +522,11 @@ def _list_in(path: Path, document: Any, within: _Within | None) -> tuple[list[An
         raise _bad(path, "file", _what_it_is(document))
     likely = best_of(tables)
     if len(likely) > 1 and not within.first:
-        raise _bad(path, "dataset.split", f"must name one of the file's lists: {some_of(likely)}")
+        raise _bad(
+            path,
+            "dataset.split",
+            f"must name one of the file's lists: {some_of([excerpt(text, 40) for text in likely])}",
+        )
     return tables[likely[0]], likely[0] or None
 
 
@@ -653,7 +657,7 @@ def _odd_json(path: Path, data: bytes) -> Any:
 
 def _csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
     _refuse_binary(path, data)
-    text = io.StringIO(_spreadsheet_text(rows, path, data), newline="")
+    text = io.StringIO(_spreadsheet_text(rows, data), newline="")
     if delimiter == ",":
         delimiter = _delimiter(text.getvalue())
     csv.field_size_limit(_LONGEST_LINE)
@@ -792,7 +796,7 @@ def _text(path: Path, data: bytes) -> str:
         raise BadDataset(str(path), faults) from None
 
 
-def _spreadsheet_text(rows: Rows, path: Path, data: bytes) -> str:
+def _spreadsheet_text(rows: Rows, data: bytes) -> str:
     """The text of a CSV or TSV file: UTF-8, else Windows-1252, in which spreadsheets save."""
     try:
         return data.decode("utf-8-sig")
@@ -801,7 +805,8 @@ def _spreadsheet_text(rows: Rows, path: Path, data: bytes) -> str:
             text = data.decode("cp1252")
             rows.notes.append("read as Windows-1252, since it is not UTF-8")
             return text
-    return _text(path, data)
+    rows.notes.append("read as Mac Roman, since it is neither UTF-8 nor Windows-1252")
+    return data.decode("mac_roman")
 
 
 def _wrong_byte(line: bytes) -> str | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from karat.documents.columns import are_messages
 from karat.documents.names import meanings
 
 _DEEPEST = 4  # levels of objects above a list of rows
@@ -89,6 +90,8 @@ def _rows_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         shared &= set(entry)
     if not shared or not any(_is_said(entries[0][key]) for key in shared):
         return []
+    if any(_holds_rows(value) for value in entries[0].values()):
+        return []
     if not any(_speaks([entry]) for entry in entries[:5]):
         return []
     rows = []
@@ -96,6 +99,13 @@ def _rows_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         name = "id" if "id" not in entry else "key"
         rows.append({name: key, **entry})
     return rows
+
+
+def _holds_rows(value: object) -> bool:
+    """Whether a value is a list of several objects that are no chat messages."""
+    if not isinstance(value, list) or len(value) < 2:
+        return False
+    return all(isinstance(part, Mapping) for part in value) and not are_messages(value)
 
 
 def _is_said(value: object) -> bool:

@@ -354,10 +354,11 @@ class _Assignment:
                 return [{"golden": (first,), "answer": (second,)}]
         if said:
             return [{**found, "answer": (path,)} for found in goldens for path in said]
+        answers = [{**found, "answer": (path,)} for found in goldens for path in weak]
         if shapes.get("score") or shapes.get("error") or shapes.get("messages"):
-            return goldens
+            return [*answers, *goldens]
         self._open = True
-        return [{**found, "answer": (path,)} for found in goldens for path in weak]
+        return answers
 
     def _evidence(self, shapes: Roles) -> bool:
         """Whether columns say that the file is of a run: scores, a model, latencies, costs."""

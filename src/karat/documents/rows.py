@@ -208,7 +208,6 @@ def in_order(faults: Iterable[Fault]) -> list[Fault]:
 def read_rows(
     path: Path,
     *,
-    lists: bool = False,
     section: str | None = None,
     sheet: str | None = None,
     entry: Entry | None = None,
@@ -216,7 +215,7 @@ def read_rows(
 ) -> Rows:
     """The rows of a file, whose ending says its format. Raises BadDataset if nothing can be read.
 
-    With `lists`, a JSON or YAML file may also be an object of lists: its one list, or the one
+    A JSON or YAML file may also be an object that holds lists: the one with questions, or the one
     called `section`, is read; or, with `entry`, an object whose entries are rows; or, with `first`,
     the first of several lists. `sheet`: which sheet of a workbook; None: the only one. A path
     `hf://…` is read from the Hugging Face Hub.
@@ -230,7 +229,7 @@ def read_rows(
 
     if name is not None:
         return _hub_rows(
-            fetch(name, [*FORMATS, *(f"{ending}.gz" for ending in _PACKED)]), path, lists, section
+            fetch(name, [*FORMATS, *(f"{ending}.gz" for ending in _PACKED)]), path, section
         )
 
     ending = path.suffix.lower()
@@ -277,7 +276,7 @@ def read_rows(
     try:
         if ending == ".xlsx":
             _workbook(rows, path, data, sheet)
-        elif lists and ending in _NESTED:
+        elif ending in _NESTED:
             _NESTED[ending](rows, path, data, within=_Within(section, entry, first))
         else:
             FORMATS[ending](rows, path, data)
@@ -318,14 +317,14 @@ def left_out(
     return f"{plural(len(places), f'unreadable {unit}')} left out: {named}"
 
 
-def _hub_rows(fetched: Fetched, path: Path, lists: bool, section: str | None) -> Rows:
+def _hub_rows(fetched: Fetched, path: Path, section: str | None) -> Rows:
     """The rows of several files as one; sha256 is that of a single file, or of all files'
     digests.
     """
     from hashlib import sha256
 
     try:
-        parts = [read_rows(file, lists=lists, section=section) for file in fetched.files]
+        parts = [read_rows(file, section=section) for file in fetched.files]
     except BadDataset as error:
         raise BadDataset(shown(path), error.faults) from error
 

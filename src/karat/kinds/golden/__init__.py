@@ -141,7 +141,7 @@ class Golden(Kind):
 
     def _read(self, path: Path) -> tuple[Rows, Packed, list[Fault]]:
         """The readable samples, and the faults of the others."""
-        rows = read_rows(path, lists=True, section=self._options.split, sheet=self._options.sheet)
+        rows = read_rows(path, section=self._options.split, sheet=self._options.sheet)
         faults, questions = self._samples(rows, path)
         samples = Packed()
         seen: dict[str, int] = {}

@@ -341,13 +341,14 @@ def golden(value: object, *, path: str, several: Several | None) -> Golden | Non
 
     `several`: what a list means, if its name does not say. Raises Unread.
     """
+    of_object = isinstance(value, Mapping)
     value = _unpacked(value, path)
     if is_empty(value):
         return None
     if isinstance(value, list) and not all(speaker_and_text(part) for part in value):
         texts = _texts_of(value)
         if len(texts) > 1:
-            return _of_several(texts, path, several)
+            return _of_several(texts, path, several, of_object=of_object)
         value = texts[0]
     text = as_text(value)
     if text is None:
@@ -358,6 +359,11 @@ def golden(value: object, *, path: str, several: Several | None) -> Golden | Non
     return Golden(text, (text,))
 
 
+def holds_texts(value: object) -> bool:
+    """Whether an object is a golden answer with other spellings: `{value, aliases}`, `{text: […]}`."""
+    return isinstance(value, Mapping) and _unpacked(value, "") is not value
+
+
 def means_any(path: str) -> bool:
     """Whether a list under this name means any of its texts."""
     return "".join(words_of(last_part(path))) in ANY_OF
@@ -365,16 +371,20 @@ def means_any(path: str) -> bool:
 
 def is_undecided_list(value: object, path: str) -> bool:
     """Whether a cell is a list of several texts whose name does not say any or all."""
+    if isinstance(value, Mapping) or means_any(path):
+        return False
     value = _unpacked(value, path)
-    if not isinstance(value, list) or means_any(path):
+    if not isinstance(value, list):
         return False
     return sum(not is_empty(part) for part in value) > 1
 
 
-def _of_several(texts: Sequence[str], path: str, several: Several | None) -> Golden:
+def _of_several(
+    texts: Sequence[str], path: str, several: Several | None, *, of_object: bool
+) -> Golden:
     if several == "all":
         return Golden("; ".join(texts), ("; ".join(texts),))
-    if several == "any" or means_any(path):
+    if several == "any" or means_any(path) or of_object:
         kept = tuple(dict.fromkeys(texts))
         return Golden(kept[0], kept)
     raise Unread("is a list, and its name does not say whether any or all of it is right")

@@ -16,6 +16,7 @@ from typing import Literal
 
 import msgspec
 
+from karat.documents.cells import holds_texts
 from karat.documents.columns import Column
 from karat.documents.names import (
     Meaning,
@@ -34,7 +35,7 @@ Roles = Mapping[Role, tuple[str, ...]]
 _SHOWN = 6  # readings to choose from
 _HALF = 0.5  # share of rows in which a column must hold something
 _SURE_GOLDEN = word_set(
-    """answer answers label labels sql solution summary output outputs finalanswer shortanswer
+    """query answer answers label labels sql solution summary output outputs finalanswer shortanswer
     answertext fullanswer program cypher translation groundtruthlabel targetoutput
     targetresponse"""
 )
@@ -371,6 +372,8 @@ class _Assignment:
     def _holds_answer(self, path: str) -> bool:
         """Whether cells are something that can be read as an answer: no object, no messages."""
         column = self._free[path]
+        if holds_texts(column.example):
+            return True
         return 2 * column.objects < column.filled and 2 * column.messages < column.filled
 
     def _inside(self, role: Role) -> list[str]:

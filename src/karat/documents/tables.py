@@ -29,7 +29,7 @@ def tables_in(document: Any) -> dict[str, list[Any]]:
     if found and not _is_one_row(document):
         return found
     columns = _rows_of_columns(document)
-    if columns:
+    if columns and _speaks(columns):
         return {"": columns}
     if _is_one_row(document):
         return {"": [document]}

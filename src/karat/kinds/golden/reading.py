@@ -13,7 +13,7 @@ from karat.documents import cells
 from karat.documents.answers import hint, key_of
 from karat.documents.cells import Golden, Options, Unread
 from karat.documents.columns import LOOKED_AT, Column, cell, columns_of, is_empty
-from karat.documents.names import Role
+from karat.documents.names import Role, meanings
 from karat.documents.roles import Reading, Undecided, assign
 from karat.documents.rows import Row, Rows
 from karat.documents.understood import Part, Understood
@@ -346,6 +346,14 @@ def undecided_fault(undecided: Undecided, columns: Mapping[str, Column]) -> Faul
         lines[0] += "; write it below `dataset`:"
     for number, reading in enumerate(undecided.readings, start=1):
         lines.append(f"  {number}) {roles_text(reading)}")
+    empty = []
+    for path, column in columns.items():
+        roles = {meaning.role for meaning in meanings(path)}
+        if 2 * column.filled < column.rows and roles & {"question", "golden"}:
+            empty.append(f"'{path}'")
+    if empty and not undecided.readings:
+        are = "is" if len(empty) == 1 else "are"
+        lines.insert(1, f"  {' and '.join(empty[:4])} {are} empty in most rows")
     names = undecided.columns or [path for path in columns if "." not in path]
     listed = some_of(list(names), most=12) or "none"
     lines.append(f"  or name the columns: roles: {{question: …, golden: …}} (texts: {listed})")

@@ -166,7 +166,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     rates: tuple[str, ...] = ()  # rate limits of models, and the least time that they cost
     # what judges gave to a right and to a wrong answer, with --ask
     asked: tuple[AskedJudge, ...] = ()
-    understood: Understood | None = None  # the first row of the dataset, as it was read
+    first_row: Understood | None = None  # of the dataset, as it was read
 
     def __str__(self) -> str:
         repetitions = formats.plural(self.repetitions, "repetition")
@@ -198,7 +198,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
                 f"{self.dataset_kind}, {self.dataset} (sha256 {self.sha256[:12]})",
                 *parts,
             ],
-            "first row": [] if self.understood is None else self.understood.lines(),
+            "first row": [] if self.first_row is None else self.first_row.lines(),
             "agent": [self.agent],
             "conditions": list(map(str, self.conditions)),
             "scored by": list(map(str, self.scorers))
@@ -311,7 +311,7 @@ def check(
         may_stop=stops_when(horizon_of(experiment, selected, scorers)),
         rates=tuple(_rates(experiment, selected, scorers)),
         asked=asked,
-        understood=dataset.understood,
+        first_row=dataset.understood,
     )
 
 

@@ -360,7 +360,7 @@ def golden(value: object, *, path: str, several: Several | None) -> Golden | Non
 
 
 def holds_texts(value: object) -> bool:
-    """Whether an object is a golden answer with other spellings: `{value, aliases}`, `{text: […]}`."""
+    """Whether an object is a golden answer with its other spellings, such as `{value, aliases}`."""
     return isinstance(value, Mapping) and _unpacked(value, "") is not value
 
 

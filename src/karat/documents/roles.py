@@ -251,10 +251,11 @@ class _Assignment:
         """What may be golden answer and agent's answer, the likeliest first."""
         named = self._named.get("golden")
         exact = [path for path in self._strong("golden") if self._holds_answer(path)]
-        exact = exact or self._inside("golden")
-        exact = self._without_copies(exact)
         agents = [path for path in self._strong("answer") if self._holds_answer(path)]
         weak = [path for path in self._with("golden", weak=True) if self._holds_answer(path)]
+        if not exact and not any(self._holds_answer(path) for path in weak if "." not in path):
+            exact = self._inside("golden")
+        exact = self._without_copies(exact)
         weak = [path for path in weak if path not in exact]
         if "answer" in self._named:
             agents = []
@@ -398,7 +399,7 @@ class _Assignment:
             return [{}]
         asks = [path for path in self._strong("question") if self._asks(path, exact=True)]
         if any(_joined(path) == "question" for path in asks):
-            asks = [path for path in asks if _joined(path) != "query"]
+            asks = [path for path in asks if _joined(path) not in ("query", "prompt")]
         asks = self._without_copies([path for path in asks if path not in goldens])
         if len(asks) > 1:
             return self._of_several(asks)

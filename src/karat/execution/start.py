@@ -154,7 +154,7 @@ async def run_experiment(
             await part.create(here / results, agents, servers, stack)
             understood = part.dataset.understood
             if understood is not None and not _source(agents):
-                status.notice("\n  ".join(["first row:", *understood.lines()]))
+                status.remark("\n  ".join(["first row:", *understood.lines()]))
         else:
             await part.resume(agents, servers, status)
 

@@ -96,8 +96,8 @@ def test_every_fault_of_the_file_is_told_at_once_with_its_line(ask: Ask, tmp_pat
 
 
 def test_an_answer_that_is_no_text_is_a_fault_not_a_guess(ask: Ask, tmp_path: Path) -> None:
-    path = write(tmp_path / "answers.jsonl", [{"id": "0", "answer": ["x"]}])
-    with pytest.raises(AgentFault, match="is a list, expected a text"):
+    path = write(tmp_path / "answers.jsonl", [{"id": "0", "answer": {"x": 1}}])
+    with pytest.raises(AgentFault, match="is an object, expected a text"):
         ask("replay", {"path": path})
 
 

@@ -263,7 +263,9 @@ def test_two_golden_columns_are_a_fault_that_names_both(case, karat):
     case("F")
     done = karat("check", "01_experiment.yaml")
     assert done.code == 2
-    assert "`answer_key: answer` or `answer_key: ground_truth`" in lines(done.out + done.err)
+    said = lines(done.out + done.err)
+    assert "1) roles: {question: question, golden: ground_truth, answer: answer}" in said
+    assert "2) roles: {question: question, golden: answer}" in said
 
 
 @pytest.mark.needs_package("karat_imports")
@@ -284,14 +286,38 @@ def test_cells_that_were_never_planned_are_not_missing(case, karat, file):
     assert (ledger["planned"], ledger["scored"]) == (6, 6)
 
 
+@pytest.mark.parametrize(
+    ("file", "taken"),
+    [
+        (
+            "04_choices_left_out.jsonl",
+            ["question Which is smallest? A) 9 B) 2 C) 7 [input, choices]", "golden B (or: 2"],
+        ),
+        ("05_yaml_list_under_a_key.yaml", ["question What is it? [question]", "golden A lid. [answer]"]),
+        ("07_gsm8k_shape.jsonl", ["golden 10 [answer]"]),
+        (
+            "08_chat_input_and_list_of_ideals.jsonl",
+            ["question Be short. Say yes. [input]", "golden yes (or: Yes) [ideal]"],
+        ),
+        ("11_usual_names.jsonl", ["golden Three days. [reference]", "(answer) Three. [response]"]),
+        ("12_promptfoo_tests.csv", ["criterion contains: three [__expected]"]),
+    ],
+)
+def test_people_s_files_are_taken_for_what_they_are_and_shown(case, karat, file, taken):
+    case("F")
+    done = karat("check", "01_experiment.yaml", "--set", f"dataset.path={file}", "--no-start")
+    assert done.code == 0, done.err
+    assert [text for text in taken if text not in lines(done.out)] == []
+
+
 @pytest.mark.needs_package("karat_conversations")
 @pytest.mark.parametrize(
     ("file", "said"),
     [
-        ("04_choices_left_out.jsonl", "the choices in 'choices' are not part of"),
+        ("04_choices_left_out.jsonl", "1 sample; nothing contradicts itself"),
         ("05_yaml_list_under_a_key.yaml", "2 samples; nothing contradicts itself"),
         ("06_tatqa_empty_span.json", "nothing contradicts itself"),
-        ("07_gsm8k_shape.jsonl", "no answer is likely to equal the golden text"),
+        ("07_gsm8k_shape.jsonl", "2 samples; nothing contradicts itself"),
     ],
 )
 def test_lint_says_what_a_run_would_do(case, karat, file, said):

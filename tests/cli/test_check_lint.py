@@ -113,17 +113,17 @@ def test_what_a_run_would_refuse_is_a_fault_and_the_rest_is_looked_at(karat, her
 
 
 def test_questions_with_golden_answers_are_looked_at_too(karat, here):
-    rows = [{"q": "How long?", "answer": "3 days"}, {"q": "how long", "answer": "5 days"}]
+    rows = [{"x": "How long?", "answer": "3 days"}, {"x": "how long", "answer": "5 days"}]
     (here / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     assert karat("check", "--lint", "q.jsonl").code == 2
-    done = karat("check", "--lint", "q.jsonl", "--set", "question_key=q")
+    done = karat("check", "--lint", "q.jsonl", "--set", "question_key=x")
     assert done.code == 0
     assert done.out == (
         "q.jsonl: 2 samples; 1 sample doubtful\n\n"
         "  contradicts  1  an earlier sample asks the same and has another golden answer\n\n"
         "  1  contradicts  id 0, there 3 days, answer 5 days\n"
     )
-    refused = karat("check", "--lint", "q.jsonl", "--set", "question_key=q", "--quarantine", "doubts.jsonl")
+    refused = karat("check", "--lint", "q.jsonl", "--set", "question_key=x", "--quarantine", "doubts.jsonl")
     assert refused.code == 2
     assert not (here / "doubts.jsonl").exists()
 

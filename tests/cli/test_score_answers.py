@@ -556,7 +556,7 @@ def test_usual_columns_of_one_file_are_found_and_missing_ones_are_asked_for(kara
     assert "--golden: say which column of less.csv holds the golden answer (it has: question, answer)" in refused.err
     twice = karat("score", "less.csv", "--golden", "answer")
     assert twice.code == 2
-    assert "--answer: say which column of less.csv holds the answer to score" in twice.err
+    assert "--question: say which columns of less.csv hold the question, the golden answer and the answer" in twice.err
 
 
 @pytest.mark.needs_kind("conversation")

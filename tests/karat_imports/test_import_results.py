@@ -33,6 +33,7 @@ def test_a_table_becomes_a_run_that_can_be_reported_and_scored(here):
     assert first == f"results/{folder.name}: 5 answers, 10 scores, 1 not run; 3 samples × 2 conditions × 2 repetitions"
     assert [line.strip() for line in rest] == [
         "conditions: alpha, beta",
+        "columns found by their names: dollars=cost",
         "taken to be better when higher: correct, quality (name others with --set lower_is_better=[…])",
         "left out: a second result of a sample, condition and repetition (q1)",
     ]

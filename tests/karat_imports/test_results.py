@@ -141,7 +141,6 @@ def test_errors_and_numbers_that_are_none_are_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("mapped", "message"),
     [
-        ({"golden": "expected"}, "which column is the answer or a score"),
         ({"score.x": "outpt"}, "no column 'outpt' (did you mean 'output'?)"),
         ({"scorex": "output"}, "unknown target 'scorex'"),
     ],

@@ -170,7 +170,7 @@ def test_a_task_of_tau2_bench_is_what_its_user_knows_and_wants(tmp_path):
                 "item 1: 'outputs' must be a list, got 'none'",
             ],
         ),
-        ({"dev": [], "test": []}, ["dataset.split: must name one of the file's lists: dev, test"]),
+        ({"dev": [], "test": []}, ["file: holds nothing but empty lists: dev, test"]),
     ],
     ids=["questions", "articles", "twice", "tau", "two lists"],
 )
@@ -182,7 +182,9 @@ def test_each_fault_is_named_with_its_place(tmp_path, found, faults):
 
 def test_columns_with_a_question_and_an_answer_are_no_other_form(tmp_path):
     rows = [{"question": "q", "answer": "a", "paragraphs": ["p"], "context": "c", "answers": ["a"]}]
-    (sample,) = load(tmp_path / "q.json", rows)
+    with pytest.raises(BadDataset, match=r"1\) roles: {question: question, golden: answer}"):
+        load(tmp_path / "q.json", rows)
+    (sample,) = load(tmp_path / "q.json", rows, answer_key="answer")
     assert (sample.turns[0].golden, sample.materials) == ("a", None)
     keys = {"question_key": "instruction", "answer_key": "actions"}
     (named,) = load(tmp_path / "q.json", [{"instruction": "do", "actions": "x"}], **keys)

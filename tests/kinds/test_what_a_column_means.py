@@ -17,44 +17,89 @@ def load(tmp_path: Path, rows, name="q.jsonl", kind="golden", **options):
     return plugins.build(plugins.find("kinds", kind), options).load(path)
 
 
+def turn(tmp_path, row, **options):
+    """Question, golden answer and every text that is right, of a file with this one row."""
+    (read,) = load(tmp_path, [row], **options).samples[0].turns
+    return read.question, read.golden, *read.detail.get("answers", ())[1:]
+
+
+def refused(tmp_path, rows, **options):
+    with pytest.raises(BadDataset) as bad:
+        load(tmp_path, rows if isinstance(rows, list) else [rows], **options)
+    return str(bad.value)
+
+
 @pytest.mark.parametrize("other", ["ground_truth", "Ground Truth", "expected_output", "reference", "target", "ideal"])
-def test_two_columns_for_the_golden_answer_are_a_fault(tmp_path, other):
-    rows = [{"question": "A?", "answer": "x", other: "y"}]
-    with pytest.raises(BadDataset, match=f"write `answer_key: answer` or `answer_key: {other}` below `dataset`"):
-        load(tmp_path, rows)
-    for key, golden in (("answer", "x"), (other, "y")):
-        assert load(tmp_path, rows, answer_key=key).samples[0].turns[0].golden == golden
+def test_two_columns_for_the_golden_answer_are_a_question_with_whole_readings(tmp_path, other):
+    row = {"question": "A?", "answer": "x", other: "y"}
+    said = refused(tmp_path, row)
+    assert f"1) roles: {{question: question, golden: {other}, answer: answer}}" in said
+    assert "2) roles: {question: question, golden: answer}" in said
+    assert turn(tmp_path, row, answer_key="answer") == ("A?", "x")
+    assert turn(tmp_path, row, roles={"golden": other}) == ("A?", "y")
 
 
 def test_no_hint_crosses_roles(tmp_path):
-    with pytest.raises(BadDataset) as bad:
-        load(tmp_path, [{"question": "A?", "actual_output": "x"}], answer_key="expected_output")
-    assert "did you mean" not in str(bad.value)
+    assert "did you mean" not in refused(
+        tmp_path, {"question": "A?", "actual_output": "x"}, answer_key="expected_output"
+    )
+
+
+LETTERED = "Which is smallest?\n\nA) 9\nB) 2"
 
 
 @pytest.mark.parametrize(
-    ("choices", "column"),
+    ("choices", "answer"),
     [
-        ({"choices": ["9", "2"]}, "choices"),
-        ({"options": {"A": "9", "B": "2"}}, "options"),
-        ({"choices": {"text": ["9", "2"], "label": ["A", "B"]}}, "choices"),
-        ({"choice0": "9", "choice1": "2"}, "choice0"),
-        ({"option_a": "9", "option_b": "2"}, "option_a"),
-        ({"A": "9", "B": "2", "C": "7", "D": "5"}, "A"),
-        ({"distractor1": "9", "distractor2": "2"}, "distractor1"),
+        ({"choices": ["9", "2"]}, "B"),
+        ({"choices": "9|2"}, "B"),
+        ({"choices": "['9', '2']"}, "B"),
+        ({"options": {"A": "9", "B": "2"}}, "B"),
+        ({"choices": {"text": ["9", "2"], "label": ["A", "B"]}}, "B"),
+        ({"options": [{"label": "A", "text": "9"}, {"label": "B", "text": "2"}]}, "B"),
+        ({"options": ["A) 9", "B) 2"]}, "(B)"),
+        ({"choice0": "9", "choice1": "2"}, "B"),
+        ({"option_a": "9", "option_b": "2"}, "b"),
+        ({"A": "9", "B": "2"}, "B"),
+        ({"choices": ["9", "2"]}, "2"),
     ],
 )
-def test_choices_that_the_question_lacks_are_a_fault(tmp_path, choices, column):
-    with pytest.raises(BadDataset, match=f"the choices in '{column}' are not part of 'question'"):
-        load(tmp_path, [{"question": "Which is smallest?", "answer": "B", **choices}])
-    assert len(load(tmp_path, [{"question": "Which is smallest: 9, 2, 7 or 5?", "answer": "B", **choices}])) == 1
+def test_choices_are_written_into_the_question_and_the_golden_choice_becomes_its_letter(tmp_path, choices, answer):
+    row = {"question": "Which is smallest?", "answer": answer, **choices}
+    assert turn(tmp_path, row) == (LETTERED, "B", "2", "B) 2")
 
 
-def test_choices_may_be_left_out_of_the_question_and_are_then_named(tmp_path):
-    rows = [{"question": "Which is smallest?", "answer": "B", "choices": ["9", "2"]}] * 2
-    dataset = load(tmp_path, rows, choices="left_out")
-    (warning,) = [text for text in dataset.warnings if "choices" in text]
-    assert warning.startswith("the choices in 'choices' are not part of 'question', so no scorer sees them")
+def test_the_golden_answer_is_mixed_with_its_distractors(tmp_path):
+    question, golden, *others = turn(tmp_path, {"question": "Q?", "correct_answer": "2", "distractors": ["9", "7"]})
+    assert sorted(question.split("\n")[2:]) != question.split("\n")[2:] or golden in "ABC"
+    assert f"{golden}) 2" in question.split("\n")
+    assert others == ["2", f"{golden}) 2"]
+
+
+def test_an_index_counts_from_what_the_file_shows(tmp_path):
+    def rows(*answers):
+        return [
+            {"question": f"Q{n}?", "answer": answer, "choices": ["x", "y", "z"]} for n, answer in enumerate(answers)
+        ]
+
+    def letters(*answers, **options):
+        return [sample.turns[0].golden for sample in load(tmp_path, rows(*answers), **options)]
+
+    assert letters(0, 1) == ["A", "B"]
+    assert letters(1, 3) == ["A", "C"]
+    assert letters("2", "0") == ["C", "A"]
+    assert "from 0 or from 1? Write `choices_from: 0`" in refused(tmp_path, rows(1, 2))
+    assert letters(1, 2, choices_from=1) == ["A", "B"]
+
+
+def test_choices_may_be_left_out_of_the_question(tmp_path):
+    row = {"question": "Which is smallest?", "answer": "B", "choices": ["9", "2"]}
+    assert turn(tmp_path, row, choices="left_out") == ("Which is smallest?", "B")
+
+
+def test_choices_that_the_question_has_are_not_written_again(tmp_path):
+    row = {"question": "Which is smallest: 9 or 2?", "answer": "2", "choices": ["9", "2"]}
+    assert turn(tmp_path, row)[0] == "Which is smallest: 9 or 2?"
 
 
 @pytest.mark.parametrize(
@@ -65,25 +110,94 @@ def test_choices_may_be_left_out_of_the_question_and_are_then_named(tmp_path):
         ({"question": "A?", "ground_truth": "x"}, ("A?", "x")),
         ({"input": "A?", "answer": "x"}, ("A?", "x")),
         ({"Question": "A?", "Answer": "x"}, ("A?", "x")),
-        ({"Question": "A?", "Answer": "x", "Expected": "y"}, "no line has the key 'answer'"),
-        ({"instruction": "Translate.", "input": "A", "target": "x"}, "no line has the key 'question'"),
-        ({"input": "A?", "prompt": "B?", "answer": "x"}, "no line has the key 'question'"),
-        ({"question": "A?", "reference": "x", "target": "y"}, "no line has the key 'answer'"),
-        ({"question": "A?", "response": "x"}, "no line has the key 'answer'"),
-        ({"input": [{"role": "user", "content": "A?"}], "ideal": "x"}, "'input' is a list"),
-        ({"question": "A?", "__expected": "equals: x"}, "no line has the key 'answer'"),
+        ({"userQuestion": "A?", "goldStandardAnswer": "x", "modelAnswer": "y"}, ("A?", "x")),
+        ({"inputs": {"question": "A?"}, "outputs": {"answer": "x"}}, ("A?", "x")),
+        ({"input": [{"role": "user", "content": "A?"}], "ideal": ["x", "y"]}, ("A?", "x", "y")),
+        ({"question": "A?", "answers": ["x", "y"]}, ("A?", "x", "y")),
+        ({"question": "A?", "answer": ["x"]}, ("A?", "x")),
+        ({"question": "A?", "answer": True}, ("A?", "yes")),
+        ({"question": "A?", "answer": 42}, ("A?", "42")),
+        ({"question": "A?", "answer": {"value": "x", "aliases": ["y"]}}, ("A?", "x", "y")),
+        ({"question": "A?", "__expected": "equals: x"}, ("A?", None)),
+        ({"question": "A?", "must_mention": ["x", "y"]}, ("A?", None)),
+        ({"question": "A?", "expected_answer": "x", "expected_sources": ["s"]}, ("A?", "x")),
+        ({"question": "A?", "query": "SELECT 1"}, ("A?", "SELECT 1")),
+        ({"id": "1", "text": "A?", "label": "x"}, ("A?", "x")),
+        ({"question": "It is 2 + 1.", "answer": "It is 3.\n#### 3"}, ("It is 2 + 1.", "3")),
     ],
 )
-def test_the_only_column_with_a_usual_name_is_taken_and_named(tmp_path, row, taken):
-    if isinstance(taken, str):
-        with pytest.raises(BadDataset, match=taken):
-            load(tmp_path, [row])
-        return
-    dataset = load(tmp_path, [row])
-    (turn,) = dataset.samples[0].turns
-    assert (turn.question, turn.golden) == taken
-    named = [column for column in row if column not in ("question", "answer") and row[column] in taken]
-    assert [text.split("'")[1] for text in dataset.warnings] == named
+def test_a_row_is_understood_by_its_names(tmp_path, row, taken):
+    assert turn(tmp_path, row) == taken
+
+
+@pytest.mark.parametrize(
+    ("row", "readings"),
+    [
+        (
+            {"instruction": "Translate.", "input": "A", "target": "x"},
+            ["question: [instruction, input], golden: target", "question: input, golden: target"],
+        ),
+        ({"input": "A?", "prompt": "B?", "answer": "x"}, ["question: input, golden: answer", "question: prompt"]),
+        ({"question": "A?", "reference": "x", "target": "y"}, ["golden: reference", "golden: target"]),
+        ({"question": "A?", "response": "x"}, ["golden: response", "golden: null, answer: response"]),
+        ({"question": "A?", "answer": "x", "latency_ms": 5}, ["golden: answer", "golden: null, answer: answer"]),
+        ({"question": "A?", "answer": "x", "faithfulness": 0.5}, ["golden: answer", "golden: null, answer: answer"]),
+        ({"query": "A?", "expected_response": "x", "expected_score": 0}, ["golden: null, answer: expected_response"]),
+        ({"Goal": "A", "Target": "Sure, here is"}, ["golden: Target", "golden: null, answer: Target"]),
+        (
+            {"question": "A?", "expected_intent": "x", "expected_resolved": True},
+            [
+                "golden: expected_intent, criterion: expected_resolved",
+                "criterion: [expected_intent, expected_resolved]",
+            ],
+        ),
+        (
+            {"question": "A?", "ground_truth": {"total": 1.5, "unit": "m"}},
+            ["golden: ground_truth.total", "golden: ground_truth.unit"],
+        ),
+    ],
+)
+def test_what_a_name_leaves_open_is_one_question_with_complete_readings(tmp_path, row, readings):
+    said = refused(tmp_path, row)
+    assert said.count("is not certain") == 1
+    assert [reading for reading in readings if reading not in said] == []
+
+
+def test_a_list_of_golden_answers_means_any_only_where_its_name_says_so(tmp_path):
+    row = {"question": "A?", "answer": ["x", "y"]}
+    assert "is any of it right, or must all be there? Write `several: any`" in refused(tmp_path, row)
+    assert turn(tmp_path, row, several="any") == ("A?", "x", "y")
+    assert turn(tmp_path, row, several="all") == ("A?", "x; y")
+
+
+def test_a_name_of_the_file_raises_a_question_but_settles_none(tmp_path):
+    rows = [{"question": "A?", "answer": "x"}]
+    assert len(load(tmp_path, rows, name="golden.jsonl")) == 1
+    with pytest.raises(BadDataset, match="golden: null, answer: answer"):
+        load(tmp_path, rows, name="predictions.jsonl")
+
+
+def test_a_column_that_is_mostly_empty_holds_no_role(tmp_path):
+    rows = [
+        {"question": "A?", "answer": "x", "reference": ""},
+        {"question": "B?", "answer": "y", "reference": "[None]"},
+    ]
+    assert [sample.turns[0].golden for sample in load(tmp_path, rows)] == ["x", "y"]
+    assert "'question' is empty in most rows" in refused(tmp_path, [{"question": "", "answer": "x"}])
+
+
+def test_roles_say_that_a_file_has_no_golden_answer(tmp_path):
+    row = {"question": "A?", "response": "x"}
+    assert turn(tmp_path, row, roles={"question": "question", "golden": None, "answer": "response"}) == ("A?", None)
+
+
+def test_the_first_row_is_shown_as_understood(tmp_path):
+    row = {"id": 7, "input": "Which is smallest?", "choices": ["9", "2"], "target": "B", "level": "easy", "n": 1}
+    assert load(tmp_path, [row]).understood.lines() == [
+        "question   Which is smallest? A) 9 B) 2  [input, choices]",
+        "golden     B (or: 2, B) 2)  [target]",
+        "not used   id, level, n",
+    ]
 
 
 def test_a_text_that_no_agent_sees_is_named(tmp_path):
@@ -102,8 +216,6 @@ def test_a_column_that_an_option_names_is_never_replaced(tmp_path):
 @pytest.mark.parametrize(
     ("golden", "why"),
     [
-        ("It is 3*2 = 6.\n#### 6", "its working before '####'"),
-        ("#### 6", "begins with '####'"),
         ("equals: yes", "a rule of promptfoo"),
         ("icontains-any: yes, no", "a rule of promptfoo"),
         ("similar(0.8): yes", "a rule of promptfoo"),

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from karat.documents.answers import Copies, Repetitions, condition_of, key_of, repetition_value
+from karat.documents.columns import cell
 from karat.documents.rows import json_object, left_out, read_rows
 from karat.errors import AgentFault, BadDataset, Fault
 from karat.files import open_regular
@@ -66,7 +67,7 @@ class _Keys:
         """Takes note of the row's repetition. `number`: of the row, from 0."""
         sample = self._sample(row, number)
         with suppress(ValueError):  # `of` raises it again
-            value = repetition_value(row.get(self._columns.repetition), self._columns.repetition)
+            value = repetition_value(cell(row, self._columns.repetition), self._columns.repetition)
             self._numbers.add(sample, condition_of(row, self._columns.condition), value)
 
     def of(self, row: AnswerRow, number: int, place: int) -> Key | None:
@@ -77,7 +78,7 @@ class _Keys:
         """
         columns = self._columns
         for name in columns.answers:
-            if name not in row:
+            if name not in row and cell(row, name) is None:
                 raise ValueError(
                     f"has no '{name}' (set answer_key to one of: {some_of([*row], most=12)})"
                 )
@@ -91,7 +92,7 @@ class _Keys:
 
         sample = self._sample(row, number)
         condition = condition_of(row, columns.condition)
-        value = repetition_value(row.get(columns.repetition), columns.repetition)
+        value = repetition_value(cell(row, columns.repetition), columns.repetition)
         if columns.of_karat and isinstance(value, int):
             repetition = value
         elif value is not None:
@@ -117,7 +118,7 @@ class _Keys:
         if not columns:
             return str(number)
         if len(columns) == 1:
-            return str(row.get(columns[0]))
+            return str(cell(row, columns[0]))
         return str(self._samples.setdefault(key_of(row, columns), len(self._samples)))
 
     def index(

@@ -16,6 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from karat.agents import AgentSetting
 from karat.agents._recorded import AnswerRow, Columns, OffsetRows, TableRows
 from karat.documents.answers import condition_columns, key_of, stop_reason
+from karat.documents.cells import Unread, as_text
+from karat.documents.columns import cell
 from karat.errors import AgentFault, BadDataset, Fault
 from karat.files import open_regular
 from karat.journal import RunFolder
@@ -236,11 +238,11 @@ class Replay:
         else:
             column = columns[0]
 
-        text = row.get(column)
-        if not isinstance(text, str):
-            raise AgentFault(
-                "bad_record", f"'{column}' is a {type(text).__name__}, expected a text"
-            )
+        text = cell(row, column)
+        try:
+            text = as_text(text) or ""
+        except Unread as unread:
+            raise AgentFault("bad_record", f"'{column}' {unread}, expected a text") from unread
         return Reply(
             text=text,
             dollars=_recorded(row, _COSTS),

@@ -469,6 +469,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     source: dict[str, str]
     settings: dict[str, Any]  # dotted key → value, as resolved
+    # what the first row of the dataset was read as: role → text and its columns
+    first_row: dict[str, str] = {}
     # scorer → its models, parameters, digests of rubric and prompt, prices
     judges: dict[str, dict[str, Any]] = {}
 

@@ -590,6 +590,7 @@ def _provenance(
         dataset=info.dataset.path,
         sha256=info.dataset.sha256,
         samples_in_file=info.dataset.samples,
+        first_row=info.dataset.first_row,
         agent=info.agent_type,
         model=info.agent_model,
         agents={name: agent for name, agent in info.agents.items() if agent},

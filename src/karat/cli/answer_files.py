@@ -5,7 +5,6 @@ experiment.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,15 +19,16 @@ from karat.cli.scoring import scorer_keys
 from karat.cli.values import parsed
 from karat.config import Experiment
 from karat.documents.answers import (
-    ROLES,
     condition_columns,
     key_of,
     like_conditions,
     sample_columns,
-    usual,
     usual_id,
 )
+from karat.documents.columns import cell, columns_of, paths_in
 from karat.documents.hub import shown
+from karat.documents.names import Role
+from karat.documents.roles import Undecided, assign
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
 from karat.execution import run_in_own_loop
 from karat.formats import count, excerpt, plural, some_of
@@ -310,7 +310,7 @@ def _left_out(file: Path, experiment: Experiment) -> list[str]:
         if id_key is None:
             name = str(number)
         else:
-            name = str(row.get(id_key))
+            name = str(cell(row, id_key))
 
         if name not in known:
             unknown[name] = unknown.get(name, 0) + 1
@@ -331,21 +331,39 @@ def in_one_file(file: Path, answers: Answers, output: Output) -> Answers:
     """The options for a file that is its own dataset: each row has a question, its golden answer
     and one answer.
 
-    Columns without an option are looked up under their usual names, and the choice is printed.
-    Raises BadOption if one is missing, or named twice.
+    Columns without an option are found by their names, and the choice is printed. Raises BadOption
+    if one is missing, named twice, or not certain.
     """
-    first = next(iter(kinds.read_rows(file).rows), None)
-    if first is None:
-        columns = []
-    else:
-        columns = list(first[1])
+    columns = columns_of(row for _, row in kinds.read_rows(file).rows)
+    named: dict[Role, tuple[str, ...]] = {}
+    for role, given in (
+        ("question", answers.question),
+        ("golden", answers.golden),
+        ("answer", answers.answer),
+    ):
+        paths = (given,) if isinstance(given, str) else given
+        for path in paths or ():
+            if path not in columns:
+                raise BadOption(
+                    f"--{role}", f"{file} has no column '{path}'{did_you_mean(path, [*columns])}"
+                )
+        if paths:
+            named[role] = tuple(paths)
 
-    named = {answers.question, answers.golden, *answers.answer}
-    find = partial(_column, file=file, columns=columns, named=named)
-    question = find("question", answers.question)
-    golden = find("golden", answers.golden)
-    said = tuple(find("answer", column) for column in answers.answer or (None,))
-    used = [("question", question), ("golden", golden), *(("answer", column) for column in said)]
+    result = assign(columns, door="results", file=file.name, named=named)
+    if isinstance(result, Undecided):
+        raise BadOption(_asked_for(result, named), _choices_of(file, result, columns))
+    used: list[tuple[str, str]] = []
+    for role, what in _NEEDED.items():
+        paths = result.roles.get(role, ())
+        if not paths:
+            listed = some_of(paths_in(columns), most=12) or "none"
+            raise BadOption(
+                f"--{role}",
+                f"say which column of {file} holds {what} (it has: {listed}); if the questions and "
+                f"golden answers are in another file, name it with --dataset",
+            )
+        used += [(role, path) for path in paths]
     role_of: dict[str, str] = {}
     for role, column in used:
         if column in role_of:
@@ -356,52 +374,48 @@ def in_one_file(file: Path, answers: Answers, output: Output) -> Answers:
         role_of[column] = role
 
     output.say(f"columns used: {', '.join(f'{role} = {column}' for role, column in used)}")
-    chosen = {"dataset": file, "question": question, "golden": golden, "answer": said}
+    chosen = {
+        "dataset": file,
+        "question": result.one("question"),
+        "golden": result.one("golden"),
+        "answer": result.roles["answer"],
+    }
     return type(answers)(**vars(answers) | chosen)
 
 
-def _column(
-    role: str,
-    column: str | None,
-    *,
-    file: Path,
-    columns: Sequence[str],
-    named: Collection[str | None],
-) -> str:
-    """The named column, else the one with a usual name. Raises BadOption if there is none, or a
-    second one.
+_NEEDED: Mapping[Role, str] = {
+    "question": "the question",
+    "golden": "the golden answer",
+    "answer": "the answer to score",
+}
 
-    `named`: the columns that an option names, for this role or another.
-    """
-    if column is not None:
-        if column not in columns:
-            raise BadOption(
-                f"--{role}", f"{file} has no column '{column}'{did_you_mean(column, columns)}"
-            )
 
-        return column
+def _asked_for(result: Undecided, named: Mapping[Role, object]) -> str:
+    """The option that decides what a file leaves open."""
+    for role in _NEEDED:
+        different = {reading.roles.get(role, ()) for reading in result.readings}
+        if role not in named and len(different) != 1:
+            return f"--{role}"
+    return "--answer"
 
-    found = usual(ROLES[role], [name for name in columns if name not in named])
-    what = {
-        "question": "the question",
-        "golden": "the golden answer",
-        "answer": "the answer to score",
-    }[role]
-    if not found:
-        raise BadOption(
-            f"--{role}",
-            f"say which column of {file} holds {what} (it has: "
-            f"{some_of(columns, most=12) or 'none'}); if the questions and golden answers are in "
-            f"another file, name it with --dataset",
-        )
 
-    if len(found) > 1 and role != "question":
-        listed = " or ".join(f"--{role} {column}" for column in found)
-        raise BadOption(
-            f"--{role}", f"{len(found)} columns of {file} could be {what}: say {listed}"
-        )
-
-    return found[0]
+def _choices_of(file: Path, result: Undecided, columns: Collection[str]) -> str:
+    """What the options can be, a line each."""
+    lines = []
+    for reading in result.readings:
+        options = []
+        for role in _NEEDED:
+            options += [f"--{role} {path}" for path in reading.roles.get(role, ())]
+        if options:
+            lines.append(f"  {' '.join(options)}")
+    if lines:
+        return "\n".join([f"the columns of {file} can be read in several ways; say one:", *lines])
+    listed = some_of(paths_in(columns), most=12) or "none"
+    return (
+        f"say which columns of {file} hold the question, the golden answer and the answer "
+        f"(it has: {listed}); if the questions and golden answers are in another file, name it "
+        f"with --dataset"
+    )
 
 
 def _named_columns(answers: Answers) -> tuple[JsonObject, JsonObject]:

@@ -20,6 +20,7 @@ from karat.cli.asking import AskedJudge, asked_judges
 from karat.clusters import SharedValues, codes_of
 from karat.config.advice import models_of
 from karat.documents.hub import shown
+from karat.documents.understood import Understood
 from karat.errors import BadOption
 from karat.execution import (
     ScorerInUse,
@@ -182,6 +183,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     rates: tuple[str, ...] = ()  # rate limits of models, and the least time that they cost
     # what judges gave to a right and to a wrong answer, with --ask
     asked: tuple[AskedJudge, ...] = ()
+    first_row: Understood | None = None  # of the dataset, as it was read
 
     def __str__(self) -> str:
         repetitions = formats.plural(self.repetitions, "repetition")
@@ -213,6 +215,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
                 f"{self.dataset_kind}, {self.dataset} (sha256 {self.sha256[:12]})",
                 *parts,
             ],
+            "first row": [] if self.first_row is None else self.first_row.lines(),
             "agent": [self.agent],
             "conditions": list(map(str, self.conditions)),
             "scored by": list(map(str, self.scorers))
@@ -318,6 +321,7 @@ def check(
         may_stop=stops_when(horizon_of(experiment, selected, scorers)),
         rates=tuple(_rates(experiment, selected, scorers)),
         asked=asked,
+        first_row=dataset.understood,
     )
 
 

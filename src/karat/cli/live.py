@@ -107,6 +107,7 @@ def _shown(output: Output, redact: Redactor, stream: TextIO) -> Iterator[tuple[R
         painter = Painter(
             stream, lambda columns, rows: block(reader.read(), columns=columns, rows=rows)
         )
+        status.on_remark = lambda text: painter.above(redact(text))
         painter.draw()
         try:
             with _every(_DRAWN_EVERY_SECONDS, painter.draw):
@@ -115,6 +116,7 @@ def _shown(output: Output, redact: Redactor, stream: TextIO) -> Iterator[tuple[R
             painter.end()
     else:  # a line after ten seconds, then less and less often: a log file is read afterwards
         status = RunStatus(listener(lambda text: whisper(text, stream)), means)
+        status.on_remark = show
         reader = ProgressReader(status, means, redact=redact)
         with _every(
             _FIRST_LINE_SECONDS, lambda: whisper(log_line(reader.read()), stream), slower=1.5

@@ -54,6 +54,8 @@ def _run(summary: Summary) -> Iterator[tuple[str, str]]:
         "Dataset",
         f"{source.dataset} ({formats.plural(source.samples_in_file, 'sample')} in the file)",
     )
+    for role, text in source.first_row.items():
+        yield f"Its first row: {role}", text
     yield "Its sha256", source.sha256
     yield "Agent", source.agent + (f" ({source.model})" if source.model else "")
     if source.judge:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 
 import msgspec
 
-from karat.documents.rows import Row
+from karat.documents.columns import Row, cell
 from karat.errors import did_you_mean
 from karat.formats import excerpt, plural, some_of, text_of
 
@@ -152,9 +152,9 @@ def choices_left_out(row: Row, question: str, columns: Iterable[str]) -> str | N
     """The first of the columns whose choices the row's question does not contain; None: there is
     none.
     """
-    asked = _text(row.get(question))
+    asked = _text(cell(row, question))
     for column in columns:
-        value = row.get(column)
+        value = cell(row, column)
         if isinstance(value, dict):
             value = value.get("text", list(value.values()))
         if isinstance(value, list):
@@ -171,7 +171,7 @@ def choices_left_out(row: Row, question: str, columns: Iterable[str]) -> str | N
 
 def key_of(row: Row, columns: Sequence[str]) -> tuple[str, ...]:
     """The texts in these columns, without differences in white space."""
-    return tuple(" ".join(_text(row.get(column)).split()) for column in columns)
+    return tuple(" ".join(_text(cell(row, column)).split()) for column in columns)
 
 
 def _text(value: object) -> str:
@@ -200,7 +200,7 @@ def sample_columns(
     texts: set[tuple[str, ...]] = set()
     count = 0
     for row in rows:
-        name = _text(row.get(id_column))
+        name = _text(cell(row, id_column))
         asked = key_of(row, [question])
         if not name or questions.setdefault(name, asked) != asked:
             return text
@@ -243,11 +243,11 @@ def condition_columns(
         of_group: dict[Hashable, str] = {}
         parts_a_group = False
         for row in rows:
-            value = _text(row.get(column))
+            value = _text(cell(row, column))
             if not value:
                 continue
             values.add(value)
-            group = (sample_of(row), *(row.get(name) for name in chosen))
+            group = (sample_of(row), *(cell(row, name) for name in chosen))
             parts_a_group = parts_a_group or of_group.setdefault(group, value) != value
 
         is_first_of_several = not chosen and column in always and len(values) > 1
@@ -272,7 +272,7 @@ def like_conditions(
     for column in [name for name in first[0] if name not in used]:
         values = []
         for group in (first, *others):
-            values.append(sorted(_text(row.get(column)) for row in group))
+            values.append(sorted(_text(cell(row, column)) for row in group))
         counts = Counter(values[0])
         alike = len({*counts.values()}) == 1 < len(counts) and all(
             other == values[0] for other in values
@@ -287,7 +287,7 @@ def like_conditions(
 
 def condition_of(row: Row, columns: Sequence[str]) -> str | None:
     """The row's condition; None: it names none."""
-    values = [_text(row.get(column)) for column in columns]
+    values = [_text(cell(row, column)) for column in columns]
     return _JOINED.join(value for value in values if value) or None
 
 

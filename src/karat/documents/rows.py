@@ -21,6 +21,7 @@ import msgspec
 from karat.documents.hub import Fetched, fetch, hub_name, shown
 from karat.documents.nodes import Node, plain, walk
 from karat.documents.reader import Limits, parse
+from karat.documents.tables import best_of, tables_in
 from karat.errors import BadDataset, Fault, MissingExtra, did_you_mean, unreadable
 from karat.files import open_regular
 from karat.formats import count, excerpt, plural, some_of
@@ -176,6 +177,7 @@ class Rows(msgspec.Struct):
     faults: list[Fault] = []
     as_text: str = "write it in quotes"  # how to make a number a text in this format
     commit: str | None = None  # of the Hub repository; None: local files
+    notes: list[str] = []  # what was not plain about the file: its encoding, where its rows are
 
     def add(self, number: int, row: Row) -> None:
         """Keeps one row, or records why it cannot be stored."""
@@ -206,7 +208,6 @@ def in_order(faults: Iterable[Fault]) -> list[Fault]:
 def read_rows(
     path: Path,
     *,
-    lists: bool = False,
     section: str | None = None,
     sheet: str | None = None,
     entry: Entry | None = None,
@@ -214,7 +215,7 @@ def read_rows(
 ) -> Rows:
     """The rows of a file, whose ending says its format. Raises BadDataset if nothing can be read.
 
-    With `lists`, a JSON or YAML file may also be an object of lists: its one list, or the one
+    A JSON or YAML file may also be an object that holds lists: the one with questions, or the one
     called `section`, is read; or, with `entry`, an object whose entries are rows; or, with `first`,
     the first of several lists. `sheet`: which sheet of a workbook; None: the only one. A path
     `hf://…` is read from the Hugging Face Hub.
@@ -228,7 +229,7 @@ def read_rows(
 
     if name is not None:
         return _hub_rows(
-            fetch(name, [*FORMATS, *(f"{ending}.gz" for ending in _PACKED)]), path, lists, section
+            fetch(name, [*FORMATS, *(f"{ending}.gz" for ending in _PACKED)]), path, section
         )
 
     ending = path.suffix.lower()
@@ -270,10 +271,12 @@ def read_rows(
         data = _unpacked(path, data)
     if not data or data.isspace():
         raise _bad(path, "file", "is empty; it needs at least one sample")
+    if ending not in (".xlsx", ".parquet"):
+        data = _as_utf8(rows, path, data)
     try:
         if ending == ".xlsx":
             _workbook(rows, path, data, sheet)
-        elif lists and ending in _NESTED:
+        elif ending in _NESTED:
             _NESTED[ending](rows, path, data, within=_Within(section, entry, first))
         else:
             FORMATS[ending](rows, path, data)
@@ -314,14 +317,14 @@ def left_out(
     return f"{plural(len(places), f'unreadable {unit}')} left out: {named}"
 
 
-def _hub_rows(fetched: Fetched, path: Path, lists: bool, section: str | None) -> Rows:
+def _hub_rows(fetched: Fetched, path: Path, section: str | None) -> Rows:
     """The rows of several files as one; sha256 is that of a single file, or of all files'
     digests.
     """
     from hashlib import sha256
 
     try:
-        parts = [read_rows(file, lists=lists, section=section) for file in fetched.files]
+        parts = [read_rows(file, section=section) for file in fetched.files]
     except BadDataset as error:
         raise BadDataset(shown(path), error.faults) from error
 
@@ -392,14 +395,10 @@ def _json_lines(rows: Rows, path: Path, data: bytes) -> None:
     _refuse_binary(path, data)
     unfit: list[int] = []
     # Lines end at \n only: a raw U+2028 or U+0085 inside a string is text.
+    if data.removeprefix(_BOM).lstrip()[:1] == b"[":
+        _json_list(rows, path, data)
+        return
     for number, line in _lines(data):
-        if number == 1 and line.startswith(b"[") and line.endswith(b"]"):
-            raise _bad(
-                path,
-                "line 1",
-                "is a JSON list: give the file the ending .json, or write one object a line",
-            )
-
         try:
             json_object(line)
         except ValueError as error:
@@ -409,19 +408,29 @@ def _json_lines(rows: Rows, path: Path, data: bytes) -> None:
             rows.count += 1
 
     rows.rows = _Objects(data, frozenset(unfit))
-    if (
-        rows.faults
-        and not rows.count
-        and data.removeprefix(_BOM).lstrip().startswith((b"[", b"{\n", b"{\r\n"))
-    ):
-        raise _bad(
-            path,
-            "line 1",
-            (
-                "is JSON over several lines: give the file the ending .json, or write one object "
-                "a line"
-            ),
-        )
+    several_lines = data.removeprefix(_BOM).lstrip().startswith((b"{\n", b"{\r\n"))
+    if rows.faults and not rows.count and several_lines:
+        rows.faults, rows.count = [], 0
+        _json_objects(rows, path, data)
+
+
+def _json_objects(rows: Rows, path: Path, data: bytes) -> None:
+    """Objects one after another, each over several lines."""
+    text, at = _text(path, data).removeprefix("\ufeff"), 0
+    rows.unit, rows.rows = "item", []
+    decoder = json.JSONDecoder(parse_constant=Unfit, parse_int=integer, parse_float=finite)
+    for number in range(1, _MOST_FAULTS):
+        while at < len(text) and text[at] in " \t\r\n,":
+            at += 1
+        if at == len(text):
+            return
+        try:
+            row, at = decoder.raw_decode(text, at)
+        except json.JSONDecodeError as error:
+            raise _bad(path, f"line {error.lineno}", f"is not JSON: {_lower(error.msg)}") from None
+        except RecursionError:
+            raise _bad(path, "file", "is nested too deeply") from None
+        _add_item(rows, number, row)
 
 
 def json_object(line: bytes) -> dict[str, Any]:
@@ -471,54 +480,79 @@ class _Within(msgspec.Struct, frozen=True):
 
 def _json_list(rows: Rows, path: Path, data: bytes, within: _Within | None = None) -> None:
     _refuse_binary(path, data)
+    if _is_lines(data):
+        _json_lines(rows, path, data)
+        return
     rows.unit = "item"
-    items, _ = _list_in(path, _json_document(path, data), within)
+    items, name = _list_in(path, _json_document(path, data), within)
+    if name is not None:
+        rows.notes.append(f"rows: the list '{name}'")
     for number, row in enumerate(items, start=1):
         _add_item(rows, number, row)
 
 
 def _list_in(path: Path, document: Any, within: _Within | None) -> tuple[list[Any], str | None]:
     """The document's list, and its name if it is inside an object."""
-    name = None
-    if within is not None and isinstance(document, dict):
-        name = within.section
-        if within.entry is None:
-            rows = []
-        else:
-            rows = [within.entry(key, value) for key, value in document.items()]
-
+    if within is None or isinstance(document, list):
+        if not isinstance(document, list):
+            raise _bad(
+                path, "file", f"is {_kind(document)}; it must be a list of objects: [{{…}}, {{…}}]"
+            )
+        return document, None
+    if within.entry is not None and isinstance(document, dict):
+        rows = [within.entry(key, value) for key, value in document.items()]
         if rows and None not in rows:
             return rows, None
-        known = [key for key, value in document.items() if isinstance(value, list)]
-        if name is not None and name not in known:
+    tables = tables_in(document)
+    name = within.section
+    if name is not None:
+        known = [*tables]
+        if name not in tables:
+            named = document.get(name) if isinstance(document, dict) else None
+            if isinstance(named, list):
+                return named, name
             raise _bad(
                 path,
                 "dataset.split",
                 f"there is no list '{name}' in the file{did_you_mean(name, known)}",
             )
-
-        if not known:
-            raise _bad(
-                path,
-                "file",
-                'is an object without a list; it must be {"dev": [{…}, {…}]} or a list of objects',
-            )
-
-        if name is None and len(known) > 1 and not within.first:
-            raise _bad(
-                path, "dataset.split", f"must name one of the file's lists: {some_of(known)}"
-            )
-
-        if name is None:
-            name = next((key for key in known if document[key]), known[0])
-        document = document[name]
-
-    if not isinstance(document, list):
+        return tables[name], name
+    if not tables:
+        raise _bad(path, "file", _what_it_is(document))
+    likely = best_of(tables)
+    if len(likely) > 1 and not within.first:
         raise _bad(
-            path, "file", f"is {_kind(document)}; it must be a list of objects: [{{…}}, {{…}}]"
+            path,
+            "dataset.split",
+            f"must name one of the file's lists: {some_of([excerpt(text, 40) for text in likely])}",
         )
+    return tables[likely[0]], likely[0] or None
 
-    return document, name
+
+def _what_it_is(document: Any) -> str:
+    """What a document without rows seems to be."""
+    if not isinstance(document, dict):
+        return f"is {_kind(document)}; it must be a list of objects: [{{…}}, {{…}}]"
+    if {"agent", "conditions"} <= {*document}:
+        return "is an experiment file, not a dataset"
+    empty = [name for name, value in document.items() if value == []]
+    if empty:
+        return f"holds nothing but empty lists: {some_of(empty)}"
+    if {"queries", "corpus"} <= {*document} or {"questions", "corpus"} <= {*document}:
+        return "is a retrieval set: questions, documents and which of them is relevant"
+    numbers = [value for value in document.values() if isinstance(value, (int, float))]
+    if numbers and 2 * len(numbers) > len(document):
+        return "holds means or settings, but no rows: give the file with one row a question"
+    return (
+        'is an object without a list of rows; it must be {"dev": [{…}, {…}]} or a list of objects'
+    )
+
+
+def _is_lines(data: bytes) -> bool:
+    """Whether JSON is one object a line, whatever the file's name."""
+    lines = iter(_lines(data))
+    first, second = next(lines, (0, b""))[1], next(lines, (0, b""))[1]
+    return first[:1] == b"{" and first[-1:] == b"}" and second[:1] == b"{"
 
 
 def _add_item(rows: Rows, number: int, row: Any) -> None:
@@ -548,10 +582,18 @@ def _yaml(rows: Rows, path: Path, data: bytes, within: _Within | None = None) ->
         raise BadDataset(str(path), faults)
     root = document.root or Node(None)
     items, name = _list_in(path, plain(root), within)
-    nodes = [node for _, node in (root if name is None else root.get(name) or root).children()]
+    if name is not None:
+        rows.notes.append(f"rows: the list '{name}'")
+    at = root
+    for key in (name or "").split("."):
+        at = at.get(key) or at
+    nodes = [node for _, node in at.children()]
     lines = [node.line or 0 for node in nodes]
-    if len(set(lines)) < len(lines):  # several on one line
-        rows.unit, lines = "item", list(range(1, len(lines) + 1))
+    is_list = isinstance(at.value, list) and len(nodes) == len(items)
+    if not is_list:  # rows by id, columns as lists, one row
+        nodes = [at] * len(items)
+    if not is_list or len(set(lines)) < len(lines):  # several on one line
+        rows.unit, lines = "item", list(range(1, len(items) + 1))
     for number, row, node in zip(lines, items, nodes, strict=True):
         endless = next(
             (at.written for _, at in walk(node) if at.value in _ENDLESS or at.value != at.value),
@@ -609,7 +651,10 @@ def _odd_json(path: Path, data: bytes) -> Any:
 
 def _csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
     _refuse_binary(path, data)
-    text = io.StringIO(_text(path, data), newline="")
+    text = io.StringIO(_spreadsheet_text(rows, data), newline="")
+    if delimiter == ",":
+        delimiter = _delimiter(text.getvalue())
+    csv.field_size_limit(_LONGEST_LINE)
     reader = csv.reader(text, strict=True, delimiter=delimiter)
     header: list[str] | None = None
     begins = 1
@@ -635,16 +680,21 @@ def _csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
         )
 
 
+def _delimiter(text: str) -> str:
+    """What parts the columns of the header: a comma, unless it has none and has semicolons, tabs or
+    bars.
+    """
+    header = text[: text.find("\n")] if "\n" in text else text
+    unquoted = re.sub(r'"[^"]*"', "", header)
+    if "," in unquoted:
+        commas = unquoted.count(",")
+        return ";" if unquoted.count(";") > commas else ","
+    return next((mark for mark in ";\t|" if mark in unquoted), ",")
+
+
 def header_names(path: Path, cells: Iterable[str], place: str = "line 1") -> list[str]:
     """The names of the columns. Raises BadDataset if one appears twice."""
     header = [cell.strip() for cell in cells]
-    if len(header) == 1 and ";" in header[0]:
-        raise _bad(
-            path,
-            place,
-            "its columns are split at ';'; save the file with commas, or as .tsv with tabs",
-        )
-
     for cell in header:
         if header.count(cell) > 1:
             raise _bad(path, place, f"the column '{cell}' appears twice; rename one")
@@ -695,9 +745,34 @@ _NESTED = {".json": _json_list, ".yaml": _yaml, ".yml": _yaml}
 _PACKED = (".jsonl", ".ndjson", ".json", ".csv", ".tsv")
 
 
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+def _as_utf8(rows: Rows, path: Path, data: bytes) -> bytes:
+    """The file's text in UTF-8, whatever it was saved in. Raises BadDataset for what is no text."""
+    if data[:2] in _UTF16:
+        try:
+            text = data.decode("utf-16")
+        except UnicodeDecodeError:
+            raise _bad(path, "file", "is UTF-16 cut in the middle of a character") from None
+        rows.notes.append("read as UTF-16")
+        return text.encode("utf-8", "surrogatepass")
+    for start, what in _NO_ROWS.items():
+        if data.lstrip()[: len(start)].lower() == start:
+            raise _bad(path, "file", what)
+    return data
+
+
+_NO_ROWS = {
+    b"version https://git-lfs": "is a pointer of Git LFS, not the file: run `git lfs pull`",
+    b"<!doctype html": "is a web page, not the file: download the file itself",
+    b"<html": "is a web page, not the file: download the file itself",
+    b"<?xml": "is XML; if it is JUnit, `karat import junit` reads it",
+    b"<testsuite": "is JUnit XML: `karat import junit` reads it",
+}
+
+
 def _refuse_binary(path: Path, data: bytes) -> None:
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise _bad(path, "file", "is UTF-16; save it as UTF-8")
     if b"\0" in data:
         raise _bad(path, "file", "is not a text file")
 
@@ -713,6 +788,19 @@ def _text(path: Path, data: bytes) -> str:
                 faults.append(Fault(place=f"line {number}", message=wrong))
 
         raise BadDataset(str(path), faults) from None
+
+
+def _spreadsheet_text(rows: Rows, data: bytes) -> str:
+    """The text of a CSV or TSV file: UTF-8, else Windows-1252, in which spreadsheets save."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        with suppress(UnicodeDecodeError):
+            text = data.decode("cp1252")
+            rows.notes.append("read as Windows-1252, since it is not UTF-8")
+            return text
+    rows.notes.append("read as Mac Roman, since it is neither UTF-8 nor Windows-1252")
+    return data.decode("mac_roman")
 
 
 def _wrong_byte(line: bytes) -> str | None:

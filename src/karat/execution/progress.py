@@ -113,6 +113,7 @@ class RunStatus:
         self._listener = listener
         self._follower = follower
         self._on_notice = on_notice or listener
+        self.on_remark: Callable[[str], object] | None = None  # lines for people that are no notice
 
     def expects(self, planned: Mapping[str, int], before: Mapping[str, int]) -> None:
         """How many trials each condition has in this part of the run, and how many of them are
@@ -197,6 +198,11 @@ class RunStatus:
             self.notices.append(text)
             if self._on_notice is not None:
                 self._on_notice(text)
+
+    def remark(self, text: str) -> None:
+        """Shows a text to people that belongs neither to the events nor to the notices."""
+        if self.on_remark is not None:
+            self.on_remark(text)
 
     @property
     def dollars(self) -> float:

@@ -64,6 +64,7 @@ def run_info(
             sha256=dataset.sha256,
             samples=len(dataset),
             commit=dataset.commit,
+            first_row={} if dataset.understood is None else dataset.understood.texts(),
         ),
         experiment=dict(experiment.resolved),
         conditions={condition.name: condition.digest for condition in conditions},

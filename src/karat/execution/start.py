@@ -153,6 +153,9 @@ async def run_experiment(
         )
         if resume is None:
             await part.create(here / results, agents, servers, stack)
+            understood = part.dataset.understood
+            if understood is not None and not _source(agents):
+                status.remark("\n  ".join(["first row:", *understood.lines()]))
         else:
             await part.resume(agents, servers, status)
 

@@ -205,6 +205,8 @@ class DatasetInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     sha256: str  # hex, of the raw bytes
     samples: int  # in the file, before limits
     commit: str | None = None  # of the file's repository; None: a local file
+    # what the file's first row was read as: role → text and its columns
+    first_row: dict[str, str] = {}
 
 
 class KeptFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from karat.analysis.comparison import Comparison, Side
     from karat.analysis.model import Summary
     from karat.analysis.parts import AnalysisInput, Part, TurnScoring
+    from karat.documents.understood import Understood
     from karat.journal import KeptFile, RunFolder, ScorerInfo
     from karat.redact import Redactor
 
@@ -66,6 +67,7 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     commit: str | None = None  # hex, of the file's repository; None: a local file
     warnings: tuple[str, ...] = ()  # what was left out of the file, or is doubtful in it
     parts: tuple[object, ...] = ()  # as the kind shows them, if a dataset may have several
+    understood: Understood | None = None  # the first row as it was read
 
     def __iter__(self) -> Iterator[Sample]:
         return iter(self.samples)

@@ -128,6 +128,19 @@ def golden_turns(sample: Sample, answer: Answer) -> list[tuple[int | None, Turn,
     ]
 
 
+def accepted(turn: Turn) -> tuple[str, ...]:
+    """Every text that is right in a turn: the golden answer first, then others of its dataset."""
+    others = turn.detail.get("answers", ())
+    texts = [text for text in others if isinstance(text, str)]
+    return tuple(dict.fromkeys([turn.golden or "", *texts]))
+
+
+def golden_text(turn: Turn) -> str:
+    """The golden answer for a judge; if several are right, each on a line of its own."""
+    first, *others = accepted(turn)
+    return "\n".join([first, *(f"or: {text}" for text in others)])
+
+
 def _nothing(_key: str, _trial: str) -> Score | None:
     return None
 

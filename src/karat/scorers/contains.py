@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from karat.records import Answer, Metric, Sample
-from karat.scorers import ScorerSetting, Verdict, golden_turns
+from karat.records import Answer, Metric, Sample, Turn
+from karat.scorers import ScorerSetting, Verdict, accepted, golden_turns
 
 __all__ = ["Contains"]
 
@@ -69,14 +69,19 @@ class Contains:
         turns = golden_turns(sample, answer)
         if len(sample.turns) < 2:
             if turns:
-                return self._holds([self._plain(turns[0][1].golden or "")], answer.text)
+                return self._holds_golden(turns[0][1], answer.text)
             return None
 
         verdicts = [
-            Verdict(values={name: self._holds([self._plain(turn.golden or "")], text)}, turn=number)
+            Verdict(values={name: self._holds_golden(turn, text)}, turn=number)
             for number, turn, text in turns
         ]
         return verdicts or None
+
+    def _holds_golden(self, turn: Turn, answer: str) -> bool:
+        """Whether the answer contains a golden answer of the turn, or any of several."""
+        plain = self._plain(answer)
+        return any(self._plain(text) in plain for text in accepted(turn)) != self._options.negate
 
     def _holds(self, texts: list[str], answer: str) -> bool:
         plain = self._plain(answer)

@@ -6,14 +6,14 @@ import unicodedata
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from karat.records import Answer, Metric, Sample
-from karat.scorers import ScorerSetting, Verdict, golden_turns
+from karat.records import Answer, Metric, Sample, Turn
+from karat.scorers import ScorerSetting, Verdict, accepted, golden_turns
 
 __all__ = ["Equals"]
 
 
 class Equals:
-    """True if the answer equals the golden answer, or one of the texts given instead.
+    """True if the answer equals a golden answer, or one of the texts given instead.
 
     White space at the ends, runs of it inside and different Unicode forms of
     the same text do not count; letter case does. Without a golden answer there is no score.
@@ -54,17 +54,20 @@ class Equals:
         if self._right:
             return self._plain(answer.text) in self._right
         if len(sample.turns) < 2:
-            golden = sample.turns[-1].golden if sample.turns else None
-            if golden is None:
+            if not sample.turns or sample.turns[-1].golden is None:
                 return None
-            return self._plain(answer.text) == self._plain(golden)
+            return self._is_right(sample.turns[-1], answer.text)
 
         (name,) = (metric.name for metric in self.metrics)
         verdicts = [
-            Verdict(values={name: self._plain(text) == self._plain(turn.golden or "")}, turn=number)
+            Verdict(values={name: self._is_right(turn, text)}, turn=number)
             for number, turn, text in golden_turns(sample, answer)
         ]
         return verdicts or None
+
+    def _is_right(self, turn: Turn, text: str) -> bool:
+        given = self._plain(text)
+        return any(given == self._plain(right) for right in accepted(turn))
 
     def _plain(self, text: str) -> str:
         if self._options.normalize_unicode:

@@ -34,7 +34,7 @@ from karat.models import (
 )
 from karat.records import Answer, JsonObject, Metric, Sample, Usage
 from karat.rubrics import Rubric
-from karat.scorers import Row, ScorerSetting, Verdict, golden_turns
+from karat.scorers import Row, ScorerSetting, Verdict, golden_text, golden_turns
 from karat.scorers._judgement import (
     Judgement,
     Unusable,
@@ -259,7 +259,7 @@ class Judge:
                     f"The question now:\n{question}"
                 )
 
-            material = (question, turn.golden or "", text)
+            material = (question, golden_text(turn), text)
             # More than spaces, control characters or zero-width characters.
             readable = any(
                 character.isprintable() and not character.isspace() for character in text

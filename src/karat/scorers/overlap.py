@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from karat import formats
 from karat.records import Answer, Metric, Sample, Turn
-from karat.scorers import Verdict, golden_turns
+from karat.scorers import Verdict, accepted, golden_turns
 from karat.sums import exact_sum
 
 __all__ = ["Overlap"]
@@ -99,7 +99,12 @@ class Overlap:
         return _unscored()
 
     def _of_turn(self, turn: Turn, text: str) -> Verdict:
-        golden = _plain(turn.golden or "")
+        """The verdict by the golden answer; if several are right, by the one that fits best."""
+        verdicts = [self._against(golden, turn, text) for golden in accepted(turn)]
+        return max(verdicts, key=lambda verdict: sum(_known(verdict)))
+
+    def _against(self, golden_text: str, turn: Turn, text: str) -> Verdict:
+        golden = _plain(golden_text)
         if not golden:
             return _unscored()
         text, question = _plain(text), _plain(turn.question)
@@ -143,6 +148,10 @@ class Overlap:
             clarity,
             claims=claims[: self._max_claims],
         )
+
+
+def _known(verdict: Verdict) -> list[float]:
+    return [value for value in verdict.values.values() if value is not None]
 
 
 def _weight(tokens: Counter[str], asked: set[str]) -> float:

@@ -13,7 +13,6 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat.documents.answers import (
-    STOP_REASONS,
     Copies,
     Repetitions,
     condition_columns,
@@ -22,8 +21,10 @@ from karat.documents.answers import (
     like_conditions,
     repetition_value,
     sample_columns,
-    usual,
 )
+from karat.documents.columns import Column, cell, columns_of, paths_in
+from karat.documents.names import Role, lower_is_better, words_of
+from karat.documents.roles import Reading, Undecided, assign
 from karat.documents.rows import Row, read_rows
 from karat.errors import BadDataset, BadOption, did_you_mean
 from karat.formats import some_of, text_of
@@ -47,6 +48,21 @@ _TARGETS = (
     ),
     *("seconds", "dollars", "input_tokens", "output_tokens", "started"),
 )
+_ROLES: Mapping[str, Role] = {
+    "id": "id",
+    "question": "question",
+    "golden": "golden",
+    "answer": "answer",
+    "condition": "condition",
+    "repetition": "repetition",
+    "model": "model",
+    "error": "error",
+    "stop_reason": "stop_reason",
+    "seconds": "latency",
+    "dollars": "cost",
+    "started": "started",
+}
+"""Target → the role of the column that it is taken from, if `map` does not name it."""
 _TRUE, _FALSE = (
     ("true", "yes", "pass", "passed", "correct"),
     ("false", "no", "fail", "failed", "incorrect"),
@@ -96,8 +112,8 @@ class Csv:
                 raise BadDataset(str(path), list(rows.sorted_faults()))
             for fault in rows.sorted_faults():
                 findings.lose(fault.message, f"{path.name}, {fault.place}")
-            columns = list(dict.fromkeys(name for _, row in rows.rows for name in row))
-            chosen = self._columns(path, columns)
+            columns = columns_of(row for _, row in rows.rows)
+            chosen = self._columns(path, columns, findings)
             metrics = {}
             for name, column in chosen.items():
                 if name.startswith("score."):
@@ -105,11 +121,18 @@ class Csv:
             lower = set(self._options.lower_is_better)
             if unknown := lower - set(metrics):
                 raise BadOption("--set lower_is_better", f"no metric is called '{min(unknown)}'")
-            if metrics and set(metrics) - lower:
+            assumed = []
+            for name in metrics:
+                by_name = lower_is_better(name)
+                if by_name and name not in lower:
+                    lower.add(name)
+                    findings.note(f"'{name}' is better when lower, by its name")
+                elif by_name is None and name not in lower:
+                    assumed.append(name)
+            if assumed:
                 findings.note(
-                    f"taken to be better when higher: "
-                    f"{', '.join(name for name in metrics if name not in lower)} (name others "
-                    f"with --set lower_is_better=[…])"
+                    f"taken to be better when higher: {', '.join(assumed)} (name others with "
+                    f"--set lower_is_better=[…])"
                 )
 
             announced = {}
@@ -135,7 +158,13 @@ class Csv:
                 sparse=trials.sparse,
             )
 
-    def _columns(self, path: Path, columns: Sequence[str]) -> dict[str, str]:
+    def _columns(
+        self, path: Path, columns: Mapping[str, Column], findings: Findings
+    ) -> dict[str, str]:
+        """Target → column: those that `map` names, then those that are found by their names.
+
+        Raises BadOption for what is missing or not certain.
+        """
         mapped = self._options.map
         for target, column in mapped.items():
             if target not in _TARGETS and target.partition(".")[0] not in ("score", "reason"):
@@ -144,33 +173,71 @@ class Csv:
             if column not in columns:
                 raise BadOption(
                     f"--map {target}",
-                    f"{path} has no column '{column}'{did_you_mean(column, columns)}",
+                    f"{path} has no column '{column}'{did_you_mean(column, [*columns])}",
                 )
 
-        chosen = {}
-        for name in columns:
-            if name in _TARGETS or name.startswith(("score.", "reason.")):
-                chosen[name] = name
-        for column in usual(STOP_REASONS, columns)[:1]:
-            chosen["stop_reason"] = column
-        chosen |= mapped
-        if "id" not in chosen and "question" not in chosen:
-            raise BadOption(
-                "--map",
-                (
-                    f"say which column is the sample's id or its question (columns: "
-                    f"{_listed(columns)})"
-                ),
-            )
+        chosen = {name: name for name in columns if _is_target(name)} | mapped
+        named: dict[Role, tuple[str, ...]] = {}
+        for target, column in chosen.items():
+            role = _ROLES.get(target)
+            if role is not None:
+                named[role] = (column,)
+        taken = [column for target, column in chosen.items() if _ROLES.get(target) is None]
+        free = {name: column for name, column in columns.items() if name not in taken}
+        result = assign(free, door="results", file=path.name, named=named)
+        if isinstance(result, Undecided):
+            if not {"id", "question"} & {*chosen}:
+                listed = _listed(paths_in(columns))
+                raise BadOption(
+                    "--map",
+                    f"say which column is the sample's id or its question (columns: {listed})",
+                )
+            if "answer" in chosen or any(name.startswith("score.") for name in chosen):
+                return chosen
+            raise BadOption("--map", _readings(path, result, columns))
+        found = self._of_roles(result, columns)
+        taken_by_name = [
+            f"{target}={column}" for target, column in found.items() if target not in chosen
+        ]
+        if taken_by_name:
+            findings.note(f"columns found by their names: {', '.join(taken_by_name)}")
+        return found | chosen
 
-        if "answer" not in chosen and not any(name.startswith("score.") for name in chosen):
-            message = (
-                f"say which column is the answer or a score, e.g. --map "
-                f"score.accuracy={columns[-1]}"
-            )
-            raise BadOption("--map", f"{message} (columns: {_listed(columns)})")
+    def _of_roles(self, reading: Reading, columns: Mapping[str, Column]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for target, role in _ROLES.items():
+            paths = reading.roles.get(role, ())
+            if paths:
+                found[target] = paths[0]
+        for path in reading.roles.get("score", ()):
+            found[f"score.{path}"] = path
+            for end in ("reason", "reasons", "explanation"):
+                stem = path.removesuffix("_score").removesuffix(" score")
+                for written in (f"{stem}_{end}", f"{path}_{end}", f"{stem} {end}"):
+                    if written in columns:
+                        found[f"reason.{path}"] = written
+        return found
 
-        return chosen
+
+def _is_target(name: str) -> bool:
+    return name in _TARGETS or name.startswith(("score.", "reason."))
+
+
+def _readings(path: Path, result: Undecided, columns: Mapping[str, Column]) -> str:
+    lines = []
+    for reading in result.readings:
+        options = []
+        for target, role in _ROLES.items():
+            if target in ("question", "golden", "answer") and reading.roles.get(role):
+                options.append(f"--map {target}={reading.roles[role][0]}")
+        if options:
+            lines.append(f"  {' '.join(options)}")
+    if lines:
+        return "\n".join([f"the columns of {path} can be read in several ways; say one:", *lines])
+    return (
+        f"say which column is the answer or a score, e.g. --map score.accuracy="
+        f"{[*columns][-1]} (columns: {_listed(paths_in(columns))})"
+    )
 
 
 class _Trials:
@@ -266,7 +333,7 @@ class _Trials:
         column = self._columns.get("repetition")
         if column is None:
             return None
-        return repetition_value(row.get(column), column)
+        return repetition_value(cell(row, column), column)
 
     def _trial(
         self, row: Row, sample: str, condition: str, repetition: int, place: str
@@ -276,7 +343,7 @@ class _Trials:
         )
         error = "" if error.strip().lower() in _NO_ERROR else error
         scores = {
-            name: self._score(row.get(column), place, name)
+            name: self._score(cell(row, column), place, name)
             for name, column in self._metrics.items()
         }
         tokens = [self._number(row, name, place) for name in ("input_tokens", "output_tokens")]
@@ -309,7 +376,7 @@ class _Trials:
             condition=condition,
             repetition=repetition,
             reply=reply,
-            seconds=self._number(row, "seconds", place),
+            seconds=self._seconds(row, place),
             started=self._text(row, "started") or None,
             failure=failure,
             scores=[]
@@ -328,7 +395,7 @@ class _Trials:
     def _text(self, row: Row, target: str) -> str:
         column = self._columns.get(target)
         if column is not None:
-            value = row.get(column)
+            value = cell(row, column)
         else:
             value = None
 
@@ -336,11 +403,21 @@ class _Trials:
             return ""
         return text_of(value)
 
+    def _seconds(self, row: Row, place: str) -> float | None:
+        """The latency: a column whose name says so is in milliseconds."""
+        value = self._number(row, "seconds", place)
+        in_milliseconds = {"ms", "millis", "milliseconds"} & {
+            *words_of(self._columns.get("seconds", ""))
+        }
+        if value is not None and in_milliseconds:
+            return value / 1000
+        return value
+
     def _number(self, row: Row, target: str, place: str) -> float | None:
         column = self._columns.get(target)
         if column is None:
             return None
-        return self._score(row.get(column), place, target)
+        return self._score(cell(row, column), place, target)
 
     def _score(self, value: object, place: str, target: str) -> float | None:
         """A number, or true or false in any usual spelling; None if the cell is empty."""

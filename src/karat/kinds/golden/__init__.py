@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,20 +11,14 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat import setups
-from karat.documents.answers import (
-    ROLES,
-    TEXTS,
-    choice_columns,
-    choices_left_out,
-    hint,
-    key_of,
-    usual,
-)
+from karat.documents.answers import hint, key_of
 from karat.documents.hub import shown
-from karat.documents.rows import Row, Rows, left_out, read_rows
+from karat.documents.names import Role
+from karat.documents.rows import Rows, left_out, read_rows
+from karat.documents.understood import Understood
 from karat.errors import BadDataset, Fault
 from karat.files import open_regular
-from karat.kinds import Dataset, Kind, Linted, kind_of, of, sample_digest
+from karat.kinds import Dataset, Kind, Linted, kind_of, of
 from karat.kinds._samples import (
     Key,
     Keys,
@@ -34,9 +28,10 @@ from karat.kinds._samples import (
     draw,
     with_repeats_clustered,
 )
-from karat.kinds.golden import criteria, forms
+from karat.kinds.golden import forms
 from karat.kinds.golden.lint import MEANINGS, doubted, suspicions
-from karat.records import Criterion, Sample, Turn
+from karat.kinds.golden.reading import Numbered, RowReader
+from karat.records import Sample
 
 __all__ = ["Golden"]
 
@@ -61,14 +56,18 @@ class Golden(Kind):
 
         model_config = ConfigDict(extra="forbid", frozen=True)
 
-        # the column with the question; null: question, or the only usual name
-        question_key: Key | None = None
-        # the column with the golden answer; null: answer, or the only usual name
-        answer_key: Key | None = None
-        # ask without the choices in other columns; null: refuse
+        # role → the column with it, or several: question, golden, answer, choices, criterion, …;
+        # null: the file has no such column. Columns with usual names need none
+        roles: dict[Role, Key | Keys | None] = {}
+        question_key: Key | None = None  # short for roles.question
+        answer_key: Key | None = None  # short for roles.golden
+        criteria_key: Keys | None = None  # short for roles.criterion
+        # left_out: ask without the choices in other columns; null: write them into the question
         choices: Literal["left_out"] | None = None
-        # columns with what must hold of the answer; null: those with usual names
-        criteria_key: Keys | None = None
+        # what golden numbers of choices count from; null: what the file shows
+        choices_from: Literal[0, 1] | None = None
+        # what a list of golden answers means; null: as its name says (`answers`: any of them)
+        several: Literal["any", "all"] | None = None
         # the column with the sample's id; null: the position in the file, from 0, as text
         id_key: Key | None = None
         split: Key | None = None  # the list in a JSON or YAML file, e.g. data; null: the only one
@@ -86,14 +85,9 @@ class Golden(Kind):
 
     def __init__(self, options: Options, *, needs_answers: bool = True) -> None:
         self._options, self._needs_answers = options, needs_answers
-        self._columns = {
-            "question_key": options.question_key or "question",
-            "answer_key": options.answer_key or "answer",
-        }
-        if options.id_key is not None:
-            self._columns["id_key"] = options.id_key
-        self._criteria: list[str] = [*(options.criteria_key or ())]
         self._notes: list[str] = []  # what was taken of the file that no option names
+        self._understood: Understood | None = None
+        self._id_key = options.id_key
 
     def without_answers(self) -> Golden:
         """The same, for scorers that use no golden answer: a row need not have one."""
@@ -133,6 +127,7 @@ class Golden(Kind):
             samples=drawn,
             commit=rows.commit,
             warnings=warnings,
+            understood=self._understood,
         )
 
     def lint(self, path: Path) -> Linted:
@@ -152,7 +147,7 @@ class Golden(Kind):
     def _read(self, path: Path) -> tuple[Rows, Packed, list[Fault]]:
         """The readable samples, and the faults of the others."""
         rows = self._rows(path)
-        faults, questions = self._samples(rows)
+        faults, questions = self._samples(rows, path)
         samples = Packed()
         seen: dict[str, int] = {}
         merged: dict[str, Sample] = {}
@@ -189,236 +184,57 @@ class Golden(Kind):
 
     def _rows(self, path: Path) -> Rows:
         """The rows of the file; those that another tool's configuration stands for."""
-        section, sheet = self._options.split, self._options.sheet
-        plain = self._columns == _USUAL and section is None
-        found = setups.questions(path) if plain else None
+        options = self._options
+        named = options.roles or options.question_key or options.answer_key or options.split
+        found = None if named else setups.questions(path)
         if found is None:
-            return read_rows(path, lists=True, section=section, sheet=sheet)
+            return read_rows(path, section=options.split, sheet=options.sheet)
         tool, setup = found
         with open_regular(path) as file:
             rows = Rows(sha256=sha256(file.read()).hexdigest(), unit="question")
         for number, row in enumerate(setup.rows, start=1):
             rows.add(number, row)
-        self._columns["id_key"] = "id"
+        self._id_key = "id"
         self._notes += [f"a configuration of {tool}, of which its tests are taken", *setup.left_out]
         return rows
 
-    def _samples(
-        self, rows: Rows
-    ) -> tuple[list[Fault], Iterator[tuple[int, Sample | None, list[str]]]]:
+    def _samples(self, rows: Rows, path: Path) -> tuple[list[Fault], Iterator[Numbered]]:
         """Faults of the whole file; each question with its row's number, the sample or its
         faults.
         """
-        if self._columns == _USUAL:
+        options = self._options
+        columns_named = options.roles or options.question_key or options.answer_key
+        items = None
+        if not columns_named and options.id_key is None:
             items = forms.items(rows)
-        else:
-            items = None
-
         if items is None:
-            present = {column for _, row in rows.rows for column in row}
-            self._take_usual_columns(present)
-            self._take_criteria(present)
-            faults = self._missing_columns(rows, present)
-            return faults, self._by_columns(
-                rows, {fault.place.rpartition(".")[2] for fault in faults}
+            reader = RowReader(
+                rows,
+                options,
+                path=str(path),
+                id_key=self._id_key,
+                needs_golden=self._needs_answers,
             )
+            self._understood = reader.understood()
+            self._notes += reader.notes
+            return reader.faults, reader.samples()
 
         names = {name for item in items for name in item.metadata}
-        samples = (
-            (item.number, None if item.wrong else forms.sample(item, position), item.wrong)
-            for position, item in enumerate(items)
-        )
-        return self._absent(rows, {}, names), samples
+        faults = []
+        for at, name in enumerate(options.stratify):
+            if name not in names:
+                near = hint("", name, list(names))
+                message = f"no {rows.unit} has the key '{name}'{near}"
+                faults.append(Fault(place=f"dataset.stratify.{at}", message=message))
+        return faults, _samples_of(items)
 
-    def _take_usual_columns(self, present: Collection[str]) -> None:
-        """Where no row has `question` or `answer` and no option names another column, the one with
-        a usual name.
-        """
-        for key, role in _ROLES.items():
-            found = usual(dict.fromkeys([_USUAL[key], *ROLES[role]]), present)
-            if (
-                getattr(self._options, key) is None
-                and self._columns[key] not in present
-                and len(found) == 1
-            ):
-                self._columns[key] = found[0]
-                self._notes.append(f"'{found[0]}' is taken as {_CALLED[key]} (`{key}`)")
 
-    def _take_criteria(self, present: Collection[str]) -> None:
-        """The columns with usual names for criteria, unless an option names them."""
-        if self._options.criteria_key is not None:
-            return
-        columns = criteria.columns_of({*present} - {*self._columns.values()})
-        self._criteria = columns
-        for column in columns:
-            self._notes.append(f"'{column}' is taken as criteria (`criteria_key`)")
-
-    def _by_columns(
-        self, rows: Rows, absent: Collection[str]
-    ) -> Iterator[tuple[int, Sample | None, list[str]]]:
-        numbers: dict[tuple[str, ...], int] = {}  # of questions that several rows ask
-        for position, (number, row) in enumerate(rows.rows):
-            wrong = [
-                message
-                for key in self._columns
-                if key not in absent
-                for message in self._wrong(key, row, rows.as_text)
-            ]
-            stated, faults = self._stated(row)
-            wrong += faults
-            place = position
-            if self._options.repeated:
-                asked = key_of(row, [self._columns["question_key"], self._columns["answer_key"]])
-                place = numbers.setdefault(asked, len(numbers))
-            sample = None if wrong or absent else self._sample(place, row, stated)
-            yield number, sample, wrong
-
-    def _stated(self, row: Row) -> tuple[tuple[Criterion, ...], list[str]]:
-        """The criteria of a row, and the faults of its cells."""
-        found: tuple[Criterion, ...] = ()
-        wrong: list[str] = []
-        for column in self._criteria:
-            read, faults = criteria.read(row.get(column), column=column)
-            found += read
-            wrong += faults
-        return found, wrong
-
-    def _missing_columns(self, rows: Rows, present: Collection[str]) -> list[Fault]:
-        """Columns that no row has: one fault each, not one per row."""
-        needed = {}
-        for key, name in self._columns.items():
-            if key != "answer_key" or (self._needs_answers and not self._criteria):
-                needed[key] = name
-        for place, name in enumerate(self._options.criteria_key or ()):
-            needed[f"criteria_key.{place}"] = name
-        if not rows.count:
-            return []
-        unseen = usual(TEXTS, {*present} - {*self._columns.values()})
-        if unseen:
-            self._notes.append(
-                f"no agent sees '{unseen[0]}': write it into the question if it is about that"
-            )
-
-        return [
-            *self._absent(rows, needed, present),
-            *self._two_golden(present),
-            *self._without_choices(rows, present),
-        ]
-
-    def _two_golden(self, present: Collection[str]) -> Iterator[Fault]:
-        """A fault if another column than `answer` could be the golden answer, and no option names
-        one.
-        """
-        others = usual(ROLES["golden"], present)
-        if (
-            self._options.answer_key is None
-            and self._needs_answers
-            and "answer" in present
-            and others
-        ):
-            message = (
-                f"'answer' and '{others[0]}' could both be the golden answer: write `answer_key: "
-                f"answer` "
-            )
-            message += f"or `answer_key: {others[0]}` below `dataset`"
-            yield Fault(place="dataset.answer_key", message=message)
-
-    def _without_choices(self, rows: Rows, present: Collection[str]) -> Iterator[Fault]:
-        """A fault if choices are beside the question, unless it is asked without them."""
-        question = self._columns["question_key"]
-        columns = choice_columns(present)
-        found = (
-            choices_left_out(row, question, columns) for _, row in (rows.rows if columns else ())
-        )
-        column = next((column for column in found if column is not None), None)
-        if column is None:
-            return
-        beside = f"the choices in '{column}' are not part of '{question}', so "
-        if self._options.choices is None:
-            message = (
-                f"{beside}they would not be asked: write them into '{question}', or set `choices: "
-                f"left_out`"
-            )
-            yield Fault(place="dataset.question_key", message=message)
+def _samples_of(items: Iterable[forms.Item]) -> Iterator[Numbered]:
+    for position, item in enumerate(items):
+        if item.wrong:
+            yield item.number, None, item.wrong
         else:
-            self._notes.append(
-                f"{beside}no scorer sees them: a golden letter or number fits only an answer "
-                f"like it"
-            )
-
-    def _absent(
-        self, rows: Rows, columns: Mapping[str, str], present: Collection[str]
-    ) -> list[Fault]:
-        wanted = {
-            **columns,
-            **{f"stratify.{at}": name for at, name in enumerate(self._options.stratify)},
-        }
-        found = []
-        for key, column in wanted.items():
-            if column not in present:
-                found.append(
-                    Fault(
-                        place=f"dataset.{key}",
-                        message=(
-                            f"no {rows.unit} has the key "
-                            f"'{column}'{hint(_ROLES.get(key, key), column, present)}"
-                        ),
-                    )
-                )
-
-        return found
-
-    def _wrong(self, key: str, row: Row, as_text: str) -> list[str]:
-        column = self._columns[key]
-        needed = self._needs_answers and not self._has_criteria(row)
-        optional = key == "answer_key" and not needed
-        if column not in row:
-            if optional:
-                return []
-            near = hint(_ROLES.get(key, key), column, row)
-            return [f"has no '{column}'{near}"]
-
-        value = row[column]
-        if optional and not value:
-            return []
-        if isinstance(value, str):
-            if value.strip():
-                return []
-            return [f"'{column}' is empty; fill it in, or remove the row"]
-
-        if key == "id_key" and isinstance(value, int) and not isinstance(value, bool):
-            return []
-        if key == "id_key":
-            return [
-                (
-                    f"'{column}' must be a text or a whole number, got "
-                    f"{msgspec.json.encode(value).decode():.40}"
-                )
-            ]
-
-        description = _FOUND.get(type(value), "no text").format(it=_CALLED[key], as_text=as_text)
-        return [f"'{column}' is {description}"]
-
-    def _has_criteria(self, row: Row) -> bool:
-        return any(row.get(column) for column in self._criteria)
-
-    def _sample(self, position: int, row: Row, stated: tuple[Criterion, ...]) -> Sample:
-        columns = self._columns
-        question, golden = row[columns["question_key"]], row.get(columns["answer_key"]) or None
-        taken = {*columns.values(), *self._criteria}
-        metadata = {name: value for name, value in row.items() if name not in taken}
-        content: list[object] = [question, golden]
-        if stated:
-            content.append(stated)
-        return Sample(
-            kind="golden",
-            id=str(row[columns["id_key"]]) if "id_key" in columns else str(position),
-            position=position,
-            digest=sample_digest(content),
-            turns=(Turn(question=question, golden=golden),),
-            metadata=metadata,
-            criteria=stated,
-        )
+            yield item.number, forms.sample(item, position), []
 
 
 def _asks_the_same(sample: Sample, other: Sample) -> bool:
@@ -437,16 +253,3 @@ def _other_kind(path: Path) -> str | None:
         return None
 
     return kind if kind != "golden" else None
-
-
-_ROLES = {"question_key": "question", "answer_key": "golden"}
-_USUAL = {"question_key": "question", "answer_key": "answer"}
-_FOUND = {
-    list: "a list; {it} is one text: join the parts, or keep the one that counts",
-    dict: "an object; {it} is one text: keep the part that counts",
-    bool: "true or false; {it} is a text: {as_text}",
-    int: "a number; {it} is a text: {as_text}",
-    float: "a number; {it} is a text: {as_text}",
-    type(None): "null; {it} is a text: fill it in, or remove the row",
-}
-_CALLED = {"question_key": "a question", "answer_key": "a golden answer"}

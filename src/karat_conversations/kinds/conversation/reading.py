@@ -578,7 +578,7 @@ def read_drafts(
     path: Path, *, split: str | None, sheet: str | None, keys: Mapping[str, str | None]
 ) -> Drafts:
     """The whole file. Raises BadDataset if nothing can be read."""
-    rows = read_rows(path, lists=True, section=split, sheet=sheet)
+    rows = read_rows(path, section=split, sheet=sheet)
     form = "turns" if any(keys.values()) else _form_of(rows)
     if form is None:
         if rows.count:
@@ -632,7 +632,7 @@ def looks_like_conversations(path: Path) -> bool:
     Raises BadDataset if nothing can be read.
     """
     try:
-        return _form_of(read_rows(path, lists=True, first=True)) is not None
+        return _form_of(read_rows(path, first=True)) is not None
     except BadDataset as error:
         if error.faults[0].place == "dataset.sheet":
             return False  # with several sheets it is unknown

@@ -144,7 +144,7 @@ class RecordedTurns:
         self.count = 0  # rows of the file, unusable ones included
         self.conditions: dict[str, None] = {}  # in the order of the file
         self.repetitions = 1
-        table = read_rows(path, lists=True, entry=_tatqa_prediction)
+        table = read_rows(path, entry=_tatqa_prediction)
         for fault in table.sorted_faults():
             self.count += 1
             self.faults.append(

@@ -1,0 +1,437 @@
+"""The values of a row under its roles: question, choices, golden answers, criteria.
+
+Choices are written into the question with letters, and a golden letter, index or text becomes the
+letter. A list of golden answers means any of them where its name says so; else the reader of the
+file has to say.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, Literal
+
+import msgspec
+
+from karat.documents.columns import Row, cell, is_empty
+from karat.documents.names import last_part, speaker_and_text, word_set, words_of
+from karat.documents.nodes import plain
+from karat.documents.reader import parse
+from karat.formats import text_of
+
+Several = Literal["any", "all"]
+
+ANY_OF = word_set(
+    """answers groundtruths groundtruth ideal aliases target targets possibleanswer possibleanswers
+    correctanswers references acceptedanswers acceptableanswers goldanswers goldenanswers
+    referenceanswers text"""
+)
+"""Names whose list means that any of its texts is right."""
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_MARK = re.compile(r"####\s*(\S[^\n]*)\s*$")
+_TEXT_KEYS = ("text", "choices", "value", "content", "option", "answer", "label")
+_LABEL_KEYS = ("label", "labels", "key", "letter", "id")
+_RIGHT_KEYS = ("is_correct", "isCorrect", "correct", "is_answer")
+_LONGEST_CELL = 200_000  # characters of a list written in a cell
+
+
+class Options(msgspec.Struct, frozen=True):
+    """The choices of one question, and which the row itself marks as right."""
+
+    texts: tuple[str, ...]
+    labels: tuple[str, ...]
+    right: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"{label}) {text}" for label, text in zip(self.labels, self.texts, strict=True)
+        )
+
+
+class Golden(msgspec.Struct, frozen=True):
+    """The golden answer of one question: the text, and every text that is right."""
+
+    text: str
+    accepted: tuple[str, ...]
+
+
+class Unread(ValueError):
+    """A cell that cannot be what its role says; its text says why."""
+
+
+def as_text(value: object) -> str | None:
+    """A cell as text: numbers as they are, true and false as yes and no, a list of one text, chat
+    messages as a dialogue. None: it holds nothing. Raises Unread for other lists and objects.
+    """
+    if is_empty(value):
+        return None
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (int, float)):
+        return text_of(value)
+    if isinstance(value, list):
+        return _text_of_list(value)
+    raise Unread("is an object")
+
+
+def _text_of_list(value: Sequence[object]) -> str:
+    flat: list[object] = []
+    for part in value:
+        if isinstance(part, list):
+            flat += part
+        else:
+            flat.append(part)
+
+    if all(speaker_and_text(part) is not None for part in flat):
+        return dialogue(flat)
+    if all(isinstance(part, str) for part in flat):
+        return "\n\n".join(str(part) for part in flat if not is_empty(part))
+    if len(flat) == 1 and not isinstance(flat[0], (dict, list)):
+        return as_text(flat[0]) or ""
+    raise Unread("is a list")
+
+
+def dialogue(messages: Iterable[object]) -> str:
+    """Chat messages as one text: that of the user alone, if nobody else speaks; a system message
+    precedes it.
+    """
+    said: list[tuple[str, str]] = []
+    for message in messages:
+        keys = speaker_and_text(message)
+        assert keys is not None
+        assert isinstance(message, dict)
+        who, text = message[keys[0]], message[keys[1]]
+        if isinstance(text, list):
+            parts = [part.get("text") for part in text if isinstance(part, dict)]
+            text = "\n".join(part for part in parts if isinstance(part, str))
+        if not is_empty(text):
+            said.append((str(who), text if isinstance(text, str) else text_of(text)))
+
+    speakers = [who.lower() for who, _ in said]
+    asked_once = speakers.count("user") + speakers.count("human") == 1 and len(said) <= 2
+    if asked_once and set(speakers) <= {"user", "human", "system", "developer"}:
+        return "\n\n".join(text for _, text in said)
+    return "\n".join(f"{who}: {text}" for who, text in said)
+
+
+def question(row: Row, paths: Sequence[str]) -> str | None:
+    """The question of a row: the texts of its columns, in order, parted by an empty line.
+
+    Raises Unread.
+    """
+    texts = [as_text(cell(row, path)) for path in paths]
+    return "\n\n".join(text for text in texts if text is not None) or None
+
+
+def options(row: Row, paths: Sequence[str]) -> Options | None:
+    """The choices of a row: a list, an object, a text, or columns with one choice each."""
+    if len(paths) > 1:
+        texts = [as_text(cell(row, path)) for path in paths]
+        kept = [text for text in texts if text is not None]
+        return _lettered(kept) if len(kept) > 1 else None
+    value = cell(row, paths[0])
+    if isinstance(value, str):
+        value = _parsed(value)
+    if is_empty(value):
+        return None
+    if isinstance(value, list):
+        return _options_of_list(value)
+    if isinstance(value, Mapping):
+        return _options_of_object(value)
+    if isinstance(value, str):
+        for mark in ("\n", "|", ";", ","):
+            parts = [part.strip() for part in value.split(mark) if part.strip()]
+            if len(parts) > 1:
+                return _unlabelled(parts)
+    return None
+
+
+def _options_of_list(value: Sequence[object]) -> Options | None:
+    if all(isinstance(part, Mapping) for part in value):
+        return _options_of_objects([part for part in value if isinstance(part, Mapping)])
+    texts = []
+    for part in value:
+        text = as_text(part)
+        if text is not None:
+            texts.append(text)
+    if len(texts) < 2:
+        return None
+    return _unlabelled(texts)
+
+
+def _options_of_objects(parts: Sequence[Mapping[str, Any]]) -> Options | None:
+    texts, labels, right = [], [], []
+    for number, part in enumerate(parts):
+        key = next((key for key in _TEXT_KEYS if isinstance(part.get(key), (str, int))), None)
+        if key is None:
+            return None
+        texts.append(text_of(part[key]))
+        label = next((part[name] for name in _LABEL_KEYS if name != key and name in part), None)
+        labels.append("" if label is None else text_of(label))
+        if any(part.get(name) is True for name in _RIGHT_KEYS):
+            right.append(number)
+
+    if len(set(labels)) < len(labels) or "" in labels or any(len(label) > 3 for label in labels):
+        labels = list(_LETTERS[: len(texts)])
+    if len(labels) < len(texts):
+        return None
+    return Options(tuple(texts), tuple(labels), tuple(right))
+
+
+def _options_of_object(value: Mapping[str, Any]) -> Options | None:
+    texts = next((value[key] for key in _TEXT_KEYS if isinstance(value.get(key), list)), None)
+    labels = next(
+        (value[key] for key in ("label", "labels") if isinstance(value.get(key), list)), None
+    )
+    if isinstance(texts, list) and isinstance(labels, list) and len(texts) == len(labels):
+        written = tuple(text_of(text) for text in texts)
+        if set(map(str, labels)) <= {"0", "1"} and len(labels) <= len(_LETTERS):
+            right = tuple(at for at, label in enumerate(labels) if str(label) == "1")
+            return Options(written, tuple(_LETTERS[: len(written)]), right)
+        return Options(written, tuple(map(str, labels)))
+    if isinstance(texts, list):
+        return _lettered([text_of(text) for text in texts])
+    short = all(len(str(key)) <= 3 for key in value)
+    plain_texts = all(isinstance(text, (str, int, float)) for text in value.values())
+    if short and plain_texts and len(value) > 1:
+        return Options(tuple(map(text_of, value.values())), tuple(map(str, value)))
+    return None
+
+
+def with_distractors(row: Row, golden: str, paths: Sequence[str]) -> Options | None:
+    """The golden answer among its distractors, in an order that depends on the texts alone."""
+    right = as_text(cell(row, golden))
+    texts: list[str] = []
+    for path in paths:
+        value = cell(row, path)
+        parts = value if isinstance(value, list) else [value]
+        texts += [text for text in map(as_text, parts) if text is not None]
+    if right is None or not texts:
+        return None
+    mixed = sorted(
+        {right, *texts}, key=lambda text: blake2b(text.encode("utf-8", "surrogatepass")).digest()
+    )
+    return _lettered(mixed)
+
+
+_LABELLED = re.compile(r"^\(?([A-Za-z]|\d{1,2})[).:]\s+(.*)$", re.DOTALL)
+
+
+def _unlabelled(texts: Sequence[str]) -> Options | None:
+    """Texts whose own letters, `A) …`, are their labels; else lettered."""
+    matches = [_LABELLED.match(text.strip()) for text in texts]
+    labels = [match[1] for match in matches if match is not None]
+    if len(labels) == len(texts) and len(set(labels)) == len(labels):
+        return Options(tuple(match[2] for match in matches if match is not None), tuple(labels))
+    return _lettered(texts)
+
+
+def _lettered(texts: Sequence[str]) -> Options | None:
+    if len(texts) > len(_LETTERS):
+        return None
+    return Options(tuple(texts), tuple(_LETTERS[: len(texts)]))
+
+
+def with_options(question: str, given: Options) -> str:
+    """The question with its choices, unless it has them already."""
+    if all(text.strip() in question for text in given.texts):
+        return question
+    return f"{question.rstrip()}\n\n{given}"
+
+
+def index_base(rows: Iterable[tuple[object, Options | None]]) -> int | None:
+    """Whether golden indexes count from 0 or from 1, if one of them shows it; None: none does, or
+    they are no indexes.
+    """
+    shown: set[int] = set()
+    for value, given in rows:
+        number = _index(value)
+        if given is None or number is None:
+            continue
+        if number == 0:
+            shown.add(0)
+        if number == len(given.texts):
+            shown.add(1)
+
+    if len(shown) == 1:
+        return shown.pop()
+    return None
+
+
+def needs_base(rows: Iterable[tuple[object, Options | None]]) -> bool:
+    """Whether golden answers are indexes of choices: whole numbers that are neither labels nor
+    texts of choices.
+    """
+    found = False
+    for value, given in rows:
+        if given is None or is_empty(value):
+            continue
+        number = _index(value)
+        if number is None or number > len(given.texts):
+            return False
+        written = str(number)
+        if written in given.labels or written in given.texts:
+            return False
+        found = True
+
+    return found
+
+
+def _index(value: object) -> int | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, int):
+        return value
+    if isinstance(value, str) and re.fullmatch(r"\d{1,2}(\.0)?", value.strip()):
+        return int(float(value))
+    return None
+
+
+def of_choice(value: object, given: Options, *, base: int | None) -> Golden | None:
+    """The golden choice as its letter; its text is right, too. None: the value is no choice."""
+    if given.right:
+        at = given.right[0]
+        return _chosen(given, [*given.right])
+    values = value if isinstance(value, list) else [value]
+    found = []
+    for part in values:
+        at = _place(part, given, base)
+        if at is None:
+            return None
+        found.append(at)
+
+    return _chosen(given, found) if found else None
+
+
+def _place(value: object, given: Options, base: int | None) -> int | None:
+    written = "" if is_empty(value) else text_of(value).strip()
+    for texts in (given.labels, given.texts):
+        for at, text in enumerate(texts):
+            if text.strip().casefold() == written.casefold():
+                return at
+    number = _index(value)
+    if number is not None and base is not None and 0 <= number - base < len(given.texts):
+        return number - base
+    match = re.match(r"^\(?([A-Za-z])[).:](?:\s|$)", written)
+    if match is not None and match[1].upper() in given.labels:
+        return given.labels.index(match[1].upper())
+    return None
+
+
+def _chosen(given: Options, places: Sequence[int]) -> Golden:
+    if len(places) > 1:
+        letters = ", ".join(given.labels[at] for at in places)
+        return Golden(letters, (letters,))
+    (at,) = places
+    label, text = given.labels[at], given.texts[at].strip()
+    accepted = [label, f"{label}) {text}"]
+    if text.casefold() not in {other.casefold() for other in given.labels}:
+        accepted.insert(1, text)
+    return Golden(label, tuple(accepted))
+
+
+def golden(value: object, *, path: str, several: Several | None) -> Golden | None:
+    """The golden answer of a cell; None: it holds none.
+
+    `several`: what a list means, if its name does not say. Raises Unread.
+    """
+    of_object = isinstance(value, Mapping)
+    value = _unpacked(value, path)
+    if is_empty(value):
+        return None
+    if isinstance(value, list) and not all(speaker_and_text(part) for part in value):
+        texts = _texts_of(value)
+        if len(texts) > 1:
+            return _of_several(texts, path, several, of_object=of_object)
+        value = texts[0]
+    text = as_text(value)
+    if text is None:
+        return None
+    marked = _MARK.search(text)
+    if marked is not None:
+        return Golden(marked[1].strip(), (marked[1].strip(),))
+    return Golden(text, (text,))
+
+
+def holds_texts(value: object) -> bool:
+    """Whether an object is a golden answer with its other spellings, such as `{value, aliases}`."""
+    return isinstance(value, Mapping) and _unpacked(value, "") is not value
+
+
+def means_any(path: str) -> bool:
+    """Whether a list under this name means any of its texts."""
+    return "".join(words_of(last_part(path))) in ANY_OF
+
+
+def is_undecided_list(value: object, path: str) -> bool:
+    """Whether a cell is a list of several texts whose name does not say any or all."""
+    if isinstance(value, Mapping) or means_any(path):
+        return False
+    value = _unpacked(value, path)
+    if not isinstance(value, list):
+        return False
+    return sum(not is_empty(part) for part in value) > 1
+
+
+def _of_several(
+    texts: Sequence[str], path: str, several: Several | None, *, of_object: bool
+) -> Golden:
+    if several == "all":
+        return Golden("; ".join(texts), ("; ".join(texts),))
+    if several == "any" or means_any(path) or of_object:
+        kept = tuple(dict.fromkeys(texts))
+        return Golden(kept[0], kept)
+    raise Unread("is a list, and its name does not say whether any or all of it is right")
+
+
+def _texts_of(value: Sequence[object]) -> list[str]:
+    texts = []
+    for part in value:
+        if isinstance(part, Mapping):
+            key = next((key for key in _TEXT_KEYS if key in part), None)
+            if key is None:
+                raise Unread("is a list of objects")
+            text = as_text(part[key])
+        else:
+            text = as_text(part)
+        if text is not None:
+            texts.append(text)
+    return texts
+
+
+def _unpacked(value: object, path: str) -> object:
+    """A list that a cell holds as text; an object of texts and aliases as the list of them."""
+    if isinstance(value, str) and value.strip()[:1] == "[" and value.strip()[-1:] == "]":
+        parsed = _parsed(value)
+        if isinstance(parsed, list) and (means_any(path) or len(parsed) == 1):
+            simple = all(isinstance(part, (str, int, float)) for part in parsed)
+            return parsed if simple else value
+    if isinstance(value, Mapping):
+        if isinstance(value.get("text"), list):
+            return value["text"]
+        if isinstance(value.get("value"), str):
+            aliases = value.get("aliases")
+            others = aliases if isinstance(aliases, list) else []
+            return [value["value"], *others]
+    return value
+
+
+def _parsed(text: str) -> object:
+    """A list or object written in a cell, as JSON or as Python prints it; else the text."""
+    written = text.strip()
+    if written[:1] not in ("[", "{") or len(written) > _LONGEST_CELL:
+        return text
+    try:
+        return json.loads(written)
+    except (ValueError, RecursionError):
+        document = parse(written.encode("utf-8", "surrogateescape"))
+
+    if document.faults or document.root is None:
+        return text
+    return plain(document.root)

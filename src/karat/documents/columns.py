@@ -1,0 +1,180 @@
+"""What the cells of each column hold, by looking at the first rows of a file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from karat.documents.names import speaker_and_text
+
+Row = Mapping[str, Any]
+LOOKED_AT = 500
+"""Rows that decide what a column holds."""
+_DEEPEST = 3  # levels of objects whose keys are columns of their own
+_MOST_KEYS = 40  # of an object whose keys are columns
+_MOST_COLUMNS = 1_000
+_EMPTY_TEXTS = frozenset({"", "[None]", "[nan]"})
+_FLAGS = frozenset({"true", "false", "yes", "no", "pass", "fail", "passed", "failed"})
+_VERDICTS = frozenset({*_FLAGS, "correct", "incorrect"})
+
+
+class Column(msgspec.Struct):
+    """What the cells under one path hold. Counts are of rows looked at."""
+
+    path: str
+    rows: int = 0  # looked at
+    filled: int = 0  # that hold something
+    texts: int = 0
+    numbers: int = 0  # also numbers written as text
+    flags: int = 0  # true, false; also as text
+    lists: int = 0
+    objects: int = 0
+    messages: int = 0  # lists of chat messages
+    characters: int = 0  # of all texts
+    values: set[str] = msgspec.field(default_factory=set)  # different ones, as text
+    example: Any = None  # the first that is not empty
+
+    def add(self, value: object) -> None:
+        """Counts the cell of one row."""
+        self.rows += 1
+        if is_empty(value):
+            return
+        if self.example is None:
+            self.example = value
+        self.filled += 1
+        if isinstance(value, bool):
+            self.flags += 1
+        elif isinstance(value, (int, float)):
+            self.numbers += 1
+        elif isinstance(value, str):
+            self._add_text(value)
+        elif isinstance(value, list):
+            self.lists += 1
+            self.messages += are_messages(value)
+        elif isinstance(value, dict):
+            self.objects += 1
+
+        if isinstance(value, (str, int, float)):
+            self.values.add(str(value)[:200])
+
+    def _add_text(self, value: str) -> None:
+        self.characters += len(value)
+        if value.strip().casefold() in _VERDICTS:
+            self.flags += 1
+        elif number_in(value) is not None:
+            self.numbers += 1
+        else:
+            self.texts += 1
+
+    @property
+    def share_filled(self) -> float:
+        return self.filled / self.rows if self.rows else 0.0
+
+    @property
+    def is_text(self) -> bool:
+        """Whether most cells hold words."""
+        return 2 * self.texts > self.filled
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether most cells hold numbers, or true and false."""
+        return 2 * (self.numbers + self.flags) > self.filled
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all rows say the same."""
+        return self.filled == self.rows > 1 and len(self.values) == 1 and not self.lists
+
+    @property
+    def is_unique(self) -> bool:
+        """Whether every row has its own value."""
+        return self.filled == self.rows == len(self.values)
+
+    @property
+    def mean_length(self) -> float:
+        return self.characters / max(self.texts + self.numbers + self.flags, 1)
+
+
+def is_empty(value: object) -> bool:
+    """Whether a cell holds nothing: null, white space, the number NaN, an empty list, `[None]`."""
+    if value is None:
+        return True
+    if isinstance(value, str):
+        return value.strip() in _EMPTY_TEXTS
+    if isinstance(value, float):
+        return math.isnan(value)
+    if isinstance(value, list):
+        return all(is_empty(part) for part in value)
+    return value == {}
+
+
+def number_in(text: str) -> float | None:
+    """The number that a text is, with a decimal point or comma; None: it is none."""
+    written = text.strip().removesuffix("%").strip()
+    if not written or len(written) > 40:
+        return None
+    if "," in written and "." not in written and written.count(",") == 1:
+        written = written.replace(",", ".")
+    try:
+        value = float(written)
+    except ValueError:
+        return None
+
+    if math.isfinite(value):
+        return value
+    return None
+
+
+def are_messages(value: Sequence[object]) -> bool:
+    """Whether a list holds chat messages: each says who speaks, and what."""
+    return bool(value) and all(speaker_and_text(part) is not None for part in value)
+
+
+def cell(row: Row, path: str) -> Any:
+    """The value under a path, such as `inputs.question`; a key that contains dots wins."""
+    if path in row:
+        return row[path]
+    value: Any = row
+    for key in path.split("."):
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(key)
+
+    return value
+
+
+def columns_of(rows: Iterable[Row]) -> dict[str, Column]:
+    """The columns of a file, and the keys of objects in them as columns of their own."""
+    looked_at = list(islice(rows, LOOKED_AT))
+    columns: dict[str, Column] = {}
+    for count, row in enumerate(looked_at):
+        _add_keys(columns, row, "", before=count, depth=1)
+        for column in columns.values():
+            if column.rows == count:  # this row lacks it
+                column.rows += 1
+
+    return columns
+
+
+def _add_keys(
+    columns: dict[str, Column], row: Row, prefix: str, *, before: int, depth: int
+) -> None:
+    for key, value in row.items():
+        path = f"{prefix}{key}"
+        if path not in columns:
+            if len(columns) >= _MOST_COLUMNS:
+                return
+            columns[path] = Column(path, rows=before)
+        if columns[path].rows == before:
+            columns[path].add(value)
+        if isinstance(value, dict) and depth < _DEEPEST and 0 < len(value) <= _MOST_KEYS:
+            _add_keys(columns, value, f"{path}.", before=before, depth=depth + 1)
+
+
+def paths_in(columns: Iterable[str]) -> list[str]:
+    """The top-level columns, without the keys of objects."""
+    return [path for path in columns if "." not in path]

@@ -1,0 +1,329 @@
+"""What a column's name alone says about its role.
+
+A grammar of words rather than a list: `expected`, `reference`, `gold`, … with `answer`, `output`,
+… is a golden answer, and `model`, `generated`, … with the same words is the agent's. Names that
+several tools use for different things are weak: `roles` decides them by their company.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import msgspec
+
+Role = Literal[
+    "question",
+    "golden",
+    "answer",
+    "choices",
+    "distractor",
+    "context",
+    "criterion",
+    "id",
+    "repetition",
+    "condition",
+    "model",
+    "cluster",
+    "score",
+    "reason",
+    "error",
+    "stop_reason",
+    "latency",
+    "cost",
+    "tokens",
+    "started",
+    "tools",
+    "messages",
+    "turn",
+    "conversation",
+    "participant",
+    "metadata",
+]
+
+
+class Meaning(msgspec.Struct, frozen=True):
+    """The role that a name stands for; `weak`: only if the other columns agree."""
+
+    role: Role
+    weak: bool = False
+
+
+_SPLIT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
+_MERGED = (
+    ("ground", "truth"),
+    ("ground", "truths"),
+    ("gold", "standard"),
+    ("right", "answer"),
+    ("f", "1"),
+)
+
+
+def words_of(name: str) -> tuple[str, ...]:
+    """The words of a name in lower case: `expectedOutput`, `expected output` and `Expected_Output`
+    are the same.
+    """
+    words = [word.lower() for word in _SPLIT.findall(name)]
+    merged: list[str] = []
+    for word in words:
+        if merged and (merged[-1], word) in _MERGED:
+            merged[-1] += word
+        else:
+            merged.append(word)
+
+    return tuple(merged)
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text."""
+    return frozenset(text.split())
+
+
+_GOLD = word_set(
+    """expected expect reference references ref gold golden goldstandard ideal correct rightanswer
+    groundtruth groundtruths gt truth canonical acceptable accepted desired oracle"""
+)
+_GOLD_ADJECTIVES = word_set("verified human expert official annotated best true final key")
+_AGENT = word_set(
+    """model generated predicted prediction predictions pred preds actual agent ai bot chatbot
+    assistant llm rag system sampled produced candidate hypothesis raw student mymodel gpt chatgpt
+    claude llama gemini mistral qwen deepseek baseline submitted observed got"""
+)
+_SAID = word_set(
+    """answer answers output outputs response responses text sql query reply replies completion
+    completions solution solutions result label labels intent intents summary code value values
+    category class program translation message content"""
+)
+_FILLERS = word_set("the a an final full raw text texts str string clean list all 1 of for to en")
+_DEMANDS = word_set(
+    """expected expect must should forbidden gold golden goldens relevant mandatory"""
+)
+
+_EXACT: dict[Role, str] = {
+    "question": """question query prompt input inputs userinput userquery userquestion userprompt
+        usermessage instruction instructions problem problemstatement testinput inputtext
+        inputprompt inputquestion q queries questions utterance questiontext queryText querytext
+        prompttext testquestion testquery taskprompt testcaseinput""",
+    "golden": """golden gold goldanswer goldenanswer expected reference references ref ideal
+        groundtruth groundtruths gt truth answerkey possibleanswer possibleanswers
+        answermatchingbehavior canonicalsolution exeans correct correctanswer correctanswers
+        target targets bestanswer referenceanswer referenceanswers rightanswer""",
+    "answer": """prediction predictions pred preds predicted generated actual hypothesis sampled
+        resps filteredresps multiresponses rawresponse rawoutput outputtext responsetext
+        llmresponse""",
+    "choices": """choices options answerchoices answeroptions multiplechoice endings candidates
+        mctargets alternatives possibleanswerslist mcq mcchoices""",
+    "distractor": """distractors incorrectanswers wronganswers incorrectanswer wronganswer
+        incorrectoptions""",
+    "context": """context contexts history chathistory retrievedcontexts retrievedcontext passage
+        passages paragraphs paragraph files retrievalcontext retrievalcontexts table pretext
+        posttext documents referencecontexts referencecontext evidence supportingfacts
+        retrievedchunks retrieveddocuments retrieveddocs chunks sources premise story contexttext
+        sourcetext groundtruthcontext groundtruthcontexts goldcontext goldcontexts""",
+    "criterion": """criteria criterion rubric rubrics assertions assertion assert asserts
+        expectations evaluationcriteria acceptancecriteria successcriteria goldurl goldurls
+        mustmention mustinclude mustcontain mustnotmention mustnotinclude mustnotcontain
+        shouldmention shouldcontain expectedfacts keyfacts keypoints requiredfacts testlist
+        expectedbehavior expectedbehaviour keywords""",
+    "id": """id questionid queryid itemid caseid testid sampleid qid uid uuid taskid exampleid
+        index no row rowid num number financebenchid datasetid docid customid testcaseid case
+        evalid key idx promptid""",
+    "repetition": "repetition repetitionnumber trial epoch repeat run attempt iteration seed rep",
+    "condition": """condition variant variantid config setting strategy mode evalmode experiment
+        system method framework pipeline promptlabel promptidx approach""",
+    "model": "model modelname modelid generator provider providerid modeltested modelundertest llm "
+    "engine",
+    "cluster": "source sourcefile docname documentid company topic title group cluster sourcedoc "
+    "sourcedocument documentname filename file",
+    "reason": """comment comments rationale rationales reasoning justification reason reasons
+        explanation explanations feedback judgereasoning""",
+    "error": "error errors errormessage exception failurereason errortype err",
+    "stop_reason": "stopreason finishreason donereason",
+    "latency": """latency latencyms latencys latencyseconds duration durationms durations elapsed
+        elapsedms responsetime responsetimems timesec totaltime completiontime seconds time timems
+        timeseconds latencysec executiontime""",
+    "cost": "cost costusd totalcost tokencost price dollars",
+    "tokens": """prompttokens completiontokens inputtokens outputtokens tokenusage usage
+        totaltokens tokens tokenlen numtokens""",
+    "started": "timestamp createdat tstamp started startedat date datetime time",
+    "tools": "toolscalled toolcalls function functions tools actualtools",
+    "messages": "messages turns conversations conversation traj trajectory chat thread",
+    "turn": "turn turnid turnnumber turnindex",
+    "conversation": "conversationid convid dialogueid sessionid session threadid chatid dialogid",
+    "participant": "persona personaname participant participantid subject subjectid userid",
+    "metadata": """category categories questiontype type level difficulty split domain tags tag
+        metadata additionalmetadata meta notes note description name confidence rank length count
+        weight version lang language subset section page priority""",
+}
+_WEAK: dict[Role, str] = {
+    "golden": """answer answers output outputs response responses completion completions solution
+        label labels intent summary sql query code value result reply finalanswer answertext
+        shortanswer longanswer fullanswer expectedresponse targetresponse targetoutput program
+        cypher translation class verdict outcome category completiontext groundtruthlabel""",
+    "question": """text task goal scenario statement dialogue dialog article passage document ctx
+        claim intent message ticket tickettext sentence situation request userrequest vignette""",
+}
+_SCORES = word_set(
+    """faithfulness answerrelevancy answerrelevance contextprecision contextrecall
+    answercorrectness answersimilarity contextrelevancy contextrelevance groundedness relevance
+    relevancy coherence fluency helpfulness correctness completeness accuracy factuality score
+    scores success passed pass reward acc exactmatch em f1 similarity rouge rouge1 rouge2 rougel
+    bleu chrf comet mrr ndcg recall precision iscorrect rating grade humanmajority preference
+    hallucination bias toxicity falserefusal wer cer perplexity loss distance semanticsimilarity
+    cosinesimilarity bertscore metrics evaluation ispassed ispass hit hitrate verdict judgement
+    judgment"""
+)
+_SCORE_ENDS = word_set(
+    "score scores rating grade f1 recall precision accuracy similarity em pass passed correct match"
+)
+_NO_SCORE = word_set(
+    """difficulty complexity priority confidence importance retrieval search rank chunk difficult
+    quality credit risk truth groundtruth expected expect gold golden reference min max minimum
+    maximum threshold"""
+)
+_LOWER_IS_BETTER = word_set(
+    """latency cost tokens hallucination bias toxicity refusal fabricated wer cer perplexity loss
+    distance error errors toxic hallucinated"""
+)
+_TABLE: dict[str, Meaning] = {}
+for _role, _names in _WEAK.items():
+    for _name in _names.split():
+        _TABLE[_name.lower()] = Meaning(_role, weak=True)
+for _role, _names in _EXACT.items():
+    for _name in _names.split():
+        if _name.lower() not in _TABLE or _role in ("question", "golden", "answer"):
+            _TABLE[_name.lower()] = Meaning(_role)
+_TABLE["query"] = Meaning("question")
+_WEAK_QUESTIONS = frozenset(_WEAK["question"].split())
+_WEAK_GOLDEN = frozenset(_WEAK["golden"].split())
+_CHOICE_STEMS = word_set(
+    "choice option opt ans answer endings ending alternative candidate distractor a b c d e"
+)
+_SPEAKERS = ("role", "from", "speaker", "author", "sender", "type", "name")
+_SAYS = ("content", "value", "text", "message", "utterance", "body", "parts")
+SPEAKING = word_set(
+    """user human system assistant ai bot gpt agent customer tool client developer model chatbot
+    counselor therapist patient seeker supporter usr sys function person doctor student teacher
+    interviewer interviewee caller operator support"""
+)
+
+
+def last_part(path: str) -> str:
+    """The name of a column inside others: `inputs.question` is `question`."""
+    return path.rpartition(".")[2]
+
+
+def meanings(path: str) -> tuple[Meaning, ...]:
+    """Everything that a column's name can mean, the likeliest first; none if it says nothing."""
+    whole = _joined(path)
+    if "." in path and whole in ("inputvalue", "attributesinputvalue"):
+        return (Meaning("question"),)
+    if "." in path and whole in ("outputvalue", "attributesoutputvalue"):
+        return (Meaning("answer"),)
+    name = last_part(path)
+    words = words_of(name)
+    joined = "".join(words)
+    found: list[Meaning] = []
+    if name.startswith("__expected"):
+        return (Meaning("criterion"),)
+    if joined in _TABLE:
+        found.append(_TABLE[joined])
+    if joined in _WEAK_GOLDEN:
+        found.append(Meaning("golden", weak=True))
+    if joined in _WEAK_QUESTIONS:
+        found.append(Meaning("question", weak=True))
+    if not found:
+        composed = _composed(words)
+        if composed is not None:
+            found.append(composed)
+    if is_score_name(path):
+        found.append(Meaning("score", weak=bool(found)))
+    return tuple(dict.fromkeys(found))
+
+
+def _joined(path: str) -> str:
+    return "".join(words_of(path))
+
+
+def _composed(words: tuple[str, ...]) -> Meaning | None:
+    """The meaning of a name of several words that no table has."""
+    if not words:
+        return None
+    known = frozenset(words)
+    said = known & _SAID
+    gold = known & _GOLD
+    agent = (known & _AGENT) - ({"system"} if known & {"prompt", "message"} else frozenset())
+    rest = known - _SAID - _GOLD - _AGENT - _FILLERS - _GOLD_ADJECTIVES
+    if (gold and agent) or words[0] in ("not", "non", "no", "incorrect", "wrong"):
+        return None
+    if words[-1] in ("id", "ids", "url", "urls", "score", "type", "length", "count", "number"):
+        demanded = words[0] in _DEMANDS and words[-1] not in ("score", "length", "count")
+        return Meaning("criterion") if demanded else _identifier(words)
+    if gold and said and not rest:
+        return Meaning("golden")
+    if gold and not rest and len(known) > 1 and words[-1] in _GOLD:
+        return Meaning("golden")
+    if agent and said and not rest:
+        return Meaning("answer")
+    if words[0] in _DEMANDS and len(words) > 1:
+        return Meaning("criterion")
+    if words[0] in ("predicted", "pred", "generated") and len(words) == 2:
+        return Meaning("answer")
+    return _by_its_end(words) if not gold and not agent else None
+
+
+def _by_its_end(words: tuple[str, ...]) -> Meaning | None:
+    """`short_answer` may be a golden answer, `answer_start` is none."""
+    if words[-1] in ("answer", "output", "response") and len(words) == 2:
+        return Meaning("golden", weak=True)
+    asks = {"question", "query", "prompt"} & {*words}
+    about_it = {"id", "type", "number", "category", "count", "system", "judge", "sub", "template"}
+    if asks and not about_it & {*words}:
+        return Meaning("question", weak=True)
+    return None
+
+
+def _identifier(words: tuple[str, ...]) -> Meaning | None:
+    if words[-1] == "id" and len(words) == 2:
+        if words[0] in ("conversation", "session", "dialogue", "thread", "chat", "conv"):
+            return Meaning("conversation")
+        return Meaning("id", weak=True)
+    return None
+
+
+def is_score_name(path: str) -> bool:
+    """Whether a name has a word of judgement, and none that says how hard a question is."""
+    words = words_of(last_part(path))
+    if not words or _NO_SCORE & {*words}:
+        return False
+    joined = "".join(words)
+    parts = {*words}
+    return joined in _SCORES or words[-1] in _SCORE_ENDS or (words[0] == "score" and len(parts) < 4)
+
+
+def lower_is_better(path: str) -> bool | None:
+    """Whether less is better, by a closed list of names; None: the name does not say."""
+    words = words_of(last_part(path))
+    if _LOWER_IS_BETTER & {*words}:
+        return True
+    if "".join(words) in _SCORES:
+        return False
+    return None
+
+
+def is_choice_stem(stem: str) -> bool:
+    """Whether columns that differ by a running letter or number after this are choices."""
+    return "".join(words_of(stem)) in _CHOICE_STEMS
+
+
+def speaker_and_text(message: object) -> tuple[str, str] | None:
+    """The keys of a chat message that say who speaks, and what; None: it is no message."""
+    if not isinstance(message, dict):
+        return None
+    for speaker in _SPEAKERS:
+        who = message.get(speaker)
+        if isinstance(who, str) and who.strip().lower() in SPEAKING:
+            for said in _SAYS:
+                if said in message and said != speaker:
+                    return speaker, said
+    return None

@@ -1,0 +1,582 @@
+"""Which column is the question, the golden answer, the agent's answer, the choices, …
+
+`assign` reads names by the grammar in `names` and decides weak ones by their company: the twin
+column, the other role under an exact name, the door the file came through, and evidence of a run
+(scores, a model, latencies). What stays open is returned as complete readings to choose from,
+never guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import groupby
+from pathlib import PurePath
+from typing import Literal
+
+import msgspec
+
+from karat.documents.cells import holds_texts
+from karat.documents.columns import Column
+from karat.documents.names import (
+    Meaning,
+    Role,
+    is_choice_stem,
+    is_score_name,
+    last_part,
+    meanings,
+    word_set,
+    words_of,
+)
+
+Door = Literal["dataset", "results"]
+Roles = Mapping[Role, tuple[str, ...]]
+
+_SHOWN = 6  # readings to choose from
+_HALF = 0.5  # share of rows in which a column must hold something
+_SURE_GOLDEN = word_set(
+    """query answer answers label labels sql solution summary output outputs finalanswer shortanswer
+    answertext fullanswer program cypher translation groundtruthlabel targetoutput
+    targetresponse"""
+)
+_BARE_ANSWER = frozenset({"answer", "answers", "finalanswer", "answertext", "fullanswer"})
+_AGENTS_IN_RESULTS = word_set(
+    "response responses output outputs completion completions reply result answer answers"
+)
+_BESIDE_ANSWER = word_set(
+    """category class value result description intent verdict outcome topic concept title code
+    content query translation"""
+)
+_FACTS = word_set(
+    """criteria criterion rubric rubrics assertions assertion assert asserts expectations
+    mustmention mustinclude mustcontain mustnotmention mustnotinclude mustnotcontain
+    shouldmention shouldcontain expectedfacts keyfacts keypoints requiredfacts expectedkeywords
+    keywords acceptancecriteria successcriteria"""
+)
+_FACT_ENDS = word_set("keywords facts sources source url urls behavior behaviour points")
+_UNSURE_ALONE = word_set("intent label labels category class code value result outcome")
+_OF_A_RUN = word_set(
+    """result results prediction predictions pred preds response responses output outputs
+    generation generations generated log logs history conversation conversations chat chats run
+    runs scores scored evaluated report trace traces transcript transcripts"""
+)
+_ASIDE = word_set(
+    """metadata additionalmetadata meta config usage extra info annotations annotation scores
+    metrics params parameters settings context contexts evidence"""
+)
+_GIVEN = frozenset({"input", "inputs", "vars", "variables", "question", "attributesinput"})
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """The role of each column that has one; `unused`: columns that have none."""
+
+    roles: dict[Role, tuple[str, ...]]
+    unused: tuple[str, ...] = ()
+
+    def one(self, role: Role) -> str | None:
+        """The first column of a role; None: it has none."""
+        return next(iter(self.roles.get(role, ())), None)
+
+
+class Undecided(msgspec.Struct, frozen=True, kw_only=True):
+    """Complete readings to choose from, the likeliest first; none: the file does not say enough.
+
+    `asked`: what has to be decided, as the end of a sentence.
+    """
+
+    asked: str
+    readings: tuple[Reading, ...] = ()
+    columns: tuple[str, ...] = ()  # that may hold a question or an answer
+
+
+def assign(
+    columns: Mapping[str, Column],
+    *,
+    door: Door,
+    file: str = "",
+    named: Roles | None = None,
+    needs_golden: bool = True,
+) -> Reading | Undecided:
+    """The role of each column, or the readings to choose from.
+
+    `named`: roles that the user has decided. `file`: its name may raise a question, never settle
+    one.
+    """
+    return _Assignment(columns, door, file, dict(named or {}), needs_golden).result()
+
+
+class _Assignment:
+    def __init__(
+        self,
+        columns: Mapping[str, Column],
+        door: Door,
+        file: str,
+        named: dict[Role, tuple[str, ...]],
+        needs_golden: bool,
+    ) -> None:
+        self._columns, self._door, self._named = columns, door, named
+        self._needs_golden = needs_golden
+        self._open = False  # whether no name speaks of a role, so that nothing is certain
+        self._of_a_run = bool({*words_of(PurePath(file).stem)} & _OF_A_RUN)
+        taken = {path for paths in named.values() for path in paths}
+        self._free = {}
+        for path, column in columns.items():
+            if path in taken or _is_aside(path):
+                continue
+            parent = columns.get(path.rpartition(".")[0])
+            among = column.rows if parent is None else parent.objects
+            given = any(_is_asked_or_wanted(above) for above in path.split(".")[:-1])
+            if column.filled and (given or column.filled >= _HALF * among):
+                self._free[path] = column
+        self._meanings = {path: meanings(path) for path in self._free}
+        named_paths = [path for paths in named.values() for path in paths]
+        if not any(_joined(path) == "question" for path in [*columns, *named_paths]):
+            # `query` is the question, unless there is one besides it
+            for path in self._free:
+                if _joined(path) == "query":
+                    self._meanings[path] = (Meaning("question"),)
+
+    def result(self) -> Reading | Undecided:
+        shapes = self._shapes()
+        used = {path for paths in shapes.values() for path in paths}
+        self._free = {path: column for path, column in self._free.items() if path not in used}
+        goldens = self._goldens(shapes)
+        questions = self._questions({*goldens[0].get("golden", ())} if goldens else set(), shapes)
+        self._offers_of_text(goldens, questions)
+        readings = []
+        for question in questions:
+            for golden in goldens:
+                reading = self._reading(shapes, question, golden)
+                if reading is not None:
+                    readings.append(reading)
+
+        readings = _different(readings)
+        if len(readings) == 1 and not self._open:
+            return readings[0]
+        if not questions:
+            asked = "which column is the question"
+        elif not goldens:
+            asked = "which column is the golden answer"
+            if self._door == "results":
+                asked = "which column is the answer"
+        else:
+            asked = "what the columns hold"
+        return Undecided(
+            asked=asked, readings=tuple(readings[:_SHOWN]), columns=tuple(self._texts())
+        )
+
+    # --- shapes: what the values say, before any name -------------------------------------------
+
+    def _shapes(self) -> dict[Role, tuple[str, ...]]:
+        """Roles that values or groups of columns decide: messages, choices, scores and so on."""
+        found: dict[Role, tuple[str, ...]] = {}
+        messages = [
+            path for path, column in self._free.items() if 2 * column.messages > column.rows
+        ]
+        if messages:
+            found["messages"] = tuple(messages)
+        choices = self._choices()
+        if choices and "choices" not in self._named:
+            found["choices"] = choices
+        distractors = [path for path in self._strong("distractor") if path not in choices]
+        if distractors:
+            found["distractor"] = tuple(distractors)
+        scores = [path for path in self._free if self._is_score(path)]
+        if scores:
+            found["score"] = tuple(scores)
+        for role in _SINGLE:
+            paths = [path for path in self._strong(role) if path not in choices]
+            if paths and role not in self._named:
+                found[role] = tuple(paths[:1])
+        context = [path for path in self._strong("context") if path not in choices]
+        if context:
+            found["context"] = tuple(context)
+        found["criterion"] = tuple(
+            path for path in self._strong("criterion") if path not in choices
+        )
+        return found
+
+    def _choices(self) -> tuple[str, ...]:
+        """A column with a list, or columns that differ by a running letter or number."""
+        for path in self._strong("choices"):
+            column = self._free[path]
+            if column.lists + column.objects > 0 or _looks_like_list(column.example):
+                return (path,)
+        stems: dict[str, list[str]] = {}
+        for path in self._free:
+            match = re.fullmatch(r"(.*?)[\s_-]?([0-9]|[A-Ea-e])", last_part(path))
+            if match is None:
+                continue
+            stem = match[1].rstrip(" _-")
+            if stem == "" or is_choice_stem(stem):
+                stems.setdefault(f"{path[: -len(last_part(path))]}{stem}".casefold(), []).append(
+                    path
+                )
+
+        for stem, paths in stems.items():
+            first = last_part(paths[0])[-1].casefold()
+            runs = [last_part(path)[-1].casefold() for path in paths]
+            running = [chr(ord(first) + place) for place in range(len(runs))]
+            if len(paths) > 1 and runs == running and first in "01a":
+                del stem
+                return tuple(paths)
+        return ()
+
+    def _is_score(self, path: str) -> bool:
+        column = self._free[path]
+        if not column.is_numeric:
+            return False
+        roles = [meaning.role for meaning in self._meanings[path]]
+        only = is_score_name(path) and (not roles or roles[0] in ("score", "metadata", "condition"))
+        return only or (is_score_name(path) and roles[0] == "golden" and column.numbers > 0)
+
+    def _strong(self, role: Role) -> list[str]:
+        return self._with(role, weak=False)
+
+    def _with(self, role: Role, *, weak: bool) -> list[str]:
+        """The free columns that have this role by name, without those inside others if a column
+        of the file itself has it.
+        """
+        found = []
+        for path in self._free:
+            for meaning in self._meanings[path]:
+                if meaning.role == role and meaning.weak == weak:
+                    found.append(path)
+                    break
+        return _outermost(found)
+
+    # --- golden answers and answers -------------------------------------------------------------
+
+    def _goldens(self, shapes: Roles) -> list[dict[Role, tuple[str, ...]]]:
+        """What may be golden answer and agent's answer, the likeliest first."""
+        named = self._named.get("golden")
+        exact = [path for path in self._strong("golden") if self._holds_answer(path)]
+        agents = [path for path in self._strong("answer") if self._holds_answer(path)]
+        weak = [path for path in self._with("golden", weak=True) if self._holds_answer(path)]
+        if not exact and not any(self._holds_answer(path) for path in weak if "." not in path):
+            exact = self._inside("golden")
+        exact = self._without_copies(exact)
+        weak = [path for path in weak if path not in exact]
+        if "answer" in self._named:
+            agents = []
+        if named is not None:
+            exact, weak = [], [path for path in weak if path not in named]
+        if self._door == "results":
+            return self._in_results(exact, agents, weak, shapes)
+        if named is not None:
+            return [{}]
+        return self._in_dataset(exact, agents, weak, shapes)
+
+    def _in_dataset(
+        self, exact: list[str], agents: list[str], weak: list[str], shapes: Roles
+    ) -> list[dict[Role, tuple[str, ...]]]:
+        criteria = shapes.get("criterion", ())
+        bare = [path for path in weak if _joined(path) in _BARE_ANSWER]
+        if len(exact) == 1:
+            (golden,) = exact
+            said = agents or [path for path in weak if _joined(path) in _AGENTS_IN_RESULTS]
+            sure: dict[Role, tuple[str, ...]] = {"golden": (golden,)}
+            if said:
+                sure["answer"] = tuple(said[:1])
+            graded = any("score" in words_of(path) for path in criteria)
+            several = [path for path in criteria if not _is_fact(path)]
+            if several and {*words_of(last_part(golden))} & _UNSURE_ALONE:
+                return [sure, {"criterion": (golden, *criteria)}]
+            attack = any(_joined(path) == "goal" for path in self._free)
+            if graded or (attack and _joined(golden) == "target"):
+                return [sure, {"answer": (golden,)}]
+            if bare and not agents and not self._evidence(shapes):
+                return [sure, {"golden": (bare[0],)}]
+            return [sure]
+        if len(exact) > 1:
+            return [{"golden": (path,)} for path in exact]
+        if agents:
+            of_the_run = [path for path in agents if words_of(path)[:1] == ("raw",)]
+            options: list[dict[Role, tuple[str, ...]]] = [
+                {"golden": (path,), "answer": (agents[0],)} for path in weak
+            ]
+            if of_the_run or self._of_a_run:
+                options += [{"answer": (agents[0],)}]
+            if not options and not criteria:
+                self._open = True
+            return options or self._by_criteria(criteria) or [{"answer": (agents[0],)}]
+        if len(bare) == 1:
+            others = [path for path in weak if path not in bare]
+            if all(_joined(path) in _BESIDE_ANSWER for path in others):
+                weak = bare
+        elif not bare and criteria:
+            weak = [path for path in weak if _joined(path) not in _BESIDE_ANSWER]
+        if len(weak) == 1:
+            (golden,) = weak
+            doubted = self._evidence(shapes) or self._of_a_run
+            if _joined(golden) in _SURE_GOLDEN and not doubted:
+                return [{"golden": (golden,)}]
+            return [{"golden": (golden,)}, {"answer": (golden,)}]
+        if weak:
+            return [{"golden": (path,)} for path in weak]
+        return self._by_criteria(criteria)
+
+    def _by_criteria(self, criteria: Sequence[str]) -> list[dict[Role, tuple[str, ...]]]:
+        """Where nothing but what must hold is given."""
+        if not criteria:
+            return [] if self._needs_golden else [{}]
+        if all(_is_fact(path) for path in criteria):
+            return [{}]
+        options: list[dict[Role, tuple[str, ...]]] = []
+        for path in criteria:
+            column = self._columns[path]
+            if column.texts + column.numbers + column.flags > 0:
+                others = tuple(other for other in criteria if other != path)
+                options.append({"golden": (path,), "criterion": others})
+        return [*options[: _SHOWN - 1], {}]
+
+    def _in_results(
+        self, exact: list[str], agents: list[str], weak: list[str], shapes: Roles
+    ) -> list[dict[Role, tuple[str, ...]]]:
+        golden: dict[Role, tuple[str, ...]] = {}
+        if len(exact) == 1:
+            golden["golden"] = (exact[0],)
+        goldens = [golden] if len(exact) < 2 else [{"golden": (path,)} for path in exact]
+        if "answer" in self._named:
+            if not exact and len(weak) == 1 and "golden" not in self._named:
+                return [{"golden": (weak[0],)}]
+            return goldens
+        if len(agents) == 1:
+            if not exact and len(weak) == 1 and "golden" not in self._named:
+                return [{"golden": (weak[0],), "answer": (agents[0],)}]
+            return [{**found, "answer": (agents[0],)} for found in goldens]
+        if agents:
+            return [{**found, "answer": (path,)} for found in goldens for path in agents]
+        said = [path for path in weak if _joined(path) in _AGENTS_IN_RESULTS]
+        if not exact and len(said) == 2 and "golden" not in self._named:
+            first, second = said
+            if _joined(first) not in _BARE_ANSWER:
+                first, second = second, first
+            if _joined(second) not in _BARE_ANSWER:
+                return [{"golden": (first,), "answer": (second,)}]
+        if said:
+            return [{**found, "answer": (path,)} for found in goldens for path in said]
+        answers = [{**found, "answer": (path,)} for found in goldens for path in weak]
+        if shapes.get("score") or shapes.get("error") or shapes.get("messages"):
+            return [*answers, *goldens]
+        self._open = True
+        return answers
+
+    def _evidence(self, shapes: Roles) -> bool:
+        """Whether columns say that the file is of a run: scores, a model, latencies, costs."""
+        if any(shapes.get(role) for role in ("score", "latency", "cost", "tokens", "error")):
+            return True
+        if shapes.get("model") or shapes.get("stop_reason"):
+            return True
+        return bool(shapes.get("conversation"))
+
+    def _holds_answer(self, path: str) -> bool:
+        """Whether cells are something that can be read as an answer: no object, no messages."""
+        column = self._free[path]
+        if holds_texts(column.example):
+            return True
+        return 2 * column.objects < column.filled and 2 * column.messages < column.filled
+
+    def _inside(self, role: Role) -> list[str]:
+        """The columns inside an object whose own name has this role."""
+        found = []
+        for path in self._free:
+            parents = path.split(".")[:-1]
+            if not self._holds_answer(path):
+                continue
+            roles = {meaning.role for parent in parents for meaning in meanings(parent)}
+            given = any(_joined(parent) in _GIVEN for parent in parents)
+            if role in roles or (role == "question" and given):
+                found.append(path)
+        return found
+
+    # --- questions ------------------------------------------------------------------------------
+
+    def _questions(
+        self, goldens: Collection[str], shapes: Roles
+    ) -> list[dict[Role, tuple[str, ...]]]:
+        if "question" in self._named:
+            return [{}]
+        asks = [path for path in self._strong("question") if self._asks(path, exact=True)]
+        if any(_joined(path) == "question" for path in asks):
+            asks = [path for path in asks if _joined(path) not in ("query", "prompt")]
+        asks = self._without_copies([path for path in asks if path not in goldens])
+        if len(asks) > 1:
+            return self._of_several(asks)
+        if asks:
+            return [{"question": (asks[0],)}]
+        if "messages" in shapes:
+            if self._door == "results":
+                return [{}]
+            return [{"question": (path,)} for path in shapes["messages"]]
+        inside = [path for path in self._inside("question") if self._asks(path)]
+        if inside:
+            return [{"question": (path,)} for path in inside]
+        weak = [path for path in self._with("question", weak=True) if self._asks(path)]
+        weak = [path for path in weak if path not in goldens]
+        if weak:
+            return [{"question": (path,)} for path in weak]
+        if self._door == "results" and (shapes.get("id") or shapes.get("conversation")):
+            return [{}]
+        return []
+
+    def _without_copies(self, paths: Sequence[str]) -> list[str]:
+        """The columns without those that say the same as an earlier one."""
+        kept: list[str] = []
+        for path in paths:
+            values = self._free[path].values
+            if not values or all(self._free[other].values != values for other in kept):
+                kept.append(path)
+        return kept
+
+    def _of_several(self, asks: list[str]) -> list[dict[Role, tuple[str, ...]]]:
+        """Several columns under exact names: each alone, or an instruction and its input."""
+        varying = [path for path in asks if not self._free[path].is_constant]
+        by_name = {_joined(path): path for path in asks}
+        instruction = by_name.get("instruction") or by_name.get("instructions")
+        given = by_name.get("input") or by_name.get("question")
+        if instruction is not None and given is not None:
+            both = {"question": (instruction, given)}
+            if instruction not in varying:
+                return [both, {"question": (given,)}]
+            return [both, *({"question": (path,)} for path in asks)]
+        if len(varying) == 1:
+            return [{"question": (varying[0],)}]
+        return [{"question": (path,)} for path in asks]
+
+    def _asks(self, path: str, *, exact: bool = False) -> bool:
+        """Whether cells can be a question: words, or anything but objects under an exact name."""
+        column = self._free[path]
+        if exact:
+            return 2 * column.objects < column.filled
+        return column.is_text
+
+    def _texts(self) -> list[str]:
+        """Columns with words, the longest texts first: what a question can be chosen from."""
+        roles = ("id", "started", "model", "cluster", "metadata", "turn", "conversation")
+        found = []
+        for path, column in self._free.items():
+            kinds = {meaning.role for meaning in self._meanings[path] if not meaning.weak}
+            deep = path.count(".") > 1 or (
+                "." in path and not meanings(path) and not meanings(path.rpartition(".")[0])
+            )
+            lists = 2 * column.lists > column.filled and not column.messages
+            said = column.is_text or (lists and _is_list_of_texts(column.example))
+            if said and (lists or column.mean_length > 3) and not kinds & {*roles} and not deep:
+                found.append(path)
+        return sorted(found, key=lambda path: -self._free[path].mean_length)[:12]
+
+    def _offers_of_text(
+        self,
+        goldens: list[dict[Role, tuple[str, ...]]],
+        questions: list[dict[Role, tuple[str, ...]]],
+    ) -> None:
+        """Offers text columns for a role that no name speaks of: to choose from, never to take."""
+        texts = self._texts()
+        if not questions and goldens:
+            used = {path for golden in goldens for paths in golden.values() for path in paths}
+            questions += [{"question": (path,)} for path in texts if path not in used]
+            self._open = True
+        elif questions and not goldens and self._door == "dataset":
+            used = {path for question in questions for path in question.get("question", ())}
+            offers = [path for path in texts if _joined(path) not in _BESIDE_ANSWER | {"id"}]
+            goldens += [{"golden": (path,)} for path in offers if path not in used]
+            goldens.append({})
+            self._open = True
+
+    # --- the whole ------------------------------------------------------------------------------
+
+    def _reading(
+        self,
+        shapes: Roles,
+        question: dict[Role, tuple[str, ...]],
+        golden: dict[Role, tuple[str, ...]],
+    ) -> Reading | None:
+        chosen = {*question.get("question", ()), *self._named.get("question", ())}
+        roles: dict[Role, tuple[str, ...]] = {}
+        for role, paths in {**shapes, **question, **golden, **self._named}.items():
+            decided = role in question or role in golden or role in self._named
+            kept = paths if decided else tuple(path for path in paths if path not in chosen)
+            if kept:
+                roles[role] = kept
+        said = [roles.get(role, ()) for role in ("question", "golden", "answer")]
+        flat = [path for paths in said for path in paths]
+        if len(flat) != len(set(flat)):
+            return None
+        taken = {path.partition(".")[0] for paths in roles.values() for path in paths}
+        taken |= {path for paths in roles.values() for path in paths}
+        unused = []
+        for path, column in self._columns.items():
+            if "." not in path and path not in taken and column.filled:
+                unused.append(path)
+        return Reading(roles=roles, unused=tuple(unused))
+
+
+_SINGLE: tuple[Role, ...] = (
+    "id",
+    "repetition",
+    "condition",
+    "model",
+    "reason",
+    "error",
+    "stop_reason",
+    "latency",
+    "cost",
+    "tokens",
+    "started",
+    "tools",
+    "turn",
+    "conversation",
+    "participant",
+)
+
+
+def _joined(path: str) -> str:
+    return "".join(words_of(last_part(path)))
+
+
+def _is_fact(path: str) -> bool:
+    """Whether a name says that its cells hold what must be true of an answer, not an answer."""
+    words = words_of(last_part(path))
+    ends_so = bool(words) and words[-1] in _FACT_ENDS
+    return _joined(path) in _FACTS or path.startswith("__expected") or ends_so
+
+
+def _is_aside(path: str) -> bool:
+    """Whether a column is inside an object that holds no part of a question."""
+    parents = path.split(".")[:-1]
+    return any("".join(words_of(parent)) in _ASIDE for parent in parents)
+
+
+def _looks_like_list(value: object) -> bool:
+    """Whether a text lists several things."""
+    if not isinstance(value, str):
+        return False
+    return value.strip()[:1] in ("[", "{") or any(mark in value for mark in "\n|;,")
+
+
+def _is_asked_or_wanted(path: str) -> bool:
+    """Whether an object's name says that it holds a question or a golden answer."""
+    roles = {meaning.role for meaning in meanings(path)}
+    return bool(roles & {"question", "golden"}) or _joined(path) in _GIVEN
+
+
+def _is_list_of_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(part, str) for part in value)
+
+
+def _different(readings: Iterable[Reading]) -> list[Reading]:
+    """The readings without those that equal an earlier one."""
+    kept: list[Reading] = []
+    for reading in readings:
+        if reading not in kept:
+            kept.append(reading)
+    return kept
+
+
+def _outermost(paths: Iterable[str]) -> list[str]:
+    """The paths with the fewest dots."""
+    ordered = sorted(paths, key=lambda path: path.count("."))
+    for _, group in groupby(ordered, key=lambda path: path.count(".")):
+        return list(group)
+    return []

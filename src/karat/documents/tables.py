@@ -1,0 +1,137 @@
+"""Where the rows of a JSON or YAML document are: a list, or lists inside objects, an object of rows
+by id, columns as lists, one row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from karat.documents.columns import are_messages
+from karat.documents.names import meanings
+
+_DEEPEST = 4  # levels of objects above a list of rows
+_MOST_TABLES = 200
+_MOST_BY_ID = 0.5  # share of an object's entries that must have a common key
+
+
+def tables_in(document: Any) -> dict[str, list[Any]]:
+    """The lists of rows in a document, by their dotted names; "" is the document itself."""
+    if isinstance(document, list):
+        return {"": document}
+    if not isinstance(document, Mapping):
+        return {}
+    by_id = _rows_by_id(document)
+    if by_id:
+        return {"": by_id}
+    found: dict[str, list[Any]] = {}
+    _collect(document, "", found, depth=1)
+    if found and not _is_one_row(document):
+        return found
+    columns = _rows_of_columns(document)
+    if columns and _speaks(columns):
+        return {"": columns}
+    if _is_one_row(document):
+        return {"": [document]}
+    if len(document) > 1 and all(isinstance(value, str) for value in document.values()):
+        return {"": [{"id": key, "value": value} for key, value in document.items()]}
+    return {}
+
+
+def best_of(tables: Mapping[str, Sequence[Any]]) -> list[str]:
+    """The names of the tables whose columns speak most of questions and answers."""
+    scored = {name: _speaks(rows) for name, rows in tables.items()}
+    most = max(scored.values(), default=0)
+    return [name for name, score in scored.items() if score == most]
+
+
+def _speaks(rows: Sequence[Any]) -> int:
+    """How many of question, golden answer and answer the first row names."""
+    first = next((row for row in rows if isinstance(row, Mapping)), {})
+    roles = set()
+    for key, value in first.items():
+        for meaning in meanings(key):
+            if meaning.role in ("question", "golden", "answer", "messages", "criterion"):
+                roles.add(meaning.role)
+        if isinstance(value, Mapping):
+            roles |= {found.role for below in value for found in meanings(below)} & {
+                "question",
+                "golden",
+                "answer",
+            }
+    if roles & {"question", "messages"}:
+        return 10 + len(roles)
+    return len(roles)
+
+
+def _collect(
+    value: Mapping[str, Any], prefix: str, found: dict[str, list[Any]], depth: int
+) -> None:
+    for key, below in value.items():
+        if len(found) >= _MOST_TABLES:
+            return
+        if isinstance(below, list) and below and all(isinstance(row, Mapping) for row in below):
+            found[f"{prefix}{key}"] = below
+        elif isinstance(below, Mapping) and depth < _DEEPEST:
+            rows = _rows_by_id(below)
+            if rows:
+                found[f"{prefix}{key}"] = rows
+            else:
+                _collect(below, f"{prefix}{key}.", found, depth + 1)
+
+
+def _rows_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The entries of an object whose keys are ids: objects that have keys in common."""
+    entries = list(document.values())
+    if len(entries) < 2 or not all(isinstance(entry, Mapping) and entry for entry in entries):
+        return []
+    shared = set(entries[0])
+    for entry in entries[1:]:
+        shared &= set(entry)
+    if not shared or not any(_is_said(entries[0][key]) for key in shared):
+        return []
+    if any(_holds_rows(value) for value in entries[0].values()):
+        return []
+    if not any(_speaks([entry]) for entry in entries[:5]):
+        return []
+    rows = []
+    for key, entry in document.items():
+        name = "id" if "id" not in entry else "key"
+        rows.append({name: key, **entry})
+    return rows
+
+
+def _holds_rows(value: object) -> bool:
+    """Whether a value is a list of several objects that are no chat messages."""
+    if not isinstance(value, list) or len(value) < 2:
+        return False
+    return all(isinstance(part, Mapping) for part in value) and not are_messages(value)
+
+
+def _is_said(value: object) -> bool:
+    return isinstance(value, (str, int, float))
+
+
+def _rows_of_columns(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rows of columns that are lists of one length, or objects with the same keys."""
+    lists = {key: value for key, value in document.items() if isinstance(value, list)}
+    objects = {key: value for key, value in document.items() if isinstance(value, Mapping)}
+    if len(lists) > 1 and len({len(value) for value in lists.values()}) == 1:
+        return [dict(zip(lists, cells, strict=True)) for cells in zip(*lists.values(), strict=True)]
+    keys = [tuple(value) for value in objects.values()]
+    if len(keys) > 1 and len(set(keys)) == 1 and all(key.isdecimal() for key in keys[0]):
+        return [{name: value[key] for name, value in objects.items()} for key in keys[0]]
+    return []
+
+
+def _is_one_row(document: Mapping[str, Any]) -> bool:
+    """Whether an object is itself a row: it names a question in words, and something beside it."""
+    asks, answers = False, False
+    for key, value in document.items():
+        roles = {meaning.role for meaning in meanings(key) if not meaning.weak}
+        weak = {meaning.role for meaning in meanings(key)}
+        asks = asks or ("question" in roles and isinstance(value, str))
+        answers = answers or (
+            bool(weak & {"golden", "answer", "criterion"}) and not isinstance(value, Mapping)
+        )
+    return asks and answers

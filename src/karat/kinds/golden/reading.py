@@ -1,0 +1,409 @@
+"""Rows of a file → samples with golden answers, by the roles of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from karat.documents import cells
+from karat.documents.answers import hint, key_of
+from karat.documents.cells import Golden, Options, Unread
+from karat.documents.columns import LOOKED_AT, Column, cell, columns_of, is_empty
+from karat.documents.names import Role, meanings
+from karat.documents.roles import Reading, Undecided, assign
+from karat.documents.rows import Row, Rows
+from karat.documents.understood import Part, Understood
+from karat.errors import Fault
+from karat.formats import some_of
+from karat.kinds import sample_digest
+from karat.kinds.golden import criteria
+from karat.records import Criterion, JsonObject, Sample, Turn
+
+if TYPE_CHECKING:
+    from karat.kinds.golden import Golden as GoldenKind
+
+Numbered = tuple[int, Sample | None, list[str]]
+"""A row's number, its sample, or what is wrong with it."""
+_SHORT_FORMS: Mapping[str, Role] = {
+    "question_key": "question",
+    "answer_key": "golden",
+    "id_key": "id",
+}
+_CALLED = {"question": "a question", "golden": "a golden answer", "id": "an id"}
+_OPTION = {
+    "question": "question_key",
+    "golden": "answer_key",
+    "id": "id_key",
+    "criterion": "criteria_key",
+}
+
+
+class RowReader:
+    """Reads the rows of one file. `faults`: those of the whole file, with which no row is read."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        options: GoldenKind.Options,
+        *,
+        path: str,
+        id_key: str | None,
+        needs_golden: bool,
+    ) -> None:
+        self._rows, self._options = rows, options
+        self._needs_golden = needs_golden
+        self._columns = columns_of(row for _, row in rows.rows)
+        self.faults: list[Fault] = []
+        self.undecided: Undecided | None = None
+        self.notes: list[str] = []
+        named = _named(options)
+        self._named = named
+        self._missing_columns(named)
+        result: Reading | Undecided = Reading(roles=named)
+        if not self.faults and rows.count:
+            result = assign(
+                self._columns,
+                door="dataset",
+                file=PurePath(path).name,
+                named=named,
+                needs_golden=needs_golden,
+            )
+        if isinstance(result, Undecided):
+            self.undecided = result
+            self.faults.append(undecided_fault(result, self._columns))
+            result = Reading(roles=named)
+        self.reading = result
+        self._question = result.roles.get("question", ())
+        self._golden = result.one("golden")
+        self._id = id_key or next(iter(named.get("id", ())), None)
+        self._criteria = named.get("criterion") or criteria.columns_of(
+            set(self._columns) - {*self._question, self._golden or ""}
+        )
+        self._choices = result.roles.get("choices", ())
+        self._distractors = result.roles.get("distractor", ())
+        if options.choices == "left_out":
+            self._choices = self._distractors = ()
+        self._base = options.choices_from
+        if not self.faults and needs_golden and self._golden is None and not self._criteria:
+            self._nothing_is_right(result)
+        if not self.faults:
+            self._decide_values()
+            for path in result.roles.get("context", ())[:1]:
+                self.notes.append(
+                    f"no agent sees '{path}': write it into the question if it is about that"
+                )
+
+    def samples(self) -> Iterator[Numbered]:
+        """A sample for each row, or what is wrong with it."""
+        numbers: dict[tuple[str, ...], int] = {}  # of questions that several rows ask
+        for position, (number, row) in enumerate(self._rows.rows):
+            place = position
+            if self._options.repeated:
+                asked = key_of(row, [*self._question, self._golden or ""])
+                place = numbers.setdefault(asked, len(numbers))
+            wrong: list[str] = []
+            sample = None
+            if not self.faults:
+                sample = self._sample(place, row, wrong)
+            yield number, None if wrong else sample, wrong
+
+    def understood(self) -> Understood | None:
+        """The first row as it was read; None: there is none, or it could not be read."""
+        if self.faults:
+            return None
+        for position, (_, row) in enumerate(self._rows.rows):
+            wrong: list[str] = []
+            sample = self._sample(position, row, wrong)
+            if not wrong:
+                return self._described(sample, row)
+        return None
+
+    # --- the file as a whole --------------------------------------------------------------------
+
+    def _missing_columns(self, named: Mapping[Role, tuple[str, ...]]) -> None:
+        """A fault for each named column that no row has."""
+        wanted = []
+        for role, paths in named.items():
+            if role == "golden" and not self._needs_golden:
+                continue
+            wanted += [(role, _place_of(role, self._options), path) for path in paths]
+        for at, name in enumerate(self._options.stratify):
+            wanted.append((name, f"stratify.{at}", name))
+        for role, place, path in wanted:
+            if path in self._columns or not self._rows.count:
+                continue
+            if any(path in row for _, row in islice(self._rows.rows, LOOKED_AT, None)):
+                continue
+            near = hint(role, path, list(self._columns))
+            self.faults.append(
+                Fault(
+                    place=f"dataset.{place}",
+                    message=f"no {self._rows.unit} has the key '{path}'{near}",
+                )
+            )
+
+    def _decide_values(self) -> None:
+        """Faults where the values leave open what is right: the base of indexes, any or all."""
+        if self._golden is None:
+            return
+        golden = self._golden
+        sample = [row for _, row in islice(self._rows.rows, LOOKED_AT)]
+        if self._choices:
+            pairs = [(cell(row, golden), self._options_of(row)) for row in sample]
+            if cells.needs_base(pairs) and self._base is None:
+                self._base = cells.index_base(pairs)
+                if self._base is None:
+                    self.faults.append(
+                        Fault(
+                            place="dataset.choices_from",
+                            message=f"'{golden}' counts choices: from 0 or from 1? Write "
+                            f"`choices_from: 0` or `choices_from: 1` below `dataset`",
+                        )
+                    )
+        elif self._options.several is None and any(
+            cells.is_undecided_list(cell(row, golden), golden) for row in sample
+        ):
+            self.faults.append(
+                Fault(
+                    place="dataset.several",
+                    message=f"'{golden}' is a list: is any of it right, or must all be there? "
+                    f"Write `several: any` or `several: all` below `dataset`",
+                )
+            )
+        column = self._columns.get(golden)
+        if column is not None and 2 * column.objects > column.filled:
+            self._which_field(golden)
+
+    def _which_field(self, golden: str) -> None:
+        value = self._columns[golden].example
+        unpacked = value
+        try:
+            unpacked = cells.golden(value, path=golden, several="any")
+        except Unread:
+            unpacked = None
+        if unpacked is not None:
+            return
+        fields = [path for path in self._columns if path.startswith(f"{golden}.")]
+        message = f"'{golden}' is an object: name the field that is the golden answer"
+        if fields:
+            message += f", e.g. `answer_key: {fields[0]}` (it has: {some_of(fields, most=8)})"
+        self.faults.append(Fault(place="dataset.answer_key", message=message))
+
+    def _nothing_is_right(self, reading: Reading) -> None:
+        """A fault if the file says neither what is right nor that nothing does."""
+        if "golden" in self._named:
+            return
+        expected = reading.roles.get("criterion", ())
+        question = {"question": self._question}
+        readings = [Reading(roles={**question, "golden": (path,)}) for path in expected]
+        if expected:
+            readings.append(Reading(roles={**question, "criterion": expected}))
+        readings.append(Reading(roles=question))
+        undecided = Undecided(asked="what is right", readings=tuple(readings))
+        self.faults.append(undecided_fault(undecided, self._columns))
+
+    # --- a row ----------------------------------------------------------------------------------
+
+    def _options_of(self, row: Row) -> Options | None:
+        if self._choices:
+            return cells.options(row, self._choices)
+        if self._distractors and self._golden is not None:
+            return cells.with_distractors(row, self._golden, self._distractors)
+        return None
+
+    def _sample(self, position: int, row: Row, wrong: list[str]) -> Sample | None:
+        question = self._text_of(row, self._question, "question", wrong)
+        name = self._name(row, position, wrong)
+        given = self._options_of(row)
+        stated = self._stated(row, wrong)
+        golden = self._golden_of(row, given, wrong)
+        if wrong or question is None:
+            return None
+        if given is not None:
+            question = cells.with_options(question, given)
+        used = {*self._question, self._golden, self._id, *self._criteria}
+        metadata: JsonObject = {}
+        for key, value in row.items():
+            if key not in used:
+                metadata[key] = value
+        detail: JsonObject = {}
+        if golden is not None and len(golden.accepted) > 1:
+            detail = {"answers": list(golden.accepted)}
+        text = golden.text if golden is not None else None
+        parts: list[object] = [question, text]
+        if detail:
+            parts += [None, detail]
+        if stated:
+            parts.append(stated)
+        return Sample(
+            kind="golden",
+            id=name,
+            position=position,
+            digest=sample_digest(parts),
+            turns=(Turn(question=question, golden=text, detail=detail),),
+            metadata=metadata,
+            criteria=stated,
+        )
+
+    def _text_of(self, row: Row, paths: Sequence[str], role: str, wrong: list[str]) -> str | None:
+        try:
+            text = cells.question(row, paths)
+        except Unread as error:
+            wrong.append(f"'{paths[0]}' {error}; {_CALLED[role]} is one text")
+            return None
+        if text is None:
+            self._missing(row, paths[0], role, wrong)
+        return text
+
+    def _missing(self, row: Row, path: str, role: str, wrong: list[str]) -> None:
+        if path in row or "." in path:
+            wrong.append(f"'{path}' is empty; fill it in, or remove the row")
+        else:
+            wrong.append(f"has no '{path}'{hint(role, path, list(row))}")
+
+    def _golden_of(self, row: Row, given: Options | None, wrong: list[str]) -> Golden | None:
+        if self._golden is None:
+            return None
+        value = cell(row, self._golden)
+        try:
+            if given is not None:
+                chosen = cells.of_choice(value, given, base=self._base)
+                if chosen is not None:
+                    return chosen
+            golden = cells.golden(value, path=self._golden, several=self._options.several)
+        except Unread as error:
+            wrong.append(f"'{self._golden}' {error}; {_CALLED['golden']} is one text")
+            return None
+        if golden is None and self._needs_golden and not self._has_criteria(row):
+            self._missing(row, self._golden, "golden", wrong)
+        return golden
+
+    def _stated(self, row: Row, wrong: list[str]) -> tuple[Criterion, ...]:
+        """The criteria of a row."""
+        found: tuple[Criterion, ...] = ()
+        for path in self._criteria:
+            read, faults = criteria.read(cell(row, path), column=path)
+            found += read
+            wrong += faults
+        return found
+
+    def _has_criteria(self, row: Row) -> bool:
+        return any(not is_empty(cell(row, path)) for path in self._criteria)
+
+    def _name(self, row: Row, position: int, wrong: list[str]) -> str:
+        if self._id is None:
+            return str(position)
+        value = cell(row, self._id)
+        if isinstance(value, str) and value.strip():
+            return value
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+        if is_empty(value):
+            self._missing(row, self._id, "id", wrong)
+        else:
+            shown = msgspec.json.encode(value).decode()
+            wrong.append(f"'{self._id}' must be a text or a whole number, got {shown:.40}")
+        return ""
+
+    def _described(self, sample: Sample | None, row: Row) -> Understood | None:
+        if sample is None:
+            return None
+        (turn,) = sample.turns
+        choices = self._choices or self._distractors
+        parts = [Part(role="question", text=turn.question, columns=(*self._question, *choices))]
+        if turn.golden is not None and self._golden is not None:
+            others = [text for text in turn.detail.get("answers", ()) if text != turn.golden]
+            text = turn.golden
+            if others:
+                text += f" (or: {some_of(others, most=3)})"
+            elif self._options.several == "all":
+                text += " (all)"
+            parts.append(Part(role="golden", text=text, columns=(self._golden,)))
+        shown = [("criterion", path) for path in self._criteria]
+        for role in ("answer", "context"):
+            shown += [(f"({role})", path) for path in self.reading.roles.get(role, ())]
+        for label, path in shown:
+            value = cell(row, path)
+            if not is_empty(value):
+                parts.append(Part(role=label, text=cells.text_of(value), columns=(path,)))
+        kept: list[str] = []
+        for role, paths in self.reading.roles.items():
+            if role not in _SHOWN_ROLES:
+                kept += [path for path in paths if path not in self._criteria]
+        if self._id is not None:
+            parts.append(Part(role="id", text=sample.id, columns=(self._id,)))
+        else:
+            kept = [*self.reading.roles.get("id", ()), *kept]
+        unused = dict.fromkeys([*kept, *self.reading.unused])
+        return Understood(parts=tuple(parts), unused=tuple(unused), notes=tuple(self._rows.notes))
+
+
+_SHOWN_ROLES = ("question", "golden", "choices", "distractor", "answer", "context", "id")
+
+
+def _named(options: GoldenKind.Options) -> dict[Role, tuple[str, ...]]:
+    named: dict[Role, tuple[str, ...]] = {}
+    for role, columns in options.roles.items():
+        if columns is None:
+            named[role] = ()
+        elif isinstance(columns, str):
+            named[role] = (columns,)
+        else:
+            named[role] = tuple(columns)
+    for key, role in _SHORT_FORMS.items():
+        column = getattr(options, key)
+        if column is not None:
+            named[role] = (column,)
+    if options.criteria_key is not None:
+        named["criterion"] = tuple(options.criteria_key)
+    return named
+
+
+def _place_of(role: Role, options: GoldenKind.Options) -> str:
+    if role in options.roles:
+        return f"roles.{role}"
+    return _OPTION.get(role, f"roles.{role}")
+
+
+def undecided_fault(undecided: Undecided, columns: Mapping[str, Column]) -> Fault:
+    """The one question that a file leaves open, with complete readings to choose from."""
+    lines = [f"{undecided.asked} is not certain"]
+    if undecided.readings:
+        lines[0] += "; write one of these below `dataset`:"
+    else:
+        lines[0] += "; write it below `dataset`:"
+    for number, reading in enumerate(undecided.readings, start=1):
+        lines.append(f"  {number}) {roles_text(reading)}")
+    empty = []
+    for path, column in columns.items():
+        roles = {meaning.role for meaning in meanings(path)}
+        if 2 * column.filled < column.rows and roles & {"question", "golden"}:
+            empty.append(f"'{path}'")
+    if empty and not undecided.readings:
+        are = "is" if len(empty) == 1 else "are"
+        lines.insert(1, f"  {' and '.join(empty[:4])} {are} empty in most rows")
+    names = undecided.columns or [path for path in columns if "." not in path]
+    listed = some_of(list(names), most=12) or "none"
+    lines.append(f"  or name the columns: roles: {{question: …, golden: …}} (texts: {listed})")
+    return Fault(place="dataset.roles", message="\n".join(lines))
+
+
+_ASKED: tuple[Role, ...] = ("question", "golden", "answer", "criterion")
+
+
+def roles_text(reading: Reading) -> str:
+    """The roles that a reading decides, as a line of an experiment file."""
+    parts = []
+    for role in _ASKED:
+        paths = reading.roles.get(role, ())
+        if role == "golden" and not paths:
+            parts.append("golden: null")
+        elif len(paths) == 1:
+            parts.append(f"{role}: {paths[0]}")
+        elif paths:
+            parts.append(f"{role}: [{', '.join(paths)}]")
+    return f"roles: {{{', '.join(parts)}}}"

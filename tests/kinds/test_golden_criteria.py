@@ -132,7 +132,11 @@ def test_columns_with_usual_names_are_criteria_and_no_metadata(tmp_path: Path) -
         ("g", (facts, tea), {"topic": "t"}),
         (None, (cake,), {}),
     ]
-    assert "'must_mention' is taken as criteria (`criteria_key`)" in dataset.warnings
+    assert dataset.understood is not None
+    assert [part.columns for part in dataset.understood.parts if part.role == "criterion"] == [
+        ("expected_facts",),
+        ("must_mention",),
+    ]
 
 
 def test_named_columns_alone_are_taken(tmp_path: Path) -> None:
@@ -153,7 +157,7 @@ def test_every_fault_names_its_row(tmp_path: Path) -> None:
         load(tmp_path / "a.jsonl", rows)
     assert [(fault.place, fault.message) for fault in raised.value.faults] == [
         ("line 1", "'criteria' must be a text or an object with `text`, got 4"),
-        ("line 2", "has no 'answer' (known: criteria, question)"),
+        ("line 2", "has neither a golden answer nor criteria in 'criteria'"),
         ("line 3", "'criteria'[1] has the unknown type 'is-xml'"),
     ]
     with pytest.raises(BadDataset, match=r"no line has the key 'hold' \(did you mean 'holds'"):

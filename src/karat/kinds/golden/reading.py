@@ -80,15 +80,18 @@ class RowReader:
         self._question = result.roles.get("question", ())
         self._golden = result.one("golden")
         self._id = id_key or next(iter(named.get("id", ())), None)
-        self._criteria = named.get("criterion") or criteria.columns_of(
-            set(self._columns) - {*self._question, self._golden or ""}
-        )
+        if "criterion" in named:
+            self._criteria: Sequence[str] = named["criterion"]
+        else:
+            others = {*self._columns} - {*self._question, self._golden or ""}
+            self._criteria = criteria.columns_of(others)
         self._choices = result.roles.get("choices", ())
         self._distractors = result.roles.get("distractor", ())
         if options.choices == "left_out":
             self._choices = self._distractors = ()
         self._base = options.choices_from
-        if not self.faults and needs_golden and self._golden is None and not self._criteria:
+        says_nothing = self._golden is None and not self._criteria
+        if not self.faults and rows.count and needs_golden and says_nothing:
             self._nothing_is_right(result)
         if not self.faults:
             self._decide_values()
@@ -267,6 +270,8 @@ class RowReader:
 
     def _golden_of(self, row: Row, given: Options | None, wrong: list[str]) -> Golden | None:
         if self._golden is None:
+            if self._needs_golden and self._criteria and not self._has_criteria(row):
+                wrong.append(f"has neither a golden answer nor criteria in '{self._criteria[0]}'")
             return None
         value = cell(row, self._golden)
         try:

@@ -76,21 +76,23 @@ def tool_calls(chat: Iterable[Message]) -> tuple[ToolCall, ...]:
     A result that names no call is that of the first call before it without one.
     """
     calls: list[Call] = []
+    places: dict[str, int] = {}  # id of a call → where it is
     results: dict[int, str] = {}
+    first = 0  # no call before it is without a result
     for message in chat:
-        known = {call.id for call in calls if call.id is not None}
-        calls += [call for call in message.calls if call.id not in known]
+        for call in message.calls:
+            if call.id is None or call.id not in places:
+                places.setdefault(call.id or "", len(calls))
+                calls.append(call)
+
         for id_, text in message.results:
-            place = next(
-                (
-                    at
-                    for at, call in enumerate(calls)
-                    if at not in results and id_ in (None, call.id)
-                ),
-                None,
-            )
-            if place is not None:
-                results[place] = text
+            while first in results:
+                first += 1
+            place = places.get(id_ or "", len(calls))
+            if id_ is None:
+                place = first
+            if place < len(calls):
+                results.setdefault(place, text)
 
     return tuple(
         ToolCall(tool=call.tool, input=call.input, result=results.get(at))

@@ -145,12 +145,8 @@ def _spans(rows: Sequence[_Row]) -> list[Span]:
 
     spans = [_observation(row, scores.pop(row.text("id") or "", [])) for row in observations]
     if traces:
-        top = [span for span in spans if span.parent is None]
-        spans.insert(0, _trace(traces[-1], top))
-        spans[1:] = [
-            msgspec.structs.replace(span, parent=spans[0].id) if span in top else span
-            for span in spans[1:]
-        ]
+        root = _trace(traces[-1], [span for span in spans if span.parent is None])
+        spans = [root, *(msgspec.structs.replace(s, parent=s.parent or root.id) for s in spans)]
     rest = [score for of_span in scores.values() for score in of_span]
     if spans and rest:
         spans[0] = msgspec.structs.replace(spans[0], scores=[*spans[0].scores, *rest])

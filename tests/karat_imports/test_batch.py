@@ -9,8 +9,8 @@ import pytest
 from tests.karat_imports.imported import FILES, findings, imported
 
 from karat.errors import BadDataset
-from karat.execution.imported import format_of
 from karat.records import Answer, Failure, ToolCall, Usage
+from karat_imports.imported import format_of
 
 BATCH = FILES / "batch"
 

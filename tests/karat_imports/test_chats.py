@@ -8,8 +8,8 @@ import pytest
 from tests.karat_imports.imported import FILES, findings, imported
 
 from karat.errors import BadDataset
-from karat.execution.imported import format_of
 from karat.records import Answer, ToolCall
+from karat_imports.imported import format_of
 
 CHATS = FILES / "chats"
 

@@ -11,8 +11,8 @@ import pytest
 from tests.karat_imports.imported import FILES, findings, imported, means
 
 from karat.errors import BadDataset
-from karat.execution.imported import format_of
 from karat.records import Answer, Failure, ToolCall, Usage
+from karat_imports.imported import format_of
 
 JOB = FILES / "harbor"
 CLAUDE, TERMINUS = "claude-code · anthropic/claude-haiku-4-5", "terminus-2 · openai/gpt-5.4"

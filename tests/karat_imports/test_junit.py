@@ -8,8 +8,8 @@ import pytest
 from tests.karat_imports.imported import findings, imported, means
 
 from karat.errors import BadDataset
-from karat.execution.imported import format_of
 from karat.records import Answer, Failure, Score
+from karat_imports.imported import format_of
 
 REPORT = """\
 <?xml version="1.0" encoding="utf-8"?>

@@ -9,8 +9,8 @@ import pytest
 from tests.karat_imports.imported import FILES, findings, imported, means, summary
 
 from karat.errors import BadDataset
-from karat.execution.imported import format_of
 from karat.records import Answer, Failure, Score
+from karat_imports.imported import format_of
 
 FOLDER = FILES / "mt-bench"
 

@@ -10,8 +10,8 @@ import pytest
 from tests.karat_imports.imported import FILES, findings, imported, means
 
 from karat.errors import BadDataset, BadOption
-from karat.execution.imported import format_of, import_results
 from karat.records import Answer, Failure, Score, ToolCall, Usage
+from karat_imports.imported import format_of, import_results
 
 TRACES, LOGS, SDK = (FILES / "otel" / name for name in ("traces.jsonl", "logs.jsonl", "sdk.json"))
 DESK, PLAIN = "desk · small-1", "help-desk 1.4 · small-1"

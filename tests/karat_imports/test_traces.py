@@ -10,8 +10,8 @@ import pytest
 from tests.karat_imports.imported import FILES, findings, imported, means
 
 from karat.errors import BadDataset
-from karat.execution.imported import format_of, import_results
 from karat.records import Answer, Failure, Score, ToolCall, Usage
+from karat_imports.imported import format_of, import_results
 from karat_imports.importers._chats import messages, question, tool_calls
 
 LOOKUP = ToolCall(tool="lookup", input={"order": 7}, result="sent on Tuesday", milliseconds=500.0)

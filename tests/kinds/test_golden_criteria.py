@@ -129,13 +129,13 @@ def test_columns_with_usual_names_are_criteria_and_no_metadata(tmp_path: Path) -
         Criterion(text="cake", type="icontains"),
     )
     assert [(one.turns[0].golden, one.criteria, one.metadata) for one in dataset] == [
-        ("g", (facts, tea), {"topic": "t"}),
+        ("g", (tea, facts), {"topic": "t"}),
         (None, (cake,), {}),
     ]
     assert dataset.understood is not None
     assert [part.columns for part in dataset.understood.parts if part.role == "criterion"] == [
-        ("expected_facts",),
         ("must_mention",),
+        ("expected_facts",),
     ]
 
 
@@ -154,10 +154,9 @@ def test_every_fault_names_its_row(tmp_path: Path) -> None:
         {"question": "s", "criteria": ["a", {"type": "is-xml"}]},
     ]
     with pytest.raises(BadDataset) as raised:
-        load(tmp_path / "a.jsonl", rows)
+        load(tmp_path / "a.jsonl", rows, criteria_key="criteria")
     assert [(fault.place, fault.message) for fault in raised.value.faults] == [
         ("line 1", "'criteria' must be a text or an object with `text`, got 4"),
-        ("line 2", "has neither a golden answer nor criteria in 'criteria'"),
         ("line 3", "'criteria'[1] has the unknown type 'is-xml'"),
     ]
     with pytest.raises(BadDataset, match=r"no line has the key 'hold' \(did you mean 'holds'"):

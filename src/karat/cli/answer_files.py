@@ -336,11 +336,12 @@ def in_one_file(file: Path, answers: Answers, output: Output) -> Answers:
     """
     columns = columns_of(row for _, row in kinds.read_rows(file).rows)
     named: dict[Role, tuple[str, ...]] = {}
-    for role, given in (
-        ("question", answers.question),
-        ("golden", answers.golden),
-        ("answer", answers.answer),
-    ):
+    options: dict[Role, str | tuple[str, ...] | None] = {
+        "question": answers.question,
+        "golden": answers.golden,
+        "answer": answers.answer,
+    }
+    for role, given in options.items():
         paths = (given,) if isinstance(given, str) else given
         for path in paths or ():
             if path not in columns:
@@ -365,13 +366,13 @@ def in_one_file(file: Path, answers: Answers, output: Output) -> Answers:
             )
         used += [(role, path) for path in paths]
     role_of: dict[str, str] = {}
-    for role, column in used:
+    for option, column in used:
         if column in role_of:
             raise BadOption(
-                f"--{role}", f"column '{column}' is already used for --{role_of[column]}"
+                f"--{option}", f"column '{column}' is already used for --{role_of[column]}"
             )
 
-        role_of[column] = role
+        role_of[column] = option
 
     output.say(f"columns used: {', '.join(f'{role} = {column}' for role, column in used)}")
     chosen = {

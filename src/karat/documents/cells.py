@@ -296,10 +296,9 @@ def _index(value: object) -> int | None:
 def of_choice(value: object, given: Options, *, base: int | None) -> Golden | None:
     """The golden choice as its letter; its text is right, too. None: the value is no choice."""
     if given.right:
-        at = given.right[0]
-        return _chosen(given, [*given.right])
+        return _chosen(given, given.right)
     values = value if isinstance(value, list) else [value]
-    found = []
+    found: list[int] = []
     for part in values:
         at = _place(part, given, base)
         if at is None:
@@ -413,12 +412,13 @@ def _unpacked(value: object, path: str) -> object:
             simple = all(isinstance(part, (str, int, float)) for part in parsed)
             return parsed if simple else value
     if isinstance(value, Mapping):
-        if isinstance(value.get("text"), list):
-            return value["text"]
-        if isinstance(value.get("value"), str):
-            aliases = value.get("aliases")
+        lower = {str(key).lower(): below for key, below in value.items()}
+        if isinstance(lower.get("text"), list):
+            return lower["text"]
+        if isinstance(lower.get("value"), str):
+            aliases = lower.get("aliases")
             others = aliases if isinstance(aliases, list) else []
-            return [value["value"], *others]
+            return [lower["value"], *others]
     return value
 
 

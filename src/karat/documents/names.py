@@ -59,11 +59,28 @@ _MERGED = (
 )
 
 
+_IN_ENGLISH = {
+    **dict.fromkeys(
+        ("pergunta", "pregunta", "frage", "domanda", "vraag", "问题", "問題"), "question"
+    ),
+    **dict.fromkeys(("質問", "질문", "вопрос", "soru"), "question"),
+    **dict.fromkeys(
+        ("resposta", "respuesta", "antwort", "reponse", "réponse", "risposta"), "answer"
+    ),
+    **dict.fromkeys(("antwoord", "答案", "回答", "답변", "정답", "ответ", "cevap"), "answer"),
+    **dict.fromkeys(("esperada", "esperado", "attendue", "attendu", "erwartet"), "expected"),
+    **dict.fromkeys(("erwartete", "attesa", "correcta", "correta", "korrekte"), "expected"),
+    **dict.fromkeys(("标准答案", "参考答案", "预期答案", "期望答案"), "groundtruth"),
+    "tipo": "type",
+}
+"""Words of other languages that name the same things."""
+
+
 def words_of(name: str) -> tuple[str, ...]:
     """The words of a name in lower case: `expectedOutput`, `expected output` and `Expected_Output`
     are the same.
     """
-    words = [word.lower() for word in _SPLIT.findall(name)]
+    words = [_IN_ENGLISH.get(word.lower(), word.lower()) for word in _SPLIT.findall(name)]
     merged: list[str] = []
     for word in words:
         if merged and (merged[-1], word) in _MERGED:
@@ -95,15 +112,22 @@ _SAID = word_set(
     category class program translation message content"""
 )
 _FILLERS = word_set("the a an final full raw text texts str string clean list all 1 of for to en")
+_ENDS_OF_IDS = word_set("id ids url urls score type length count number")
+_ABOUT_IT = word_set(
+    """id type mode kind number category count system judge sub template lang language hint topic
+    source index length tokens"""
+)
+_ASKERS = word_set("user customer client human visitor caller")
+_ASKED_BY_PEOPLE = word_set("message query question input utterance request prompt")
 _DEMANDS = word_set(
     """expected expect must should forbidden gold golden goldens relevant mandatory"""
 )
 
 _EXACT: dict[Role, str] = {
-    "question": """question query prompt input inputs userinput userquery userquestion userprompt
-        usermessage instruction instructions problem problemstatement testinput inputtext
-        inputprompt inputquestion q queries questions utterance questiontext queryText querytext
-        prompttext testquestion testquery taskprompt testcaseinput""",
+    "question": """question query prompt prompts input inputs userinput userquery userquestion
+        userprompt usermessage instruction instructions problem problemstatement testinput
+        inputtext inputprompt inputquestion q queries questions utterance questiontext
+        queryText querytext prompttext testquestion testquery taskprompt testcaseinput""",
     "golden": """golden gold goldanswer goldenanswer expected reference references ref ideal
         groundtruth groundtruths gt truth answerkey possibleanswer possibleanswers
         answermatchingbehavior canonicalsolution exeans correct correctanswer correctanswers
@@ -156,10 +180,11 @@ _EXACT: dict[Role, str] = {
         weight version lang language subset section page priority""",
 }
 _WEAK: dict[Role, str] = {
-    "golden": """answer answers output outputs response responses completion completions solution
-        label labels intent summary sql query code value result reply finalanswer answertext
-        shortanswer longanswer fullanswer expectedresponse targetresponse targetoutput program
-        cypher translation class verdict outcome category completiontext groundtruthlabel""",
+    "golden": """sqlquery querysql sqlstatement answer answers output outputs response responses
+        completion completions solution label labels intent summary sql query code value
+        result reply finalanswer answertext shortanswer longanswer fullanswer
+        expectedresponse targetresponse targetoutput program cypher translation class
+        verdict outcome category completiontext groundtruthlabel""",
     "question": """text task goal scenario statement dialogue dialog article passage document ctx
         claim intent message ticket tickettext sentence situation request userrequest vignette""",
 }
@@ -247,29 +272,51 @@ def _joined(path: str) -> str:
 
 def _composed(words: tuple[str, ...]) -> Meaning | None:
     """The meaning of a name of several words that no table has."""
-    if not words:
+    if not words or words[0] in ("not", "non", "no", "incorrect", "wrong"):
         return None
-    known = frozenset(words)
-    said = known & _SAID
-    gold = known & _GOLD
-    agent = (known & _AGENT) - ({"system"} if known & {"prompt", "message"} else frozenset())
-    rest = known - _SAID - _GOLD - _AGENT - _FILLERS - _GOLD_ADJECTIVES
-    if (gold and agent) or words[0] in ("not", "non", "no", "incorrect", "wrong"):
-        return None
-    if words[-1] in ("id", "ids", "url", "urls", "score", "type", "length", "count", "number"):
+    if words[-1] in _ENDS_OF_IDS:
         demanded = words[0] in _DEMANDS and words[-1] not in ("score", "length", "count")
         return Meaning("criterion") if demanded else _identifier(words)
-    if gold and said and not rest:
+    known = frozenset(words)
+    gold, agent = known & _GOLD, known & _AGENT
+    if known & {"prompt", "message"}:
+        agent -= {"system"}
+    if gold and agent:
+        return None
+    if gold:
+        return _of_gold(words, known)
+    if agent:
+        return _of_agent(words, known)
+    if known & {"orig", "original"} and known & {"answer", "answers", "response"}:
         return Meaning("golden")
-    if gold and not rest and len(known) > 1 and words[-1] in _GOLD:
-        return Meaning("golden")
-    if agent and said and not rest:
-        return Meaning("answer")
+    if len(words) == 2 and words[0] in _ASKERS and words[1] in _ASKED_BY_PEOPLE:
+        return Meaning("question")
     if words[0] in _DEMANDS and len(words) > 1:
         return Meaning("criterion")
+    return _by_its_end(words)
+
+
+def _of_gold(words: tuple[str, ...], known: frozenset[str]) -> Meaning | None:
+    rest = known - _SAID - _GOLD - _FILLERS - _GOLD_ADJECTIVES
+    if known & _SAID and not rest:
+        return Meaning("golden")
+    if not rest and len(known) > 1 and words[-1] in _GOLD:
+        return Meaning("golden")
+    if words[0] in _DEMANDS and len(words) > 1:
+        return Meaning("criterion")
+    return None
+
+
+def _of_agent(words: tuple[str, ...], known: frozenset[str]) -> Meaning | None:
+    rest = known - _SAID - _AGENT - _FILLERS
+    spoken = words[-1] in ("answer", "response", "output", "reply", "completion")
+    if (known & _SAID and not rest) or (spoken and len(words) < 5):
+        return Meaning("answer")
     if words[0] in ("predicted", "pred", "generated") and len(words) == 2:
         return Meaning("answer")
-    return _by_its_end(words) if not gold and not agent else None
+    if words[-1] in ("actual", "predicted", "prediction"):
+        return Meaning("answer")
+    return None
 
 
 def _by_its_end(words: tuple[str, ...]) -> Meaning | None:
@@ -277,8 +324,7 @@ def _by_its_end(words: tuple[str, ...]) -> Meaning | None:
     if words[-1] in ("answer", "output", "response") and len(words) == 2:
         return Meaning("golden", weak=True)
     asks = {"question", "query", "prompt"} & {*words}
-    about_it = {"id", "type", "number", "category", "count", "system", "judge", "sub", "template"}
-    if asks and not about_it & {*words}:
+    if asks and not _ABOUT_IT & {*words}:
         return Meaning("question", weak=True)
     return None
 

@@ -31,8 +31,10 @@ from karat.documents.names import (
 
 Door = Literal["dataset", "results"]
 Roles = Mapping[Role, tuple[str, ...]]
+Taken = dict[Role, tuple[str, ...]]
 
 _SHOWN = 6  # readings to choose from
+_FEW_ROWS = 40  # whose values are enough to tell questions from classes
 _HALF = 0.5  # share of rows in which a column must hold something
 _SURE_GOLDEN = word_set(
     """query answer answers label labels sql solution summary output outputs finalanswer shortanswer
@@ -70,7 +72,7 @@ _GIVEN = frozenset({"input", "inputs", "vars", "variables", "question", "attribu
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """The role of each column that has one; `unused`: columns that have none."""
 
-    roles: dict[Role, tuple[str, ...]]
+    roles: Taken
     unused: tuple[str, ...] = ()
 
     def one(self, role: Role) -> str | None:
@@ -111,7 +113,7 @@ class _Assignment:
         columns: Mapping[str, Column],
         door: Door,
         file: str,
-        named: dict[Role, tuple[str, ...]],
+        named: Taken,
         needs_golden: bool,
     ) -> None:
         self._columns, self._door, self._named = columns, door, named
@@ -151,7 +153,7 @@ class _Assignment:
                     readings.append(reading)
 
         readings = _different(readings)
-        if len(readings) == 1 and not self._open:
+        if len(readings) == 1 and not self._open and not self._has_further_turns(readings[0]):
             return readings[0]
         if not questions:
             asked = "which column is the question"
@@ -165,11 +167,21 @@ class _Assignment:
             asked=asked, readings=tuple(readings[:_SHOWN]), columns=tuple(self._texts())
         )
 
+    def _has_further_turns(self, reading: Reading) -> bool:
+        """Whether columns such as `response 2` follow the one that was taken: a row has turns."""
+        for role in ("question", "answer"):
+            taken = [_without_number(path) for path in reading.roles.get(role, ())]
+            for path in self._columns:
+                numbered = re.search(r"[2-9]$", path) is not None
+                if numbered and _without_number(path) in taken and path not in taken:
+                    return path not in reading.roles.get("choices", ())
+        return False
+
     # --- shapes: what the values say, before any name -------------------------------------------
 
-    def _shapes(self) -> dict[Role, tuple[str, ...]]:
+    def _shapes(self) -> Taken:
         """Roles that values or groups of columns decide: messages, choices, scores and so on."""
-        found: dict[Role, tuple[str, ...]] = {}
+        found: Taken = {}
         messages = [
             path for path, column in self._free.items() if 2 * column.messages > column.rows
         ]
@@ -204,6 +216,8 @@ class _Assignment:
                 return (path,)
         stems: dict[str, list[str]] = {}
         for path in self._free:
+            if "." in path:
+                continue
             match = re.fullmatch(r"(.*?)[\s_-]?([0-9]|[A-Ea-e])", last_part(path))
             if match is None:
                 continue
@@ -247,7 +261,7 @@ class _Assignment:
 
     # --- golden answers and answers -------------------------------------------------------------
 
-    def _goldens(self, shapes: Roles) -> list[dict[Role, tuple[str, ...]]]:
+    def _goldens(self, shapes: Roles) -> list[Taken]:
         """What may be golden answer and agent's answer, the likeliest first."""
         named = self._named.get("golden")
         exact = [path for path in self._strong("golden") if self._holds_answer(path)]
@@ -269,13 +283,13 @@ class _Assignment:
 
     def _in_dataset(
         self, exact: list[str], agents: list[str], weak: list[str], shapes: Roles
-    ) -> list[dict[Role, tuple[str, ...]]]:
+    ) -> list[Taken]:
         criteria = shapes.get("criterion", ())
         bare = [path for path in weak if _joined(path) in _BARE_ANSWER]
         if len(exact) == 1:
             (golden,) = exact
             said = agents or [path for path in weak if _joined(path) in _AGENTS_IN_RESULTS]
-            sure: dict[Role, tuple[str, ...]] = {"golden": (golden,)}
+            sure: Taken = {"golden": (golden,)}
             if said:
                 sure["answer"] = tuple(said[:1])
             graded = any("score" in words_of(path) for path in criteria)
@@ -292,9 +306,7 @@ class _Assignment:
             return [{"golden": (path,)} for path in exact]
         if agents:
             of_the_run = [path for path in agents if words_of(path)[:1] == ("raw",)]
-            options: list[dict[Role, tuple[str, ...]]] = [
-                {"golden": (path,), "answer": (agents[0],)} for path in weak
-            ]
+            options: list[Taken] = [{"golden": (path,), "answer": (agents[0],)} for path in weak]
             if of_the_run or self._of_a_run:
                 options += [{"answer": (agents[0],)}]
             if not options and not criteria:
@@ -313,16 +325,18 @@ class _Assignment:
                 return [{"golden": (golden,)}]
             return [{"golden": (golden,)}, {"answer": (golden,)}]
         if weak:
-            return [{"golden": (path,)} for path in weak]
+            ordered = [*bare, *(path for path in weak if path not in bare)]
+            return [{"golden": (path,)} for path in ordered]
         return self._by_criteria(criteria)
 
-    def _by_criteria(self, criteria: Sequence[str]) -> list[dict[Role, tuple[str, ...]]]:
+    def _by_criteria(self, criteria: Sequence[str]) -> list[Taken]:
         """Where nothing but what must hold is given."""
         if not criteria:
-            return [] if self._needs_golden else [{}]
+            stated = bool(self._named.get("criterion"))
+            return [] if self._needs_golden and not stated else [{}]
         if all(_is_fact(path) for path in criteria):
             return [{}]
-        options: list[dict[Role, tuple[str, ...]]] = []
+        options: list[Taken] = []
         for path in criteria:
             column = self._columns[path]
             if column.texts + column.numbers + column.flags > 0:
@@ -332,11 +346,13 @@ class _Assignment:
 
     def _in_results(
         self, exact: list[str], agents: list[str], weak: list[str], shapes: Roles
-    ) -> list[dict[Role, tuple[str, ...]]]:
-        golden: dict[Role, tuple[str, ...]] = {}
+    ) -> list[Taken]:
+        golden: Taken = {}
         if len(exact) == 1:
             golden["golden"] = (exact[0],)
-        goldens = [golden] if len(exact) < 2 else [{"golden": (path,)} for path in exact]
+        goldens: list[Taken] = [golden]
+        if len(exact) > 1:
+            goldens = [{"golden": (path,)} for path in exact]
         if "answer" in self._named:
             if not exact and len(weak) == 1 and "golden" not in self._named:
                 return [{"golden": (weak[0],)}]
@@ -356,7 +372,7 @@ class _Assignment:
                 return [{"golden": (first,), "answer": (second,)}]
         if said:
             return [{**found, "answer": (path,)} for found in goldens for path in said]
-        answers = [{**found, "answer": (path,)} for found in goldens for path in weak]
+        answers: list[Taken] = [{**found, "answer": (path,)} for found in goldens for path in weak]
         if shapes.get("score") or shapes.get("error") or shapes.get("messages"):
             return [*answers, *goldens]
         self._open = True
@@ -392,15 +408,14 @@ class _Assignment:
 
     # --- questions ------------------------------------------------------------------------------
 
-    def _questions(
-        self, goldens: Collection[str], shapes: Roles
-    ) -> list[dict[Role, tuple[str, ...]]]:
+    def _questions(self, goldens: Collection[str], shapes: Roles) -> list[Taken]:
         if "question" in self._named:
             return [{}]
         asks = [path for path in self._strong("question") if self._asks(path, exact=True)]
         if any(_joined(path) == "question" for path in asks):
             asks = [path for path in asks if _joined(path) not in ("query", "prompt")]
-        asks = self._without_copies([path for path in asks if path not in goldens])
+        asks = [path for path in asks if path not in goldens and not _inside_golden(path)]
+        asks = self._without_copies(asks)
         if len(asks) > 1:
             return self._of_several(asks)
         if asks:
@@ -412,7 +427,7 @@ class _Assignment:
         inside = [path for path in self._inside("question") if self._asks(path)]
         if inside:
             return [{"question": (path,)} for path in inside]
-        weak = [path for path in self._with("question", weak=True) if self._asks(path)]
+        weak = [path for path in self._with("question", weak=True) if self._differs(path)]
         weak = [path for path in weak if path not in goldens]
         if weak:
             return [{"question": (path,)} for path in weak]
@@ -429,17 +444,18 @@ class _Assignment:
                 kept.append(path)
         return kept
 
-    def _of_several(self, asks: list[str]) -> list[dict[Role, tuple[str, ...]]]:
+    def _of_several(self, asks: list[str]) -> list[Taken]:
         """Several columns under exact names: each alone, or an instruction and its input."""
         varying = [path for path in asks if not self._free[path].is_constant]
         by_name = {_joined(path): path for path in asks}
         instruction = by_name.get("instruction") or by_name.get("instructions")
         given = by_name.get("input") or by_name.get("question")
         if instruction is not None and given is not None:
-            both = {"question": (instruction, given)}
+            both: Taken = {"question": (instruction, given)}
             if instruction not in varying:
                 return [both, {"question": (given,)}]
-            return [both, *({"question": (path,)} for path in asks)]
+            alone: list[Taken] = [{"question": (path,)} for path in asks]
+            return [both, *alone]
         if len(varying) == 1:
             return [{"question": (varying[0],)}]
         return [{"question": (path,)} for path in asks]
@@ -450,6 +466,11 @@ class _Assignment:
         if exact:
             return 2 * column.objects < column.filled
         return column.is_text
+
+    def _differs(self, path: str) -> bool:
+        """Whether cells hold words that differ from row to row, as questions do."""
+        column = self._free[path]
+        return column.is_text and 2 * len(column.values) >= min(column.filled, _FEW_ROWS)
 
     def _texts(self) -> list[str]:
         """Columns with words, the longest texts first: what a question can be chosen from."""
@@ -468,8 +489,8 @@ class _Assignment:
 
     def _offers_of_text(
         self,
-        goldens: list[dict[Role, tuple[str, ...]]],
-        questions: list[dict[Role, tuple[str, ...]]],
+        goldens: list[Taken],
+        questions: list[Taken],
     ) -> None:
         """Offers text columns for a role that no name speaks of: to choose from, never to take."""
         texts = self._texts()
@@ -489,11 +510,11 @@ class _Assignment:
     def _reading(
         self,
         shapes: Roles,
-        question: dict[Role, tuple[str, ...]],
-        golden: dict[Role, tuple[str, ...]],
+        question: Taken,
+        golden: Taken,
     ) -> Reading | None:
         chosen = {*question.get("question", ()), *self._named.get("question", ())}
-        roles: dict[Role, tuple[str, ...]] = {}
+        roles: Taken = {}
         for role, paths in {**shapes, **question, **golden, **self._named}.items():
             decided = role in question or role in golden or role in self._named
             kept = paths if decided else tuple(path for path in paths if path not in chosen)
@@ -531,6 +552,10 @@ _SINGLE: tuple[Role, ...] = (
 )
 
 
+def _without_number(path: str) -> str:
+    return re.sub(r"[\s_-]*\d+$", "", path).casefold()
+
+
 def _joined(path: str) -> str:
     return "".join(words_of(last_part(path)))
 
@@ -553,6 +578,15 @@ def _looks_like_list(value: object) -> bool:
     if not isinstance(value, str):
         return False
     return value.strip()[:1] in ("[", "{") or any(mark in value for mark in "\n|;,")
+
+
+def _inside_golden(path: str) -> bool:
+    """Whether a column is inside an object whose name stands for a golden answer."""
+    for parent in path.split(".")[:-1]:
+        roles = {meaning.role for meaning in meanings(parent)}
+        if "golden" in roles and "question" not in roles:
+            return True
+    return False
 
 
 def _is_asked_or_wanted(path: str) -> bool:

@@ -271,6 +271,9 @@ def read_rows(
         data = _unpacked(path, data)
     if not data or data.isspace():
         raise _bad(path, "file", "is empty; it needs at least one sample")
+    if ending == ".csv" and data.startswith(b"PK\x03\x04"):
+        ending = ".xlsx"
+        rows.notes.append("an Excel workbook, whatever its name says")
     if ending not in (".xlsx", ".parquet"):
         data = _as_utf8(rows, path, data)
     try:

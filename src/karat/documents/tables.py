@@ -48,7 +48,7 @@ def best_of(tables: Mapping[str, Sequence[Any]]) -> list[str]:
 def _speaks(rows: Sequence[Any]) -> int:
     """How many of question, golden answer and answer the first row names."""
     first = next((row for row in rows if isinstance(row, Mapping)), {})
-    roles = set()
+    roles: set[str] = set()
     for key, value in first.items():
         for meaning in meanings(key):
             if meaning.role in ("question", "golden", "answer", "messages", "criterion"):
@@ -114,9 +114,9 @@ def _is_said(value: object) -> bool:
 
 def _rows_of_columns(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The rows of columns that are lists of one length, or objects with the same keys."""
-    lists = {key: value for key, value in document.items() if isinstance(value, list)}
+    lists = {key: value for key, value in document.items() if isinstance(value, list) and value}
     objects = {key: value for key, value in document.items() if isinstance(value, Mapping)}
-    if len(lists) > 1 and len({len(value) for value in lists.values()}) == 1:
+    if lists and len({len(value) for value in lists.values()}) == 1:
         return [dict(zip(lists, cells, strict=True)) for cells in zip(*lists.values(), strict=True)]
     keys = [tuple(value) for value in objects.values()]
     if len(keys) > 1 and len(set(keys)) == 1 and all(key.isdecimal() for key in keys[0]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -14,11 +14,11 @@ from karat.documents.answers import hint, key_of
 from karat.documents.cells import Golden, Options, Unread
 from karat.documents.columns import LOOKED_AT, Column, cell, columns_of, is_empty
 from karat.documents.names import Role, meanings
-from karat.documents.roles import Reading, Undecided, assign
+from karat.documents.roles import Reading, Taken, Undecided, assign
 from karat.documents.rows import Row, Rows
 from karat.documents.understood import Part, Understood
 from karat.errors import Fault
-from karat.formats import some_of
+from karat.formats import some_of, text_of
 from karat.kinds import sample_digest
 from karat.kinds.golden import criteria
 from karat.records import Criterion, JsonObject, Sample, Turn
@@ -83,13 +83,13 @@ class RowReader:
         if "criterion" in named:
             self._criteria: Sequence[str] = named["criterion"]
         else:
-            others = {*self._columns} - {*self._question, self._golden or ""}
-            self._criteria = criteria.columns_of(others)
+            others = [path for path in self._columns if path not in self._question]
+            self._criteria = self._readable(criteria.columns_of(others))
         self._choices = result.roles.get("choices", ())
         self._distractors = result.roles.get("distractor", ())
         if options.choices == "left_out":
             self._choices = self._distractors = ()
-        self._base = options.choices_from
+        self._base: int | None = options.choices_from
         says_nothing = self._golden is None and not self._criteria
         if not self.faults and rows.count and needs_golden and says_nothing:
             self._nothing_is_right(result)
@@ -99,6 +99,16 @@ class RowReader:
                 self.notes.append(
                     f"no agent sees '{path}': write it into the question if it is about that"
                 )
+
+    def _readable(self, paths: Iterable[str]) -> list[str]:
+        """The columns whose cells can be read as criteria; others are only kept."""
+        first = [row for _, row in islice(self._rows.rows, LOOKED_AT)]
+        kept = []
+        for path in paths:
+            unread = [row for row in first if criteria.read(cell(row, path), column=path)[1]]
+            if path != self._golden and 2 * len(unread) < len(first):
+                kept.append(path)
+        return kept
 
     def samples(self) -> Iterator[Numbered]:
         """A sample for each row, or what is wrong with it."""
@@ -129,19 +139,19 @@ class RowReader:
 
     def _missing_columns(self, named: Mapping[Role, tuple[str, ...]]) -> None:
         """A fault for each named column that no row has."""
-        wanted = []
+        wanted: list[tuple[str, str, str]] = []
         for role, paths in named.items():
             if role == "golden" and not self._needs_golden:
                 continue
             wanted += [(role, _place_of(role, self._options), path) for path in paths]
         for at, name in enumerate(self._options.stratify):
             wanted.append((name, f"stratify.{at}", name))
-        for role, place, path in wanted:
+        for what, place, path in wanted:
             if path in self._columns or not self._rows.count:
                 continue
             if any(path in row for _, row in islice(self._rows.rows, LOOKED_AT, None)):
                 continue
-            near = hint(role, path, list(self._columns))
+            near = hint(what, path, [*self._columns])
             self.faults.append(
                 Fault(
                     place=f"dataset.{place}",
@@ -201,7 +211,7 @@ class RowReader:
         if "golden" in self._named:
             return
         expected = reading.roles.get("criterion", ())
-        question = {"question": self._question}
+        question: Taken = {"question": self._question}
         readings = [Reading(roles={**question, "golden": (path,)}) for path in expected]
         if expected:
             readings.append(Reading(roles={**question, "criterion": expected}))
@@ -270,8 +280,6 @@ class RowReader:
 
     def _golden_of(self, row: Row, given: Options | None, wrong: list[str]) -> Golden | None:
         if self._golden is None:
-            if self._needs_golden and self._criteria and not self._has_criteria(row):
-                wrong.append(f"has neither a golden answer nor criteria in '{self._criteria[0]}'")
             return None
         value = cell(row, self._golden)
         try:
@@ -334,7 +342,7 @@ class RowReader:
         for label, path in shown:
             value = cell(row, path)
             if not is_empty(value):
-                parts.append(Part(role=label, text=cells.text_of(value), columns=(path,)))
+                parts.append(Part(role=label, text=text_of(value), columns=(path,)))
         kept: list[str] = []
         for role, paths in self.reading.roles.items():
             if role not in _SHOWN_ROLES:

@@ -174,9 +174,7 @@ def _imported(path: Path, *, to_write: bool) -> RunFolder:
     """The run in a file of another tool: of the plug-in `other_tools`, which `karat_imports`
     brings.
     """
-    reader = plugins.part(
-        "run_files", "other_tools", package="karat_imports", needed_by=str(path)
-    )()
+    reader = plugins.part("run_files", "other_tools", package="imports", needed_by=str(path))()
     format_name = reader.format_of(path)
     if format_name is None:
         raise BadRun(

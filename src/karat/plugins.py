@@ -115,13 +115,13 @@ def find(
 
 
 def require_part(family: str, name: str, *, package: str, needed_by: str) -> None:
-    """Raises BadOption for `needed_by` if a part that `package` brings is not there.
+    """Raises BadOption for `needed_by` if a part that `package` (say, `servers`) brings is gone.
 
     Imports nothing.
     """
     if name not in names(family):
         raise BadOption(
-            needed_by, f"needs the package {package}, which this copy of karat does not have"
+            needed_by, f"needs the package karat_{package}, which this copy of karat does not have"
         )
 
 

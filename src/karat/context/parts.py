@@ -176,6 +176,6 @@ class RebuiltWorkspaces:
 
 def _workspaces(needed_by: str) -> Workspaces:
     workspaces: Workspaces = plugins.part(
-        "context_parts", "workspaces", package="karat_coding", needed_by=needed_by
+        "context_parts", "workspaces", package="coding", needed_by=needed_by
     )()
     return workspaces

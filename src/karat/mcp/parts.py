@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 def require(name: str, needed_by: str) -> None:
     """Raises BadOption for `needed_by` if the part is not there. Imports nothing."""
-    plugins.require_part("mcp_parts", name, package="karat_servers", needed_by=needed_by)
+    plugins.require_part("mcp_parts", name, package="servers", needed_by=needed_by)
 
 
 def part(name: str, needed_by: str) -> Any:
     """The class of a part, which keeps the protocol below. Raises as `require`."""
-    return plugins.part("mcp_parts", name, package="karat_servers", needed_by=needed_by)
+    return plugins.part("mcp_parts", name, package="servers", needed_by=needed_by)
 
 
 class ServerConnection(Protocol):

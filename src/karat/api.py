@@ -176,11 +176,17 @@ def _imported(path: Path, *, to_write: bool) -> RunFolder:
     """
     reader = plugins.part("run_files", "other_tools", package="imports", needed_by=str(path))()
     format_name = reader.format_of(path)
+    if format_name is None and path.suffix.lower() in (".yaml", ".yml"):
+        raise BadRun(
+            str(path),
+            f"is an experiment file, so it seems: `karat run {path}` makes a run of it, and "
+            f"`karat report latest` shows the newest run",
+        )
     if format_name is None:
         raise BadRun(
             str(path),
             "is a file that karat does not know; expected a run folder or an importable results "
-            "file (a table needs `karat import csv`)",
+            "file (a table without scores needs `karat score`)",
         )
 
     if to_write:

@@ -80,6 +80,7 @@ from karat.records import (
     absurd_reply,
     absurd_usage,
 )
+from karat_imports.importers.csv import Csv
 
 _BLOCK = 2**20
 _HEAD = 2**16  # bytes
@@ -197,7 +198,7 @@ def cached_import(path: Path) -> RunFolder | None:
 
     Raises BadRun if it has several runs, or there is no cache; BadDataset if it cannot be read.
     """
-    name = format_of(path)
+    name = readable_as(path)
     if name is None:
         return None
     cache = cache_folder()
@@ -232,6 +233,14 @@ def format_of(path: Path) -> str | None:
             return name
 
     return None
+
+
+def readable_as(path: Path) -> str | None:
+    """The importer that recognizes a file, or that of tables for one with columns of scores."""
+    name = format_of(path)
+    if name is None and Csv.has_scores(path):
+        return Csv.listed_as
+    return name
 
 
 def _evict(folder: Path) -> None:

@@ -94,7 +94,7 @@ def test_a_file_that_is_no_run_is_refused(here):
     (here / "r.csv").write_text(TABLE)
     done = CliRunner().invoke(cli, ["report", "r.csv"])
     assert done.exit_code != 0
-    assert "a table needs `karat import csv`" in str(done.exception) + done.stderr
+    assert "a table without scores needs `karat score`" in str(done.exception) + done.stderr
 
 
 @pytest.fixture

@@ -239,7 +239,7 @@ def test_an_import_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
 
 def test_a_table_is_not_opened_as_a_run(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text(TABLE)
-    with pytest.raises(BadRun, match="a table needs `karat import csv`"):
+    with pytest.raises(BadRun, match="a table without scores needs `karat score`"):
         karat.open(tmp_path / "r.csv")
 
 

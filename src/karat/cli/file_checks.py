@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+
 from karat import kinds, plugins
 from karat.cli.checking import check
 from karat.cli.ending import Exit
@@ -13,10 +15,14 @@ from karat.cli.linting import dataset_options
 from karat.cli.options import Chosen, File
 from karat.cli.output import Output
 from karat.cli.printed import aside
+from karat.documents.rows import has_key
+from karat.documents.understood import Understood
 from karat.errors import BadDataset, BadOption, Fault
+from karat.formats import OUTPUT_FORMAT, clean, plural
 from karat.kinds import Kind
 
 _OF_DATASETS = {".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xlsx"}
+_OF_EXPERIMENTS = ("agent", "conditions", "dataset", "execution")
 
 
 def check_file(
@@ -25,17 +31,13 @@ def check_file(
     """Prints what was found. Raises BadOption for a file that is not to be checked like this,
     BadExperiment or BadDataset with every fault.
     """
-    if source.file.suffix.lower() in _OF_DATASETS:
-        file = source.file
-        raise BadOption(
-            "FILE",
-            f"{file} is a dataset, not an experiment file; to check it: karat check --lint {file}",
-        )
-
     for kind in kinds.installed().values():
         target = kind.check_target(source.file)
         if target is not None:
             return _dataset(kind, target, source, chosen, ask=ask, output=output)
+
+    if _is_dataset(source.file):
+        return _rows(source, chosen, ask=ask, output=output)
 
     say = output.say if start else None
     with aside():
@@ -49,6 +51,66 @@ def check_file(
     return Exit.DONE if checked.ready else Exit.CHANGE_SOMETHING
 
 
+class CheckedDataset(msgspec.Struct, frozen=True, kw_only=True):
+    """`karat check FILE --json`, for a file of questions."""
+
+    format: int = OUTPUT_FORMAT
+    file: str
+    kind: str
+    sha256: str
+    samples: int
+    first_row: Understood | None  # as it was read; None: a format of its own
+    warnings: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{clean(self.file)}: {plural(self.samples, 'sample')} ({self.kind})"]
+        if self.first_row is not None:
+            lines += ["", "first row", *(f"  {line}" for line in self.first_row.lines())]
+        return "\n".join(lines) + "\n"
+
+
+def _is_dataset(path: Path) -> bool:
+    """Whether a file holds rows: by its ending, or because it has no key of an experiment."""
+    ending = path.suffix.lower()
+    if ending in _OF_DATASETS or path.name.lower().endswith(".gz"):
+        return True
+    return ending in (".json", ".yaml", ".yml") and not has_key(path, _OF_EXPERIMENTS)
+
+
+def _rows(source: File, chosen: Chosen, *, ask: bool, output: Output) -> Exit:
+    """Checks a file of questions: how its columns are understood, and every fault."""
+    name = kinds.kind_of(source.file)
+    kind = kinds.of(name)
+    _refuse_of_experiments(source, chosen, ask=ask, noun=kind.noun)
+    with aside():
+        options = dataset_options(kind, source.settings)
+        dataset = plugins.build(kind, options, folder=Path.cwd()).load(source.file)
+    checked = CheckedDataset(
+        file=str(source.file),
+        kind=name,
+        sha256=dataset.sha256,
+        samples=len(dataset.samples),
+        first_row=dataset.understood,
+        warnings=dataset.warnings,
+    )
+    output.result(str(checked), checked)
+    output.say(*(f"warning: {text}" for text in checked.warnings))
+    return Exit.DONE
+
+
+def _refuse_of_experiments(source: File, chosen: Chosen, *, ask: bool, noun: str) -> None:
+    """Raises BadOption for options that only an experiment file has."""
+    flags = {
+        "--ask": ask,
+        "--limit": chosen.limit,
+        "--only-sample": chosen.only_samples,
+        "--only-condition": chosen.only_conditions,
+    }
+    for flag, value in {**flags, "--env-file": source.env_file}.items():
+        if value:
+            raise BadOption(flag, f"is for an experiment file; this is a {noun}")
+
+
 def _dataset(
     kind: type[Kind],
     path: Path,
@@ -58,15 +120,7 @@ def _dataset(
     ask: bool,
     output: Output,
 ) -> Exit:
-    flags = {
-        "--ask": ask,
-        "--limit": chosen.limit,
-        "--only-sample": chosen.only_samples,
-        "--only-condition": chosen.only_conditions,
-    }
-    for flag, value in {**flags, "--env-file": source.env_file}.items():
-        if value:
-            raise BadOption(flag, f"is for an experiment file; this is a {kind.noun}")
+    _refuse_of_experiments(source, chosen, ask=ask, noun=kind.noun)
     with aside():
         checked = plugins.build(
             kind, dataset_options(kind, source.settings), folder=Path.cwd()

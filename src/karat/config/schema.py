@@ -78,9 +78,10 @@ def _experiment_schema() -> Json:
         }
 
     fields: Json = root["properties"]
-    fields["dataset"] = _choice(
+    dataset = _choice(
         "kind", branches(families["kinds"]), plugins.aliases("kinds"), default=DEFAULT_KIND
     )
+    fields["dataset"] = {"anyOf": [{"type": "string", "minLength": 1}, dataset]}
     fields["agent"] = _choice("type", branches(families["agents"]), plugins.aliases("agents"))
     fields["judge"] = _or_null(_choice("type", branches(judges), {}, default="judge"))
     fields["scorers"] = _or_null(

@@ -25,7 +25,7 @@ from karat.documents.answers import (
 from karat.documents.columns import Column, cell, columns_of, paths_in
 from karat.documents.names import Role, lower_is_better, words_of
 from karat.documents.roles import Reading, Undecided, assign
-from karat.documents.rows import Row, read_rows
+from karat.documents.rows import FORMATS, Row, read_rows
 from karat.errors import BadDataset, BadOption, did_you_mean
 from karat.formats import some_of, text_of
 from karat.importers import Findings, ImportedFailure, ImportedRun, ImportedScore, ImportedTrial
@@ -100,6 +100,18 @@ class Csv:
     def recognizes(path: Path, head: bytes) -> bool:
         """Never: the user must say which column is what."""
         return False
+
+    @staticmethod
+    def has_scores(path: Path) -> bool:
+        """Whether a file is a table with columns of scores, by the names of its columns."""
+        if path.suffix.lower() not in FORMATS:
+            return False
+        try:
+            columns = columns_of(row for _, row in read_rows(path).rows)
+        except BadDataset:
+            return False
+        reading = assign(columns, door="results", file=path.name)
+        return isinstance(reading, Reading) and "score" in reading.roles
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run per file.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from karat.journal import RunFolder
-from karat_imports.imported import cached_import, format_of
+from karat_imports.imported import cached_import, readable_as
 
 __all__ = ["OtherTools"]
 
@@ -15,7 +15,7 @@ class OtherTools:
 
     def format_of(self, path: Path) -> str | None:
         """The importer that recognizes a file; None: none does."""
-        return format_of(path)
+        return readable_as(path)
 
     def opened(self, path: Path) -> RunFolder | None:
         """The run in a file, made in the user's cache."""

@@ -198,9 +198,13 @@ class BadExperiment(_FaultList):
 
 
 class BadDataset(_FaultList):
-    """The dataset cannot be used as it is."""
+    """The dataset cannot be used as it is.
+
+    `readings`: what its columns can mean, each as a line below `dataset`; empty: that is certain.
+    """
 
     slug: ClassVar[str] = "bad-dataset"
+    readings: tuple[str, ...] = ()
 
 
 class BadRubric(_FaultList):

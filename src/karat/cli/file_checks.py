@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from karat import kinds, plugins
+from karat.cli.asking_roles import with_roles_asked
 from karat.cli.checking import check
 from karat.cli.ending import Exit
 from karat.cli.linting import dataset_options
@@ -39,16 +40,19 @@ def check_file(
     if _is_dataset(source.file):
         return _rows(source, chosen, ask=ask, output=output)
 
-    say = output.say if start else None
-    with aside():
-        checked = check(
-            source.load(), selection=chosen.as_selection(), results=results, start=say, ask=ask
-        )
+    def checked_experiment() -> Exit:
+        say = output.say if start else None
+        with aside():
+            checked = check(
+                source.load(), selection=chosen.as_selection(), results=results, start=say, ask=ask
+            )
 
-    output.result(str(checked), checked)
-    output.say(*(f"warning: {text}" for text in checked.warnings))
-    output.complain(*checked.problems)
-    return Exit.DONE if checked.ready else Exit.CHANGE_SOMETHING
+        output.result(str(checked), checked)
+        output.say(*(f"warning: {text}" for text in checked.warnings))
+        output.complain(*checked.problems)
+        return Exit.DONE if checked.ready else Exit.CHANGE_SOMETHING
+
+    return with_roles_asked(source.file, checked_experiment)
 
 
 class CheckedDataset(msgspec.Struct, frozen=True, kw_only=True):

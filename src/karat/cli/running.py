@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from karat import api
+from karat.cli.asking_roles import with_roles_asked
 from karat.cli.checking import can_show
 from karat.cli.ending import Exit
 from karat.cli.live import following
@@ -45,6 +46,15 @@ def run(
 
         source.settings = (*source.settings, f"execution.ray.address={how.address}")
 
+    def run_it() -> Exit:
+        return _run(source, chosen, how, allow_code=allow_code, results=results, output=output)
+
+    return with_roles_asked(source.file, run_it)
+
+
+def _run(
+    source: File, chosen: Chosen, how: Running, *, allow_code: bool, results: Path, output: Output
+) -> Exit:
     with aside():
         experiment = source.load()
     output.say(*(f"warning: {text}" for text in experiment.warnings))

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 import msgspec
 
 from karat.documents.columns import Row, cell
+from karat.documents.names import meanings
 from karat.errors import did_you_mean
 from karat.formats import excerpt, plural, some_of, text_of
 
@@ -42,64 +43,8 @@ CONDITIONS = (
     *("engine", "generator", "provider"),
 )
 """Usual names of the column that says under which condition a row was answered."""
-ROLES = {
-    "question": ("question", "query", "prompt", "input", "user_query", "user_input", "instruction"),
-    "golden": (
-        *(
-            "golden",
-            "golden_answer",
-            "gold",
-            "gold_answer",
-            "expected",
-            "expected_answer",
-            "expected_output",
-        ),
-        *(
-            "reference",
-            "reference_answer",
-            "ground_truth",
-            "groundtruth",
-            "correct_answer",
-            "target",
-            "ideal",
-        ),
-    ),
-    "answer": (
-        *(
-            "answer",
-            "response",
-            "output",
-            "prediction",
-            "predicted",
-            "predicted_answer",
-            "model_answer",
-        ),
-        *("generated", "completion", "actual", "actual_output"),
-    ),
-}
-"""What a column holds → its usual names."""
 STOP_REASONS = ("stop_reason", "finish_reason", "stopreason", "finishreason", "done_reason")
 """Usual names of the column that says why an answer ended."""
-_CHOICES = (
-    *(
-        "choices",
-        "options",
-        "answer_choices",
-        "endings",
-        "candidates",
-        "distractors",
-        "distractor1",
-    ),
-    *(
-        f"{word}{mark}{end}"
-        for word in ("choice", "option")
-        for mark in ("", "_")
-        for end in "0123abcd"
-    ),
-)
-TEXTS = ("context", "passage", "paragraph", "story", "article", "premise")
-"""Usual names of the column with the text that a question is about."""
-_LETTERS = ("A", "B")
 _ALWAYS = ("condition", "model", "model_name")  # also if no question has rows with two values
 _IDS = (
     "id",
@@ -129,44 +74,16 @@ def usual(names: Iterable[str], columns: Iterable[str]) -> list[str]:
 def hint(role: str, column: str, columns: Collection[str]) -> str:
     """The nearest name to a missing column, among those that do not hold something else.
 
-    `role`: of `ROLES`, or new.
+    `role`: of `names`, or new.
     """
-    own = usual(ROLES.get(role, ()), columns)
-    if role in ROLES:
-        others = {name for names in ROLES.values() for name in usual(names, columns)}
-    else:
-        others = set()
+    asked_or_said = ("question", "golden", "answer")
+    others = set()
+    for name in columns:
+        roles = {meaning.role for meaning in meanings(name)}
+        if role in asked_or_said and role not in roles and roles & {*asked_or_said}:
+            others.add(name)
 
-    return did_you_mean(column, columns, other_roles=others - {*own})
-
-
-def choice_columns(columns: Collection[str]) -> list[str]:
-    """The columns that hold choices by their names."""
-    return [
-        *usual(_CHOICES, columns),
-        *(letter for letter in _LETTERS if {*_LETTERS} <= {*columns}),
-    ]
-
-
-def choices_left_out(row: Row, question: str, columns: Iterable[str]) -> str | None:
-    """The first of the columns whose choices the row's question does not contain; None: there is
-    none.
-    """
-    asked = _text(cell(row, question))
-    for column in columns:
-        value = cell(row, column)
-        if isinstance(value, dict):
-            value = value.get("text", list(value.values()))
-        if isinstance(value, list):
-            parts = value
-        else:
-            parts = [value]
-
-        texts = [_text(part) for part in parts]
-        if any(text and text not in asked for text in texts):
-            return column
-
-    return None
+    return did_you_mean(column, columns, other_roles=others)
 
 
 def key_of(row: Row, columns: Sequence[str]) -> tuple[str, ...]:

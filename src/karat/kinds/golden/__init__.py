@@ -88,6 +88,7 @@ class Golden(Kind):
         self._notes: list[str] = []  # what was taken of the file that no option names
         self._understood: Understood | None = None
         self._id_key = options.id_key
+        self._readings: tuple[str, ...] = ()  # to choose from, if the columns leave it open
 
     def without_answers(self) -> Golden:
         """The same, for scorers that use no golden answer: a row need not have one."""
@@ -100,6 +101,7 @@ class Golden(Kind):
             skip = self._options.skip is not None and len(samples) > 0
             skipped = left_out(path, faults, skip=skip, unit=rows.unit)
         except BadDataset as error:
+            error.readings = self._readings
             which = error.faults[0].place in ("dataset.split", "dataset.sheet")
             if which or (other := _other_kind(path)) is None:
                 raise
@@ -216,6 +218,7 @@ class Golden(Kind):
                 needs_golden=self._needs_answers,
             )
             self._understood = reader.understood()
+            self._readings = reader.readings
             self._notes += reader.notes
             return reader.faults, reader.samples()
 

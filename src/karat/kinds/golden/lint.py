@@ -92,16 +92,11 @@ _RULE = re.compile(
     r"(?:not-)?(?:equals|i?contains(?:-any|-all|-json)?|i?starts-with|regex|is-(?:json|sql|xml)|javascript|similar"
     r"|llm-rubric|factuality|answer-relevance|levenshtein|rouge-n|webhook)(?:\([^)]*\))?:"
 )
-_WORKING = re.compile(r"\n\s*####\s*\S")
 
 
 def why_unequalled(golden: str) -> str | None:
     """Why no answer is likely to equal a golden text; None: nothing is known against it."""
     text = golden.strip()
-    if _WORKING.search(text):
-        return "it holds its working before '####'; keep only what follows"
-    if text.startswith("####"):
-        return "it begins with '####'; keep only what follows"
     if _RULE.match(text):
         return (
             f"it is a rule of promptfoo ('{excerpt(text, 24)}'); keep the text, and name the scorer"

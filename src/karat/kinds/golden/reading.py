@@ -58,7 +58,7 @@ class RowReader:
         self._needs_golden = needs_golden
         self._columns = columns_of(row for _, row in rows.rows)
         self.faults: list[Fault] = []
-        self.undecided: Undecided | None = None
+        self.readings: tuple[str, ...] = ()
         self.notes: list[str] = []
         named = _named(options)
         self._named = named
@@ -73,8 +73,7 @@ class RowReader:
                 needs_golden=needs_golden,
             )
         if isinstance(result, Undecided):
-            self.undecided = result
-            self.faults.append(undecided_fault(result, self._columns))
+            self._ask(result)
             result = Reading(roles=named)
         self.reading = result
         self._question = result.roles.get("question", ())
@@ -99,6 +98,10 @@ class RowReader:
                 self.notes.append(
                     f"no agent sees '{path}': write it into the question if it is about that"
                 )
+
+    def _ask(self, undecided: Undecided) -> None:
+        self.faults.append(undecided_fault(undecided, self._columns))
+        self.readings = tuple(roles_text(reading) for reading in undecided.readings)
 
     def _readable(self, paths: Iterable[str]) -> list[str]:
         """The columns whose cells can be read as criteria; others are only kept."""
@@ -216,8 +219,7 @@ class RowReader:
         if expected:
             readings.append(Reading(roles={**question, "criterion": expected}))
         readings.append(Reading(roles=question))
-        undecided = Undecided(asked="what is right", readings=tuple(readings))
-        self.faults.append(undecided_fault(undecided, self._columns))
+        self._ask(Undecided(asked="what is right", readings=tuple(readings)))
 
     # --- a row ----------------------------------------------------------------------------------
 

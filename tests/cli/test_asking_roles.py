@@ -1,0 +1,89 @@
+"""The question that columns leave open: its choice is written into the experiment file, on a terminal only."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from karat.cli.asking_roles import write_roles
+
+ROLES = "roles: {question: question, golden: ground_truth, answer: answer}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("dataset: q.json\nagent: a\n", f"dataset: {{path: q.json, {ROLES}}}\nagent: a\n"),
+        (
+            "# mine\ndataset: {path: q.json}  # theirs\nagent: a\n",
+            f"# mine\ndataset: {{path: q.json, {ROLES}}}  # theirs\nagent: a\n",
+        ),
+        (
+            "dataset:\n  path: q.json\n  seed: 3\nagent: a\n",
+            f"dataset:\n  path: q.json\n  {ROLES}\n  seed: 3\nagent: a\n",
+        ),
+        ("dataset:\n    path: q.json", None),
+        ("dataset: {\n  path: q.json}\n", None),
+    ],
+)
+def test_the_roles_are_written_below_the_dataset_and_the_rest_stays(tmp_path: Path, before, after):
+    file = tmp_path / "e.yaml"
+    file.write_text(before)
+    file.chmod(0o640)
+    assert write_roles(file, ROLES) is (after is not None)
+    assert file.read_text() == (after or before)
+    assert file.stat().st_mode & 0o777 == 0o640
+
+
+EXPERIMENT = """\
+dataset: {path: q.json}
+agent: {type: floor}
+scorers: [equals]
+conditions: {base: {}}
+execution: {num_repetitions: 1}
+"""
+
+
+@pytest.fixture
+def experiment(here: Path) -> Path:
+    (here / "q.json").write_text('[{"question": "A?", "answer": "x", "ground_truth": "y"}]')
+    (here / "e.yaml").write_text(EXPERIMENT)
+    return here / "e.yaml"
+
+
+def test_without_a_terminal_nothing_is_asked_or_written(karat, experiment):
+    done = karat("check", "e.yaml")
+    assert done.code == 2
+    assert f"1) {ROLES}" in done.err
+    assert experiment.read_text() == EXPERIMENT
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("typed", "written"), [("1", True), ("3", False)])
+def test_on_a_terminal_the_choice_is_asked_and_written(experiment, typed, written):
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "karat", "check", "e.yaml"]
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=experiment.parent) as child:
+        os.close(theirs)
+        os.write(ours, f"{typed}\n".encode())
+        seen = b""
+        while True:
+            try:
+                block = os.read(ours, 4096)
+            except OSError:  # the other side is closed
+                break
+            if not block:
+                break
+            seen += block
+        code = child.wait()
+    os.close(ours)
+    text = seen.decode()
+    assert "none of these" in text
+    assert (code == 0) is written
+    assert (ROLES in experiment.read_text()) is written
+    assert ("golden     y  [ground_truth]" in text) is written

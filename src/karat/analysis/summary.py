@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from msgspec import UNSET, structs
@@ -36,7 +36,7 @@ from karat.analysis.model import (
 )
 from karat.analysis.numbers import from_fields
 from karat.analysis.panels import judge_pairs
-from karat.analysis.parts import AnalysisInput, KindAnalysis, Part, kind_of
+from karat.analysis.parts import AnalysisInput, KindAnalysis, Part, kind_of, options_of
 from karat.analysis.planning import would_repeat
 from karat.analysis.server_news import server_news
 from karat.analysis.stopping import stopping_of
@@ -61,29 +61,24 @@ from karat.index import RunIndex, plan_of, read_index, trusted
 from karat.journal import RunFolder, ScorerInfo, server_changes
 from karat.records import Metric
 
-if TYPE_CHECKING:
-    from karat.records import AllowCode
-
 
 def summarize(
     run: RunFolder,
     *,
     scorings: Mapping[str, str] | None = None,
     level: float = 0.95,
-    allow_code: AllowCode = False,
     pairs: Literal["baseline", "all"] = "baseline",
     baseline: str | None = None,
-    right: str | None = None,
+    **asked: Any,
 ) -> Summary:
     """Every number of a run, finished or not.
 
     `scorings`: scorer → scoring digest (or its beginning) to show instead of the newest.
-    `allow_code`: human studies may run their own code, their `reducer`, from its original folder;
-    "changed": even if it has changed since the run was made.
     `pairs`: "baseline" compares each condition with `baseline` (default: the experiment's
     `baseline`, else its first condition) and with the best on the metric, "all" compares every
     pair; p-values are adjusted over all shown.
-    `right`: for conversations, the match that makes a turn right; None: the run's own.
+    `asked`: options of the kind of dataset (`Kind.reading_options`); permissions of other kinds are
+    ignored.
     The journal is streamed; memory grows by a few bytes per planned trial
     and by about twenty per score. Raises BadRun for a damaged run, BadOption for a
     scoring that the run does not have.
@@ -91,12 +86,10 @@ def summarize(
     if not 0 < level < 1:
         raise BadOption("level", f"must lie between 0 and 1, got {level}")
     with trusted(run):
-        compared = _Asked(
-            _baseline(run, baseline), pairs == "all", *kind_of(run.info.kind).right_rule(run, right)
-        )
-        return _with_problems(
-            run, _with_repeats(_summary(run, scorings or {}, level, compared, allow_code))
-        )
+        own = options_of(run.info.kind, asked)
+        rule = kind_of(run.info.kind).rule(run, own)
+        compared = _Asked(_baseline(run, baseline), pairs == "all", *rule, own)
+        return _with_problems(run, _with_repeats(_summary(run, scorings or {}, level, compared)))
 
 
 class _Asked(NamedTuple):
@@ -104,8 +97,9 @@ class _Asked(NamedTuple):
 
     baseline: str
     every: bool  # whether every pair of conditions is compared
-    right: str  # for conversations: the match that makes a turn right
-    unknown: str | None  # for conversations: a warning that the run's own rule is unknown
+    rule: str  # by which the kind reads answers
+    unknown: str | None  # a warning that the run's own rule is unknown
+    options: Mapping[str, object]  # of the kind
 
 
 def _with_repeats(summary: Summary) -> Summary:
@@ -190,9 +184,7 @@ def _baseline(run: RunFolder, name: str | None) -> str:
     return conditions[0]
 
 
-def _summary(
-    run: RunFolder, scorings: Mapping[str, str], level: float, asked: _Asked, code: AllowCode
-) -> Summary:
+def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _Asked) -> Summary:
     # The status is read first, so that a run that ends meanwhile counts as running.
     status, info, index, scorers = run.status(), run.info, read_index(run), run.scorers()
     shown = index.shown(scorings)
@@ -211,8 +203,8 @@ def _summary(
         ended=ended,
         accounts=rows,
         level=level,
-        allow_code=code,
-        rule=asked.right,
+        asked=asked.options,
+        rule=asked.rule,
         baseline=None if asked.every else asked.baseline,
     )
     figures = _Figures()

@@ -7,15 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
 from msgspec import UNSET, structs
 
 from karat import formats
-from karat.analysis.estimates import differences, results
+from karat.analysis import on_demand
 from karat.analysis.failures import failure_kinds
-from karat.analysis.grids import Grid, declared, grids
 from karat.analysis.ledger import accounts, outcome, server_problems
-from karat.analysis.lowest import lowest
 from karat.analysis.model import (
     Account,
     ContextUse,
@@ -35,14 +32,10 @@ from karat.analysis.model import (
     ToolUse,
 )
 from karat.analysis.numbers import from_fields
-from karat.analysis.panels import judge_pairs
 from karat.analysis.parts import AnalysisInput, KindAnalysis, Part, kind_of, options_of
-from karat.analysis.planning import would_repeat
 from karat.analysis.server_news import server_news
 from karat.analysis.stopping import stopping_of
-from karat.analysis.units import clusters_of, columns_of, losses_of, units_of, units_of_grid
 from karat.analysis.unreadable import unreadable_counts, unreadable_notices
-from karat.analysis.use import context_uses, expectations, tool_uses
 from karat.analysis.verdicts import (
     REHEARSED,
     cut_notices,
@@ -109,11 +102,11 @@ def _with_repeats(summary: Summary) -> Summary:
     if not summary.differences:
         return summary
     # with every pair, a condition is compared with all others
-    side = cache(partial(units_of, summary))
+    side = cache(partial(on_demand.units_of, summary))
     differences = []
     for pair in summary.differences:
         units = side(pair.a, pair.metric), side(pair.b, pair.metric)
-        again = would_repeat(pair, units, ((summary, pair.a), (summary, pair.b)))
+        again = on_demand.would_repeat(pair, units, ((summary, pair.a), (summary, pair.b)))
         differences.append(structs.replace(pair, again=again))
 
     return structs.replace(summary, differences=tuple(differences))
@@ -268,6 +261,8 @@ def _undiscerning(index: RunIndex, shown: Mapping[str, str]) -> Iterator[str]:
         # a damaged journal may not name its scorer
         if rows is None or scorer is None or not scorer.provenance:
             continue
+        import numpy as np
+
         names = {code: name for name, code in rows.names.items()} or {-1: _judge_name(scorer)}
         values, codes = np.array(list(rows.values.values())), np.array(rows.judges)
         for code, judge in names.items():
@@ -296,14 +291,16 @@ def _use(
     index: RunIndex,
     scorers: Iterable[ScorerInfo],
     shown: Mapping[str, str],
-    grids: Sequence[Grid],
+    grids: Sequence[on_demand.Grid],
     level: float,
 ) -> _Use:
     info = run.widened_info()
     if not shown and not any(info.condition_servers.values()) and not info.condition_offers:
         return (), (), ()
-    tools, confusions = tool_uses(index, expectations(run, index, scorers, shown), level=level)
-    return context_uses(index, grids, level=level), tools, confusions
+    tools, confusions = on_demand.tool_uses(
+        index, on_demand.expectations(run, index, scorers, shown), level=level
+    )
+    return on_demand.context_uses(index, grids, level=level), tools, confusions
 
 
 def _part(given: AnalysisInput, asked: _Asked) -> tuple[dict[str, Part], str, list[str]]:
@@ -327,7 +324,7 @@ class _Figures(NamedTuple):
     """The part that needs numpy."""
 
     metrics: tuple[MetricInfo, ...] = ()
-    compared: Sequence[Grid] = ()  # tested metrics
+    compared: Sequence[on_demand.Grid] = ()  # tested metrics
     results: tuple[Result, ...] = ()
     differences: tuple[Difference, ...] = ()
     lowest: tuple[LowSample, ...] = ()
@@ -351,27 +348,34 @@ class _Figures(NamedTuple):
 
 
 def _figures(given: AnalysisInput, asked: _Asked, stopping: Stopping | None) -> _Figures:
+    import numpy as np
+
     index, level = given.index, given.level
     conditions = tuple(index.conditions)
-    by_turn = declared(given.run, index, filter(given.shows, given.scorers), rule=given.rule)
-    all_grids = grids(index, given.scorers, given.shown, by_turn)
+    by_turn = on_demand.declared(
+        given.run, index, filter(given.shows, given.scorers), rule=given.rule
+    )
+    all_grids = on_demand.grids(index, given.scorers, given.shown, by_turn)
     if not all_grids:
         return _Figures()
     shape = (len(index.samples), len(conditions), index.repetitions)
     retried = np.frombuffer(index.retried, dtype=np.uint8).reshape(shape).astype(bool)
     first = conditions.index(asked.baseline)
-    losses, clusters = losses_of(index, given.ended), clusters_of(index.clusters)
+    losses, clusters = (
+        on_demand.losses_of(index, given.ended),
+        on_demand.clusters_of(index.clusters),
+    )
     units = []
     for grid in all_grids:
         units.append(
             {
-                name: units_of_grid(grid, column, losses, clusters)
+                name: on_demand.units_of_grid(grid, column, losses, clusters)
                 for column, name in enumerate(conditions)
             }
         )
 
     apart = tuple(
-        differences(
+        on_demand.differences(
             all_grids,
             conditions,
             units,
@@ -381,7 +385,9 @@ def _figures(given: AnalysisInput, asked: _Asked, stopping: Stopping | None) -> 
             stopping=stopping,
         )
     )
-    columns = tuple(column for sides in units for column in columns_of(sides, index.repetitions))
+    columns = tuple(
+        column for sides in units for column in on_demand.columns_of(sides, index.repetitions)
+    )
     compared = [grid for grid in all_grids if grid.info.compared is not False]
     return _Figures(
         metrics=tuple(grid.info for grid in all_grids),
@@ -389,14 +395,14 @@ def _figures(given: AnalysisInput, asked: _Asked, stopping: Stopping | None) -> 
         results=tuple(
             result
             for grid, sides in zip(all_grids, units, strict=True)
-            for result in results(grid, sides, retried, level=level)
+            for result in on_demand.results(grid, sides, retried, level=level)
             # the baseline has no position bias to measure
             if result.n_answers or grid.info.compared is not False
         ),
         differences=apart,
-        lowest=lowest(index, all_grids[0], conditions),
+        lowest=on_demand.lowest(index, all_grids[0], conditions),
         samples=_table(index, columns, None if by_turn is None else by_turn.weights.tolist()),
-        panel=tuple(judge_pairs(all_grids)),
+        panel=tuple(on_demand.judge_pairs(all_grids)),
         family=_family(apart, asked, possible=len(compared) * math.comb(len(conditions), 2)),
     )
 

@@ -25,14 +25,12 @@ from karat.formats import excerpt
 from karat.journal import LARGEST_INFO, RUN_FILES, RunFolder
 from karat.journal.outcomes import Outcome as GateOutcome
 from karat.journal.outcomes import add_outcomes, read_outcomes
-from karat.records import JsonObject
 
 if TYPE_CHECKING:
     from karat.analysis import Comparison, Summary
     from karat.analysis.gate import Gate
     from karat.config import Experiment
     from karat.execution import Outcome, RunStatus, Selection
-    from karat.records import AllowCode
 
 RunLike = RunFolder | str | os.PathLike[str]
 """A run, its folder, or anything else that `open` accepts."""
@@ -265,24 +263,21 @@ def summarize(
     *,
     scorings: Mapping[str, str] | None = None,
     level: float = 0.95,
-    allow_code: AllowCode = False,
     pairs: Literal["baseline", "all"] = "baseline",
     baseline: str | None = None,
-    right: str | None = None,
+    **asked: Any,
 ) -> Summary:
     """Every number of a run, finished or not: `print` it, or use `.table()`, `.to_frame()` and its
     fields.
 
     `scorings` (scorer → digest, or its beginning) shows an older scoring than the newest; `level`
-    is that of the intervals. `allow_code`: human studies may run their own code, from their
-    original folder; "changed": even if it has changed since the run was made. `pairs`: "baseline"
-    compares each condition with `baseline` (default: the experiment's, else the first) and with the
-    best, "all" every pair. `right`: for conversations, the match that makes a turn right; None: the
-    run's own. Makes no calls and changes nothing.
+    is that of the intervals. `pairs`: "baseline" compares each condition with `baseline` (default:
+    the experiment's, else the first) and with the best, "all" every pair. `asked`: options of the
+    run's kind of dataset, as in the help of `karat report`, with `_` for `-`. Makes no calls and
+    changes nothing. Raises BadOption for an option that no kind has.
     """
-    asked: JsonObject = {"pairs": pairs, "baseline": baseline, "right": right}
     return analysis.summarize(
-        open(run), scorings=scorings, level=level, allow_code=allow_code, **asked
+        open(run), scorings=scorings, level=level, pairs=pairs, baseline=baseline, **asked
     )
 
 
@@ -293,8 +288,7 @@ def compare(
     *,
     scorings: Mapping[str, str] | None = None,
     level: float = 0.95,
-    allow_code: AllowCode = False,
-    right: str | None = None,
+    **asked: Any,
 ) -> Comparison:
     """What changed, question by question: interval, p (Holm), and the questions that flipped.
 
@@ -311,9 +305,7 @@ def compare(
                 raise BadOption("karat.compare", hint) from error
             raise
 
-        return analysis.compare(
-            first, second, scorings=scorings, level=level, allow_code=allow_code, right=right
-        )
+        return analysis.compare(first, second, scorings=scorings, level=level, **asked)
 
     if not isinstance(a, str):
         raise BadOption("karat.compare", "expected (run, condition, condition) or (run, run)")
@@ -324,8 +316,7 @@ def compare(
         condition_b=b,
         scorings=scorings,
         level=level,
-        allow_code=allow_code,
-        right=right,
+        **asked,
     )
 
 

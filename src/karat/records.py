@@ -28,11 +28,6 @@ ProtocolVersion = Literal["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"
 MODERN_PROTOCOL: ProtocolVersion = "2026-07-28"
 """The version without `initialize`: each request says who asks, in which version."""
 
-AllowCode = bool | Literal["changed"]
-"""Whether a dataset may run code of its own; "changed": also where it is not what it was when the
-run was made.
-"""
-
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One question to the agent."""

@@ -42,7 +42,7 @@ class OpenRun:
         self.run, self.name = run, run.path.name
         self._pool, self._going_on = pool, going_on
         self.index = LiveIndex(run)
-        self._right, _ = kind_of(run.info.kind).right_rule(run, None)
+        self._right, _ = kind_of(run.info.kind).rule(run, {})
         self._guard = threading.Lock()
         self._catching: Future[None] | None = None
         self._sum: _Sum | None = None

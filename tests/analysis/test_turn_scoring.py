@@ -90,4 +90,4 @@ def test_a_kind_whose_samples_are_scored_as_a_whole_declares_no_turns(index):
 def test_a_kind_has_no_rules_unless_it_says_so(index):
     (scorer,) = index.scorers.values()
     assert Kind.turn_scoring(scorer, "") is None
-    assert Kind.right_rule(index.run, None) == ("", None)
+    assert Kind.rule(index.run, {}) == ("", None)

@@ -549,6 +549,13 @@ def test_an_unknown_rule_is_refused(in_percent, tmp_path, journals):
         summarize(journals.table(tmp_path / "golden", {"only": [[3]]}), right="declared")
 
 
+@pytest.mark.needs_kind("study")
+def test_an_option_that_no_kind_has_is_refused_and_a_permission_of_another_kind_ignored(in_percent):
+    with pytest.raises(BadOption, match=r"rigth: there is no such option \(did you mean 'right'\?\)"):
+        summarize(in_percent, rigth="declared")
+    assert summarize(in_percent, allow_code=True, right=None) == summarize(in_percent)
+
+
 def test_every_heading_that_counts_right_turns_names_the_rule(in_percent):
     summary = summarize(in_percent, right="declared")
     text = Terminal(Terminal.Options(width=120, full=True)).render(summary, in_percent)["report.txt"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -13,20 +13,7 @@ from karat.analysis.summary import summarize
 from karat.index.cache import LARGE, CacheFile
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
     from karat.journal import RunFolder
-    from karat.records import AllowCode
-
-
-class SummaryOptions(TypedDict, total=False):
-    """Options of `summarize`."""
-
-    scorings: Mapping[str, str] | None
-    allow_code: AllowCode
-    right: str | None
-    pairs: Literal["baseline", "all"]
-    baseline: str | None
 
 
 _NAME = "summary"
@@ -38,14 +25,20 @@ def cached_summary(run: RunFolder, *, at_least: int = LARGE) -> Summary | None:
 
 
 def summarize_cached(
-    run: RunFolder, *, at_least: int = LARGE, **options: Unpack[SummaryOptions]
+    run: RunFolder,
+    *,
+    at_least: int = LARGE,
+    scorings: Mapping[str, str] | None = None,
+    pairs: Literal["baseline", "all"] = "baseline",
+    baseline: str | None = None,
+    **asked: Any,
 ) -> Summary:
     """Like `summarize`, but caches the summary of an ended run whose journal has `at_least` bytes.
 
     Only the default summary is cached: with an option that changes numbers, it is computed again.
     """
-    if any(options.values()):
-        return summarize(run, **options)
+    if scorings or pairs != "baseline" or baseline or any(asked.values()):
+        return summarize(run, scorings=scorings, pairs=pairs, baseline=baseline, **asked)
     file = CacheFile(run, _NAME, at_least=at_least)
     summary = _decoded(file)
     if summary is None:

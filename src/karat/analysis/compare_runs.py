@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import UNSET, structs
@@ -25,16 +25,13 @@ from karat.index import plan_of
 from karat.journal import RunFolder
 from karat.stats import adjust
 
-if TYPE_CHECKING:
-    from karat.records import AllowCode
-
 FLIPS = 10  # questions listed, at most
 NOISE = 1e-12  # rounding errors: thirds do not subtract exactly
 
 Floats = NDArray[np.float64]
 
 
-def compare(  # noqa: PLR0913 -- two runs, a condition of each, and the options of `summarize`
+def compare(
     a: RunFolder,
     b: RunFolder,
     *,
@@ -42,8 +39,7 @@ def compare(  # noqa: PLR0913 -- two runs, a condition of each, and the options 
     condition_b: str | None = None,
     scorings: Mapping[str, str] | None = None,
     level: float = 0.95,
-    allow_code: AllowCode = False,
-    right: str | None = None,
+    **asked: Any,
 ) -> Comparison:
     """What changed from `a` to `b`, over the questions that both have, by id and content.
 
@@ -55,27 +51,19 @@ def compare(  # noqa: PLR0913 -- two runs, a condition of each, and the options 
     """
     # fails early, before anything large is read
     pairs = _conditions(a, b, condition_a, condition_b)
-    asked: dict[str, Any] = {
-        "scorings": scorings,
-        "level": level,
-        "allow_code": allow_code,
-        "right": right,
-    }
-    first = summarize(a, **asked)
-    if (rule := _rule(first)) is not None and b.info.kind == a.info.kind:
-        asked["right"] = rule  # one rule for both
+    first = summarize(a, scorings=scorings, level=level, **asked)
     if b.path == a.path:
         second = first
     else:
-        second = summarize(b, **asked)
+        if b.info.kind == a.info.kind:
+            asked |= _read_alike(first)
+        second = summarize(b, scorings=scorings, level=level, **asked)
 
     labels = _labels(first, second, condition_a, condition_b)
     sides = (_side(first, labels[0], condition_a), _side(second, labels[1], condition_b))
     comparison = None
     if first.parts.keys() & second.parts.keys():
-        comparison = kind_of(first.kind).compare(
-            (a, b), (first, second), pairs, sides, allow_code=allow_code
-        )
+        comparison = kind_of(first.kind).compare((a, b), (first, second), pairs, sides, asked=asked)
 
     if comparison is None:
         comparison = _compared(first, second, pairs, sides, level=level)
@@ -123,6 +111,13 @@ def _compared(
             )
         ),
     )
+
+
+def _read_alike(summary: Summary) -> dict[str, object]:
+    """What to ask of another run, so that its answers are read by the same rule."""
+    return {
+        name: value for part in summary.parts.values() for name, value in part.read_by().items()
+    }
 
 
 def _rule(summary: Summary) -> str | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 import msgspec
 
 from karat.analysis.numbers import Estimate
+from karat.errors import BadOption, did_you_mean
 
 if TYPE_CHECKING:
     from karat.analysis.comparison import Comparison, Side
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from karat.analysis.model import Account, MetricInfo, Summary
     from karat.index import RunIndex
     from karat.journal import RunFolder, ScorerInfo
-    from karat.records import AllowCode, Turn
+    from karat.records import Turn
 
 
 class ConditionScore(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +50,10 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     def rule(self) -> str | None:
         """The match that makes a turn right; None: the kind has no such option."""
         return None
+
+    def read_by(self) -> Mapping[str, object]:
+        """The options that make another run's answers be read alike."""
+        return {}
 
     def is_tested(self, metric: MetricInfo) -> bool:
         """Whether differences on a metric are tested; False if it only measures what an earlier
@@ -110,8 +115,8 @@ class AnalysisInput(msgspec.Struct, frozen=True, kw_only=True):
     ended: Outcome  # how trials ended
     accounts: Mapping[str, Account]  # by condition
     level: float
-    allow_code: AllowCode
-    rule: str  # the match that makes a turn right
+    asked: Mapping[str, object]  # options of the kind that were given
+    rule: str  # by which the kind reads answers
     baseline: str | None  # None: every pair of conditions is compared
 
     def shows(self, scorer: ScorerInfo) -> bool:
@@ -157,9 +162,10 @@ class KindAnalysis(Protocol):
     loss_bounds: bool
     unscored: str
     parts: tuple[type[Part], ...]
+    reading_options: Mapping[str, str]
 
     @staticmethod
-    def right_rule(run: RunFolder, wanted: str | None) -> tuple[str, str | None]: ...
+    def rule(run: RunFolder, asked: Mapping[str, object]) -> tuple[str, str | None]: ...
     @staticmethod
     def turn_scoring(scorer: ScorerInfo, rule: str) -> TurnScoring | None: ...
     @staticmethod
@@ -171,13 +177,34 @@ class KindAnalysis(Protocol):
         pairs: Sequence[tuple[str, str]],
         sides: tuple[Side, Side],
         *,
-        allow_code: AllowCode,
+        asked: Mapping[str, object],
     ) -> Comparison | None: ...
 
 
 def kind_of(name: str) -> KindAnalysis:
     """The kind of that name; an empty one if it is not installed."""
     return cast(KindAnalysis, _kinds().of(name))
+
+
+def options_of(kind: str, asked: Mapping[str, object]) -> dict[str, object]:
+    """The given options that a kind has; None and False are not given.
+
+    Raises BadOption for one that no kind has, or that only fits runs of another kind.
+    """
+    given = {name: value for name, value in asked.items() if value not in (None, False)}
+    own = kind_of(kind).reading_options
+    if given.keys() <= own.keys():
+        return given
+    refusals: dict[str, str] = {}
+    for other in installed().values():
+        refusals |= other.reading_options
+    for name in given.keys() - own.keys():
+        if name not in refusals:
+            raise BadOption(name, f"there is no such option{did_you_mean(name, refusals)}")
+        if refusals[name]:
+            raise BadOption(f"--{name.replace('_', '-')}", refusals[name])
+
+    return {name: value for name, value in given.items() if name in own}
 
 
 def installed() -> Mapping[str, KindAnalysis]:

@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-import numpy as np
 from msgspec import UNSET, structs
 
 from karat import formats
-from karat.analysis.estimates import differences, results
+from karat.analysis import on_demand
 from karat.analysis.failures import failure_kinds
-from karat.analysis.grids import Grid, declared, grids
 from karat.analysis.ledger import accounts, outcome, server_problems
-from karat.analysis.lowest import lowest
 from karat.analysis.model import (
     Account,
     ContextUse,
@@ -35,14 +32,10 @@ from karat.analysis.model import (
     ToolUse,
 )
 from karat.analysis.numbers import from_fields
-from karat.analysis.panels import judge_pairs
-from karat.analysis.parts import AnalysisInput, KindAnalysis, Part, kind_of
-from karat.analysis.planning import would_repeat
+from karat.analysis.parts import AnalysisInput, KindAnalysis, Part, kind_of, options_of
 from karat.analysis.server_news import server_news
 from karat.analysis.stopping import stopping_of
-from karat.analysis.units import clusters_of, columns_of, losses_of, units_of, units_of_grid
 from karat.analysis.unreadable import unreadable_counts, unreadable_notices
-from karat.analysis.use import context_uses, expectations, tool_uses
 from karat.analysis.verdicts import (
     REHEARSED,
     cut_notices,
@@ -61,29 +54,24 @@ from karat.index import RunIndex, plan_of, read_index, trusted
 from karat.journal import RunFolder, ScorerInfo, server_changes
 from karat.records import Metric
 
-if TYPE_CHECKING:
-    from karat.records import AllowCode
-
 
 def summarize(
     run: RunFolder,
     *,
     scorings: Mapping[str, str] | None = None,
     level: float = 0.95,
-    allow_code: AllowCode = False,
     pairs: Literal["baseline", "all"] = "baseline",
     baseline: str | None = None,
-    right: str | None = None,
+    **asked: Any,
 ) -> Summary:
     """Every number of a run, finished or not.
 
     `scorings`: scorer → scoring digest (or its beginning) to show instead of the newest.
-    `allow_code`: human studies may run their own code, their `reducer`, from its original folder;
-    "changed": even if it has changed since the run was made.
     `pairs`: "baseline" compares each condition with `baseline` (default: the experiment's
     `baseline`, else its first condition) and with the best on the metric, "all" compares every
     pair; p-values are adjusted over all shown.
-    `right`: for conversations, the match that makes a turn right; None: the run's own.
+    `asked`: options of the kind of dataset (`Kind.reading_options`); permissions of other kinds are
+    ignored.
     The journal is streamed; memory grows by a few bytes per planned trial
     and by about twenty per score. Raises BadRun for a damaged run, BadOption for a
     scoring that the run does not have.
@@ -91,12 +79,10 @@ def summarize(
     if not 0 < level < 1:
         raise BadOption("level", f"must lie between 0 and 1, got {level}")
     with trusted(run):
-        compared = _Asked(
-            _baseline(run, baseline), pairs == "all", *kind_of(run.info.kind).right_rule(run, right)
-        )
-        return _with_problems(
-            run, _with_repeats(_summary(run, scorings or {}, level, compared, allow_code))
-        )
+        own = options_of(run.info.kind, asked)
+        rule = kind_of(run.info.kind).rule(run, own)
+        compared = _Asked(_baseline(run, baseline), pairs == "all", *rule, own)
+        return _with_problems(run, _with_repeats(_summary(run, scorings or {}, level, compared)))
 
 
 class _Asked(NamedTuple):
@@ -104,8 +90,9 @@ class _Asked(NamedTuple):
 
     baseline: str
     every: bool  # whether every pair of conditions is compared
-    right: str  # for conversations: the match that makes a turn right
-    unknown: str | None  # for conversations: a warning that the run's own rule is unknown
+    rule: str  # by which the kind reads answers
+    unknown: str | None  # a warning that the run's own rule is unknown
+    options: Mapping[str, object]  # of the kind
 
 
 def _with_repeats(summary: Summary) -> Summary:
@@ -115,11 +102,11 @@ def _with_repeats(summary: Summary) -> Summary:
     if not summary.differences:
         return summary
     # with every pair, a condition is compared with all others
-    side = cache(partial(units_of, summary))
+    side = cache(partial(on_demand.units_of, summary))
     differences = []
     for pair in summary.differences:
         units = side(pair.a, pair.metric), side(pair.b, pair.metric)
-        again = would_repeat(pair, units, ((summary, pair.a), (summary, pair.b)))
+        again = on_demand.would_repeat(pair, units, ((summary, pair.a), (summary, pair.b)))
         differences.append(structs.replace(pair, again=again))
 
     return structs.replace(summary, differences=tuple(differences))
@@ -190,9 +177,7 @@ def _baseline(run: RunFolder, name: str | None) -> str:
     return conditions[0]
 
 
-def _summary(
-    run: RunFolder, scorings: Mapping[str, str], level: float, asked: _Asked, code: AllowCode
-) -> Summary:
+def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _Asked) -> Summary:
     # The status is read first, so that a run that ends meanwhile counts as running.
     status, info, index, scorers = run.status(), run.info, read_index(run), run.scorers()
     shown = index.shown(scorings)
@@ -211,8 +196,8 @@ def _summary(
         ended=ended,
         accounts=rows,
         level=level,
-        allow_code=code,
-        rule=asked.right,
+        asked=asked.options,
+        rule=asked.rule,
         baseline=None if asked.every else asked.baseline,
     )
     figures = _Figures()
@@ -276,6 +261,8 @@ def _undiscerning(index: RunIndex, shown: Mapping[str, str]) -> Iterator[str]:
         # a damaged journal may not name its scorer
         if rows is None or scorer is None or not scorer.provenance:
             continue
+        import numpy as np
+
         names = {code: name for name, code in rows.names.items()} or {-1: _judge_name(scorer)}
         values, codes = np.array(list(rows.values.values())), np.array(rows.judges)
         for code, judge in names.items():
@@ -304,14 +291,16 @@ def _use(
     index: RunIndex,
     scorers: Iterable[ScorerInfo],
     shown: Mapping[str, str],
-    grids: Sequence[Grid],
+    grids: Sequence[on_demand.Grid],
     level: float,
 ) -> _Use:
     info = run.widened_info()
     if not shown and not any(info.condition_servers.values()) and not info.condition_offers:
         return (), (), ()
-    tools, confusions = tool_uses(index, expectations(run, index, scorers, shown), level=level)
-    return context_uses(index, grids, level=level), tools, confusions
+    tools, confusions = on_demand.tool_uses(
+        index, on_demand.expectations(run, index, scorers, shown), level=level
+    )
+    return on_demand.context_uses(index, grids, level=level), tools, confusions
 
 
 def _part(given: AnalysisInput, asked: _Asked) -> tuple[dict[str, Part], str, list[str]]:
@@ -335,7 +324,7 @@ class _Figures(NamedTuple):
     """The part that needs numpy."""
 
     metrics: tuple[MetricInfo, ...] = ()
-    compared: Sequence[Grid] = ()  # tested metrics
+    compared: Sequence[on_demand.Grid] = ()  # tested metrics
     results: tuple[Result, ...] = ()
     differences: tuple[Difference, ...] = ()
     lowest: tuple[LowSample, ...] = ()
@@ -359,27 +348,34 @@ class _Figures(NamedTuple):
 
 
 def _figures(given: AnalysisInput, asked: _Asked, stopping: Stopping | None) -> _Figures:
+    import numpy as np
+
     index, level = given.index, given.level
     conditions = tuple(index.conditions)
-    by_turn = declared(given.run, index, filter(given.shows, given.scorers), rule=given.rule)
-    all_grids = grids(index, given.scorers, given.shown, by_turn)
+    by_turn = on_demand.declared(
+        given.run, index, filter(given.shows, given.scorers), rule=given.rule
+    )
+    all_grids = on_demand.grids(index, given.scorers, given.shown, by_turn)
     if not all_grids:
         return _Figures()
     shape = (len(index.samples), len(conditions), index.repetitions)
     retried = np.frombuffer(index.retried, dtype=np.uint8).reshape(shape).astype(bool)
     first = conditions.index(asked.baseline)
-    losses, clusters = losses_of(index, given.ended), clusters_of(index.clusters)
+    losses, clusters = (
+        on_demand.losses_of(index, given.ended),
+        on_demand.clusters_of(index.clusters),
+    )
     units = []
     for grid in all_grids:
         units.append(
             {
-                name: units_of_grid(grid, column, losses, clusters)
+                name: on_demand.units_of_grid(grid, column, losses, clusters)
                 for column, name in enumerate(conditions)
             }
         )
 
     apart = tuple(
-        differences(
+        on_demand.differences(
             all_grids,
             conditions,
             units,
@@ -389,7 +385,9 @@ def _figures(given: AnalysisInput, asked: _Asked, stopping: Stopping | None) -> 
             stopping=stopping,
         )
     )
-    columns = tuple(column for sides in units for column in columns_of(sides, index.repetitions))
+    columns = tuple(
+        column for sides in units for column in on_demand.columns_of(sides, index.repetitions)
+    )
     compared = [grid for grid in all_grids if grid.info.compared is not False]
     return _Figures(
         metrics=tuple(grid.info for grid in all_grids),
@@ -397,14 +395,14 @@ def _figures(given: AnalysisInput, asked: _Asked, stopping: Stopping | None) -> 
         results=tuple(
             result
             for grid, sides in zip(all_grids, units, strict=True)
-            for result in results(grid, sides, retried, level=level)
+            for result in on_demand.results(grid, sides, retried, level=level)
             # the baseline has no position bias to measure
             if result.n_answers or grid.info.compared is not False
         ),
         differences=apart,
-        lowest=lowest(index, all_grids[0], conditions),
+        lowest=on_demand.lowest(index, all_grids[0], conditions),
         samples=_table(index, columns, None if by_turn is None else by_turn.weights.tolist()),
-        panel=tuple(judge_pairs(all_grids)),
+        panel=tuple(on_demand.judge_pairs(all_grids)),
         family=_family(apart, asked, possible=len(compared) * math.comb(len(conditions), 2)),
     )
 

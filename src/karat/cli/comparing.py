@@ -46,8 +46,7 @@ def compare_or_rank(
             condition_a=condition_a,
             condition_b=condition_b,
             scorings=shown.scorings,
-            allow_code=shown.code,
-            right=shown.right,
+            **shown.asked,
         )
 
     output.result(str(comparison), comparison.to_builtins())
@@ -62,9 +61,7 @@ def _ranked(
     with aside():
         for text in texts:
             run, condition = _split(text, results=results, otherwise=run)
-            summary = api.summarize(
-                run, scorings=shown.scorings, allow_code=shown.code, right=shown.right
-            )
+            summary = api.summarize(run, scorings=shown.scorings, **shown.asked)
             sides.append((summary, condition))
 
         ranking = leaderboard(sides, metric=metric)

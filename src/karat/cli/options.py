@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +14,12 @@ import karat
 from karat import execution
 from karat.cli.ending import Ending, keep_hidden
 from karat.cli.output import Output
+from karat.installation import plugin_modules
 
 if TYPE_CHECKING:
     from karat.config import Experiment
     from karat.execution import Selection
-    from karat.records import AllowCode
+    from karat.records import JsonObject
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
@@ -50,10 +52,26 @@ def argument(**about: Any) -> Any:
 
 
 class Options:
-    """Options that belong together: each field declares its own."""
+    """Options that belong together: each field declares its own.
 
-    def __init__(self, **values: object) -> None:
+    `use`: packages beside karat add options to it, a file each in their folder `flags`, whose
+    `USES` name it. Those that were given are in `asked`.
+    """
+
+    use = ""
+
+    def __init__(self, *, asked: JsonObject | None = None, **values: object) -> None:
+        self.asked: JsonObject = dict(asked or {})
         vars(self).update(values)
+
+
+@functools.cache
+def _added(use: str) -> dict[str, _Declared]:
+    """The options that packages add for a use, by name."""
+    if not use:
+        return {}
+    files = {name: import_module(module) for name, module in plugin_modules("flags").items()}
+    return {name: file.flag for name, file in files.items() if use in file.USES}
 
 
 def gathered(into: str, options: type[Options]) -> Decorator:
@@ -64,15 +82,18 @@ def gathered(into: str, options: type[Options]) -> Decorator:
         name: field for base in reversed(options.__mro__) for name, field in vars(base).items()
     }
     declared = {name: field for name, field in fields.items() if isinstance(field, _Declared)}
+    added = _added(options.use)
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
         def gathering(**given: Any) -> Any:
             values = {name: given.pop(name) for name in declared}
-            return command(**{into: options(**values)}, **given)
+            asked = {name: given.pop(name) for name in added}
+            asked = {name: value for name, value in asked.items() if value not in (None, False)}
+            return command(**{into: options(asked=asked, **values)}, **given)
 
         declaring: Command = gathering
-        for name, field in reversed(declared.items()):
+        for name, field in reversed([*declared.items(), *added.items()]):
             declaring = field.named(name)(declaring)
         return declaring
 
@@ -357,35 +378,13 @@ _SCORINGS = option(
         "Repeatable."
     ),
 )
-_ALLOW_CODE = option(
-    "--allow-code",
-    is_flag=True,
-    help="Let datasets run their own code (`reducer`) from their folder. Read it first.",
-)
 
 
 class Shown(Options):
     """Which numbers of a run to show."""
 
+    use = "reading"
     scorings: dict[str, str] = _SCORINGS  # scorer → digest, or its beginning
-    right: str | None = option(
-        "--right",
-        metavar="RULE",
-        help="What counts as a right turn, if answers have turns: numerical, soft, unit_agnostic, "
-        "sign_agnostic, general, exact or declared; default: `dataset.right` in the "
-        "experiment, else numerical.",
-    )
-    allow_code: bool = _ALLOW_CODE
-    allow_changed_code: bool = option(
-        "--allow-changed-code",
-        is_flag=True,
-        help="Like --allow-code, even if the code has changed since the run: numbers may differ.",
-    )
-
-    @property
-    def code(self) -> AllowCode:
-        """As `karat.summarize` takes it."""
-        return "changed" if self.allow_changed_code else self.allow_code
 
 
 class Compared(Shown):
@@ -412,7 +411,7 @@ class Compared(Shown):
         else:
             compared = {"pairs": self.pairs, "baseline": self.baseline}
 
-        return {"scorings": self.scorings, "allow_code": self.code, "right": self.right, **compared}
+        return {"scorings": self.scorings, **self.asked, **compared}
 
 
 class Reported(Compared):
@@ -637,6 +636,7 @@ class Following(Options):
 class Running(Options):
     """How to run the experiment."""
 
+    use = "running"
     resume: str | None = option(
         "--resume",
         metavar="RUN",
@@ -685,7 +685,6 @@ rehearsed_results = _results(Path("results", "rehearsed"))
 run_argument = click.argument("run", metavar="RUN")
 out: Decorator = _OUT.named("out")
 scoring: Decorator = _SCORINGS.named("scorings")
-allow_code: Decorator = _ALLOW_CODE.named("allow_code")
 experiment_file = gathered("source", File)
 selection = gathered("chosen", Chosen)
 shard_selection = gathered("chosen", ChosenOfShard)

@@ -21,7 +21,7 @@ from karat.installation import shown_path
 if TYPE_CHECKING:
     from karat.cli.options import Chosen, File
     from karat.execution import Outcome
-    from karat.records import AllowCode
+    from karat.records import JsonObject
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,18 +42,15 @@ def show_outcome(
     again: tuple[File, Chosen] | None = None,
     scorings: Mapping[str, str] | None = None,
     warnings: Sequence[str] = (),
-    allow_code: AllowCode = False,
-    right: str | None = None,
+    asked: JsonObject | None = None,
 ) -> Exit:
     """Prints the result of `run` or `score`: the table, the files, the next commands.
 
-    `again`: how `run` was called; `warnings`: those not in the journal; `allow_code`: let human
-    studies run their code; `right`: for conversations, the match that makes a turn right.
+    `again`: how `run` was called; `warnings`: those not in the journal; `asked`: options of the
+    kind of dataset.
     """
     with aside():
-        summary = summarize_cached(
-            outcome.run, scorings=scorings, allow_code=allow_code, right=right
-        )
+        summary = summarize_cached(outcome.run, scorings=scorings, **(asked or {}))
 
     summary = msgspec.structs.replace(summary, warnings=(*summary.warnings, *warnings))
     failed = max(outcome.failed, summary.total.ledger.failed)

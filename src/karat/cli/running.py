@@ -22,9 +22,7 @@ from karat.execution import run_in_own_loop
 from karat.redact import Redactor
 
 
-def run(
-    source: File, chosen: Chosen, how: Running, *, allow_code: bool, results: Path, output: Output
-) -> Exit:
+def run(source: File, chosen: Chosen, how: Running, *, results: Path, output: Output) -> Exit:
     """Runs the experiment, or continues its run, and prints the outcome.
 
     Raises OperatorError for what must be changed first.
@@ -74,7 +72,7 @@ def _run(
     # of a large run, the dataset and the running sums; the summary needs the room
     del status, experiment
     gc.collect()
-    return show_outcome(outcome, output, again=(source, chosen), allow_code=allow_code)
+    return show_outcome(outcome, output, again=(source, chosen), asked=how.asked)
 
 
 def rehearse(

@@ -38,6 +38,5 @@ def score_target(
         output,
         scorings=shown.scorings,
         warnings=left_out,
-        allow_code=shown.code,
-        right=shown.right,
+        asked=shown.asked,
     )

@@ -17,14 +17,12 @@ PLACE = ("run", 10)  # in `karat --help`
 @options.experiment_file
 @options.shard_selection
 @options.gathered("how", options.Running)
-@options.allow_code
 @options.results
 @options.output(events=True)
 def command(
     source: options.File,
     chosen: options.Chosen,
     how: options.Running,
-    allow_code: bool,
     results: Path,
     output: Output,
 ) -> Exit:
@@ -36,4 +34,4 @@ def command(
     """
     from karat.cli.running import run
 
-    return run(source, chosen, how, allow_code=allow_code, results=results, output=output)
+    return run(source, chosen, how, results=results, output=output)

@@ -15,7 +15,7 @@ from karat.documents.rows import Rows, has_key
 from karat.documents.rows import read_rows as read_file_rows
 from karat.errors import BadOption, BadPlugin, Fault, UnknownPlugin
 from karat.kind_views import Views
-from karat.records import AllowCode, Answer, Condition, Reply, Sample, Score, Turn
+from karat.records import Answer, Condition, Reply, Sample, Score, Turn
 
 if TYPE_CHECKING:
     from random import Random
@@ -244,6 +244,11 @@ class Kind:
     argument_names: Mapping[str, Sequence[str]] = {}
     """A value of a Python agent → further names under which its function may ask for it."""
 
+    reading_options: Mapping[str, str] = {}
+    """Options of `karat.summarize` for its runs → why runs of other kinds refuse it; empty: they
+    ignore it. In a package's folder `flags` they become options of the commands that read runs.
+    """
+
     compared_by = "question by question"  # a description of how conditions are compared
     by_session = False  # whether a sample is a session of tasks, shown one by one
 
@@ -394,13 +399,11 @@ class Kind:
         return None
 
     @staticmethod
-    def right_rule(run: RunFolder, wanted: str | None) -> tuple[str, str | None]:
-        """The match that makes a turn right: the requested one, else the run's own; a warning if
-        that is unknown.
+    def rule(run: RunFolder, asked: Mapping[str, object]) -> tuple[str, str | None]:
+        """The rule by which answers are read: the one asked for, else the run's own; a warning if
+        that is unknown. `asked`: the given ones of `reading_options`.
         """
-        del run
-        if wanted is not None:
-            raise BadOption("--right", "is for runs whose answers have turns")
+        del run, asked
         return "", None
 
     @staticmethod
@@ -408,7 +411,7 @@ class Kind:
         """How a scorer's rows become numbers of turns, if `by_turn`; None: every turn and every
         metric counts alike.
 
-        `rule`: the match that makes a turn right.
+        `rule`: as `rule` gives it.
         """
         del scorer, rule
         return None
@@ -445,10 +448,10 @@ class Kind:
         pairs: Sequence[tuple[str, str]],
         sides: tuple[Side, Side],
         *,
-        allow_code: AllowCode,
+        asked: Mapping[str, object],
     ) -> Comparison | None:
         """The whole comparison of two runs, if it is not by sample; None: by sample."""
-        del runs, summaries, pairs, sides, allow_code
+        del runs, summaries, pairs, sides, asked
         return None
 
 

@@ -79,6 +79,7 @@ class Conversation(Kind):
     scorer = "numeric"
     unit = "conversation"
     session = "conversation"
+    reading_options = {"right": "is for runs whose answers have turns"}
     argument_names = {"chat_history": ("conversation_history",)}
     by_turn = True
     loss_bounds = False  # rates of conversations already count missing turns as wrong
@@ -191,8 +192,9 @@ class Conversation(Kind):
         return look_up_number(turn.question, [asked.question for asked in earlier], sample.detail)
 
     @staticmethod
-    def right_rule(run: RunFolder, wanted: str | None) -> tuple[str, str | None]:
-        """Raises BadOption for an unknown match."""
+    def rule(run: RunFolder, asked: Mapping[str, object]) -> tuple[str, str | None]:
+        """The match that makes a turn right. Raises BadOption for an unknown one."""
+        wanted = asked.get("right")
         if wanted is None:
             setting = run.info.experiment.get("dataset.right")
             rule = setting.value if setting is not None else "numerical"
@@ -204,8 +206,10 @@ class Conversation(Kind):
             )
             return "numerical", f"{unknown}; numerical is used (--right chooses another)"
 
-        if wanted not in RIGHT_RULES:
-            raise BadOption("--right", f"there is no '{wanted}'{did_you_mean(wanted, RIGHT_RULES)}")
+        if not isinstance(wanted, str) or wanted not in RIGHT_RULES:
+            raise BadOption(
+                "--right", f"there is no '{wanted}'{did_you_mean(str(wanted), RIGHT_RULES)}"
+            )
         return wanted, None
 
     @staticmethod

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["ConversationViews", "RecordedTurns", "TurnColumns", "conversation", "lint", "sections"]
 
 __getattr__, __dir__ = lazy(
-    "karat_conversations.kinds.conversation",
+    __package__,
     {
         "analysis.summary": "conversation",
         "lint": "lint",

@@ -20,6 +20,7 @@ from karat.errors import BadOption
 from karat.kinds import AnswerFile, Dataset, DatasetPart, Kind, Linted, Preset, RecordedAnswers
 from karat.kinds._samples import Packed
 from karat_studies.kinds.study import on_demand, personas
+from karat_studies.kinds.study.allowed import code_allowed
 from karat_studies.kinds.study.analysis.comparison import StudyComparison
 from karat_studies.kinds.study.analysis.model import StudySummary
 from karat_studies.kinds.study.format import StudyDocument, StudyFile, studies_of
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from karat.blocks import KindBlocks
     from karat.journal import KeptFile, RunFolder
     from karat.kind_views import Views
-    from karat.records import AllowCode, Sample
+    from karat.records import Sample
     from karat.redact import Redactor
     from karat_studies.kinds.study.contents import CheckedStudies, ListedStudies, StudyPage
     from karat_studies.kinds.study.people import Person
@@ -99,6 +100,7 @@ class Study(Kind):
 
     # `agent` is an experiment's: its faults are then those of a study
     file_keys = ("study", "arms", "findings", "participants", "agent")
+    reading_options = {"allow_code": "", "allow_changed_code": ""}
     compared_by = "test by test"
     by_session = True
 
@@ -201,10 +203,12 @@ class Study(Kind):
         pairs: Sequence[tuple[str, str]],
         sides: tuple[Side, Side],
         *,
-        allow_code: AllowCode,
+        asked: Mapping[str, object],
     ) -> Comparison:
         """By participant and test, over the studies that both have, whatever their wording."""
-        return on_demand.compare_studies(runs, summaries, pairs, sides, allow_code=allow_code)
+        return on_demand.compare_studies(
+            runs, summaries, pairs, sides, allow_code=code_allowed(asked)
+        )
 
     class Options(BaseModel):
         """Who takes part, and which parts of the study are run."""

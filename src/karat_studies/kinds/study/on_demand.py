@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 __getattr__, __dir__ = lazy(
-    "karat_studies.kinds.study",
+    __package__,
     {
         "analysis.compare_runs": "compare_studies",
         "analysis.summary": "study",

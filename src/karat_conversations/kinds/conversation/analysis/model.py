@@ -257,6 +257,9 @@ class ConversationSummary(Part, frozen=True, kw_only=True):
     def rule(self) -> str:
         return self.right
 
+    def read_by(self) -> Mapping[str, object]:
+        return {"right": self.right}
+
     def is_tested(self, metric: MetricInfo) -> bool:
         return metric.scorer != self.scorer or metric.name in self.tested
 

@@ -54,7 +54,7 @@ from karat_studies.kinds.study.kept import kept_studies
 from karat_studies.replication import join_draws, repeated_differences, z_of_level
 
 if TYPE_CHECKING:
-    from karat.records import AllowCode
+    from karat_studies.kinds.study.allowed import AllowCode
     from karat_studies.kinds.study.experiments import Reducer, Response
     from karat_studies.kinds.study.format import StudyFile
     from karat_studies.replication import Agreement, Draws, StudyTest

@@ -27,7 +27,7 @@ from karat_studies.kinds.study.values import MISSING, REFUSED
 from karat_studies.replication import score_tests
 
 if TYPE_CHECKING:
-    from karat.records import AllowCode
+    from karat_studies.kinds.study.allowed import AllowCode
     from karat_studies.kinds.study.analysis.floor import Guesser
     from karat_studies.kinds.study.experiments import Reducer, Response
     from karat_studies.kinds.study.format import StudyFile

@@ -22,6 +22,7 @@ from karat.analysis.numbers import from_fields, mean
 from karat.analysis.parts import AnalysisInput
 from karat.index import RunIndex
 from karat.journal import KeptFile, RunFolder
+from karat_studies.kinds.study.allowed import AllowCode, code_allowed
 from karat_studies.kinds.study.analysis.floor import (
     ONE_ANSWER,
     Guesses,
@@ -76,7 +77,6 @@ from karat_studies.replication import (
 from karat_studies.replication.scores import test_weights
 
 if TYPE_CHECKING:
-    from karat.records import AllowCode
     from karat_studies.kinds.study.format import StudyFile
     from karat_studies.replication import Agreement, Draws, StudyTest
 
@@ -102,7 +102,9 @@ def study(given: AnalysisInput) -> StudySummary | None:
         return None
     studies = kept_studies(run)
     answers = read_answers_of(index, [file.study for file in studies], (info.name, info.scoring))
-    work = _Work(run, index, answers, given.ended, level=level, allow_code=given.allow_code)
+    work = _Work(
+        run, index, answers, given.ended, level=level, allow_code=code_allowed(given.asked)
+    )
     parts = [
         work.part(number, file, copy)
         for number, (file, copy) in enumerate(zip(studies, copies, strict=True))

@@ -1,0 +1,1 @@
+"""Options of commands that conversations add, one file each."""

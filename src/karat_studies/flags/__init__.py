@@ -1,0 +1,1 @@
+"""Options of commands that human studies add, one file each."""

@@ -71,7 +71,7 @@ def test_choices_may_be_left_out_of_the_question_and_are_then_named(tmp_path):
         ({"question": "A?", "reference": "x", "target": "y"}, "no line has the key 'answer'"),
         ({"question": "A?", "response": "x"}, "no line has the key 'answer'"),
         ({"input": [{"role": "user", "content": "A?"}], "ideal": "x"}, "'input' is a list"),
-        ({"question": "A?", "__expected": "equals: x"}, "no line has the key 'answer'"),
+        ({"question": "A?", "__other": "equals: x"}, "no line has the key 'answer'"),
     ],
 )
 def test_the_only_column_with_a_usual_name_is_taken_and_named(tmp_path, row, taken):

@@ -84,8 +84,11 @@ class Golden(Kind):
         # the column with what questions share, such as their document; null: nothing
         cluster: Key | None = None
 
-    def __init__(self, options: Options, *, needs_answers: bool = True) -> None:
+    def __init__(
+        self, options: Options, *, needs_answers: bool = True, criteria_suffice: bool = True
+    ) -> None:
         self._options, self._needs_answers = options, needs_answers
+        self._criteria_suffice = criteria_suffice
         self._columns = {
             "question_key": options.question_key or "question",
             "answer_key": options.answer_key or "answer",
@@ -98,6 +101,10 @@ class Golden(Kind):
     def without_answers(self) -> Golden:
         """The same, for scorers that use no golden answer: a row need not have one."""
         return Golden(self._options, needs_answers=False)
+
+    def without_criteria(self) -> Golden:
+        """The same, for scorers that do not score criteria: every row needs a golden answer."""
+        return Golden(self._options, criteria_suffice=False)
 
     def load(self, path: Path) -> Dataset:
         """The samples. Raises BadDataset with every bad row, by its line in an editor."""
@@ -251,7 +258,8 @@ class Golden(Kind):
         columns = criteria.columns_of({*present} - {*self._columns.values()})
         self._criteria = columns
         for column in columns:
-            self._notes.append(f"'{column}' is taken as criteria (`criteria_key`)")
+            scored = "" if self._criteria_suffice else ", which no scorer scores: name `criteria`"
+            self._notes.append(f"'{column}' is taken as criteria (`criteria_key`){scored}")
 
     def _by_columns(
         self, rows: Rows, absent: Collection[str]
@@ -287,7 +295,8 @@ class Golden(Kind):
         """Columns that no row has: one fault each, not one per row."""
         needed = {}
         for key, name in self._columns.items():
-            if key != "answer_key" or (self._needs_answers and not self._criteria):
+            optional = key == "answer_key" and self._may_lack_answers
+            if not optional:
                 needed[key] = name
         for place, name in enumerate(self._options.criteria_key or ()):
             needed[f"criteria_key.{place}"] = name
@@ -362,6 +371,7 @@ class Golden(Kind):
                         message=(
                             f"no {rows.unit} has the key "
                             f"'{column}'{hint(_ROLES.get(key, key), column, present)}"
+                            f"{self._instead(key)}"
                         ),
                     )
                 )
@@ -399,8 +409,19 @@ class Golden(Kind):
         description = _FOUND.get(type(value), "no text").format(it=_CALLED[key], as_text=as_text)
         return [f"'{column}' is {description}"]
 
+    def _instead(self, key: str) -> str:
+        """What to do if there are criteria in place of golden answers that scorers need."""
+        if key == "answer_key" and self._criteria:
+            return "; to score its criteria, write `judge: {type: criteria, model: …}`"
+        return ""
+
+    @property
+    def _may_lack_answers(self) -> bool:
+        """Whether a row of the file may be without a golden answer."""
+        return not self._needs_answers or (self._criteria_suffice and len(self._criteria) > 0)
+
     def _has_criteria(self, row: Row) -> bool:
-        return any(row.get(column) for column in self._criteria)
+        return self._criteria_suffice and any(row.get(column) for column in self._criteria)
 
     def _sample(self, position: int, row: Row, stated: tuple[Criterion, ...]) -> Sample:
         columns = self._columns

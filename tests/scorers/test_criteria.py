@@ -14,7 +14,7 @@ import pytest
 from karat import plugins
 from karat.cli.checking import check
 from karat.config import Experiment, Retry
-from karat.errors import BadOption
+from karat.errors import BadDataset, BadOption
 from karat.execution import Limits, Outcome, Selection, rescore, run_experiment
 from karat.records import Answer, Criterion, Reply, Sample, Score, ToolCall, Turn
 from karat.scorers import ScorerSetting, Verdict
@@ -269,3 +269,13 @@ def test_samples_that_cannot_be_scored_are_refused_before_a_run(
     with pytest.raises(BadOption, match=message):
         asyncio.run(run_experiment(experiment, results=bench.folder / "results"))
     assert bench.seen == []
+
+
+def test_other_scorers_still_need_golden_answers(bench: Bench) -> None:
+    experiment = bench.experiment([{"criteria": "Is polite."}], judge={"type": "judge", "model": "openai:judge"})
+    with pytest.raises(BadDataset, match=r"no line has the key 'answer'.*; to score its criteria, write `judge: {type"):
+        experiment.load_dataset()
+    both = bench.experiment([{"criteria": "a", "answer": "g"}], judge={"type": "judge", "model": "openai:judge"})
+    assert "'criteria' is taken as criteria (`criteria_key`), which no scorer scores: name `criteria`" in (
+        both.load_dataset().warnings
+    )

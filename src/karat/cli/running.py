@@ -45,14 +45,12 @@ def run(source: File, chosen: Chosen, how: Running, *, results: Path, output: Ou
         source.settings = (*source.settings, f"execution.ray.address={how.address}")
 
     def run_it() -> Exit:
-        return _run(source, chosen, how, allow_code=allow_code, results=results, output=output)
+        return _run(source, chosen, how, results=results, output=output)
 
     return with_roles_asked(source.file, run_it)
 
 
-def _run(
-    source: File, chosen: Chosen, how: Running, *, allow_code: bool, results: Path, output: Output
-) -> Exit:
+def _run(source: File, chosen: Chosen, how: Running, *, results: Path, output: Output) -> Exit:
     with aside():
         experiment = source.load()
     output.say(*(f"warning: {text}" for text in experiment.warnings))

@@ -77,7 +77,10 @@ def scaffold_from(path: Path, folder: Path | None) -> Scaffolded:
     if found.left_out:
         notes += ["Not taken:", *(f"* {sentence}" for sentence in found.left_out)]
     comments = "".join(f"# {clean(line)}\n" for line in notes)
-    body = yaml.safe_dump(found.experiment, sort_keys=False, allow_unicode=True, width=100)
+    dumper = type("Dumper", (yaml.SafeDumper,), {"ignore_aliases": lambda *_: True})
+    body = yaml.dump(
+        found.experiment, Dumper=dumper, sort_keys=False, allow_unicode=True, width=100
+    )
     rows = b"".join(msgspec.json.encode(row) + b"\n" for row in found.rows)
     texts = {
         folder / "experiment.yaml": (

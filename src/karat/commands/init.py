@@ -33,9 +33,9 @@ def command(kind: str | None, folder: Path | None, source: Path | None, output: 
     study (an experiment with people, in which an agent takes part). The example runs offline and
     needs no API key. Nothing is overwritten.
 
-    With --from, PATH is a configuration of promptfoo (promptfooconfig.yaml), and DIR (default: a
-    folder with the tool's name) gets an experiment with its prompts, providers, tests and
-    assertions. karat says what it could not take. Nothing in PATH is run.
+    With --from, PATH is a configuration of promptfoo (promptfooconfig.yaml), or the folder of an
+    Agent Skill with evals/evals.json. DIR (default: promptfoo or skill) gets an experiment with
+    its prompts, tests and assertions. karat says what it could not take. Nothing in PATH is run.
     """
     from karat.cli.scaffold import scaffold, scaffold_from
 

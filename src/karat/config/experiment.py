@@ -192,6 +192,8 @@ class Experiment:
         scorers = [plugins.find("scorers", spec.type, folder=self.folder) for spec in self.scorers]
         if not any(getattr(scorer, "golden", True) for scorer in scorers):
             kind = getattr(kind, "without_answers", lambda: kind)()
+        elif not any(getattr(scorer, "scores_criteria", False) for scorer in scorers):
+            kind = getattr(kind, "without_criteria", lambda: kind)()
         loaded: Dataset = kind.load(path)
         if loaded.samples and not loaded.samples[0].kind:
             named = [msgspec.structs.replace(sample, kind=self.kind) for sample in loaded.samples]

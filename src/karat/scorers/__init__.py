@@ -76,9 +76,10 @@ class Scorer(Protocol):
     """Scores one answer at a time; each verdict is journalled.
 
     Optional attributes: `metrics` names what is measured, with range and direction; `golden`
-    (default True) is False for a scorer that uses no golden answer; `offline` (default True) is
-    False for a scorer that asks a model; `blocking` (default False) is True for a sync `score` that
-    waits for something: it then runs on a thread, so agents and their timeouts continue.
+    (default True) is False for a scorer that uses no golden answer; `scores_criteria` (default
+    False) is True for one that scores the sample's criteria; `offline` (default True) is False for
+    a scorer that asks a model; `blocking` (default False) is True for a sync `score` that waits for
+    something: it then runs on a thread, so agents and their timeouts continue.
     `compared_with` names a condition whose answer to the same question each score needs, see
     `ScorerSetting.answer_of`: such a scorer is asked when all answers are in, and gives no score
     while that answer is missing. `fingerprint` covers what the options only point at;

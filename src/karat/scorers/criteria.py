@@ -96,6 +96,7 @@ class Criteria:
         )
 
     golden = False
+    scores_criteria = True
 
     def __init__(
         self, options: Options | None = None, setting: ScorerSetting | None = None

@@ -83,8 +83,11 @@ class Golden(Kind):
         # the column with what questions share, such as their document; null: nothing
         cluster: Key | None = None
 
-    def __init__(self, options: Options, *, needs_answers: bool = True) -> None:
+    def __init__(
+        self, options: Options, *, needs_answers: bool = True, criteria_suffice: bool = True
+    ) -> None:
         self._options, self._needs_answers = options, needs_answers
+        self._criteria_suffice = criteria_suffice
         self._notes: list[str] = []  # what was taken of the file that no option names
         self._understood: Understood | None = None
         self._id_key = options.id_key
@@ -93,6 +96,10 @@ class Golden(Kind):
     def without_answers(self) -> Golden:
         """The same, for scorers that use no golden answer: a row need not have one."""
         return Golden(self._options, needs_answers=False)
+
+    def without_criteria(self) -> Golden:
+        """The same, for scorers that do not score criteria: every row needs a golden answer."""
+        return Golden(self._options, criteria_suffice=False)
 
     def load(self, path: Path) -> Dataset:
         """The samples. Raises BadDataset with every bad row, by its line in an editor."""
@@ -216,6 +223,7 @@ class Golden(Kind):
                 path=str(path),
                 id_key=self._id_key,
                 needs_golden=self._needs_answers,
+                criteria_suffice=self._criteria_suffice,
             )
             self._understood = reader.understood()
             self._readings = reader.readings

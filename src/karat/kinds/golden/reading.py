@@ -53,9 +53,12 @@ class RowReader:
         path: str,
         id_key: str | None,
         needs_golden: bool,
+        criteria_suffice: bool,
     ) -> None:
+        """`criteria_suffice`: whether a row needs nothing else, since a scorer scores criteria."""
         self._rows, self._options = rows, options
         self._needs_golden = needs_golden
+        self._criteria_suffice = criteria_suffice
         self._columns = columns_of(row for _, row in rows.rows)
         self.faults: list[Fault] = []
         self.readings: tuple[str, ...] = ()
@@ -89,11 +92,16 @@ class RowReader:
         if options.choices == "left_out":
             self._choices = self._distractors = ()
         self._base: int | None = options.choices_from
-        says_nothing = self._golden is None and not self._criteria
+        says_nothing = self._golden is None and not (self._criteria and criteria_suffice)
         if not self.faults and rows.count and needs_golden and says_nothing:
             self._nothing_is_right(result)
         if not self.faults:
             self._decide_values()
+            if not criteria_suffice and "criterion" not in named:
+                self.notes += [
+                    f"'{path}' is taken as criteria, which no scorer scores: name `criteria`"
+                    for path in self._criteria
+                ]
             for path in result.roles.get("context", ())[:1]:
                 self.notes.append(
                     f"no agent sees '{path}': write it into the question if it is about that"
@@ -307,7 +315,8 @@ class RowReader:
         return found
 
     def _has_criteria(self, row: Row) -> bool:
-        return any(not is_empty(cell(row, path)) for path in self._criteria)
+        stated = any(not is_empty(cell(row, path)) for path in self._criteria)
+        return stated and self._criteria_suffice
 
     def _name(self, row: Row, position: int, wrong: list[str]) -> str:
         if self._id is None:

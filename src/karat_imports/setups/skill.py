@@ -1,0 +1,226 @@
+"""`karat init --from SKILL_FOLDER`: the evaluations of an Agent Skill, with and without it.
+
+Source of the format: `evals/evals.json`, as `references/schemas.md` of the skill `skill-creator` in
+the repository anthropics/skills describes it, and its sets of queries with `should_trigger`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any, ClassVar
+
+import msgspec
+
+from karat.context import is_plain_name
+from karat.errors import BadOption
+from karat.formats import excerpt, plural
+from karat.kinds.golden import criteria
+from karat.records import JsonObject
+from karat.setups import Findings, Setup
+from karat_imports.setups._files import NotRead, ProjectFiles
+
+__all__ = ["Skill"]
+
+_PLACES = ("evals/evals.json", "evals.json", "evals/trigger_evals.json", "evals/trigger-evals.json")
+_PROMPT = ("prompt", "query", "input", "question")
+_EXPECTED = ("expected_output", "expected", "expected_answer")
+_CRITERIA = ("expectations", "assertions", "expected_behavior", "criteria", "scorers")
+_TYPES = {"llm_judge": "judge", "llm": "judge", "manual": "judge", "programmatic": "judge"}
+_TOOLS = ("Bash", "Edit", "Glob", "Grep", "Read", "Write")
+_MOST_EVALS = 5_000
+_JUDGE = "anthropic:claude-opus-4-5"
+_EVALS = re.compile(rb"\"(evals|skill_name|should_trigger)\"\s*:")
+
+
+class Skill:
+    """A folder with SKILL.md and evals/evals.json, or that file: prompts become questions,
+    expectations criteria.
+    """
+
+    listed_as: ClassVar[str] = "skill"
+
+    @staticmethod
+    def recognizes(path: Path, head: bytes) -> bool:
+        if path.is_dir():
+            return (path / "SKILL.md").is_file() or any((path / at).is_file() for at in _PLACES)
+        return path.suffix.lower() == ".json" and _EVALS.search(head) is not None
+
+    def read(self, path: Path, folder: Path) -> Setup:
+        """The experiment. Raises BadOption if the skill or its evaluations cannot be read."""
+        home, evals = _places(path)
+        files, findings = ProjectFiles(home), Findings()
+        try:
+            value = files.document(evals.resolve())
+        except NotRead as error:
+            raise BadOption("--from", str(error)) from error
+
+        cases = value.get("evals") if isinstance(value, dict) else value
+        reader = _Cases(files, findings)
+        rows = reader.read(cases if isinstance(cases, list) else [])
+        if not rows:
+            why = "; ".join(findings.left_out) or "`evals` is no list, or it is empty"
+            raise BadOption("--from", f"no question of {evals} can be taken: {why}")
+
+        name = value.get("skill_name") if isinstance(value, dict) else None
+        findings.take(f"{plural(len(rows), 'question')}, asked with and without the skill")
+        findings.take(f"the tools {', '.join(_TOOLS)}: with Bash, the model can run any command")
+        return Setup(
+            experiment=_experiment(
+                str(name or home.name), rows, os.path.relpath(home, folder.resolve()), reader.taken
+            ),
+            rows=rows,
+            files=reader.taken,
+            taken=findings.taken,
+            left_out=findings.left_out,
+        )
+
+
+def _places(path: Path) -> tuple[Path, Path]:
+    """The skill's folder, and the file of its evaluations. Raises BadOption."""
+    path = path.absolute()
+    if path.is_dir():
+        home = path
+        evals = next((path / at for at in _PLACES if (path / at).is_file()), None)
+        if evals is None:
+            raise BadOption("--from", f"{path} has no evaluations (expected: {_PLACES[0]})")
+    else:
+        evals = path
+        home = path.parent.parent if path.parent.name == "evals" else path.parent
+    if not (home / "SKILL.md").is_file():
+        raise BadOption("--from", f"{home} is no skill: it has no SKILL.md")
+    return home.resolve(), evals
+
+
+class _Cases:
+    """Reads the evaluations of one skill. What is not taken goes to the findings."""
+
+    def __init__(self, files: ProjectFiles, findings: Findings) -> None:
+        self._files, self._findings = files, findings
+        self.taken: dict[str, bytes] = {}  # files of the workspace, from the experiment's folder
+
+    def read(self, cases: Sequence[Any]) -> list[JsonObject]:
+        """A row for each case with a prompt."""
+        rows: list[JsonObject] = []
+        ids: set[str] = set()
+        for number, case in enumerate(cases[:_MOST_EVALS], start=1):
+            prompt = _text(case, _PROMPT) if isinstance(case, dict) else ""
+            if not prompt:
+                self._findings.leave("evaluation", "it has no `prompt`", f"number {number}")
+                continue
+            name = str(case.get("id", number))
+            if name in ids:
+                name = f"{name} ({number})"
+            ids.add(name)
+            rows.append(self._row(case, name, prompt))
+
+        if len(cases) > _MOST_EVALS:
+            self._findings.leave("evaluation", f"only the first {_MOST_EVALS} are taken")
+        return rows
+
+    def _row(self, case: JsonObject, name: str, prompt: str) -> JsonObject:
+        names = self._workspace(case.get("files"), name)
+        if names:
+            prompt = f"{prompt}\n\nFiles: {', '.join(names)}"
+        row: JsonObject = {"id": name, "question": prompt}
+        for key in ("name", "eval_name", "category"):
+            if isinstance(case.get(key), str):
+                row[key.removeprefix("eval_")] = case[key]
+        if expected := _text(case, _EXPECTED):
+            row["answer"] = expected
+        stated = self._criteria(case, name)
+        if expected and not stated:
+            stated = [f"The outcome is as described: {expected}"]
+        if stated:
+            row["criteria"] = stated
+        if isinstance(case.get("should_trigger"), bool):
+            row["should_trigger"] = case["should_trigger"]
+        return row
+
+    def _workspace(self, files: Any, place: str) -> list[str]:
+        """The names of a case's files in the workspace."""
+        found = []
+        for name in files if isinstance(files, list) else []:
+            plain = str(name).removeprefix("./")
+            try:
+                if not is_plain_name(plain):
+                    raise NotRead(f"'{plain:.80}' is no path within the skill")
+                self.taken[f"workspace/{plain}"] = self._files.data(self._file(plain))
+            except NotRead as error:
+                self._findings.leave("file", str(error), f"evaluation {place}")
+            else:
+                found.append(PurePosixPath(plain).as_posix())
+
+        return found
+
+    def _file(self, name: str) -> Path:
+        """A file is named from the skill's folder, or from `evals/` or `evals/files/`."""
+        tried = [self._files.path(f"{folder}{name}") for folder in ("", "evals/", "evals/files/")]
+        return next((path for path in tried if path.is_file()), tried[0])
+
+    def _criteria(self, case: JsonObject, place: str) -> list[Any]:
+        stated: list[Any] = []
+        for key in _CRITERIA:
+            value = case.get(key)
+            given = [_criterion(one) for one in value] if isinstance(value, list) else value
+            for entry in given if isinstance(given, list) else [given]:
+                found, wrong = criteria.read(entry, column=key)
+                for fault in wrong:
+                    self._findings.leave("criterion", fault, f"evaluation {place}")
+                for one in found:
+                    values = msgspec.to_builtins(one)
+                    stated.append(values["text"] if set(values) == {"text"} else values)
+
+        if isinstance(case.get("should_trigger"), bool):
+            kind = "tool" if case["should_trigger"] else "not-tool"
+            stated.append({"type": kind, "text": "Skill"})
+            self._findings.take(
+                "`should_trigger` is a criterion: whether the agent calls the tool Skill, which it "
+                "does not have under `without`"
+            )
+        return stated
+
+
+def _criterion(value: Any) -> Any:
+    """An assertion as a criterion: a name beside its description says nothing new."""
+    if not isinstance(value, Mapping):
+        return value
+    kind = str(value.get("type") or "")
+    known = {**value, "type": _TYPES.get(kind, kind)}
+    if kind == "regex":
+        known["text"] = value.get("pattern") or value.get("value")
+    elif "text" not in value and not any(key in value for key in ("description", "criterion")):
+        known["text"] = value.get("assertion") or value.get("value") or value.get("name")
+    return {key: below for key, below in known.items() if below not in ("", None)}
+
+
+def _text(case: Mapping[str, Any], keys: Sequence[str]) -> str:
+    values = (case.get(key) for key in keys)
+    return next((value for value in values if isinstance(value, str) and value.strip()), "")
+
+
+def _experiment(
+    name: str, rows: Sequence[JsonObject], home: str, files: Mapping[str, bytes]
+) -> JsonObject:
+    """Two conditions: without the skill, the baseline, and with it."""
+    shared: JsonObject = {"tools": [*_TOOLS]}
+    if files:
+        shared["workspace"] = "workspace"
+    dataset: JsonObject = {"path": "questions.jsonl", "id_key": "id"}
+    stated = [one for row in rows for one in row.get("criteria", ())]
+    if stated:
+        dataset["criteria_key"] = "criteria"
+    judged = [one for one in stated if isinstance(one, str) or one.get("type", "judge") == "judge"]
+    scoring: JsonObject = {"scorers": ["criteria"] if stated else []}
+    if judged:
+        scoring = {"judge": {"type": "criteria", "model": _JUDGE}}
+    return {
+        "name": excerpt(name, 80).replace("${", "$${"),
+        "dataset": dataset,
+        "agent": {"type": "claude", "model": "claude-sonnet-4-5"},
+        **scoring,
+        "conditions": {"without": shared, "with": {**shared, "skills": [home]}},
+        "execution": {"num_repetitions": 3},
+    }

@@ -229,10 +229,15 @@ def rows_of(path: Path, data: bytes) -> list[Any]:
     suffixes = path.suffixes
     if suffixes[-1] == ".gz":
         data = gzip.decompress(data)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise Refused(str(error)) from None
+    encodings = ["utf-16"] if data[:2] in (b"\xff\xfe", b"\xfe\xff") else ["utf-8-sig"]
+    if suffixes[0] in (".csv", ".tsv"):  # as spreadsheets save
+        encodings += ["cp1252", "mac_roman"]
+    for encoding in encodings:
+        with suppress(UnicodeDecodeError):
+            text = data.decode(encoding)
+            break
+    else:
+        raise Refused(f"not {' or '.join(encodings)}")
     if suffixes[0] == ".jsonl":
         return [strict_json(line) for line in text.encode().split(b"\n") if line.strip(b" \t\r\x0b\x0c")]
     if suffixes[0] in (".csv", ".tsv"):

@@ -140,7 +140,7 @@ def dataset(seed: Seed, data: bytes) -> str:
     path.write_bytes(data)
     code, _ = run("check", "--lint", seed.name, "--kind", "golden", "--set", "id_key=id", "--json", names=[seed.name])
     try:
-        rows = read_rows(path, lists=True)
+        rows = read_rows(path)
         loaded = Golden(Golden.Options(id_key="id")).load(path)
     except BadDataset as error:
         if code != 2:
@@ -154,7 +154,14 @@ def dataset(seed: Seed, data: bytes) -> str:
     if not rows.faults:
         differ("rows", [row for _, row in rows.rows], theirs)
     ours = [(sample.id, sample.turns[0].question, sample.turns[0].golden) for sample in loaded.samples]
-    wanted = [(str(row["id"]), row["question"], row["answer"]) for row in theirs]
+    if loaded.understood is None:
+        return "unverified"
+    columns = {part.role: part.columns[0] for part in loaded.understood.parts}
+    if columns.keys() != {"id", "question", "golden"}:
+        return "unverified"
+    wanted = [tuple(row[columns[role]] for role in ("id", "question", "golden")) for row in theirs]
+    if not all(isinstance(text, str) and not text.startswith("[") for row in wanted for text in row):
+        return "unverified"  # a number, a list: what karat makes of them has tests of its own
     differ("samples", [list(row) for row in ours], [list(row) for row in wanted])
     return "right"
 

@@ -10,6 +10,9 @@ PLAN = """\
 sums: 4 samples × 2 conditions × 1 repetition = 8 agent calls
 
 dataset      golden, questions.jsonl (sha256 DIGEST)
+first row    question   What is 1 + 1?  [question]
+             golden     It is 2.  [answer]
+             id         q1  [id]
 agent        command
 conditions   guess
              add
@@ -32,6 +35,31 @@ def test_the_plan_is_printed_and_nothing_is_made(karat, experiment, here):
     assert (done.code, done.err) == (0, "")
     assert done.out.replace(f"{here}/", "").replace(digest, "DIGEST") == PLAN
     assert sorted(path.name for path in here.iterdir()) == ["adder.py", "experiment.yaml", "questions.jsonl"]
+
+
+def test_a_file_of_questions_is_checked_alone(karat, here):
+    (here / "faq.csv").write_text("id,Question,Reference\n7,How long?,3 days\n", encoding="utf-8")
+    done = karat("check", "faq.csv")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == (
+        "faq.csv: 1 sample (golden)\n\n"
+        "first row\n"
+        "  question   How long?  [Question]\n"
+        "  golden     3 days  [Reference]\n"
+        "  not used   id\n"
+    )
+    assert karat("check", "faq.csv", "--json").json["first_row"]["unused"] == ["id"]
+    refused = karat("check", "faq.csv", "--limit", "3")
+    assert (refused.code, "--limit: is for an experiment file" in refused.err) == (2, True)
+
+
+def test_a_dataset_may_be_its_path_alone(karat, experiment, here):
+    (here / "short.yaml").write_text(
+        "dataset: questions.jsonl\nagent: {type: floor}\njudge: {type: overlap}\nconditions: {a: {}}\n",
+        encoding="utf-8",
+    )
+    done = karat("check", "short.yaml", "--json")
+    assert (done.code, done.json["samples"]) == (0, 4)
 
 
 def test_json_is_the_same_for_programs(karat, experiment, here, golden):

@@ -91,10 +91,22 @@ def test_options_that_make_no_sense_are_refused(here):
 
 
 def test_a_file_that_is_no_run_is_refused(here):
-    (here / "r.csv").write_text(TABLE)
+    (here / "r.csv").write_text("question,answer\nOne?,one\n")
     done = CliRunner().invoke(cli, ["report", "r.csv"])
     assert done.exit_code != 0
     assert "a table without scores needs `karat score`" in str(done.exception) + done.stderr
+
+
+def test_tables_of_scores_are_compared_in_one_command(here, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(here / "cache"))
+    for name, scores in (("before", (0.5, 0.25, 0.75)), ("after", (0.9, 0.8, 1.0))):
+        rows = "".join(f"Q{number}?,{score}\n" for number, score in enumerate(scores))
+        (here / f"{name}.csv").write_text(f"question,faithfulness\n{rows}")
+    done = karat("compare", "before.csv", "after.csv", "--json")
+    (pairing,) = json.loads(done.stdout)["pairings"]
+    estimate = pairing["difference"]["estimate"]
+    assert (estimate["n"], round(estimate["value"], 9)) == (3, 0.4)
+    assert not (here / "results").exists()
 
 
 @pytest.fixture

@@ -237,8 +237,8 @@ def test_an_import_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_table_is_not_opened_as_a_run(tmp_path: Path) -> None:
-    (tmp_path / "r.csv").write_text(TABLE)
+def test_a_table_without_scores_is_not_opened_as_a_run(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("question,answer\nOne?,one\n")
     with pytest.raises(BadRun, match="a table without scores needs `karat score`"):
         karat.open(tmp_path / "r.csv")
 

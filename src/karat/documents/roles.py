@@ -331,10 +331,12 @@ class _Assignment:
 
     def _by_criteria(self, criteria: Sequence[str]) -> list[Taken]:
         """Where nothing but what must hold is given."""
+        if self._named.get("criterion"):
+            return [{}]
         if not criteria:
-            stated = bool(self._named.get("criterion"))
-            return [] if self._needs_golden and not stated else [{}]
-        if all(_is_fact(path) for path in criteria):
+            return [] if self._needs_golden else [{}]
+        stated = any(_joined(path) in _FACTS for path in criteria)
+        if stated or all(_is_fact(path) for path in criteria):
             return [{}]
         options: list[Taken] = []
         for path in criteria:

@@ -153,9 +153,7 @@ async def run_experiment(
         )
         if resume is None:
             await part.create(here / results, agents, servers, stack)
-            understood = part.dataset.understood
-            if understood is not None and not _source(agents):
-                status.remark("\n  ".join(["first row:", *understood.lines()]))
+            part.show_first_row(status, agents)
         else:
             await part.resume(agents, servers, status)
 
@@ -343,6 +341,12 @@ class _Part:
             notice=status.notice,
         )
         return await stack.enter_async_context(executor.opened(run))
+
+    def show_first_row(self, status: RunStatus, agents: Agents) -> None:
+        """Shows people how the first row of the dataset was read, unless nothing is asked."""
+        understood = self.dataset.understood
+        if understood is not None and not _source(agents):
+            status.remark("\n  ".join(["first row:", *understood.lines()]))
 
     async def create(
         self,

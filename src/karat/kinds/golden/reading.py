@@ -86,7 +86,9 @@ class RowReader:
             self._criteria: Sequence[str] = named["criterion"]
         else:
             others = [path for path in self._columns if path not in self._question]
-            self._criteria = self._readable(criteria.columns_of(others))
+            self._criteria = criteria.columns_of(others)
+            if self._golden is not None:
+                self._criteria = self._readable(self._criteria)
         self._choices = result.roles.get("choices", ())
         self._distractors = result.roles.get("distractor", ())
         if options.choices == "left_out":

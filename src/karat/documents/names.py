@@ -136,7 +136,7 @@ _EXACT: dict[Role, str] = {
         resps filteredresps multiresponses rawresponse rawoutput outputtext responsetext
         llmresponse""",
     "choices": """choices options answerchoices answeroptions multiplechoice endings candidates
-        mctargets alternatives possibleanswerslist mcq mcchoices""",
+        mctargets mc1targets mc2targets alternatives possibleanswerslist mcq mcchoices""",
     "distractor": """distractors incorrectanswers wronganswers incorrectanswer wronganswer
         incorrectoptions""",
     "context": """context contexts history chathistory retrievedcontexts retrievedcontext passage
@@ -200,6 +200,9 @@ _SCORES = word_set(
 )
 _SCORE_ENDS = word_set(
     "score scores rating grade f1 recall precision accuracy similarity em pass passed correct match"
+)
+_QUALITIES = word_set(
+    "faithfulness groundedness relevance coherence fluency similarity helpfulness"
 )
 _NO_SCORE = word_set(
     """difficulty complexity priority confidence importance retrieval search rank chunk difficult
@@ -342,9 +345,9 @@ def is_score_name(path: str) -> bool:
     words = words_of(last_part(path))
     if not words or _NO_SCORE & {*words}:
         return False
-    joined = "".join(words)
-    parts = {*words}
-    return joined in _SCORES or words[-1] in _SCORE_ENDS or (words[0] == "score" and len(parts) < 4)
+    if "".join(words) in _SCORES or words[-1] in _SCORE_ENDS or words[-1] in _QUALITIES:
+        return True
+    return words[0] in ("score", "recall", "precision", "ndcg", "mrr") and len({*words}) < 4
 
 
 def lower_is_better(path: str) -> bool | None:

@@ -319,15 +319,20 @@ class _Assignment:
         elif not bare and criteria:
             weak = [path for path in weak if _joined(path) not in _BESIDE_ANSWER]
         if len(weak) == 1:
-            (golden,) = weak
-            doubted = self._evidence(shapes) or self._of_a_run
-            if _joined(golden) in _SURE_GOLDEN and not doubted:
-                return [{"golden": (golden,)}]
-            return [{"golden": (golden,)}, {"answer": (golden,)}]
+            return self._of_one_weak(weak[0], shapes)
         if weak:
             ordered = [*bare, *(path for path in weak if path not in bare)]
             return [{"golden": (path,)} for path in ordered]
         return self._by_criteria(criteria)
+
+    def _of_one_weak(self, path: str, shapes: Roles) -> list[Taken]:
+        """Where one column may be the golden answer, the agent's, or a class of the question."""
+        doubted = self._evidence(shapes) or self._of_a_run
+        if _joined(path) in _SURE_GOLDEN and not doubted:
+            return [{"golden": (path,)}]
+        if _joined(path) in _BESIDE_ANSWER:
+            return [{}, {"golden": (path,)}]
+        return [{"golden": (path,)}, {"answer": (path,)}]
 
     def _by_criteria(self, criteria: Sequence[str]) -> list[Taken]:
         """Where nothing but what must hold is given."""

@@ -46,7 +46,9 @@ class Skill:
     def recognizes(path: Path, head: bytes) -> bool:
         if path.is_dir():
             return (path / "SKILL.md").is_file() or any((path / at).is_file() for at in _PLACES)
-        return path.suffix.lower() == ".json" and _EVALS.search(head) is not None
+        if path.suffix.lower() != ".json" or _EVALS.search(head) is None:
+            return False
+        return any((home / "SKILL.md").is_file() for home in path.absolute().parents[:2])
 
     def read(self, path: Path, folder: Path) -> Setup:
         """The experiment. Raises BadOption if the skill or its evaluations cannot be read."""

@@ -1,0 +1,69 @@
+"""What a column's name alone says about its role."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from karat.documents.names import lower_is_better, meanings, speaker_and_text, words_of
+
+
+@pytest.mark.parametrize("name", ["expected_output", "expectedOutput", "Expected Output", "EXPECTED-output"])
+def test_a_name_is_its_words_however_it_is_written(name):
+    assert words_of(name) == ("expected", "output")
+
+
+@pytest.mark.parametrize(
+    ("role", "names"),
+    [
+        ("question", "question user_query customer_message Prompt testInput pergunta 问题"),
+        ("golden", "reference_answer goldSQL ground_truth verified_ground_truth ideal resposta_esperada answer_orig"),
+        ("answer", "model_answer generated_sql predictedIntent rag_agent_answer actual_output top1_actual"),
+        ("criterion", "expected_sources must_mention gold_url forbiddenTools __expected2 relevant_ids"),
+        ("score", "faithfulness correctness_score gpt_groundedness recall@5 is_correct judge_accuracy"),
+    ],
+)
+def test_names_are_composed_of_words_that_tools_use(role, names):
+    for name in names.split():
+        assert role in {meaning.role for meaning in meanings(name)}, name
+
+
+@pytest.mark.parametrize(
+    "name", ["answer_start", "answer_not_matching_behavior", "difficulty_score", "confidence", "topic_id", "weather"]
+)
+def test_names_that_only_sound_alike_say_nothing_of_questions_answers_or_scores(name):
+    assert {meaning.role for meaning in meanings(name)} & {"question", "golden", "answer", "score"} == set()
+
+
+@pytest.mark.parametrize("name", ["answer", "output", "label", "response", "completion", "summary", "sql"])
+def test_names_that_tools_use_for_both_are_weak(name):
+    assert {meaning.weak for meaning in meanings(name) if meaning.role == "golden"} == {True}
+
+
+def test_less_is_better_by_a_closed_list_only():
+    names = ("latency_ms", "hallucination", "faithfulness", "quality")
+    assert [lower_is_better(name) for name in names] == [True, True, False, None]
+
+
+def test_a_message_says_who_speaks_and_what():
+    assert speaker_and_text({"role": "user", "content": "Hi"}) == ("role", "content")
+    assert speaker_and_text({"sender": "customer", "text": "Hi"}) == ("sender", "text")
+    assert speaker_and_text({"type": "ip", "value": "1.2.3.4"}) is None
+
+
+SURE = ("question", "context", "id", "reason", "error", "latency", "cost", "conversation", "participant")
+
+
+def test_the_spellings_of_other_tools_are_known(shared_data: Path):
+    roles = json.loads((shared_data / "roles.json").read_text(encoding="utf-8"))
+    unknown = []
+    for role in SURE:
+        for entry in roles[role]:
+            for name in entry["written"]:
+                known = {meaning.role for meaning in meanings(name)}
+                plain = name.replace("_", "").replace(" ", "").isalnum()
+                if plain and not entry["ambiguous_with"] and role not in known:
+                    unknown.append((role, name))
+    assert unknown == []

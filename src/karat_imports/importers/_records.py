@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from karat.documents.rows import read_rows
 from karat.importers import Findings
@@ -19,6 +20,7 @@ from karat_imports.importers._reading import (
     opened,
 )
 
+Row = TypeVar("Row")
 _TABLES = (".csv", ".tsv", ".parquet")
 _HEAD = 2**16  # bytes
 _PAGE = re.compile(rb'\s*\{\s*"(?:data|runs|traces|spans|observations|scores|feedback)"\s*:\s*\[')
@@ -47,6 +49,17 @@ def records(path: Path, findings: Findings) -> Iterator[tuple[str, Json]]:
         yield path.name, document(path)
     else:
         yield from lines(path, findings)
+
+
+def rows_of(
+    files: Iterable[Path],
+    read: Callable[[str, Json, Findings], Iterable[tuple[str, str, Row]]],
+    findings: Findings,
+) -> Iterator[tuple[str, str, Row]]:
+    """What `read` makes of each record of the files: its place, its trace and a row."""
+    for path in files:
+        for place, record in records(path, findings):
+            yield from read(place, record, findings)
 
 
 def _is_json(text: bytes) -> bool:

@@ -18,7 +18,7 @@ from karat.importers import Findings, ImportedRun, ImportedScore, ImportedTrial
 from karat.records import ToolCall, Usage
 from karat_imports.importers._chats import arguments, messages, unpacked
 from karat_imports.importers._reading import Json, bad_file, each_readable, opened
-from karat_imports.importers._records import numeric, records, whole
+from karat_imports.importers._records import numeric, rows_of, whole
 from karat_imports.importers._traces import (
     Kind,
     Span,
@@ -85,21 +85,16 @@ def _checked(path: Path) -> Path:
 
 
 def _trials(files: Sequence[Path], traces: Traces, findings: Findings) -> Iterator[ImportedTrial]:
-    def rows(found: Findings) -> Iterator[tuple[str, str, _Row]]:
-        for path in files:
-            for place, row in records(path, found):
-                yield from _rows(place, row, found)
-
     examples: dict[str, str] = {}  # id → the reference output
     owners: dict[str, str] = {}  # run → trace
-    for _, trace, row in rows(Findings()):
+    for _, trace, row in rows_of(files, _rows, Findings()):
         if row.kind == "example" and (golden := answer_in(row.of.raw.get("outputs"))):
             examples[row.of.text("id") or ""] = golden
         if row.kind == "run":
             owners[row.of.text("id", "run_id") or ""] = trace
 
     def by_trace(found: Findings) -> Iterator[tuple[str, str, _Row]]:
-        for place, trace, row in rows(found):
+        for place, trace, row in rows_of(files, _rows, found):
             if row.kind == "run":
                 yield place, trace, row
             elif row.kind == "feedback":

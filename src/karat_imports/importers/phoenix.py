@@ -18,7 +18,7 @@ from karat.importers import Findings, ImportedRun, ImportedScore, ImportedTrial
 from karat.records import JsonObject
 from karat_imports.importers._chats import unpacked
 from karat_imports.importers._reading import Json, bad_file, each_readable, opened
-from karat_imports.importers._records import flat, numeric, records
+from karat_imports.importers._records import flat, numeric, rows_of
 from karat_imports.importers._spans import Event, span_of
 from karat_imports.importers._traces import (
     Span,
@@ -81,15 +81,13 @@ def _checked(path: Path) -> Path:
 
 
 def _trials(files: Sequence[Path], traces: Traces, findings: Findings) -> Iterator[ImportedTrial]:
-    def rows(found: Findings) -> Iterator[tuple[str, str, _Row]]:
-        for path in files:
-            for place, row in records(path, found):
-                yield from _rows(place, row, found)
-
-    owners = {row.id: trace for _, trace, row in rows(Findings()) if row.kind == "span"}
+    owners: dict[str, str] = {}  # span → trace
+    for _, trace, row in rows_of(files, _rows, Findings()):
+        if row.kind == "span":
+            owners[row.id] = trace
 
     def by_trace(found: Findings) -> Iterator[tuple[str, str, _Row]]:
-        for place, trace, row in rows(found):
+        for place, trace, row in rows_of(files, _rows, found):
             yield place, owners.get(row.id, trace), row
 
     for place, of_trace in grouped(by_trace, findings):

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
-from karat.errors import BadOption
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from karat.analysis.failed import Failed, FailedQuestion
-    from karat.analysis.model import MetricInfo
 
 
 @click.command("label --failed")
@@ -57,140 +49,14 @@ def command(
     worst answer with its score, and where it comes from. An answer failed if its score is worse
     than --enough, or if the agent gave none. Works for imported traces, too.
     """
-    import msgspec
+    from karat.cli.failed_questions import write_failed
 
-    from karat import api
-    from karat.analysis.failed import failed_questions, threshold_of
-    from karat.analysis.model import metric_of
-    from karat.formats import OUTPUT_FORMAT, escaped
-
-    if to is not None and to.suffix != ".jsonl":
-        raise BadOption("--to", f"{to}: expected a file of JSON Lines, NAME.jsonl")
-    folder = api.open(run, results=results)
-    summary = api.summarize(folder)
-    info: MetricInfo | None = None
-    if metric is not None:
-        info = metric_of(summary, metric)
-    elif summary.metrics:
-        info = summary.metrics[0]
-
-    limit = 0.0
-    if info is not None:
-        limit = threshold_of(info, enough)
-    elif enough is not None:
-        raise BadOption("--enough", f"run {summary.run} has no scores")
-
-    failed = failed_questions(folder, summary, info, limit)
-    known = _known(to, dataset)
-    new: dict[str, FailedQuestion] = {}
-    there: dict[str, str] = {}  # sample → where its question is
-    for question in failed.questions:
-        key = _key(question.question)
-        if key in new:
-            there[question.sample] = f"the question of {new[key].sample}"
-        elif key in known:
-            there[question.sample] = known[key]
-        else:
-            new[key] = question
-
-    rows = [
-        escaped(msgspec.json.encode(question.row(summary.run, info)).decode())
-        for question in new.values()
-    ]
-    text = "".join(f"{row}\n" for row in rows)
-    if to is not None:
-        _append(to, text)
-    elif rows and not output.as_json:
-        output.file(text)
-
-    shown: dict[str, str | float | None] = {"metric": None, "enough": None}
-    if info is not None:
-        shown = {"metric": info.key, "enough": limit}
-    output.say(*_said(failed, shown, len(rows), there, to))
-    if output.as_json:
-        if to is None:
-            place = {"text": text}
-        else:
-            place = {"to": str(to)}
-        counts = {"failed": failed.trials, "passed": failed.passed, "left_out": failed.left_out}
-        output.result(
-            "",
-            {
-                "format": OUTPUT_FORMAT,
-                "run": summary.run,
-                **shown,
-                **counts,
-                "written": len(rows),
-                "known": there,
-                **place,
-            },
-        )
-
-    return Exit.DONE
-
-
-def _key(question: str) -> str:
-    """The same for questions that differ only in spaces and capitals."""
-    return " ".join(question.casefold().split())
-
-
-def _known(to: Path | None, dataset: Path | None) -> dict[str, str]:
-    """The questions in the files → where they are. Raises BadDataset."""
-    from karat import plugins
-
-    found: dict[str, str] = {}
-    for path in (to, dataset):
-        if path is None or (path is to and not (path.exists() and path.stat().st_size)):
-            continue
-        kind = plugins.build(plugins.find("kinds", "golden"), {}).without_answers()
-        for sample in kind.load(path).samples:
-            found.setdefault(_key(sample.turns[-1].question), f"{path}, {sample.id}")
-
-    return found
-
-
-def _append(to: Path, text: str) -> None:
-    """Adds rows to a file, which is made if it is not there. Raises BadOption."""
-    from karat.errors import unreadable
-
-    try:
-        to.parent.mkdir(parents=True, exist_ok=True)
-        with to.open("a+b") as file:
-            if file.tell():
-                file.seek(-1, 2)
-                if file.read(1) != b"\n":
-                    text = f"\n{text}"
-            file.write(text.encode())
-    except OSError as error:
-        raise BadOption("--to", f"{to} cannot be written: {unreadable(error)}") from error
-
-
-def _said(
-    failed: Failed,
-    by: Mapping[str, str | float | None],
-    written: int,
-    there: Mapping[str, str],
-    to: Path | None,
-) -> list[str]:
-    from karat.formats import clean, plural, some_of
-
-    without = failed.trials - failed.scored
-    parts = []
-    if by["metric"] is not None:
-        parts.append(f"{failed.scored} with {by['metric']} worse than {by['enough']:g}")
-    parts.append(f"{without} without an answer")
-    ended = failed.trials + failed.passed
-    lines = [f"{failed.trials} of {plural(ended, 'trial')} failed: {', '.join(parts)}"]
-    if failed.left_out:
-        counts = (f"{name} {count}" for name, count in failed.left_out.items())
-        lines.append(f"left out, because they say nothing about the agent: {', '.join(counts)}")
-    if to is None:
-        lines.append(f"{plural(written, 'question')} written")
-    else:
-        lines.append(f"{plural(written, 'question')} written to {to}")
-    if there:
-        named = some_of([f"{sample} ({place})" for sample, place in there.items()])
-        lines.append(f"not written again: {named}")
-    if written:
-        lines.append("Fill in `answer` where it is empty, then use the rows as a dataset.")
-    return [clean(line) for line in lines]
+    return write_failed(
+        run,
+        to=to,
+        metric=metric,
+        enough=enough,
+        dataset=dataset,
+        results=results,
+        output=output,
+    )

@@ -14,11 +14,10 @@ import numpy as np
 from scipy import stats
 
 import karat
-from karat.analysis import SampleColumn, SampleTable, Summary
 from karat.analysis.estimates import differences as compared
 from karat.analysis.gate import gate
 from karat.analysis.grids import Grid
-from karat.analysis.model import Difference, MetricInfo
+from karat.analysis.model import Difference, MetricInfo, SampleColumn, SampleTable, Summary
 from karat.analysis.stopping import StoppingRule
 from karat.analysis.thresholds import Bound, Threshold
 from karat.analysis.units import units_of_grid

@@ -275,10 +275,3 @@ def test_a_folder_without_runs_and_one_that_is_damaged(karat, here):
     assert done.code == 0
     assert "left out: " in done.err
     assert "is not a folder" in karat("runs", "list", "nowhere").err
-
-
-def test_a_dataset_is_not_checked_as_an_experiment(karat, here):
-    (here / "q.jsonl").write_text('{"question": "1 + 1?", "answer": "2"}\n', encoding="utf-8")
-    done = karat("check", "q.jsonl")
-    assert done.code == 2
-    assert "karat check --lint q.jsonl" in done.err

@@ -273,9 +273,11 @@ def test_samples_that_cannot_be_scored_are_refused_before_a_run(
 
 def test_other_scorers_still_need_golden_answers(bench: Bench) -> None:
     experiment = bench.experiment([{"criteria": "Is polite."}], judge={"type": "judge", "model": "openai:judge"})
-    with pytest.raises(BadDataset, match=r"no line has the key 'answer'.*; to score its criteria, write `judge: {type"):
+    with pytest.raises(
+        BadDataset, match=r"no column is the golden answer.*; to score its criteria \('criteria'\), write `judge: {type"
+    ):
         experiment.load_dataset()
     both = bench.experiment([{"criteria": "a", "answer": "g"}], judge={"type": "judge", "model": "openai:judge"})
-    assert "'criteria' is taken as criteria (`criteria_key`), which no scorer scores: name `criteria`" in (
+    assert "'criteria' is taken as criteria, which no scorer scores: name `criteria`" in (
         both.load_dataset().warnings
     )

@@ -78,7 +78,9 @@ def _is_dataset(path: Path) -> bool:
     ending = path.suffix.lower()
     if ending in _OF_DATASETS or path.name.lower().endswith(".gz"):
         return True
-    return ending in (".json", ".yaml", ".yml") and not has_key(path, _OF_EXPERIMENTS)
+    if ending not in (".json", ".yaml", ".yml") or not path.is_file():
+        return False
+    return not has_key(path, _OF_EXPERIMENTS)
 
 
 def _rows(source: File, chosen: Chosen, *, ask: bool, output: Output) -> Exit:

@@ -221,6 +221,14 @@ class RowReader:
 
     def _nothing_is_right(self, reading: Reading) -> None:
         """A fault if the file says neither what is right nor that nothing does."""
+        if self._criteria:
+            message = (
+                f"no column is the golden answer that the scorers need; to score its criteria "
+                f"('{self._criteria[0]}'), write `judge: {{type: criteria, model: …}}` or "
+                f"`scorers: [criteria]`"
+            )
+            self.faults.append(Fault(place="dataset.answer_key", message=message))
+            return
         if "golden" in self._named:
             return
         expected = reading.roles.get("criterion", ())

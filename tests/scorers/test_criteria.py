@@ -278,6 +278,4 @@ def test_other_scorers_still_need_golden_answers(bench: Bench) -> None:
     ):
         experiment.load_dataset()
     both = bench.experiment([{"criteria": "a", "answer": "g"}], judge={"type": "judge", "model": "openai:judge"})
-    assert "'criteria' is taken as criteria, which no scorer scores: name `criteria`" in (
-        both.load_dataset().warnings
-    )
+    assert "'criteria' is taken as criteria, which no scorer scores: name `criteria`" in (both.load_dataset().warnings)

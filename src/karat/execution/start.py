@@ -34,6 +34,7 @@ from karat.execution.scoring import ScorerMemory
 from karat.execution.setup import (
     Agents,
     agent_notes,
+    agents_taken,
     baseline_first,
     build_agents,
     build_scorers,
@@ -141,6 +142,8 @@ async def run_experiment(
         refuse_unpriced(experiment, agents, part.scorers)
         for note in agent_notes(part.selected, agents):
             status.notice(note)
+        for text in agents_taken(agents):
+            status.remark(text)
         status.limiters = limiters()
         servers, broken = await preflight(
             toolbox, part.selected, status, retry=experiment.execution.retry

@@ -242,7 +242,7 @@ class _Assignment:
             return False
         roles = [meaning.role for meaning in self._meanings[path]]
         only = is_score_name(path) and (not roles or roles[0] in ("score", "metadata", "condition"))
-        return only or (is_score_name(path) and roles[0] == "golden" and column.numbers > 0)
+        return only or (is_score_name(path) and column.is_yes_or_no)
 
     def _strong(self, role: Role) -> list[str]:
         return self._with(role, weak=False)

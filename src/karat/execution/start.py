@@ -153,9 +153,7 @@ async def run_experiment(
         )
         if resume is None:
             await part.create(here / results, agents, servers, stack)
-            understood = part.dataset.understood
-            if understood is not None and not _source(agents):
-                status.remark("\n  ".join(["first row:", *understood.lines()]))
+            part.show_first_row(agents, status)
         else:
             await part.resume(agents, servers, status)
 
@@ -343,6 +341,12 @@ class _Part:
             notice=status.notice,
         )
         return await stack.enter_async_context(executor.opened(run))
+
+    def show_first_row(self, agents: Agents, status: RunStatus) -> None:
+        """Says how the dataset was read, unless its answers were made elsewhere."""
+        understood = self.dataset.understood
+        if understood is not None and not _source(agents):
+            status.remark("\n  ".join(["first row:", *understood.lines()]))
 
     async def create(
         self,

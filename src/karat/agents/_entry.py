@@ -69,7 +69,12 @@ def entry_of(target: Any) -> Entry:
         return Entry(target, signature, _written(target, signature))
     # DSPy's and PyTorch's modules are called themselves, with the parameters of `forward`.
     signature = _signature(forward)
-    return Entry(target, _needed(signature), _written(forward, signature), chosen=True)
+    shown = _written(forward, signature)
+    signature = _needed(signature)
+    if signature is not None and _spare_alone(signature):
+        inputs = _inputs(target) or _inputs(getattr(target, "predict", None)) or ["question"]
+        signature = _taking(inputs)
+    return Entry(target, signature, shown, chosen=True)
 
 
 def _method(target: object) -> str | None:
@@ -87,6 +92,20 @@ def _signature(function: Callable[..., object]) -> inspect.Signature | None:
 def _hidden(signature: inspect.Signature) -> bool:
     kinds = [parameter.kind for parameter in signature.parameters.values()]
     return kinds == [inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD]
+
+
+def _spare_alone(signature: inspect.Signature) -> bool:
+    return all(
+        parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values()
+    )
+
+
+def _inputs(predictor: object) -> Sequence[str]:
+    """The fields that the signature of a predictor of DSPy asks for."""
+    fields = getattr(getattr(predictor, "signature", None), "input_fields", None)
+    if isinstance(fields, Mapping):
+        return list(fields)
+    return []
 
 
 _FILLED = {"question", "system_prompt", "messages"}
@@ -163,10 +182,15 @@ def _filled(method: Callable[..., Any], fields: Sequence[str], *, shown: str) ->
         return await method(values)
 
     function = wait if inspect.iscoroutinefunction(method) else call
-    names = [field for field in fields if field.isidentifier()]
+    signature = _taking(fields)
+    named = ", ".join(signature.parameters)
+    return Entry(function, signature, f"{shown} with {named}", chosen=True)
+
+
+def _taking(names: Sequence[str]) -> inspect.Signature:
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    signature = inspect.Signature([inspect.Parameter(name, kind) for name in names])
-    return Entry(function, signature, f"{shown} with {', '.join(names)}", chosen=True)
+    known = [name for name in names if name.isidentifier()]
+    return inspect.Signature([inspect.Parameter(name, kind) for name in known])
 
 
 def _written(function: Callable[..., object], signature: inspect.Signature | None) -> str:

@@ -130,7 +130,7 @@ def classify(
         where = ""
 
     if isinstance(error, SystemExit):
-        said = f"it called sys.exit({'' if error.code is None else repr(error.code)})"
+        said = f"SystemExit: it called sys.exit({'' if error.code is None else repr(error.code)})"
     else:
         said = described(error)
 

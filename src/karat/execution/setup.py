@@ -104,6 +104,14 @@ def agents_taken(agents: Agents) -> list[str]:
     return [text for text in dict.fromkeys(taken) if text]
 
 
+def announce_agents(selected: Plan, agents: Agents, status: RunStatus) -> None:
+    """Says at the start of a run what `agent_notes` and `agents_taken` say."""
+    for note in agent_notes(selected, agents):
+        status.notice(note)
+    for text in agents_taken(agents):
+        status.remark(text)
+
+
 def _bad_samples(
     condition: Condition,
     samples: Sequence[Sample],

@@ -34,7 +34,7 @@ from karat.execution.scoring import ScorerMemory
 from karat.execution.setup import (
     Agents,
     agent_notes,
-    agents_taken,
+    announce_agents,
     baseline_first,
     build_agents,
     build_scorers,
@@ -140,10 +140,7 @@ async def run_experiment(
         agents = build_agents(experiment, part.selected, toolbox)
         stack.push_async_callback(close_agents, agents, status.notice)
         refuse_unpriced(experiment, agents, part.scorers)
-        for note in agent_notes(part.selected, agents):
-            status.notice(note)
-        for text in agents_taken(agents):
-            status.remark(text)
+        announce_agents(part.selected, agents, status)
         status.limiters = limiters()
         servers, broken = await preflight(
             toolbox, part.selected, status, retry=experiment.execution.retry
@@ -156,7 +153,7 @@ async def run_experiment(
         )
         if resume is None:
             await part.create(here / results, agents, servers, stack)
-            part.show_first_row(status, agents)
+            part.show_first_row(agents, status)
         else:
             await part.resume(agents, servers, status)
 
@@ -345,8 +342,8 @@ class _Part:
         )
         return await stack.enter_async_context(executor.opened(run))
 
-    def show_first_row(self, status: RunStatus, agents: Agents) -> None:
-        """Shows people how the first row of the dataset was read, unless nothing is asked."""
+    def show_first_row(self, agents: Agents, status: RunStatus) -> None:
+        """Says how the dataset was read, unless its answers were made elsewhere."""
         understood = self.dataset.understood
         if understood is not None and not _source(agents):
             status.remark("\n  ".join(["first row:", *understood.lines()]))

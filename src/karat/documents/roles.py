@@ -120,7 +120,8 @@ class _Assignment:
         self._needs_golden = needs_golden
         self._open = False  # whether no name speaks of a role, so that nothing is certain
         self._of_a_run = bool({*words_of(PurePath(file).stem)} & _OF_A_RUN)
-        taken = {path for paths in named.values() for path in paths}
+        # a question may be its own id
+        taken = {path for role, paths in named.items() if role != "id" for path in paths}
         self._free = {}
         for path, column in columns.items():
             if path in taken or _is_aside(path):

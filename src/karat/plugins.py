@@ -307,7 +307,7 @@ def _is_file(source: str) -> bool:
 
 
 def _why(error: BaseException, source: str) -> str:
-    """Why an import failed, and what may mend it."""
+    """Why an import failed, and what may fix it."""
     if isinstance(error, SystemExit):
         return (
             f"it calls sys.exit({'' if error.code is None else repr(error.code)}) as it is "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import subprocess
@@ -11,6 +12,10 @@ from pathlib import Path
 import pytest
 
 from karat.cli.asking_roles import write_roles
+from karat.documents.nodes import plain
+from karat.documents.reader import parse
+from karat.errors import BadDataset
+from karat.kinds.golden import Golden
 
 ROLES = "roles: {question: question, golden: ground_truth, answer: answer}"
 
@@ -38,6 +43,20 @@ def test_the_roles_are_written_below_the_dataset_and_the_rest_stays(tmp_path: Pa
     assert write_roles(file, ROLES) is (after is not None)
     assert file.read_text() == (after or before)
     assert file.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize(
+    "name", ["a: b", "x}, agent: {type: command", "y\nagent: {type: command}", "null", "7", 'q"', "é?"]
+)
+def test_a_column_s_name_stays_a_name_whatever_is_in_it(tmp_path: Path, name):
+    (tmp_path / "q.json").write_text(json.dumps([{"question": "A?", "prompt_text": "B?", name: "x"}]))
+    with pytest.raises(BadDataset) as bad:
+        Golden(Golden.Options(roles={"golden": [name]})).load(tmp_path / "q.json")
+    (file := tmp_path / "e.yaml").write_text("dataset: {path: q.json}\nagent: {type: floor}\n")
+    assert write_roles(file, bad.value.readings[0])
+    written = plain(parse(file.read_bytes()).root)
+    assert written["agent"] == {"type": "floor"}
+    assert written["dataset"]["roles"]["golden"] == name
 
 
 EXPERIMENT = """\

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 
 import pytest
@@ -51,6 +52,25 @@ def test_a_file_of_questions_is_checked_alone(karat, here):
     assert karat("check", "faq.csv", "--json").json["first_row"]["unused"] == ["id"]
     refused = karat("check", "faq.csv", "--limit", "3")
     assert (refused.code, "--limit: is for an experiment file" in refused.err) == (2, True)
+
+
+def test_no_piece_of_a_secret_is_shown_or_kept_of_the_first_row(karat, here, monkeypatch):
+    secret = "CANARYabcdefghijklmnopqrstuvwxyz0123456789"
+    monkeypatch.setenv("TOKEN", secret)
+    (here / "e.yaml").write_text(
+        "dataset: q.jsonl\nagent: {type: floor}\nscorers: [equals]\nconditions: {a: {}}\nsecrets: [TOKEN]\n",
+        encoding="utf-8",
+    )
+    for length in (60, 280):  # where a line of the screen and a text of run.json are cut
+        (here / "q.jsonl").write_text(
+            json.dumps({"question": "x" * length + secret, "answer": "a"}) + "\n", encoding="utf-8"
+        )
+        checked = karat("check", "e.yaml")
+        ran = karat("run", "e.yaml", "--results", f"r{length}")
+        assert (checked.code, ran.code) == (0, 0), ran.err
+        kept = "".join(path.read_text(encoding="utf-8") for path in (here / f"r{length}").glob("*/run.json"))
+        assert '"first_row"' in kept
+        assert "CANARY" not in checked.out + ran.out + ran.err + kept
 
 
 def test_a_dataset_may_be_its_path_alone(karat, experiment, here):

@@ -202,7 +202,7 @@ def test_the_project_of_a_file_in_a_clients_folder_is_above_it(folder: Path, rea
     [
         (
             {"servers": {"docs": {"url": "http://h", "headers": {"X-K": "Bearer ${input:git-hub}"}}}},
-            "nobody answers ${input:git-hub} during a run; set the environment variable GIT_HUB",
+            "${input:git-hub} asks for a value, which a run cannot do; set the environment variable GIT_HUB",
         ),
         (
             {"servers": {"docs": {**DOCS, "env": {"T": "${GONE}"}}}},

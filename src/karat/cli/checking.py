@@ -323,9 +323,15 @@ def check(
         may_stop=stops_when(horizon_of(experiment, selected, scorers)),
         rates=tuple(_rates(experiment, selected, scorers)),
         asked=asked,
-        first_row=dataset.understood,
+        first_row=_first_row(experiment, dataset),
         taken=tuple(taken),
     )
+
+
+def _first_row(experiment: Experiment, dataset: Dataset) -> Understood | None:
+    if dataset.understood is None:
+        return None
+    return dataset.understood.masked(Redactor(experiment.secrets))
 
 
 def _checked_condition(experiment: Experiment, condition: Condition) -> CheckedCondition:

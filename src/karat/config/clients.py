@@ -235,8 +235,8 @@ class _ClientFile:
                 self._found.inputs.add(variable)
                 if variable not in self._env:
                     problems.append(
-                        f"nobody answers {match[0]} during a run; set the environment variable "
-                        f"{variable}, or name a file with --env-file"
+                        f"{match[0]} asks for a value, which a run cannot do; set the environment "
+                        f"variable {variable}, or name a file with --env-file"
                     )
 
                 return f"${{{variable}}}"

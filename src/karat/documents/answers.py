@@ -13,50 +13,11 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 import msgspec
 
 from karat.documents.columns import Row, cell
-from karat.documents.names import meanings
+from karat.documents.names import meanings, with_role
 from karat.errors import did_you_mean
 from karat.formats import excerpt, plural, some_of, text_of
 
-CONDITIONS = (
-    *(
-        "condition",
-        "variant",
-        "variant_id",
-        "experiment",
-        "config",
-        "system",
-        "method",
-        "framework",
-        "pipeline",
-    ),
-    *(
-        "strategy",
-        "setting",
-        "agent",
-        "model",
-        "model_name",
-        "model_id",
-        "model_tested",
-        "model_under_test",
-        "llm",
-    ),
-    *("engine", "generator", "provider"),
-)
-"""Usual names of the column that says under which condition a row was answered."""
-STOP_REASONS = ("stop_reason", "finish_reason", "stopreason", "finishreason", "done_reason")
-"""Usual names of the column that says why an answer ended."""
 _ALWAYS = ("condition", "model", "model_name")  # also if no question has rows with two values
-_IDS = (
-    "id",
-    "question_id",
-    "sample_id",
-    "item_id",
-    "case_id",
-    "example_id",
-    "task_id",
-    "qid",
-    "uid",
-)
 _EMPTY = (None, "")
 _JOINED = " · "
 
@@ -132,13 +93,13 @@ def sample_columns(
 
 def stop_reason(row: Row) -> str | None:
     """Why the answer of a row ended, in a column with a usual name; None: it does not say."""
-    reasons = (_text(row[column]) for column in usual(STOP_REASONS, row))
+    reasons = (_text(row[column]) for column in with_role(row, "stop_reason"))
     return next(filter(None, reasons), None)
 
 
 def usual_id(columns: Iterable[str]) -> str | None:
     """The column with a usual name for ids."""
-    return next(iter(usual(_IDS, columns)), None)
+    return next(iter(with_role(columns, "id")), None)
 
 
 def condition_columns(
@@ -153,7 +114,7 @@ def condition_columns(
     present = dict.fromkeys(column for row in rows for column in row)
     always = usual(_ALWAYS, present)
     chosen: list[str] = []
-    for column in usual(CONDITIONS, present):
+    for column in with_role(present, "condition", "model"):
         if column in used:
             continue
         values: set[str] = set()

@@ -96,8 +96,8 @@ def _text_of_list(value: Sequence[object]) -> str:
 
 
 def dialogue(messages: Iterable[object]) -> str:
-    """Chat messages as one text: that of the user alone, if nobody else speaks; a system message
-    precedes it.
+    """Chat messages as one text. If only the user speaks, it is their text, after the system
+    message; otherwise each line names its speaker.
     """
     said: list[tuple[str, str]] = []
     for message in messages:

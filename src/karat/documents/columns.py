@@ -71,10 +71,6 @@ class Column(msgspec.Struct):
             self.texts += 1
 
     @property
-    def share_filled(self) -> float:
-        return self.filled / self.rows if self.rows else 0.0
-
-    @property
     def is_text(self) -> bool:
         """Whether most cells hold words."""
         return 2 * self.texts > self.filled
@@ -93,11 +89,6 @@ class Column(msgspec.Struct):
     def is_constant(self) -> bool:
         """Whether all rows say the same."""
         return self.filled == self.rows > 1 and len(self.values) == 1 and not self.lists
-
-    @property
-    def is_unique(self) -> bool:
-        """Whether every row has its own value."""
-        return self.filled == self.rows == len(self.values)
 
     @property
     def mean_length(self) -> float:

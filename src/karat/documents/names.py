@@ -8,6 +8,8 @@ several tools use for different things are weak: `roles` decides them by their c
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -43,7 +45,7 @@ Role = Literal[
 
 
 class Meaning(msgspec.Struct, frozen=True):
-    """The role that a name stands for; `weak`: only if the other columns agree."""
+    """A role that a name suggests; `weak`: only if the other columns agree."""
 
     role: Role
     weak: bool = False
@@ -146,17 +148,15 @@ _EXACT: dict[Role, str] = {
         posttext documents referencecontexts referencecontext evidence supportingfacts
         retrievedchunks retrieveddocuments retrieveddocs chunks sources premise story contexttext
         sourcetext groundtruthcontext groundtruthcontexts goldcontext goldcontexts""",
-    "criterion": """criteria criterion rubric rubrics assertions assertion assert asserts
-        expectations evaluationcriteria acceptancecriteria successcriteria goldurl goldurls
-        mustmention mustinclude mustcontain mustnotmention mustnotinclude mustnotcontain
-        shouldmention shouldcontain expectedfacts keyfacts keypoints requiredfacts testlist
-        expectedbehavior expectedbehaviour keywords""",
+    "criterion": """criteria criterion rubric rubrics rubricitems assertions assertion assert
+        asserts nlassertions expectations evaluationcriteria acceptancecriteria successcriteria
+        keyfacts keypoints requiredfacts goldurl goldurls testlist keywords""",
     "id": """id questionid queryid itemid caseid testid sampleid qid uid uuid taskid exampleid
         index no row rowid num number financebenchid datasetid docid customid testcaseid case
         evalid key idx promptid""",
     "repetition": "repetition repetitionnumber trial epoch repeat run attempt iteration seed rep",
-    "condition": """condition variant variantid config setting strategy mode evalmode experiment
-        system method framework pipeline promptlabel promptidx approach""",
+    "condition": """condition variant variantid experiment config system method framework pipeline
+        strategy setting mode evalmode agent promptlabel promptidx approach""",
     "model": "model modelname modelid generator provider providerid modeltested modelundertest llm "
     "engine",
     "cluster": "source sourcefile docname documentid company topic title group cluster sourcedoc "
@@ -226,6 +226,19 @@ for _role, _names in _EXACT.items():
 _TABLE["query"] = Meaning("question")
 _WEAK_QUESTIONS = frozenset(_WEAK["question"].split())
 _WEAK_GOLDEN = frozenset(_WEAK["golden"].split())
+_PLACES = {name.lower(): place for place, name in enumerate(" ".join(_EXACT.values()).split())}
+_STATED = word_set(_EXACT["criterion"]) - {"keywords", "testlist"}  # may describe the question
+_CALLS_FOR = word_set("expected expect must should required forbidden")
+_BY_END = {
+    "tool": word_set("tool tools"),
+    "url": word_set("url urls"),
+    "icontains": word_set(
+        """keyword keywords phrase phrases term terms substring substrings contain contains mention
+        include"""
+    ),
+    "judge": word_set("facts points behavior behaviour"),
+}
+"""Type of a criterion → last words of names that begin with a demand."""
 _CHOICE_STEMS = word_set(
     "choice option opt ans answer endings ending alternative candidate distractor a b c d e"
 )
@@ -243,6 +256,7 @@ def last_part(path: str) -> str:
     return path.rpartition(".")[2]
 
 
+@lru_cache(maxsize=10_000)
 def meanings(path: str) -> tuple[Meaning, ...]:
     """Everything that a column's name can mean, the likeliest first; none if it says nothing."""
     whole = _joined(path)
@@ -269,6 +283,37 @@ def meanings(path: str) -> tuple[Meaning, ...]:
     if is_score_name(path):
         found.append(Meaning("score", weak=bool(found)))
     return tuple(dict.fromkeys(found))
+
+
+def with_role(columns: Iterable[str], *roles: Role) -> list[str]:
+    """The columns that surely have a role by their names: role by role, usual names first."""
+    found = []
+    for role in roles:
+        of_role = [path for path in columns if Meaning(role) in meanings(path)]
+        found += sorted(
+            of_role, key=lambda path: _PLACES.get(_joined(last_part(path)), len(_PLACES))
+        )
+    return found
+
+
+def criterion_type(path: str) -> str | None:
+    """The type of a text in a column of criteria, by its name; None: its name says none.
+
+    >>> criterion_type("must_not_mention"), criterion_type("expectedTools"), criterion_type("topic")
+    ('not-icontains', 'tool', None)
+    """
+    words = words_of(last_part(path))
+    if not words:
+        return None
+    if "".join(words) in _STATED:
+        return "url" if words[-1] in ("url", "urls") else "judge"
+    if words[0] not in _CALLS_FOR:
+        return None
+    plain = next((kind for kind, ends in _BY_END.items() if words[-1] in ends), None)
+    if plain is None:
+        return None
+    refused = "not" in words or words[0] == "forbidden"
+    return f"not-{plain}" if refused else plain
 
 
 def _joined(path: str) -> str:

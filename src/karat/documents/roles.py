@@ -21,6 +21,7 @@ from karat.documents.columns import Column
 from karat.documents.names import (
     Meaning,
     Role,
+    criterion_type,
     is_choice_stem,
     is_score_name,
     last_part,
@@ -49,13 +50,6 @@ _BESIDE_ANSWER = word_set(
     """category class value result description intent verdict outcome topic concept title code
     content query translation"""
 )
-_FACTS = word_set(
-    """criteria criterion rubric rubrics assertions assertion assert asserts expectations
-    mustmention mustinclude mustcontain mustnotmention mustnotinclude mustnotcontain
-    shouldmention shouldcontain expectedfacts keyfacts keypoints requiredfacts expectedkeywords
-    keywords acceptancecriteria successcriteria"""
-)
-_FACT_ENDS = word_set("keywords facts sources source url urls behavior behaviour points")
 _UNSURE_ALONE = word_set("intent label labels category class code value result outcome")
 _OF_A_RUN = word_set(
     """result results prediction predictions pred preds response responses output outputs
@@ -65,6 +59,16 @@ _OF_A_RUN = word_set(
 _ASIDE = word_set(
     """metadata additionalmetadata meta config usage extra info annotations annotation scores
     metrics params parameters settings context contexts evidence"""
+)
+_OF_RUNS: tuple[Role, ...] = (
+    "score",
+    "latency",
+    "cost",
+    "tokens",
+    "error",
+    "model",
+    "stop_reason",
+    "conversation",
 )
 _GIVEN = frozenset({"input", "inputs", "vars", "variables", "question", "attributesinput"})
 
@@ -204,9 +208,9 @@ class _Assignment:
         context = [path for path in self._strong("context") if path not in choices]
         if context:
             found["context"] = tuple(context)
-        found["criterion"] = tuple(
-            path for path in self._strong("criterion") if path not in choices
-        )
+        criteria = [path for path in self._strong("criterion") if path not in choices]
+        if criteria:
+            found["criterion"] = tuple(criteria)
         return found
 
     def _choices(self) -> tuple[str, ...]:
@@ -217,23 +221,14 @@ class _Assignment:
                 return (path,)
         stems: dict[str, list[str]] = {}
         for path in self._free:
-            if "." in path:
-                continue
-            match = re.fullmatch(r"(.*?)[\s_-]?([0-9]|[A-Ea-e])", last_part(path))
-            if match is None:
-                continue
-            stem = match[1].rstrip(" _-")
-            if stem == "" or is_choice_stem(stem):
-                stems.setdefault(f"{path[: -len(last_part(path))]}{stem}".casefold(), []).append(
-                    path
-                )
+            match = re.fullmatch(r"([^.]*?)[\s_-]*([0-9]|[A-Ea-e])", path)
+            if match is not None and (not match[1] or is_choice_stem(match[1])):
+                stems.setdefault(match[1].casefold(), []).append(path)
 
-        for stem, paths in stems.items():
-            first = last_part(paths[0])[-1].casefold()
-            runs = [last_part(path)[-1].casefold() for path in paths]
-            running = [chr(ord(first) + place) for place in range(len(runs))]
-            if len(paths) > 1 and runs == running and first in "01a":
-                del stem
+        for paths in stems.values():
+            marks = [path[-1].casefold() for path in paths]
+            running = [chr(ord(marks[0]) + place) for place in range(len(marks))]
+            if len(paths) > 1 and marks == running and marks[0] in "01a":
                 return tuple(paths)
         return ()
 
@@ -294,7 +289,7 @@ class _Assignment:
             if said:
                 sure["answer"] = tuple(said[:1])
             graded = any("score" in words_of(path) for path in criteria)
-            several = [path for path in criteria if not _is_fact(path)]
+            several = [path for path in criteria if not _is_stated(path)]
             if several and {*words_of(last_part(golden))} & _UNSURE_ALONE:
                 return [sure, {"criterion": (golden, *criteria)}]
             attack = any(_joined(path) == "goal" for path in self._free)
@@ -341,8 +336,8 @@ class _Assignment:
             return [{}]
         if not criteria:
             return [] if self._needs_golden else [{}]
-        stated = any(_joined(path) in _FACTS for path in criteria)
-        if stated or all(_is_fact(path) for path in criteria):
+        scored = any(criterion_type(path) is not None for path in criteria)
+        if scored or all(_is_stated(path) for path in criteria):
             return [{}]
         options: list[Taken] = []
         for path in criteria:
@@ -388,11 +383,7 @@ class _Assignment:
 
     def _evidence(self, shapes: Roles) -> bool:
         """Whether columns say that the file is of a run: scores, a model, latencies, costs."""
-        if any(shapes.get(role) for role in ("score", "latency", "cost", "tokens", "error")):
-            return True
-        if shapes.get("model") or shapes.get("stop_reason"):
-            return True
-        return bool(shapes.get("conversation"))
+        return any(role in shapes for role in _OF_RUNS)
 
     def _holds_answer(self, path: str) -> bool:
         """Whether cells are something that can be read as an answer: no object, no messages."""
@@ -568,11 +559,12 @@ def _joined(path: str) -> str:
     return "".join(words_of(last_part(path)))
 
 
-def _is_fact(path: str) -> bool:
+def _is_stated(path: str) -> bool:
     """Whether a name says that its cells hold what must be true of an answer, not an answer."""
+    if criterion_type(path) is not None or path.startswith("__expected"):
+        return True
     words = words_of(last_part(path))
-    ends_so = bool(words) and words[-1] in _FACT_ENDS
-    return _joined(path) in _FACTS or path.startswith("__expected") or ends_so
+    return bool(words) and words[-1] in ("source", "sources")
 
 
 def _is_aside(path: str) -> bool:
@@ -589,7 +581,7 @@ def _looks_like_list(value: object) -> bool:
 
 
 def _inside_golden(path: str) -> bool:
-    """Whether a column is inside an object whose name stands for a golden answer."""
+    """Whether a column is inside an object that is a golden answer by its name."""
     for parent in path.split(".")[:-1]:
         roles = {meaning.role for meaning in meanings(parent)}
         if "golden" in roles and "question" not in roles:

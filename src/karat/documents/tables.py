@@ -11,8 +11,6 @@ from karat.documents.columns import are_messages
 from karat.documents.names import meanings
 
 _DEEPEST = 4  # levels of objects above a list of rows
-_MOST_TABLES = 200
-_MOST_BY_ID = 0.5  # share of an object's entries that must have a common key
 
 
 def tables_in(document: Any) -> dict[str, list[Any]]:
@@ -68,8 +66,6 @@ def _collect(
     value: Mapping[str, Any], prefix: str, found: dict[str, list[Any]], depth: int
 ) -> None:
     for key, below in value.items():
-        if len(found) >= _MOST_TABLES:
-            return
         if isinstance(below, list) and below and all(isinstance(row, Mapping) for row in below):
             found[f"{prefix}{key}"] = below
         elif isinstance(below, Mapping) and depth < _DEEPEST:

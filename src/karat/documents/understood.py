@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from karat.formats import clean, excerpt
 
-_WIDEST = 100  # columns of a line
+_WIDEST, _NARROWEST = 84, 24  # columns of a text on a line
 _LABELS = 10
 _LONGEST = 300  # columns of a recorded text
 
@@ -18,6 +20,13 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     columns: tuple[str, ...] = ()
 
+    def on_one_line(self, width: int) -> str:
+        """The text, cut to so many columns, and the columns of the file that it came from."""
+        text = excerpt(" ".join(clean(self.text).split()), width)
+        if self.columns:
+            return f"{text}  [{clean(', '.join(self.columns))}]"
+        return text
+
 
 class Understood(msgspec.Struct, frozen=True, kw_only=True):
     """The first row of a dataset as it was read; `unused`: columns that are only kept."""
@@ -26,16 +35,21 @@ class Understood(msgspec.Struct, frozen=True, kw_only=True):
     unused: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()  # how the file was read, if that is not plain
 
+    def masked(self, redact: Callable[[str], str]) -> Understood:
+        """The same without the secrets in its texts: before these are cut, so that no piece of one
+        remains.
+        """
+        parts = [msgspec.structs.replace(part, text=redact(part.text)) for part in self.parts]
+        return msgspec.structs.replace(self, parts=tuple(parts))
+
     def lines(self) -> list[str]:
         """A line each, for people: a label, the text on one line, and the columns."""
         found = []
         for part in self.parts:
-            source = f"  [{', '.join(part.columns)}]" if part.columns else ""
-            room = max(_WIDEST - _LABELS - 4 - len(source), 24)
-            text = excerpt(" ".join(clean(part.text).split()), room)
-            found.append(f"{part.role:<{_LABELS}} {text}{source}")
+            room = max(_WIDEST - len(", ".join(part.columns)), _NARROWEST)
+            found.append(f"{part.role:<{_LABELS}} {part.on_one_line(room)}")
         if self.unused:
-            found.append(f"{'not used':<{_LABELS}} {', '.join(self.unused)}")
+            found.append(f"{'not used':<{_LABELS}} {clean(', '.join(self.unused))}")
         found += [f"{'read':<{_LABELS}} {note}" for note in self.notes]
         return found
 
@@ -43,12 +57,9 @@ class Understood(msgspec.Struct, frozen=True, kw_only=True):
         """Role → its text, cut, and the columns that it came from; for a run's record."""
         found: dict[str, str] = {}
         for part in self.parts:
-            if part.role in found:
-                continue
-            source = f" [{', '.join(part.columns)}]" if part.columns else ""
-            found[part.role] = excerpt(" ".join(clean(part.text).split()), _LONGEST) + source
+            found.setdefault(part.role, part.on_one_line(_LONGEST))
         if self.unused:
-            found["not used"] = ", ".join(self.unused)
+            found["not used"] = clean(", ".join(self.unused))
         return found
 
     def __str__(self) -> str:

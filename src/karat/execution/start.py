@@ -293,6 +293,9 @@ class _Part:
         )
         self.whole = plan(experiment, self.dataset)
         self.redact = Redactor(experiment.secrets)
+        if self.dataset.understood is not None:
+            understood = self.dataset.understood.masked(self.redact)
+            self.dataset = msgspec.structs.replace(self.dataset, understood=understood)
         self.memory = ScorerMemory()
         self.scorers = experiment_scorers(experiment, self.memory)
         refuse_unknown_gates(experiment, self.scorers)

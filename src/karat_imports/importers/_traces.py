@@ -20,6 +20,7 @@ from karat.importers import (
     Findings,
     ImportedCondition,
     ImportedFailure,
+    ImportedRun,
     ImportedScore,
     ImportedTrial,
 )
@@ -152,6 +153,25 @@ def plain(value: object, usual: Sequence[str] = (), *, levels: int = 8) -> str |
 def answer_in(value: object) -> str | None:
     """The same of an output."""
     return plain(value, _ANSWERS)
+
+
+def run_of_traces(
+    tool: str,
+    files: Sequence[Path],
+    options: TraceOptions,
+    findings: Findings,
+    read: Callable[[Sequence[Path], Traces, Findings], Iterable[ImportedTrial]],
+) -> ImportedRun:
+    """One run of all files. `read`: the trials in them, once they are asked for."""
+    traces = Traces(findings, options.lower_is_better)
+    return ImportedRun(
+        name=named_after(files),
+        tool=tool,
+        trials=read(files, traces, findings),
+        conditions=traces.conditions,
+        metrics=traces.metrics,
+        sparse=True,
+    )
 
 
 def named_after(files: Sequence[Path]) -> str:

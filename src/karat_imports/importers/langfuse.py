@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -19,7 +20,7 @@ from karat.importers import Findings, ImportedRun, ImportedScore, ImportedTrial
 from karat.records import JsonObject, ToolCall, Usage
 from karat_imports.importers._chats import arguments, messages, unpacked
 from karat_imports.importers._reading import Json, bad_file, each_readable, opened
-from karat_imports.importers._records import numeric, records, whole
+from karat_imports.importers._records import numeric, rows_of, whole
 from karat_imports.importers._traces import (
     Kind,
     Span,
@@ -28,8 +29,8 @@ from karat_imports.importers._traces import (
     answer_in,
     grouped,
     moment,
-    named_after,
     plain,
+    run_of_traces,
     scored,
 )
 
@@ -66,15 +67,7 @@ class Langfuse:
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run of all files: scores and observations belong to the traces of all."""
         files = each_readable(paths, _checked, findings)
-        traces = Traces(findings, self._options.lower_is_better)
-        yield ImportedRun(
-            name=named_after(files),
-            tool="langfuse",
-            trials=_trials(files, traces, findings),
-            conditions=traces.conditions,
-            metrics=traces.metrics,
-            sparse=True,
-        )
+        yield run_of_traces("langfuse", files, self._options, findings, _trials)
 
 
 class _Row(msgspec.Struct, frozen=True):
@@ -91,11 +84,7 @@ def _checked(path: Path) -> Path:
 
 
 def _trials(files: Sequence[Path], traces: Traces, findings: Findings) -> Iterator[ImportedTrial]:
-    def rows(found: Findings) -> Iterator[tuple[str, str, _Row]]:
-        for path in files:
-            for place, row in records(path, found):
-                yield from _rows(place, _snake(row), found)
-
+    rows = partial(rows_of, files, _rows)
     for place, of_trace in grouped(rows, findings):
         spans = _spans(of_trace)
         if spans:
@@ -108,6 +97,7 @@ def _trials(files: Sequence[Path], traces: Traces, findings: Findings) -> Iterat
 
 def _rows(place: str, row: Json, found: Findings) -> Iterator[tuple[str, str, _Row]]:
     """The trace, the observation or the score in a record, and what is in the trace."""
+    row = _snake(row)
     trace = row.text("trace_id")
     if "data_type" in row.raw or ("string_value" in row.raw and "type" not in row.raw):
         if trace is None:
@@ -124,7 +114,7 @@ def _rows(place: str, row: Json, found: Findings) -> Iterator[tuple[str, str, _R
             inner = row.list(kind)
             if row.raw.get(kind) and not inner:
                 found.left_out(f"{kind} of a trace that are not in the file", place)
-            for part in map(_snake, inner):
+            for part in inner:
                 yield from _rows(place, Json({"trace_id": own, **part.raw}), found)
     else:
         found.lose("record that is no trace, observation or score", place)

@@ -27,8 +27,8 @@ from karat_imports.importers._traces import (
     answer_in,
     grouped,
     moment,
-    named_after,
     plain,
+    run_of_traces,
     scored,
 )
 
@@ -60,15 +60,7 @@ class Langsmith:
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run of all files: feedback and examples belong to the runs of all."""
         files = each_readable(paths, _checked, findings)
-        traces = Traces(findings, self._options.lower_is_better)
-        yield ImportedRun(
-            name=named_after(files),
-            tool="langsmith",
-            trials=_trials(files, traces, findings),
-            conditions=traces.conditions,
-            metrics=traces.metrics,
-            sparse=True,
-        )
+        yield run_of_traces("langsmith", files, self._options, findings, _trials)
 
 
 class _Row(msgspec.Struct, frozen=True):

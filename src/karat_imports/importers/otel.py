@@ -29,7 +29,14 @@ from karat_imports.importers._reading import (
     unique,
 )
 from karat_imports.importers._spans import Event, span_of
-from karat_imports.importers._traces import Span, TraceOptions, Traces, grouped, moment, named_after
+from karat_imports.importers._traces import (
+    Span,
+    TraceOptions,
+    Traces,
+    grouped,
+    moment,
+    run_of_traces,
+)
 
 __all__ = ["Otel"]
 
@@ -60,15 +67,7 @@ class Otel:
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run. Files with spans are told apart; files of logs belong to the spans of all."""
         files = each_readable(paths, _checked, findings)
-        traces = Traces(findings, self._options.lower_is_better)
-        yield ImportedRun(
-            name=named_after(files),
-            tool="opentelemetry",
-            trials=_trials(files, traces, findings),
-            conditions=traces.conditions,
-            metrics=traces.metrics,
-            sparse=True,
-        )
+        yield run_of_traces("opentelemetry", files, self._options, findings, _trials)
 
 
 class _Row(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,7 +26,7 @@ from karat_imports.importers._traces import (
     Traces,
     grouped,
     moment,
-    named_after,
+    run_of_traces,
     scored,
 )
 
@@ -55,15 +55,7 @@ class Phoenix:
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run of all files: annotations belong to the spans of all."""
         files = each_readable(paths, _checked, findings)
-        traces = Traces(findings, self._options.lower_is_better)
-        yield ImportedRun(
-            name=named_after(files),
-            tool="phoenix",
-            trials=_trials(files, traces, findings),
-            conditions=traces.conditions,
-            metrics=traces.metrics,
-            sparse=True,
-        )
+        yield run_of_traces("phoenix", files, self._options, findings, _trials)
 
 
 class _Row(msgspec.Struct, frozen=True):

@@ -192,7 +192,7 @@ class Golden(Kind):
         return rows, samples, faults + rows.sorted_faults()
 
     def _rows(self, path: Path) -> Rows:
-        """The rows of the file; those that another tool's configuration stands for."""
+        """The rows of the file, or of the tests in another tool's configuration."""
         options = self._options
         named = options.roles or options.question_key or options.answer_key or options.split
         found = None if named else setups.questions(path)

@@ -15,28 +15,13 @@ from typing import Any
 
 import msgspec
 
-from karat.documents.answers import usual
-from karat.documents.names import last_part, words_of
+from karat.documents.names import criterion_type
 from karat.documents.validation import shown
 from karat.errors import did_you_mean
 from karat.records import CRITERION_TYPES, Criterion
 
 NOT = "not-"
 """Before a type: the opposite must hold."""
-
-COLUMNS = {
-    **dict.fromkeys(
-        (
-            *("criteria", "criterion", "assertions", "expectations", "expected_facts", "key_facts"),
-            *("required_facts", "rubric_items", "nl_assertions"),
-        ),
-        "judge",
-    ),
-    **dict.fromkeys(("must_mention", "must_contain", "must_include"), "icontains"),
-    **dict.fromkeys(("must_not_mention", "must_not_contain", "must_not_include"), "not-icontains"),
-    **dict.fromkeys(("gold_url", "gold_urls", "expected_url", "expected_urls"), "url"),
-}
-"""Usual names of columns with criteria → the type of a text in them."""
 
 _VALUE_KEYS = ("text", "value", "criterion", "assertion")
 _TEXT_KEYS = (*_VALUE_KEYS, "description", "fact", "expectation")
@@ -74,37 +59,7 @@ _PATTERN = 10_000  # characters of a regular expression, as of the scorer `regex
 def columns_of(columns: Iterable[str]) -> list[str]:
     """The columns that hold criteria by their names."""
     expected = sorted(column for column in columns if _EXPECTED.match(column.strip()))
-    return [*(column for column in columns if type_of(column) is not None), *expected]
-
-
-def type_of(column: str) -> str | None:
-    """The type of a text in a column with such a name; None: its name says none.
-
-    >>> type_of("must_not_mention"), type_of("expectedTools"), type_of("topic")
-    ('not-icontains', 'tool', None)
-    """
-    known = next((COLUMNS[name] for name in COLUMNS if usual([name], [column])), None)
-    words = words_of(last_part(column))
-    if known is not None or not words or words[0] not in _DEMANDS:
-        return known
-    plain = next((kind for ends, kind in _BY_END.items() if words[-1] in ends), None)
-    if plain is None:
-        return None
-    refused = "not" in words or words[0] == "forbidden"
-    return f"{NOT}{plain}" if refused else plain
-
-
-_DEMANDS = frozenset({"expected", "expect", "must", "should", "required", "forbidden"})
-_BY_END: Mapping[frozenset[str], str] = {
-    frozenset({"tool", "tools"}): "tool",
-    frozenset({"url", "urls"}): "url",
-    frozenset({"keyword", "keywords", "phrase", "phrases", "term", "terms"}): "icontains",
-    frozenset(
-        {"substring", "substrings", "contain", "contains", "mention", "include"}
-    ): "icontains",
-    frozenset({"facts", "points", "behavior", "behaviour"}): "judge",
-}
-"""Last words of names that begin with a demand → the type of a text under them."""
+    return [*(column for column in columns if criterion_type(column) is not None), *expected]
 
 
 def read(value: object, *, column: str = "criteria") -> tuple[tuple[Criterion, ...], list[str]]:
@@ -120,7 +75,7 @@ def read(value: object, *, column: str = "criteria") -> tuple[tuple[Criterion, .
     """
     if _EXPECTED.match(column.strip()):
         return _expected(value, column)
-    by_default = type_of(column) or "judge"
+    by_default = criterion_type(column) or "judge"
     found: list[Criterion] = []
     wrong: list[str] = []
     entries = _entries(value, by_default)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import PurePath
@@ -437,7 +438,18 @@ def roles_text(reading: Reading) -> str:
         if role == "golden" and not paths:
             parts.append("golden: null")
         elif len(paths) == 1:
-            parts.append(f"{role}: {paths[0]}")
+            parts.append(f"{role}: {_in_yaml(paths[0])}")
         elif paths:
-            parts.append(f"{role}: [{', '.join(paths)}]")
+            parts.append(f"{role}: [{', '.join(map(_in_yaml, paths))}]")
     return f"roles: {{{', '.join(parts)}}}"
+
+
+_PLAIN = re.compile(r"[^\W\d][\w.-]*(?: [\w.-]+)*")
+_OTHER_THAN_TEXT = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
+
+
+def _in_yaml(name: str) -> str:
+    """A column's name as a text in YAML: the line is written into experiment files."""
+    if _PLAIN.fullmatch(name) and name.lower() not in _OTHER_THAN_TEXT:
+        return name
+    return msgspec.json.encode(name).decode()

@@ -95,9 +95,10 @@ def test_every_fault_of_the_file_is_told_at_once_with_its_line(ask: Ask, tmp_pat
     assert "a second answer for sample '1'" in str(bad.value)
 
 
-def test_an_answer_that_is_no_text_is_a_fault_not_a_guess(ask: Ask, tmp_path: Path) -> None:
-    path = write(tmp_path / "answers.jsonl", [{"id": "0", "answer": {"x": 1}}])
-    with pytest.raises(AgentFault, match="is an object, expected a text"):
+@pytest.mark.parametrize(("answer", "what"), [({"x": 1}, "an object"), (["3", "million"], "a list")])
+def test_an_answer_that_is_no_text_is_a_fault_not_a_guess(ask: Ask, tmp_path: Path, answer, what) -> None:
+    path = write(tmp_path / "answers.jsonl", [{"id": "0", "answer": answer}])
+    with pytest.raises(AgentFault, match=f"is {what}, expected a text"):
         ask("replay", {"path": path})
 
 

@@ -3,6 +3,7 @@
 import pydantic
 import pytest
 
+from karat.records import Answer, Reply, Sample, Turn
 from karat.scorers import announced
 from karat.scorers.contains import Contains
 from karat.scorers.equals import Equals
@@ -51,6 +52,24 @@ def test_equals(judge, golden, text, options, value):
 )
 def test_contains(judge, golden, text, options, value):
     assert judge(Contains, golden, text, **options) is value
+
+
+@pytest.mark.parametrize(
+    ("text", "equal", "contained"),
+    [
+        ("B", True, True),
+        ("2", True, True),
+        ("It is (B).", False, True),
+        ("B) 2", True, True),
+        ("Both, I think", False, False),
+    ],
+)
+def test_a_golden_choice_is_right_by_its_letter_or_its_text_and_never_inside_a_word(text, equal, contained):
+    choice = Turn(question="Which?", golden="B", detail={"answers": ["B", "2", "B) 2"]})
+    sample = Sample(id="q", position=0, digest="", turns=(choice,))
+    reply = Reply(text=text, answer=text)
+    answer = Answer(trial="0" * 24, sample="q", condition="c", repetition=0, replies=(reply,))
+    assert (Equals().score(sample, answer), Contains().score(sample, answer)) == (equal, contained)
 
 
 def test_contains_refuses_an_empty_text():

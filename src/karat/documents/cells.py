@@ -88,8 +88,6 @@ def _text_of_list(value: Sequence[object]) -> str:
 
     if all(speaker_and_text(part) is not None for part in flat):
         return dialogue(flat)
-    if all(isinstance(part, str) for part in flat):
-        return "\n\n".join(str(part) for part in flat if not is_empty(part))
     if len(flat) == 1 and not isinstance(flat[0], (dict, list)):
         return as_text(flat[0]) or ""
     raise Unread("is a list")
@@ -123,7 +121,14 @@ def question(row: Row, paths: Sequence[str]) -> str | None:
 
     Raises Unread.
     """
-    texts = [as_text(cell(row, path)) for path in paths]
+    texts: list[str | None] = []
+    for path in paths:
+        value = cell(row, path)
+        if isinstance(value, list) and all(isinstance(part, str) for part in value):
+            texts += map(as_text, value)
+        else:
+            texts.append(as_text(value))
+
     return "\n\n".join(text for text in texts if text is not None) or None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -10,6 +11,8 @@ from karat.records import Answer, Metric, Sample, Turn
 from karat.scorers import ScorerSetting, Verdict, accepted, golden_turns
 
 __all__ = ["Contains"]
+
+_SHORT = 3  # characters
 
 
 class Contains:
@@ -79,9 +82,19 @@ class Contains:
         return verdicts or None
 
     def _holds_golden(self, turn: Turn, answer: str) -> bool:
-        """Whether the answer contains a golden answer of the turn, or any of several."""
-        plain = self._plain(answer)
-        return any(self._plain(text) in plain for text in accepted(turn)) != self._options.negate
+        """Whether the answer contains a golden answer of the turn, or any of several.
+
+        Of several, one of a letter or two, such as that of a choice, must be a word of its own.
+        """
+        plain, texts = self._plain(answer), [self._plain(text) for text in accepted(turn)]
+        whole_words = {*re.findall(r"\w+", plain)}
+        found = False
+        for text in texts:
+            if len(texts) > 1 and len(text) < _SHORT:
+                found = found or text in whole_words
+            else:
+                found = found or text in plain
+        return found != self._options.negate
 
     def _holds(self, texts: list[str], answer: str) -> bool:
         plain = self._plain(answer)

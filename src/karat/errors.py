@@ -255,9 +255,11 @@ class BadPlugin(OperatorError):
 
     slug: ClassVar[str] = "bad-plugin"
 
-    def __init__(self, target: str, message: str) -> None:
-        self.target = target
-        super().__init__(f"{target}: {message}")
+    def __init__(self, target: str, message: str, *, fault_at: str | None = None) -> None:
+        self.target, self.message = target, message
+        # the file and the place there that name it; None: not known
+        self.fault_at = fault_at
+        super().__init__(": ".join(filter(None, [fault_at, target, message])))
 
 
 class MissingExtra(OperatorError):

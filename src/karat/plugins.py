@@ -172,7 +172,13 @@ def build(plugin: type[Any], options: Mapping[str, Any], **setting: Any) -> Any:
     offered: dict[str, Any] = dict(setting)
     if model is not None:
         offered["options"] = model.model_validate(dict(options))
-    parameters = inspect.signature(plugin).parameters
+    try:
+        parameters = inspect.signature(plugin).parameters
+    except ValueError as error:  # a class that is written in C
+        raise BadPlugin(
+            plugin.__name__, "its constructor's parameters cannot be seen; wrap it in a function"
+        ) from error
+
     takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     if takes_all:
         taken = offered
@@ -266,40 +272,78 @@ def _entry_points(family: str) -> list[Any]:
 
 
 def load(name: str, *, folder: Path | None = None) -> Any:
-    """What "module:name" points at. The module is found from `folder` last. Raises BadPlugin.
+    """What "module:name" or "file.py:name" points at; `name` may have dots. Raises BadPlugin.
 
-    Anything the module raises during import is reported as the module's fault.
+    A module is found from `folder` last, a file from `folder` alone. Anything the module raises
+    during import is reported as the module's fault.
     """
-    module_name, _, attribute = name.partition(":")
+    source, _, attribute = name.rpartition(":")
+    is_file = _is_file(source)
     with Caught() as caught:
-        module = _module(module_name, folder)
-    if isinstance(caught.error, KeyboardInterrupt):
-        raise caught.error
-    if caught.error is not None:
-        if type(caught.error) in (ImportError, ModuleNotFoundError):
-            why = str(caught.error)
+        if is_file:
+            found = _file_module(Path(folder or Path(), source))
         else:
-            why = described(caught.error)
+            found = _module(source, folder)
+    if isinstance(caught.error, (KeyboardInterrupt, BadPlugin)):
+        raise caught.error
+    what = f"{'file' if is_file else 'module'} '{source}'"
+    if caught.error is not None:
+        raise BadPlugin(
+            name, f"{what} cannot be imported: {_why(caught.error, source)}"
+        ) from caught.error
 
-        raise BadPlugin(name, f"module '{module_name}' cannot be imported: {why}") from caught.error
+    for part in attribute.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError as error:
+            hint = did_you_mean(part, [key for key in dir(found) if not key.startswith("_")])
+            raise BadPlugin(name, f"{what} has no '{attribute}'{hint}") from error
 
-    try:
-        return getattr(module, attribute)
-    except AttributeError as error:
-        hint = did_you_mean(attribute, [key for key in vars(module) if not key.startswith("_")])
-        raise BadPlugin(name, f"module '{module_name}' has no '{attribute}'{hint}") from error
+    return found
+
+
+def _is_file(source: str) -> bool:
+    return source.endswith(".py") or "/" in source or "\\" in source
+
+
+def _why(error: BaseException, source: str) -> str:
+    """Why an import failed, and what may mend it."""
+    if isinstance(error, SystemExit):
+        return (
+            f"it calls sys.exit({'' if error.code is None else repr(error.code)}) as it is "
+            f"imported; put that below `if __name__ == '__main__':`"
+        )
+
+    if type(error) not in (ImportError, ModuleNotFoundError):
+        return described(error)
+    why = f"{error} (in {sys.executable})"
+    missing = getattr(error, "name", None)
+    if not isinstance(error, ModuleNotFoundError) or missing is None:
+        return why
+    if missing == source.partition(".")[0] and not _is_file(source):
+        return f"{why}; a file is named as '{missing}.py:name', from the experiment's folder"
+    return (
+        f"{why}; if it is installed elsewhere, install karat there too and start it with that "
+        f"interpreter, or use `type: command`"
+    )
 
 
 _folders: list[str] = []  # that were appended to sys.path: modules of experiments, not libraries
 
 
-def _module(name: str, folder: Path | None) -> Any:
-    if folder is None:
-        return importlib.import_module(name)
+def _findable(folder: Path) -> str:
+    """The resolved folder, from which modules can now be imported, after all others."""
     home = str(folder.resolve())
     if home not in _folders:
         _folders.append(home)
         sys.path.append(home)
+    return home
+
+
+def _module(name: str, folder: Path | None) -> Any:
+    if folder is None:
+        return importlib.import_module(name)
+    home = _findable(folder)
     module = importlib.import_module(name)
     file = getattr(module, "__file__", None)
     elsewhere = [other for other in _folders if other != home]
@@ -309,15 +353,46 @@ def _module(name: str, folder: Path | None) -> Any:
     own = folder.resolve().joinpath(*name.split(".")).with_suffix(".py")
     if Path(file).is_relative_to(home) or not own.is_file():
         return module
-    private = f"_karat_{blake2b(home.encode(), digest_size=6).hexdigest()}_{name.replace('.', '_')}"
-    if private not in sys.modules:
-        spec = importlib.util.spec_from_file_location(private, own)
-        assert spec is not None
-        assert spec.loader is not None
-        sys.modules[private] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[private])
+    return _private(own, name)
 
-    return sys.modules[private]
+
+def _file_module(path: Path) -> Any:
+    """The module that a file holds; by its usual name where an import would find this very file."""
+    path = path.resolve()
+    if not path.is_file():
+        near = did_you_mean(path.name, [other.name for other in path.parent.glob("*.py")])
+        raise BadPlugin(str(path), f"there is no such file{near}")
+    _findable(path.parent)
+    spec = None
+    if path.stem.isidentifier():
+        with contextlib.suppress(ImportError, ValueError):  # a module without a spec: __main__
+            spec = importlib.util.find_spec(path.stem)
+
+    if spec is not None and spec.origin is not None and Path(spec.origin) == path:
+        return importlib.import_module(path.stem)
+    return _private(path, path.stem)
+
+
+def _private(file: Path, name: str) -> Any:
+    """The file's module under a name of its own."""
+    home = blake2b(str(file.parent).encode(), digest_size=6).hexdigest()
+    private = f"_karat_{home}_{name.replace('.', '_')}"
+    if private in sys.modules:
+        return sys.modules[private]
+    spec = importlib.util.spec_from_file_location(private, file)
+    if spec is None or spec.loader is None:
+        raise BadPlugin(str(file), "is no Python file; its name must end in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[private] = module
+    whole = False
+    try:
+        spec.loader.exec_module(module)
+        whole = True
+    finally:
+        if not whole:  # the next attempt must not find half a module
+            del sys.modules[private]
+
+    return module
 
 
 def _as_class(plugin: Any, name: str) -> type[Any]:

@@ -110,7 +110,9 @@ class Threads:
         else:
             # Awaiting a future that raises one of these would end the event loop, or look like an
             # end of iteration.
-            future.set_exception(RuntimeError(described(problem)))
+            stopped = RuntimeError(described(problem))
+            stopped.__cause__ = problem
+            future.set_exception(stopped)
 
 
 def end_child_of(process: int, problem: BaseException | None) -> None:

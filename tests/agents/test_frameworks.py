@@ -320,7 +320,7 @@ class Loop:
         ({"messages": []}, "has no 'text'"),
         ({"messages": ["x"]}, "has no 'text'"),
         ([], "the agent returned a list, expected a text, a number, a mapping with `text`"),
-        (object(), "pydantic-ai, LangChain, LangGraph or the OpenAI Agents SDK"),
+        (object(), "the result of an agent framework or a provider's SDK"),
         (Loop(), "the agent returned a Loop, expected"),
         (UserPromptPart("q"), "the agent returned a UserPromptPart, expected"),
     ],

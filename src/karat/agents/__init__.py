@@ -101,7 +101,8 @@ class TrialAgent(Protocol):
     them a budget in dollars is refused. `versions`, of programs by name, kept in `run.json`; a run
     resumes only with the same ones. `takes`, which parts of a condition reach the agent
     (`system_prompt`, `mcp_servers`, `condition` for its name); None: not known. `shown`: the
-    agent's name in messages. `allow_golden`: whether samples and turns keep their golden answers;
+    agent's name in messages; `taken`: what of the user's object is called, where karat has chosen
+    it. `allow_golden`: whether samples and turns keep their golden answers;
     else `without_golden` removes them.
     `columns`: further columns of the dataset that it uses; if a value there changes, a run is not
     resumed. `check_sample(condition, sample)`: raises if the sample cannot be asked; `karat check`
@@ -170,6 +171,7 @@ class _Adapter:
         self.reports_tool_calls = bool(getattr(agent, "reports_tool_calls", False))
         self.measures_calls = bool(getattr(agent, "measures_calls", False))
         self.shown: str = getattr(agent, "shown", type(agent).__name__)
+        self.taken: str = getattr(agent, "taken", "")
         self.changes: Sequence[str] = getattr(agent, "changes", ())
         self.unread: Collection[str] = getattr(agent, "unread", ())
         self.never_made: Callable[[Trial], bool] | None = getattr(agent, "never_made", None)

@@ -1,7 +1,7 @@
 """What a program, a function or an agent framework returned, as a Reply.
 
-Results of pydantic-ai, LangChain, LangGraph and the OpenAI Agents SDK are recognized by their
-attributes; no framework is imported. A name is read from an attribute or a key.
+Results of agent frameworks and providers' SDKs are recognized by their attributes; no library is
+imported. A name is read from an attribute or a key.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from karat.records import JsonObject, Reply, ToolCall, Usage, absurd_dollars, pl
 TEXT_KEYS = ("text", "answer", "output", "response")
 _WANTED = (
     "a text, a number, a mapping with `text`, or, from a Python function, a karat.Reply or the "
-    "result of pydantic-ai, LangChain, LangGraph or the OpenAI Agents SDK"
+    "result of an agent framework or a provider's SDK"
 )
 
 
@@ -146,7 +146,7 @@ def empty_answer(stop_reason: str | None) -> TrialFault:
 def framework_reply(result: object) -> Reply | None:
     """The text, tool calls and tokens of a framework's result; None if it is no such result.
 
-    Raises AgentFault("bad_reply") if the result holds no answer or cannot be read.
+    Raises TrialFault if the result holds no answer, AgentFault("bad_reply") if it cannot be read.
     """
     if result is None or isinstance(result, (str, bytes, bool, int, float, Reply)):
         return None
@@ -155,7 +155,7 @@ def framework_reply(result: object) -> Reply | None:
         reply = _reply(result)
     if caught.error is None:
         return reply
-    if isinstance(caught.error, AgentFault):
+    if isinstance(caught.error, TrialFault):
         raise caught.error
     message = (
         f"the agent returned a {type(result).__name__} that cannot be read: "
@@ -168,6 +168,8 @@ def _reply(result: object) -> Reply | None:
     if isinstance(result, Mapping):
         messages = _get(result, "messages")
         text = next((result[key] for key in TEXT_KEYS if isinstance(result.get(key), str)), None)
+        if messages is None and text is None:
+            return _provided(result)
         if not _are_messages(messages) or (
             text is not None and all(isinstance(item, Mapping) for item in messages)
         ):
@@ -184,9 +186,196 @@ def _reply(result: object) -> Reply | None:
         return _from_openai(result)
     if callable(_get(result, "new_messages")) and hasattr(result, "output"):
         return _from_pydantic_ai(result)
+    provided = _provided(result)
+    if provided is not None:
+        return provided
     if _role(result) == _MODEL and hasattr(result, "content"):
         return _from_messages([result])
+    return _from_fields(result)
+
+
+def _is_completion(result: object) -> bool:
+    choices = _get(result, "choices")
+    return (
+        isinstance(choices, (list, tuple))
+        and len(choices) > 0
+        and _get(choices[0], "message") is not None
+    )
+
+
+def _from_completion(result: object) -> Reply:
+    """OpenAI's ChatCompletion, and what others return in its shape."""
+    choices = _items(_get(result, "choices"))
+    if len(choices) > 1:
+        raise _several([f"choices[{place}].message.content" for place in range(len(choices))])
+    message = _get(choices[0], "message")
+    stopped = _reason(choices[0], "finish_reason")
+    text = _blocks(_get(message, "content"))
+    if _get(message, "tool_calls"):
+        raise _unfinished()
+    if not text:
+        raise empty_answer("refusal" if _get(message, "refusal") else stopped)
+    return Reply(
+        text=text,
+        usage=usage_from(_get(result, "usage")),
+        model=_named(result),
+        stop_reason=stopped,
+    )
+
+
+def _is_response(result: object) -> bool:
+    return _get(result, "object") == "response" and isinstance(_get(result, "output"), list)
+
+
+def _from_response(result: object) -> Reply:
+    """OpenAI's Response: its texts, and the calls of MCP servers that the provider made."""
+    calls = _Calls()
+    texts = []
+    asks = refused = False
+    for item in _items(_get(result, "output")):
+        kind = _get(item, "type")
+        if kind == "message":
+            texts.append(_blocks(_get(item, "content")))
+            blocks = _items(_get(item, "content"))
+            refused = refused or any(_get(block, "type") == "refusal" for block in blocks)
+        elif kind == "mcp_call":
+            server, name = (_get(item, key) for key in ("server_label", "name"))
+            calls.called(_get(item, "id"), name, _get(item, "arguments"), server=server)
+            error = _get(item, "error")
+            answer = _get(item, "output") if error is None else error
+            calls.returned(_get(item, "id"), answer, failed=error is not None)
+        elif kind in ("function_call", "custom_tool_call"):
+            asks = True
+
+    text = "".join(texts)
+    stopped = _reason(_get(result, "incomplete_details"), "reason")
+    if asks:
+        raise _unfinished()
+    if not text and _get(result, "error") is not None:
+        message = _get(_get(result, "error"), "message")
+        raise AgentFault("provider_error", f"the response failed: {message}", retriable=True)
+    if not text:
+        raise empty_answer("refusal" if refused else stopped)
+    return Reply(
+        text=text,
+        tool_calls=calls.joined(),
+        usage=usage_from(_get(result, "usage")),
+        model=_named(result),
+        stop_reason=stopped,
+    )
+
+
+def _is_anthropic(result: object) -> bool:
+    return (
+        _get(result, "type") == "message"
+        and _get(result, "role") == "assistant"
+        and isinstance(_get(result, "content"), list)
+    )
+
+
+def _from_anthropic(result: object) -> Reply:
+    """Anthropic's Message, with the calls of tools that the provider made."""
+    calls = _Calls()
+    asks = False
+    for block in _items(_get(result, "content")):
+        kind = str(_get(block, "type"))
+        if kind in ("mcp_tool_use", "server_tool_use"):
+            server, name = (_get(block, key) for key in ("server_name", "name"))
+            calls.called(_get(block, "id"), name, _get(block, "input"), server=server)
+        elif kind.endswith("_tool_result"):
+            failed = _get(block, "is_error") is True
+            calls.returned(_get(block, "tool_use_id"), _get(block, "content"), failed=failed)
+        elif kind == "tool_use":
+            asks = True
+
+    text = _blocks(_get(result, "content"))
+    stopped = _reason(result, "stop_reason")
+    if asks:
+        raise _unfinished()
+    if not text:
+        raise empty_answer(stopped)
+    return Reply(
+        text=text,
+        tool_calls=calls.joined(),
+        usage=usage_from(_get(result, "usage")),
+        model=_named(result),
+        stop_reason=stopped,
+    )
+
+
+def _provided(result: object) -> Reply | None:
+    if _is_completion(result):
+        return _from_completion(result)
+    if _is_response(result):
+        return _from_response(result)
+    if _is_anthropic(result):
+        return _from_anthropic(result)
     return None
+
+
+_FIELDS = (*TEXT_KEYS, "raw", "output_text", "final_output", "result", "message")
+"""Where other objects have their text: `raw` of CrewAI, `response` of LlamaIndex, `output` of
+smolagents, `answer` of most DSPy signatures, `text` of Google's SDK, `message` of Ollama's.
+"""
+
+_USAGES = ("usage", "token_usage", "usage_metadata", "usage_metrics")
+_REASONING = frozenset({"reasoning", "rationale", "trajectory"})  # fields that DSPy adds
+
+
+def _from_fields(result: object) -> Reply | None:
+    """An object with one text. Raises AgentFault if its fields hold several; None: it has none."""
+    found = {name: _field_text(_get(result, name)) for name in _FIELDS}
+    predicted = _get(result, "toDict")
+    if callable(predicted):  # a prediction of DSPy: its signature names its fields
+        outputs = predicted()
+        found |= {name: _field_text(outputs[name]) for name in outputs.keys() - _REASONING}
+
+    texts = {name: text for name, text in found.items() if text is not None}
+    if not texts:
+        return None
+    if len(set(texts.values())) > 1:
+        raise _several(sorted(texts))
+    count = _get(result, "get_lm_usage")
+    if callable(count):  # DSPy's, by model
+        reported = list((count() or {}).values())
+        usage = _usage(reported) if reported else None
+    else:
+        held = [_get(result, name) for name in _USAGES]
+        if _get(result, "eval_count") is not None:  # Ollama's counts stand beside the text
+            held.append(result)
+        usage = next(filter(None, (_usage([one]) for one in held)), None)
+
+    return Reply(text=next(iter(texts.values())), usage=usage, model=_named(result))
+
+
+def _field_text(value: object) -> str | None:
+    """A text or a number, or what a message holds."""
+    text = _written(value)
+    if text is None:
+        text = _written(_get(value, "content"))
+    return text
+
+
+def _several(fields: Sequence[str]) -> AgentFault:
+    return AgentFault(
+        "bad_reply",
+        f"the result could be several texts: {', '.join(fields)}; return the one that is the "
+        f"answer",
+    )
+
+
+def _unfinished() -> AgentFault:
+    return AgentFault("bad_reply", "the model asks for a tool: the run did not finish")
+
+
+def _named(result: object) -> str | None:
+    model = _get(result, "model")
+    return model if isinstance(model, str) else None
+
+
+def _reason(value: object, name: str) -> str | None:
+    reason = _get(value, name)
+    return reason if isinstance(reason, str) else None
 
 
 def _from_pydantic_ai(result: Any) -> Reply:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection
 from contextlib import AbstractAsyncContextManager
-from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -13,10 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from karat import plugins
 from karat.agents import AgentSetting, Session, as_agent
 from karat.agents._answers import framework_reply, reply_from
+from karat.agents._binding import bind
+from karat.agents._entry import ASKED, Entry, asks_by_name, can_be_asked, entry_of
 from karat.agents._prompt import prompt_and_history, trial_values
 from karat.context import Workspace
-from karat.errors import AgentFault, BadPlugin, TrialFault, described, did_you_mean
-from karat.kinds import installed
+from karat.errors import AgentFault, BadPlugin, TrialFault, described
 from karat.records import Condition, History, JsonObject, Reply, Sample, Trial, Turn
 from karat.threads import Threads
 
@@ -25,13 +25,13 @@ __all__ = ["Python"]
 
 class Python:
     """A function such as `answer(question, system_prompt)`, sync or async, or an object with
-    `session` or `ask`.
+    `session`, `ask` or a usual method such as `invoke` or `run`.
 
     Arguments are bound by name: `question`, `system_prompt`, `mcp_servers`, `history`, `messages`,
     `materials`, `metadata`, `sample`, `sample_id`, `condition`, `repetition`, `turn`, `seed`,
     `workspace` (a path), and usual other names. The function may return a text, a mapping, a
-    `karat.Reply`, or the result of pydantic-ai, LangChain, LangGraph or the OpenAI Agents SDK. A
-    sync function runs on its own thread; a timeout abandons it.
+    `karat.Reply`, or the result of an agent framework or a provider's SDK. A sync function runs on
+    its own thread; a timeout abandons it.
     """
 
     class Options(BaseModel):
@@ -39,7 +39,8 @@ class Python:
 
         target: Any = Field(
             description=(
-                "module:name of a function, a class or an object; from Python, the thing itself"
+                "module:name or file.py:name (relative to the experiment file) of a function, a "
+                "class or an object; from Python, the thing itself"
             )
         )
 
@@ -52,17 +53,11 @@ class Python:
         @classmethod
         def _is_target(cls, target: object) -> object:
             if isinstance(target, str):
-                module, colon, name = target.partition(":")
+                module, colon, name = target.rpartition(":")
                 if not (colon and module and name):
-                    raise ValueError('expected "module:function"')
-            elif (
-                not callable(target)
-                and not hasattr(target, "session")
-                and not hasattr(target, "ask")
-            ):
-                raise ValueError(
-                    'expected "module:function", a function, or an object with `session` or `ask`'
-                )
+                    raise ValueError('expected "module:function" or "file.py:function"')
+            elif not can_be_asked(target):
+                raise ValueError(f'expected "module:function", "file.py:function", {ASKED}')
 
             return target
 
@@ -75,15 +70,19 @@ class Python:
             target = plugins.load(target, folder=setting.folder)
         if inspect.isclass(target):
             target = plugins.build(target, {}, setting=setting)
-        if not hasattr(target, "session") and _asks_by_name(target):
+        if not hasattr(target, "session") and asks_by_name(target):
             target = target.ask
-        if not (hasattr(target, "session") or hasattr(target, "ask") or callable(target)):
+        if not can_be_asked(target):
             raise BadPlugin(
-                str(options.target), "expected a function, or an object with `session` or `ask`"
+                str(options.target), f"it is a {type(target).__name__}; expected {ASKED}"
             )
 
+        self.taken = ""
         if not (hasattr(target, "session") or hasattr(target, "ask")):
-            target = _Function(target, setting)
+            entry = entry_of(target)
+            target = _Function(entry, setting)
+            if entry.chosen:
+                self.taken = f"calls {entry.shown}"
         self.takes: Collection[str] | None = getattr(target, "takes", None)
         self.shown: str = getattr(target, "shown", str(options.target))
         self.unread: Collection[str] = getattr(target, "unread", ())
@@ -107,24 +106,24 @@ class Python:
 
 
 class _Function:
-    def __init__(self, function: Callable[..., Any], setting: AgentSetting) -> None:
-        self._function = function
+    def __init__(self, entry: Entry, setting: AgentSetting) -> None:
+        self._function = function = entry.function
         self._folder = setting.folder
         self._toolbox = setting.toolbox
         self.unread: set[str] = set()
         self._threads = Threads()
-        self._binding = _bind(function)
+        self._binding = bind(entry.signature, entry.shown)
         if "messages" in self._binding.takes:
             chat = {"system_prompt"}
         else:
             chat = set()
 
-        self.shown = _written(function)
+        self.shown = entry.shown
         self.takes = self._binding.takes | chat
         call = getattr(function, "__call__", None)  # noqa: B004 -- only an object's __call__ may be async
         self._waits = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
         self._shared_clients = _SharedClients(waits=self._waits)
-        if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        if any(map(_yields, (function, call))):
             raise BadPlugin(
                 self.shown, "it yields its answer in pieces; return the whole text instead"
             )
@@ -194,6 +193,10 @@ class _Function:
         return reply
 
 
+def _yields(function: object) -> bool:
+    return inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function)
+
+
 _PLAIN = frozenset(("question", "system_prompt"))
 """A function that takes no more is called without making the other values."""
 
@@ -247,272 +250,3 @@ class _SharedClients:
 
 def _message(role: str, content: str) -> dict[str, str]:
     return {"role": role, "content": content}
-
-
-# Names are compared in lower case and without underscores: userQuery is user_query.
-_NAMES: dict[str, tuple[str, ...]] = {
-    "question": (
-        *(
-            "question",
-            "query",
-            "prompt",
-            "user_query",
-            "user_question",
-            "user_prompt",
-            "user_input",
-        ),
-        *("user_message", "input", "input_text", "message", "text", "task", "q"),
-    ),
-    "system_prompt": (
-        *("system_prompt", "system", "instructions", "system_message", "system_instruction"),
-        *("system_instructions", "sys_prompt", "prompt"),
-    ),
-    "mcp_servers": ("mcp_servers", "tools", "servers", "mcp", "mcp_config"),
-    "history": ("history", "past_turns", "previous_turns"),
-    "chat_history": (
-        *(
-            "chat_history",
-            "message_history",
-            "past_messages",
-            "previous_messages",
-        ),
-    ),
-    "messages": ("messages", "chat_messages"),
-    "materials": ("materials", "document"),
-    "sample": ("sample",),
-    "sample_id": ("sample_id",),
-    "metadata": ("metadata",),
-    "condition": ("condition", "condition_name"),
-    "repetition": ("repetition", "rep"),
-    "turn": ("turn", "turn_number"),
-    "seed": ("seed", "random_seed"),
-    "workspace": ("workspace",),
-}
-"""Value → the names under which a function may ask for it; the first is the one that the
-documentation uses.
-"""
-
-_SHOWN = 4  # names of one value that a message lists
-_KEYWORDS = ("system_prompt", "mcp_servers", "history")
-"""What **kwargs gets: what a condition varies, and the earlier turns."""
-
-_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-
-
-class _Binding:
-    """A function's parameters, each with the value that it gets. Made by `_bind`."""
-
-    def __init__(
-        self, signature: inspect.Signature, values: Mapping[str, str], *, question_last: bool
-    ) -> None:
-        self._parameters = list(signature.parameters.values())
-        self._values = dict(values)  # parameter → value
-        self._question_last = question_last  # *args gets the question
-        spare = any(parameter.kind is parameter.VAR_KEYWORD for parameter in self._parameters)
-        self._keywords = tuple(name for name in _KEYWORDS if spare and name not in values.values())
-        self.takes = frozenset(
-            [*values.values(), *self._keywords, *(["question"] if question_last else [])]
-        )
-
-    def arguments(self, known: JsonObject) -> tuple[list[object], JsonObject]:
-        """The positional and keyword arguments of one call.
-
-        A default is kept if the condition gives no value.
-        """
-        positional: list[object] = []
-        keywords: JsonObject = {}
-        for parameter in self._parameters:
-            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                continue
-            name = self._values.get(parameter.name)
-            if name is not None:
-                value = known[name]
-            else:
-                value = None
-
-            given = value is not None and not (name == "mcp_servers" and not value)
-            if not given and parameter.default is not parameter.empty:
-                value = parameter.default
-            elif not given:
-                value = "" if name == "system_prompt" else value
-
-            if parameter.kind in (_POSITIONAL if self._question_last else _POSITIONAL[:1]):
-                positional.append(value)
-            elif name is not None:
-                keywords[parameter.name] = value
-
-        if self._question_last:
-            positional += [known["question"]]
-        keywords.update((name, known[name]) for name in self._keywords if known[name] is not None)
-        return positional, keywords
-
-
-def _bind(function: Callable[..., object]) -> _Binding:
-    """Which value each parameter gets. Raises BadPlugin with the signature and the known names."""
-    shown = _written(function)
-    try:
-        signature = inspect.signature(function)
-    except (ValueError, TypeError) as error:
-        raise BadPlugin(
-            shown, "its parameters cannot be seen; wrap it in a plain function"
-        ) from error
-
-    parameters = []
-    for parameter in signature.parameters.values():
-        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            parameters.append(parameter)
-    kinds = {parameter.kind for parameter in signature.parameters.values()}
-    if not parameters and kinds == {
-        inspect.Parameter.VAR_POSITIONAL,
-        inspect.Parameter.VAR_KEYWORD,
-    }:
-        raise BadPlugin(
-            shown,
-            "its parameters are hidden by a decorator; put functools.wraps on the inner function",
-        )
-
-    values, faults = _by_name(parameters)
-    question_last = False
-    if "question" not in values.values():
-        free = _first_free(parameters, values)
-        if free is not None:
-            values[free.name] = "question"
-        elif inspect.Parameter.VAR_POSITIONAL in kinds:
-            question_last = True
-        elif not {"messages", "sample"} & set(values.values()):
-            faults.append("no parameter takes the question")
-
-    unbound = []
-    for parameter in parameters:
-        if parameter.name not in values and parameter.default is parameter.empty:
-            unbound.append(parameter.name)
-    faults += [
-        _unknown(name) for name in unbound if not any(f"'{name}'" in fault for fault in faults)
-    ]
-    if faults:
-        rows = []
-        for value, names in _NAMES.items():
-            others = [name for name in names if name != value][:_SHOWN]
-            if others:
-                rows.append(f"{value} ({', '.join(others)})")
-            else:
-                rows.append(value)
-
-        raise BadPlugin(
-            shown,
-            "\n  ".join(
-                ["its arguments cannot be bound", *faults, f"It may name: {', '.join(rows)}."]
-            ),
-        )
-
-    return _Binding(signature, values, question_last=question_last)
-
-
-def _asks_by_name(agent: object) -> bool:
-    """Whether its `ask` names its arguments as a function does, instead of following an agent's
-    protocol.
-    """
-    ask = getattr(agent, "ask", None)
-    if not callable(ask):
-        return False
-    try:
-        names = list(inspect.signature(ask).parameters)
-    except (ValueError, TypeError):
-        return False
-
-    return any("question" in _BY_NAME.get(_normalized(name), ()) for name in names)
-
-
-def _written(function: Callable[..., object]) -> str:
-    """The function's name and parameters, as a message shows them."""
-    inner = getattr(function, "func", function)  # functools.partial has no name
-    name = getattr(inner, "__qualname__", None) or type(inner).__name__
-    try:
-        parameters = [
-            parameter.replace(annotation=parameter.empty)
-            for parameter in inspect.signature(function).parameters.values()
-        ]
-        return f"{name.rpartition('<locals>.')[2]}{inspect.Signature(parameters)}"
-    except (ValueError, TypeError):
-        return str(name)
-
-
-def _by_name(parameters: Iterable[inspect.Parameter]) -> tuple[dict[str, str], list[str]]:
-    """Parameter → value for every parameter whose name is known, and which of them contradict each
-    other.
-    """
-    claims: dict[str, list[inspect.Parameter]] = {}
-    either: list[inspect.Parameter] = []
-    for parameter in parameters:
-        name = _normalized(parameter.name)
-        meant = _BY_NAME.get(name) or _names_of_kinds().get(name, ())
-        if len(meant) == 1:
-            claims.setdefault(meant[0], []).append(parameter)
-        elif meant:
-            either.append(parameter)
-
-    for parameter in either:  # `prompt` is the question, or the system prompt next to a question
-        value = (
-            "system_prompt"
-            if "question" in claims and "system_prompt" not in claims
-            else "question"
-        )
-        claims.setdefault(value, []).append(parameter)
-
-    values: dict[str, str] = {}
-    faults = []
-    for value, claimed in claims.items():
-        required = [parameter for parameter in claimed if parameter.default is parameter.empty]
-        if len(claimed) == 1 or len(required) == 1:
-            values[(required or claimed)[0].name] = value
-        else:
-            names = " and ".join(f"'{parameter.name}'" for parameter in claimed)
-            faults.append(f"{names} both ask for the {value.replace('_', ' ')}")
-
-    return values, faults
-
-
-def _first_free(
-    parameters: Iterable[inspect.Parameter], values: Mapping[str, str]
-) -> inspect.Parameter | None:
-    """The parameter for the question if none has such a name: required, or the function's very
-    first.
-    """
-    positional = [parameter for parameter in parameters if parameter.kind in _POSITIONAL]
-    free = [parameter for parameter in positional if parameter.name not in values]
-    required = [parameter for parameter in free if parameter.default is parameter.empty]
-    if required:
-        return required[0]
-    if free and free[0] is positional[0]:
-        return free[0]
-    return None
-
-
-def _unknown(name: str) -> str:
-    known = [known for names in _NAMES.values() for known in names]
-    return (
-        f"cannot fill '{name}'{did_you_mean(name, known, listing=False)}; rename it or "
-        f"give it a default"
-    )
-
-
-@cache
-def _names_of_kinds() -> dict[str, tuple[str, ...]]:
-    """Name → value, of the names that kinds of datasets add. Loads every kind."""
-    found: dict[str, tuple[str, ...]] = {}
-    for kind in installed().values():
-        for value, names in kind.argument_names.items():
-            found.update((_normalized(name), (value,)) for name in names)
-
-    return found
-
-
-def _normalized(name: str) -> str:
-    return name.lower().replace("_", "")
-
-
-_BY_NAME: dict[str, tuple[str, ...]] = {
-    _normalized(name): tuple(value for value, names in _NAMES.items() if name in names)
-    for names in _NAMES.values()
-    for name in names
-}

@@ -26,6 +26,7 @@ from karat.execution import (
     ScorerInUse,
     Selection,
     agent_notes,
+    agents_taken,
     build_agents,
     close_agents,
     executor_of,
@@ -184,6 +185,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     # what judges gave to a right and to a wrong answer, with --ask
     asked: tuple[AskedJudge, ...] = ()
     first_row: Understood | None = None  # of the dataset, as it was read
+    taken: tuple[str, ...] = ()  # what of the user's objects is called
 
     def __str__(self) -> str:
         repetitions = formats.plural(self.repetitions, "repetition")
@@ -216,7 +218,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
                 *parts,
             ],
             "first row": [] if self.first_row is None else self.first_row.lines(),
-            "agent": [self.agent],
+            "agent": [self.agent, *self.taken],
             "conditions": list(map(str, self.conditions)),
             "scored by": list(map(str, self.scorers))
             or ["nothing: answers are saved but not scored"],
@@ -272,9 +274,9 @@ def check(
     refuse_unfit_samples(scorers, samples)
     problems = [fault for scorer in scorers if (fault := _scorer_fault(scorer, dataset.samples[0]))]
     if start:
-        started, notes = run_in_own_loop(_started(experiment, selected, scorers, start))
+        started, notes, taken = run_in_own_loop(_started(experiment, selected, scorers, start))
     else:
-        started, notes = ({}, [])
+        started, notes, taken = ({}, [], [])
 
     asked: tuple[AskedJudge, ...] = ()
     if ask:
@@ -322,6 +324,7 @@ def check(
         rates=tuple(_rates(experiment, selected, scorers)),
         asked=asked,
         first_row=dataset.understood,
+        taken=tuple(taken),
     )
 
 
@@ -522,8 +525,8 @@ async def _started(
     selected: Plan,
     scorers: tuple[ScorerInUse, ...],
     say: Callable[[str], None],
-) -> tuple[Started, list[str]]:
-    """What each server offers, and notes about the agents."""
+) -> tuple[Started, list[str], list[str]]:
+    """What each server offers, notes about the agents, and what is called of the user's objects."""
     servers = {}
     for condition in selected.conditions:
         for server in condition.mcp_servers:
@@ -541,7 +544,8 @@ async def _started(
             refuse_unpriced(experiment, agents, scorers)
             if servers:
                 say(f"starting {formats.plural(len(servers), 'MCP server')} …")
-            return await toolbox.preflight(), agent_notes(selected, agents)
+            notes = agent_notes(selected, agents)
+            return await toolbox.preflight(), notes, agents_taken(agents)
         finally:
             await close_agents(agents)
 

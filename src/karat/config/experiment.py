@@ -24,7 +24,7 @@ from karat.config.secrets import Secrets
 from karat.config.settings import apply
 from karat.documents import reader as documents
 from karat.documents.hub import at_commit
-from karat.documents.nodes import Node, Place, from_python, plain, printable
+from karat.documents.nodes import Node, Place, fault_at, from_python, plain, printable
 from karat.documents.validation import explain
 from karat.errors import BadExperiment, Fault, did_you_mean, unreadable
 from karat.files import open_regular
@@ -215,6 +215,22 @@ class Experiment:
         object.__setattr__(filled, "scorers", (spec, *self.scorers[1:]))
         object.__setattr__(filled, "resolved", {**self.resolved, "scorers": choice})
         return filled, dataset
+
+    def agent_at(self, condition: str, option: str) -> str:
+        """The file, and the place in it that sets an option of a condition's agent."""
+        own = ("conditions", condition, "agent", option)
+        place: Place = own if ".".join(own) in self.resolved else ("agent", option)
+        choice = self.resolved.get(".".join(map(str, place)))
+        root = None
+        if self.path is not None:
+            root = documents.parse(self.text.encode()).root
+        if choice is not None and choice.source == "flag":
+            root = Node({}, source="flag")
+        if root is None:
+            root = Node({})
+        fault = fault_at(root, place, "")
+        named = str(self.path or "experiment")
+        return f"{named}: {fault}".removesuffix(": ")
 
 
 def load(

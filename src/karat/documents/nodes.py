@@ -123,15 +123,20 @@ def walk(node: Node, place: Place = ()) -> list[tuple[Place, Node]]:
 
 def from_python(value: object) -> Node:
     """Mappings, models, sequences, texts and paths as nodes; anything else (a function, say) stays
-    itself.
+    itself, and so does the `target` of an agent, which may be a model.
     """
-    # a model that can be called is an agent
-    if isinstance(value, BaseModel) and not callable(value):
+    if isinstance(value, BaseModel):
         value = value.model_dump(exclude_unset=True)
     if isinstance(value, Mapping):
-        return Node({str(key): from_python(child) for key, child in value.items()})
+        return Node({str(key): _entry(str(key), child) for key, child in value.items()})
     if isinstance(value, PurePath):
         return Node(str(value))
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         return Node([from_python(child) for child in value])
     return Node(value)
+
+
+def _entry(key: str, value: object) -> Node:
+    if key == "target" and isinstance(value, BaseModel):
+        return Node(value)
+    return from_python(value)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from karat.execution.scoring import ScorerInUse
     from karat.execution.setup import (
         agent_notes,
+        agents_taken,
         build_agents,
         build_scorers,
         close_agents,
@@ -33,6 +34,7 @@ __all__ = [
     "Selection",
     "Shard",
     "agent_notes",
+    "agents_taken",
     "build_agents",
     "build_scorers",
     "close_agents",
@@ -57,7 +59,7 @@ __getattr__, __dir__ = lazy(
         "progress": "RunStatus",
         "scoring": "ScorerInUse",
         "setup": (
-            "agent_notes build_agents build_scorers close_agents experiment_scorers "
+            "agent_notes agents_taken build_agents build_scorers close_agents experiment_scorers "
             "opened_scorers refuse_unfit_samples refuse_unknown_gates"
         ),
         "start": "Outcome Selection rescore run_experiment",

@@ -119,6 +119,8 @@ def classify(
     error = known_fault(error) or error
     if isinstance(error, TrialFault):
         return _declared(error, stage, redact)
+    if isinstance(error.__cause__, SystemExit):  # on a thread of its own
+        error = error.__cause__
     frames = traceback.extract_tb(error.__traceback__)
     # The line that raised it, so its author can find it: in the plug-in, not in a library.
     own = next((frame for frame in reversed(frames) if is_foreign(frame.filename)), None)
@@ -127,7 +129,12 @@ def classify(
     else:
         where = ""
 
-    message = redact(f"{described(error)}{where}")[:_LONGEST_MESSAGE]
+    if isinstance(error, SystemExit):
+        said = f"SystemExit: it called sys.exit({'' if error.code is None else repr(error.code)})"
+    else:
+        said = described(error)
+
+    message = redact(f"{said}{where}")[:_LONGEST_MESSAGE]
     # The plug-in could not even be called: its parameters do not match.
     at_the_call = (
         isinstance(error, TypeError)

@@ -15,7 +15,7 @@ import msgspec
 from karat import plugins
 from karat.agents import AgentSetting, TrialAgent, as_agent
 from karat.analysis.thresholds import Threshold, metric_names, resolve, thresholds_of
-from karat.errors import BadExperiment, BadOption, Caught, Fault, described
+from karat.errors import BadExperiment, BadOption, BadPlugin, Caught, Fault, described
 from karat.execution.plan import Plan
 from karat.execution.progress import RunStatus
 from karat.execution.retry import AttemptError, RetryPolicy, delay
@@ -55,7 +55,13 @@ def build_agents(experiment: Experiment, selected: Plan, toolbox: Toolbox) -> di
         )
         if agent is None:
             plugin = plugins.find("agents", spec.type, folder=experiment.folder)
-            agent = as_agent(plugins.build(plugin, spec.options, setting=setting))
+            try:
+                agent = as_agent(plugins.build(plugin, spec.options, setting=setting))
+            except BadPlugin as error:
+                if "target" not in spec.options:
+                    raise
+                where = experiment.agent_at(condition.name, "target")
+                raise BadPlugin(error.target, error.message, fault_at=where) from error
             built.append((spec, agent))
 
         agents[condition.name] = agent
@@ -90,6 +96,20 @@ def agent_notes(selected: Plan, agents: Agents) -> list[str]:
             notes += _bad_samples(condition, selected.samples, getattr(agent, "check_sample", None))
 
     return notes
+
+
+def agents_taken(agents: Agents) -> list[str]:
+    """What of each object of the user is called, where karat has chosen it."""
+    taken = (str(getattr(agent, "taken", "")) for agent in agents.values())
+    return [text for text in dict.fromkeys(taken) if text]
+
+
+def announce_agents(selected: Plan, agents: Agents, status: RunStatus) -> None:
+    """Says at the start of a run what `agent_notes` and `agents_taken` say."""
+    for note in agent_notes(selected, agents):
+        status.notice(note)
+    for text in agents_taken(agents):
+        status.remark(text)
 
 
 def _bad_samples(

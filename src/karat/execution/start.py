@@ -34,6 +34,7 @@ from karat.execution.scoring import ScorerMemory
 from karat.execution.setup import (
     Agents,
     agent_notes,
+    announce_agents,
     baseline_first,
     build_agents,
     build_scorers,
@@ -139,8 +140,7 @@ async def run_experiment(
         agents = build_agents(experiment, part.selected, toolbox)
         stack.push_async_callback(close_agents, agents, status.notice)
         refuse_unpriced(experiment, agents, part.scorers)
-        for note in agent_notes(part.selected, agents):
-            status.notice(note)
+        announce_agents(part.selected, agents, status)
         status.limiters = limiters()
         servers, broken = await preflight(
             toolbox, part.selected, status, retry=experiment.execution.retry

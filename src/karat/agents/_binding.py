@@ -1,0 +1,260 @@
+"""Which value each parameter of a user's function gets."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+
+from karat.errors import BadPlugin, did_you_mean
+from karat.kinds import installed
+from karat.records import JsonObject
+
+# Names are compared in lower case and without underscores: userQuery is user_query.
+_NAMES: dict[str, tuple[str, ...]] = {
+    "question": (
+        *(
+            "question",
+            "query",
+            "prompt",
+            "user_query",
+            "user_question",
+            "user_prompt",
+            "user_input",
+        ),
+        *("user_message", "input", "input_text", "message", "text", "task", "q"),
+    ),
+    "system_prompt": (
+        *("system_prompt", "system", "instructions", "system_message", "system_instruction"),
+        *("system_instructions", "sys_prompt", "prompt"),
+    ),
+    "mcp_servers": ("mcp_servers", "tools", "servers", "mcp", "mcp_config"),
+    "history": ("history", "past_turns", "previous_turns"),
+    "chat_history": (
+        *(
+            "chat_history",
+            "message_history",
+            "past_messages",
+            "previous_messages",
+        ),
+    ),
+    "messages": ("messages", "chat_messages"),
+    "materials": ("materials", "document"),
+    "sample": ("sample",),
+    "sample_id": ("sample_id",),
+    "metadata": ("metadata",),
+    "condition": ("condition", "condition_name"),
+    "repetition": ("repetition", "rep"),
+    "turn": ("turn", "turn_number"),
+    "seed": ("seed", "random_seed"),
+    "workspace": ("workspace",),
+}
+"""Value → the names under which a function may ask for it; the first is the one that the
+documentation uses.
+"""
+
+_SHOWN = 4  # names of one value that a message lists
+_KEYWORDS = ("system_prompt", "mcp_servers", "history")
+"""What **kwargs gets: what a condition varies, and the earlier turns. Alone, also the question."""
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+class Binding:
+    """A function's parameters, each with the value that it gets. Made by `bind`."""
+
+    def __init__(
+        self,
+        signature: inspect.Signature,
+        values: Mapping[str, str],
+        *,
+        question_last: bool,
+        keywords: Sequence[str] = (),
+    ) -> None:
+        self._parameters = list(signature.parameters.values())
+        self._values = dict(values)  # parameter → value
+        self._question_last = question_last  # *args gets the question
+        spare = any(parameter.kind is parameter.VAR_KEYWORD for parameter in self._parameters)
+        self._keywords = tuple(name for name in keywords if spare and name not in values.values())
+        self.takes = frozenset(
+            [*values.values(), *self._keywords, *(["question"] if question_last else [])]
+        )
+
+    def arguments(self, known: JsonObject) -> tuple[list[object], JsonObject]:
+        """The positional and keyword arguments of one call.
+
+        A default is kept if the condition gives no value.
+        """
+        positional: list[object] = []
+        keywords: JsonObject = {}
+        for parameter in self._parameters:
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                continue
+            name = self._values.get(parameter.name)
+            if name is not None:
+                value = known[name]
+            else:
+                value = None
+
+            given = value is not None and not (name == "mcp_servers" and not value)
+            if not given and parameter.default is not parameter.empty:
+                value = parameter.default
+            elif not given:
+                value = "" if name == "system_prompt" else value
+
+            if parameter.kind in (_POSITIONAL if self._question_last else _POSITIONAL[:1]):
+                positional.append(value)
+            elif name is not None:
+                keywords[parameter.name] = value
+
+        if self._question_last:
+            positional += [known["question"]]
+        keywords.update((name, known[name]) for name in self._keywords if known[name] is not None)
+        return positional, keywords
+
+
+def bind(signature: inspect.Signature | None, shown: str) -> Binding:
+    """Which value each parameter gets; the question alone, by place, where no signature is known.
+
+    Raises BadPlugin with the signature and the known names.
+    """
+    if signature is None:
+        return Binding(inspect.Signature(), {}, question_last=True)
+    parameters = []
+    for parameter in signature.parameters.values():
+        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            parameters.append(parameter)
+    kinds = {parameter.kind for parameter in signature.parameters.values()}
+    if not parameters and kinds == {
+        inspect.Parameter.VAR_POSITIONAL,
+        inspect.Parameter.VAR_KEYWORD,
+    }:
+        raise BadPlugin(
+            shown,
+            "its parameters are hidden by a decorator; put functools.wraps on the inner function",
+        )
+
+    values, faults = _by_name(parameters)
+    question_last = False
+    keywords = _KEYWORDS
+    if "question" not in values.values():
+        free = _first_free(parameters, values)
+        if free is not None:
+            values[free.name] = "question"
+        elif inspect.Parameter.VAR_POSITIONAL in kinds:
+            question_last = True
+        elif not parameters and inspect.Parameter.VAR_KEYWORD in kinds:
+            keywords = ("question", *_KEYWORDS)
+        elif not {"messages", "sample"} & set(values.values()):
+            faults.append("no parameter takes the question")
+
+    unbound = []
+    for parameter in parameters:
+        if parameter.name not in values and parameter.default is parameter.empty:
+            unbound.append(parameter.name)
+    faults += [
+        _unknown(name) for name in unbound if not any(f"'{name}'" in fault for fault in faults)
+    ]
+    if faults:
+        rows = []
+        for value, names in _NAMES.items():
+            others = [name for name in names if name != value][:_SHOWN]
+            if others:
+                rows.append(f"{value} ({', '.join(others)})")
+            else:
+                rows.append(value)
+
+        raise BadPlugin(
+            shown,
+            "\n  ".join(
+                ["its arguments cannot be bound", *faults, f"It may name: {', '.join(rows)}."]
+            ),
+        )
+
+    return Binding(signature, values, question_last=question_last, keywords=keywords)
+
+
+def _by_name(parameters: Iterable[inspect.Parameter]) -> tuple[dict[str, str], list[str]]:
+    """Parameter → value for every parameter whose name is known, and which of them contradict each
+    other.
+    """
+    claims: dict[str, list[inspect.Parameter]] = {}
+    either: list[inspect.Parameter] = []
+    for parameter in parameters:
+        name = _normalized(parameter.name)
+        meant = _BY_NAME.get(name) or _names_of_kinds().get(name, ())
+        if len(meant) == 1:
+            claims.setdefault(meant[0], []).append(parameter)
+        elif meant:
+            either.append(parameter)
+
+    for parameter in either:  # `prompt` is the question, or the system prompt next to a question
+        value = (
+            "system_prompt"
+            if "question" in claims and "system_prompt" not in claims
+            else "question"
+        )
+        claims.setdefault(value, []).append(parameter)
+
+    values: dict[str, str] = {}
+    faults = []
+    for value, claimed in claims.items():
+        required = [parameter for parameter in claimed if parameter.default is parameter.empty]
+        if len(claimed) == 1 or len(required) == 1:
+            values[(required or claimed)[0].name] = value
+        else:
+            names = " and ".join(f"'{parameter.name}'" for parameter in claimed)
+            faults.append(f"{names} both ask for the {value.replace('_', ' ')}")
+
+    return values, faults
+
+
+def _first_free(
+    parameters: Iterable[inspect.Parameter], values: Mapping[str, str]
+) -> inspect.Parameter | None:
+    """The parameter for the question if none has such a name: required, or the function's very
+    first.
+    """
+    positional = [parameter for parameter in parameters if parameter.kind in _POSITIONAL]
+    free = [parameter for parameter in positional if parameter.name not in values]
+    required = [parameter for parameter in free if parameter.default is parameter.empty]
+    if required:
+        return required[0]
+    if free and free[0] is positional[0]:
+        return free[0]
+    return None
+
+
+def _unknown(name: str) -> str:
+    known = [known for names in _NAMES.values() for known in names]
+    return (
+        f"cannot fill '{name}'{did_you_mean(name, known, listing=False)}; rename it or "
+        f"give it a default"
+    )
+
+
+def meaning(name: str) -> tuple[str, ...]:
+    """The values that a parameter of this name may mean; none: it is not known."""
+    return _BY_NAME.get(_normalized(name), ())
+
+
+@cache
+def _names_of_kinds() -> dict[str, tuple[str, ...]]:
+    """Name → value, of the names that kinds of datasets add. Loads every kind."""
+    found: dict[str, tuple[str, ...]] = {}
+    for kind in installed().values():
+        for value, names in kind.argument_names.items():
+            found.update((_normalized(name), (value,)) for name in names)
+
+    return found
+
+
+def _normalized(name: str) -> str:
+    return name.lower().replace("_", "")
+
+
+_BY_NAME: dict[str, tuple[str, ...]] = {
+    _normalized(name): tuple(value for value, names in _NAMES.items() if name in names)
+    for names in _NAMES.values()
+    for name in names
+}

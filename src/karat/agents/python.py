@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from karat import plugins
 from karat.agents import AgentSetting, Session, as_agent
-from karat.agents._answers import framework_reply, reply_from
+from karat.agents._answers import framework_reply
 from karat.agents._binding import bind
 from karat.agents._entry import ASKED, Entry, asks_by_name, can_be_asked, entry_of
 from karat.agents._prompt import prompt_and_history, trial_values
@@ -187,10 +187,7 @@ class _Function:
 
         if type(result) is str:
             return Reply(text=result)
-        reply = framework_reply(result)
-        if reply is None:
-            return reply_from(result, self.unread)
-        return reply
+        return framework_reply(result, self.unread)
 
 
 def _yields(function: object) -> bool:

@@ -136,7 +136,7 @@ def bind(signature: inspect.Signature | None, shown: str) -> Binding:
 
     values, faults = _by_name(parameters)
     question_last = False
-    keywords = _KEYWORDS
+    keywords: Sequence[str] = _KEYWORDS
     if "question" not in values.values():
         free = _first_free(parameters, values)
         if free is not None:

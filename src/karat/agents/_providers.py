@@ -96,7 +96,8 @@ def _from_response(result: object) -> Reply:
             server = get(item, "server_label")
             calls.called(get(item, "id"), name, get(item, "arguments"), server=server)
             error = get(item, "error")
-            outcome = get(item, "output") if error is None else error
+            why = get(error, "message") or get(error, "content") or error
+            outcome = get(item, "output") if error is None else why
             if outcome is not None:
                 calls.returned(get(item, "id"), outcome, failed=error is not None)
             said.tool()

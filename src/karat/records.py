@@ -115,6 +115,7 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     command: str = ""  # stdio
     args: tuple[str, ...] = ()  # stdio
     env: dict[str, str] = {}  # stdio: only these, plus PATH, HOME and LANG
+    cwd: str | None = None  # stdio: the folder it runs in, from the experiment's; None: that one
     url: str = ""  # http, sse
     headers: dict[str, str] = {}  # http, sse
     auth: ServerAuth | None = None  # http

@@ -16,7 +16,6 @@ SERVER = {"command": "python", "args": ["server.py"]}
         ({**SERVER, "args": ["${workspaceFolder}/server.py"]}, "the environment variable workspaceFolder is not set"),
         ({**SERVER, "env": {"PORT": 8080}}, "must be text, got 8080; put it in quotes"),
         ({**SERVER, "env": {"TOKEN": "${TOKEN:-}"}}, "${TOKEN:-} is not an environment variable"),
-        ({**SERVER, "cwd": "."}, "mcp_servers.docs.cwd: no such key"),
         ({**SERVER, "disabled": False}, "mcp_servers.docs.disabled: no such key"),
         ({**SERVER, "autoApprove": ["search"]}, "mcp_servers.docs.autoApprove: no such key"),
         ({"type": "streamable-http", "url": "http://127.0.0.1:9/mcp"}, "must be stdio, http or sse"),

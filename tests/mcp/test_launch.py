@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from karat.mcp import launch_command
@@ -55,6 +56,14 @@ def test_a_server_leads_a_session_of_its_own_so_that_ctrl_c_does_not_reach_it(tm
 def test_python_means_karats_own_interpreter_and_the_server_runs_in_the_folder(tmp_path, command):
     seen = json.loads(run(server("-c", LOOK, command=command), tmp_path).stdout)
     assert (seen["python"], seen["cwd"]) == (sys.executable, str(tmp_path.resolve()))
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+def test_a_server_runs_in_its_own_cwd(tmp_path, absolute):
+    (tmp_path / "tools").mkdir()
+    cwd = str(tmp_path / "tools") if absolute else "tools"
+    seen = json.loads(run(msgspec.structs.replace(server("-c", LOOK), cwd=cwd), tmp_path).stdout)
+    assert seen["cwd"] == str((tmp_path / "tools").resolve())
 
 
 def test_a_program_of_the_folder_can_be_named_by_its_relative_path(tmp_path):

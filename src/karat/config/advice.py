@@ -55,7 +55,8 @@ def advise(
 
     used = {server.name: server for condition in conditions for server in condition.mcp_servers}
     for name in file.mcp_servers:
-        if name not in used:
+        node = reading.root.get("mcp_servers", name)
+        if name not in used and not (node and node.file):
             reading.warn(("mcp_servers", name), "no condition uses it")
     for name, server in used.items():
         if server.type == "sse":

@@ -17,6 +17,8 @@ from karat.files import open_regular
 
 _REFERENCE = re.compile(r"\$(\$?)\{([^{}]*)\}")
 _MOST_BYTES = 1_000_000
+WORKSPACE = "workspaceFolder"
+"""The project of an MCP client's file. Stays by name in what is kept, as a secret does."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 

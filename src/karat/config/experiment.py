@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from karat import kinds, plugins
 from karat.config import digests
 from karat.config.advice import advise, keys_of, models_of
+from karat.config.clients import include
 from karat.config.context import CONTEXT_KEYS
 from karat.config.environment import expand, read_env_file
 from karat.config.model import Execution, ExperimentFile, RemoteServer, StdioServer
@@ -318,7 +319,13 @@ def _fill(
 ) -> None:
     """Reads the tree into a new experiment, or raises with all faults."""
     faults = [*faults, *expand(root, env)]
-    reading = Reading(root, source.folder, env, Secrets(root, env))
+    included = include(root, folder=source.folder, env=env)
+    faults += included.faults
+    secrets = Secrets(root, env)
+    secrets.variables |= included.inputs
+    reading = Reading(root, source.folder, env, secrets, disabled=included.disabled)
+    for place, message in included.warnings:
+        reading.warn(place, message)
     file = _validated(reading, faults)
     named = str(source.path or "experiment")
     if faults or file is None:
@@ -459,6 +466,8 @@ class _Builder:
 
     def _server(self, name: str, model: StdioServer | RemoteServer) -> McpServer:
         settings = model.model_dump()
+        if settings.get("cwd") is None:
+            settings.pop("cwd", None)  # not in the settings of earlier runs
         auth = getattr(model, "auth", None)
         if "auth" in settings:
             if auth is None:

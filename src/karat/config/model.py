@@ -297,8 +297,9 @@ class StdioServer(_Server):
 
     type: Literal["stdio"] = "stdio"  # may be left out if there is a `command`
     command: Name = Field(description="the program to start, e.g. python")
-    args: list[Text] = []  # its arguments; relative paths start at the experiment's folder
+    args: list[Text] = []  # its arguments; relative paths start at `cwd`
     env: dict[str, Text] = {}  # its variables, in addition to PATH, HOME and LANG
+    cwd: Name | None = None  # the folder it runs in; null: the experiment's
 
 
 class ServerAuthModel(Section):
@@ -470,9 +471,13 @@ class PromptFile(Section):
 
 
 def _known_server(name: str, info: ValidationInfo) -> str:
-    servers = reading_of(info).names("mcp_servers")
-    if name not in servers:
-        if servers:
+    reading = reading_of(info)
+    servers = reading.names("mcp_servers")
+    section = reading.root.get("mcp_servers")
+    if name not in servers and not (section and section.unset):
+        if name in reading.disabled:
+            hint = "; its file has `disabled: true`"
+        elif servers:
             hint = did_you_mean(name, servers)
         else:
             hint = "; `mcp_servers` names none"

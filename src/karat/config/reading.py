@@ -23,6 +23,7 @@ from pydantic import (
 from pydantic_core import PydanticKnownError
 
 from karat import plugins
+from karat.config.environment import WORKSPACE
 from karat.config.secrets import Secrets
 from karat.documents.hub import hub_name
 from karat.documents.nodes import Node, Place, fault_at
@@ -76,6 +77,7 @@ class Reading(msgspec.Struct, eq=False):
     trees: dict[Path, str] = {}  # folder named in conditions → its digest
     # of participants, by study; None: not read yet
     attributes: Mapping[str, Collection[str]] | None = None
+    disabled: Collection[str] = ()  # MCP servers that a client's file switches off
 
     def warn(self, place: Place, message: str) -> None:
         """Notes a warning, with its line."""
@@ -114,7 +116,7 @@ class Reading(msgspec.Struct, eq=False):
             return {key: self.shown(below, node.get(key)) for key, below in value.items()}
         if isinstance(value, (list, tuple)):
             return [self.shown(below, node.get(index)) for index, below in enumerate(value)]
-        if self.secrets.variables.intersection(node.variables):
+        if (self.secrets.variables | {WORKSPACE}).intersection(node.variables):
             return self.secrets.shown(node)
         return value
 

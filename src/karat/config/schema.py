@@ -91,6 +91,10 @@ def _experiment_schema() -> Json:
     del fields["mcp_servers"]["patternProperties"]
     for name, below in (("conditions", _or_null(condition)), ("mcp_servers", _server())):
         fields[name] |= {"propertyNames": {"pattern": r"\S"}, "additionalProperties": below}
+    fields["mcp_servers"]["properties"] = {
+        "file": {"anyOf": [{"type": "string", "minLength": 1}, _server()]},
+        "only": {"anyOf": [{"type": "array", "items": {"type": "string"}}, _server()]},
+    }
     root["allOf"] = [*_variants(families["agents"], references), *_judged()]
     schema: Json = _tidied(
         {"$schema": DIALECT, "title": "A karat experiment", **root, "$defs": defs}

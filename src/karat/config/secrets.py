@@ -20,7 +20,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import parse_qsl, urlsplit
 
-from karat.config.environment import fill, is_variable
+from karat.config.environment import WORKSPACE, fill, is_variable
 from karat.documents.nodes import Node, Place, dotted, fault_at, walk
 from karat.errors import Fault
 
@@ -72,7 +72,7 @@ class Secrets:
         if node.template is None:
             return str(node.value)
         env = self._env
-        known = env.keys() - self.variables
+        known = env.keys() - self.variables - {WORKSPACE}
         return fill(node.template, lambda name: env[name] if name in known else f"${{{name}}}")
 
     def _named(self, place: Place, node: Node) -> None:

@@ -28,6 +28,7 @@ class Node(msgspec.Struct, eq=False):
     template: str | None = None  # the text before ${NAME} was filled in; None: it names no variable
     variables: tuple[str, ...] = ()  # the environment variables that the text names
     unset: bool = False  # one of them is not set, so this value is unknown
+    file: str = ""  # another file that it was read from, with its line there
 
     def get(self, *place: str | int) -> Node | None:
         """The node at `place` below this one; None if there is none."""
@@ -81,6 +82,8 @@ def fault_at(root: Node, place: Place, message: str) -> Fault:
     its parent's.
     """
     node, _ = root.nearest(place)
+    if node.file:
+        message = f"{message} ({node.file})"
     if node.source == "flag":
         return Fault(place=f"--set {dotted(place)}", message=message)
     if node is root:

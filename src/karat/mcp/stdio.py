@@ -47,7 +47,7 @@ def launch_command(
 
     For every agent that starts servers, also in other programs: whatever is added to this
     environment, the server sees only PATH, HOME, LANG and the file's `env`. It runs
-    in `folder`; `python` and `python3` mean the interpreter that runs karat.
+    in its `cwd`, from `folder`; `python` and `python3` mean the interpreter that runs karat.
     `parent`: the process that the server must end with.
     """
     command = sys.executable if server.command in ("python", "python3") else server.command
@@ -59,7 +59,7 @@ def launch_command(
     definition = {
         "argv": [command, *server.args],
         "env": own | server.env,
-        "cwd": str(folder),
+        "cwd": str(folder / (server.cwd or "")),
         "parent": parent,
     }
     # -P keeps the folder's own `json.py` from being imported; -S leaves out the .pth files of large

@@ -1,0 +1,299 @@
+"""`mcp_servers: {file: .mcp.json}`: the servers of an MCP client's file.
+
+Such a file is JSON, with comments and trailing commas in VS Code. Its servers are under
+`mcpServers`, under `servers`, or at the top. They become nodes of the experiment, as if they had
+been written there, so that the same checks and the same care for secrets apply.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from karat.config.environment import WORKSPACE, expand
+from karat.documents.nodes import Node, Place, fault_at, walk
+from karat.documents.reader import MAX_BYTES, parse
+from karat.errors import Fault, did_you_mean, unreadable
+from karat.files import open_regular
+
+_SECTION = "mcp_servers"
+_HOLDERS = ("mcpServers", "servers")
+_TAKEN = {"type", "command", "args", "env", "cwd", "url", "headers"}
+# They concern a person at the client, or only describe the server.
+_IGNORED = {
+    *("disabled", "alwaysAllow", "autoApprove", "timeout"),
+    *("description", "name", "gallery", "version"),
+}
+_HTTP = {"streamable-http", "streamable_http", "streamableHttp"}
+_CLIENT_FOLDERS = {".vscode", ".cursor"}
+# Each client's name for the folder of the project.
+_PROJECT = {"workspaceFolder", "CLAUDE_PROJECT_DIR", "CLAUDE_PLUGIN_ROOT"}
+_REFERENCE = re.compile(r"\$\{([^{}]*)\}")
+_TEXT = r'"(?:[^"\\\n]|\\.)*"'
+_COMMENTS = re.compile(rf"{_TEXT}|//[^\n]*|/\*(?:.*?\*/|.*\Z)", re.DOTALL)
+_TRAILING = re.compile(rf"{_TEXT}|,(?=\s*[}}\]])|\t", re.DOTALL)
+
+
+class Included(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found while the servers of a file were put into the experiment."""
+
+    faults: list[Fault] = []
+    warnings: list[tuple[Place, str]] = []
+    disabled: set[str] = set()  # servers that the file switches off
+    inputs: set[str] = set()  # variables in the place of what the client asks a person
+
+
+def include(root: Node, *, folder: Path, env: Mapping[str, str]) -> Included:
+    """Puts the servers of the client's file that `mcp_servers` names in the place of its name.
+
+    Its path starts at `folder`. A server that is called `file` stays one: its value is a mapping.
+    """
+    section = root.get(_SECTION)
+    reference = root.get(_SECTION, "file")
+    if section is None or reference is None or not isinstance(reference.value, str):
+        return Included()
+    assert isinstance(section.value, dict)
+    own = dict(section.value)
+    del own["file"]
+    only = own.get("only")
+    if only is not None and not isinstance(only.value, dict):
+        del own["only"]
+    else:
+        only = None
+
+    included = Included()
+    file = _ClientFile(root, included, folder=folder, env=env)
+    servers = None if reference.unset else file.servers(only)  # unset: a fault already
+    section.value = {**(servers or {}), **own}
+    if servers is None:
+        section.unset = True  # so that no name of a server is called wrong
+        return included
+
+    for name in sorted(servers.keys() & {str(key) for key in own}):
+        message = (
+            f"'{reference.value}' has a server of this name too; rename one, or leave it out of "
+            f"`only: […]`"
+        )
+        included.faults.append(fault_at(root, (_SECTION, name), message))
+
+    tree = Node({_SECTION: Node(servers)})
+    included.faults.extend(expand(tree, {**env, WORKSPACE: str(file.project)}))
+    return included
+
+
+class _ClientFile:
+    """A client's file, and its servers as karat's."""
+
+    def __init__(
+        self, root: Node, included: Included, *, folder: Path, env: Mapping[str, str]
+    ) -> None:
+        self._root = root
+        self._found = included
+        self._folder = folder
+        self._env = env
+        reference = root.get(_SECTION, "file")
+        assert reference is not None
+        self._reference = reference
+        self._name = str(reference.value)
+        self._listed: dict[str, Node] = {}
+        path = Path(os.path.abspath(folder / self._name))
+        inside = path.parent.name in _CLIENT_FOLDERS
+        self.project = path.parent.parent if inside else path.parent
+
+    def servers(self, only: Node | None) -> dict[str, Node] | None:
+        """Name → server, for all of them or for `only` some; None if that is a fault."""
+        top = self._top()
+        if top is None:
+            return None
+        listed = self._listed = _listed(top)
+        if not listed:
+            holders = " or ".join(f"`{key}`" for key in _HOLDERS)
+            self._fault(f"'{self._name}' holds no servers, neither under {holders} nor at its top")
+            return None
+
+        for _, node in walk(top):
+            node.file = f"{self._name}, line {node.line}"
+            node.line, node.column = self._reference.line, self._reference.column
+
+        wanted = self._wanted(only, listed)
+        if wanted is None:
+            return None
+        servers = {}
+        for name in wanted:
+            if self._is_taken(name, listed[name]):
+                servers[name] = listed[name]
+        return servers
+
+    def _fault(self, message: str, key: str = "file") -> None:
+        self._found.faults.append(fault_at(self._root, (_SECTION, key), message))
+
+    def _fault_inside(self, name: str, place: Place, message: str) -> None:
+        tree = Node({_SECTION: Node(self._listed)})
+        self._found.faults.append(fault_at(tree, (_SECTION, name, *place), message))
+
+    def _top(self) -> Node | None:
+        """The file's mapping; None if there is none, which is a fault."""
+        try:
+            with open_regular(self._folder / self._name, at_most=MAX_BYTES) as file:
+                text = file.read().decode("utf-8-sig")
+        except FileNotFoundError:
+            self._fault(f"there is no file '{self._name}' in the experiment's folder")
+            return None
+        except UnicodeDecodeError:
+            self._fault(f"'{self._name}' is not UTF-8; save it as UTF-8")
+            return None
+        except (OSError, ValueError) as error:
+            self._fault(f"'{self._name}' cannot be read: {unreadable(error)}")
+            return None
+
+        text = _plain_json(text)
+        if not text.lstrip().startswith("{"):
+            self._fault(f"'{self._name}' is not a JSON object")
+            return None
+        document = parse(text.encode(), what="a file of MCP servers")
+        for fault in document.faults:
+            line = f", line {fault.line}" if fault.line else ""
+            message = fault.message.removeprefix("not YAML: ")
+            self._fault(f"'{self._name}'{line} is not JSON: {message}")
+
+        return None if document.faults else document.root
+
+    def _wanted(self, only: Node | None, listed: Mapping[str, Node]) -> list[str] | None:
+        if only is None:
+            return list(listed)
+        names = [node.value for _, node in only.children()]
+        if not names or not all(isinstance(name, str) for name in names):
+            example = f"[{next(iter(listed), 'docs')}]"
+            self._fault(f"must be a list of servers' names, e.g. {example}", "only")
+            return None
+        unknown = [str(name) for name in names if name not in listed]
+        for name in unknown:
+            message = f"'{self._name}' has no server '{name}'{did_you_mean(name, listed)}"
+            self._fault(message, "only")
+
+        return None if unknown else [str(name) for name in names]
+
+    def _is_taken(self, name: str, server: Node) -> bool:
+        """Makes the server karat's own; False if it is disabled."""
+        if not isinstance(server.value, dict):
+            return True  # its model reports the fault
+        found = server.value
+        disabled = found.get("disabled")
+        if disabled is not None and disabled.value is True:
+            message = f"is disabled in '{self._name}', so it is left out"
+            self._found.warnings.append(((_SECTION, name), message))
+            self._found.disabled.add(name)
+            return False
+
+        if "envFile" in found:
+            message = (
+                "is not read: write the variables that the server needs in its `env`, as "
+                "`${NAME}`, and name the file with --env-file"
+            )
+            self._fault_inside(name, ("envFile",), message)
+
+        unknown = [key for key in found if key not in {*_TAKEN, *_IGNORED, "envFile"}]
+        if unknown:
+            keys = " and ".join(f"`{key}`" for key in unknown)
+            message = f"karat ignores {keys}"
+            self._found.warnings.append(((_SECTION, name), message))
+
+        # An empty `env` of an address, or `headers` of a program, says nothing.
+        kept = {key: found[key] for key in found if key in _TAKEN}
+        server.value = {key: node for key, node in kept.items() if node.value not in ("", [], {})}
+        self._read_values(name, server)
+        return True
+
+    def _read_values(self, name: str, server: Node) -> None:
+        kind = server.get("type")
+        if kind is not None and kind.value in _HTTP:
+            kind.value = "http"
+        for key in ("args", "env", "headers"):
+            below = server.get(key)
+            for _, node in below.children() if below is not None else ():
+                if isinstance(node.value, (bool, int, float)):
+                    node.value = node.written
+        for place, node in walk(server):
+            if isinstance(node.value, str):
+                self._translate(name, place, node)
+        if server.get("command") is not None:
+            self._place(server)
+
+    def _translate(self, name: str, place: Place, node: Node) -> None:
+        """Writes the client's references in a text as karat's."""
+
+        def reference(match: re.Match[str]) -> str:
+            inner = match[1]
+            if inner in _PROJECT:
+                return f"${{{WORKSPACE}}}"
+            if inner.startswith("input:"):
+                variable = re.sub(r"[^A-Z0-9]+", "_", inner.removeprefix("input:").upper())
+                self._found.inputs.add(variable)
+                if variable not in self._env:
+                    problems.append(
+                        f"nobody answers {match[0]} during a run; set the environment variable "
+                        f"{variable}, or name a file with --env-file"
+                    )
+
+                return f"${{{variable}}}"
+
+            variable, otherwise, default = inner.removeprefix("env:").partition(":-")
+            if otherwise and variable not in self._env:
+                return default
+            return f"${{{variable}}}"
+
+        text = str(node.value)
+        problems: list[str] = []
+        if "${" in _REFERENCE.sub("", text):
+            problems.append(
+                "a `${…}` holds a brace or does not end; write `${NAME}` or `${NAME:-text}`"
+            )
+
+        node.value = _REFERENCE.sub(reference, text)
+        for problem in problems:
+            self._fault_inside(name, place, problem)
+            node.value, node.unset = "", True
+
+    def _place(self, server: Node) -> None:
+        """Lets a program start in the project, as the client does."""
+        assert isinstance(server.value, dict)
+        project = os.path.relpath(self.project, self._folder)
+        given = server.value.pop("cwd", None)
+        if given is None:
+            cwd = Node(project, line=server.line, column=server.column, file=server.file)
+        else:
+            cwd = given
+            if isinstance(cwd.value, str) and not cwd.value.startswith("$"):
+                cwd.value = os.path.normpath(os.path.join(project, cwd.value))
+
+        if cwd.value != ".":
+            server.value["cwd"] = cwd
+
+
+def _listed(top: Node) -> dict[str, Node]:
+    """Name → server; none if this is no file of servers."""
+    for key in _HOLDERS:
+        holder = top.get(key)
+        if holder is not None and isinstance(holder.value, dict):
+            return {str(name): server for name, server in holder.value.items()}
+
+    bare = {}
+    for name, node in top.children():
+        if node.keys() & {"command", "url"}:
+            bare[str(name)] = node
+    return bare
+
+
+def _plain_json(text: str) -> str:
+    """JSON without comments, trailing commas and tabs, which YAML does not take; lines stay."""
+
+    def blank(match: re.Match[str]) -> str:
+        if match[0].startswith('"'):
+            return match[0]
+        return re.sub(r"[^\n]", " ", match[0])
+
+    return _TRAILING.sub(blank, _COMMENTS.sub(blank, text))

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from karat.documents.columns import columns_of
 from karat.documents.names import lower_is_better, meanings, speaker_and_text, words_of
+from karat.documents.roles import Reading, assign
 
 
 @pytest.mark.parametrize("name", ["expected_output", "expectedOutput", "Expected Output", "EXPECTED-output"])
@@ -67,3 +69,11 @@ def test_the_spellings_of_other_tools_are_known(shared_data: Path):
                 if plain and not entry["ambiguous_with"] and role not in known:
                     unknown.append((role, name))
     assert unknown == []
+
+
+@pytest.mark.parametrize(("values", "golden"), [((True, False), None), ((1, 0), None), (("x", "y"), "correct")])
+def test_a_column_correct_of_yes_and_no_is_a_score_and_no_golden_answer(values, golden):
+    rows = [{"question": f"{n}?", "pred_label": "x", "correct": value} for n, value in enumerate(values)]
+    reading = assign(columns_of(rows), door="results", file="rows.csv")
+    assert isinstance(reading, Reading)
+    assert (reading.one("golden"), reading.one("answer")) == (golden, "pred_label")

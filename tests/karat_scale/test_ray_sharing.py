@@ -195,7 +195,7 @@ def test_a_conversation_goes_on_where_its_lost_worker_left_it(
     rows = [{"turns": [{"question": f"{sample}-{turn}"} for turn in range(4)]} for sample in range(20)]
     file = conversations(CONVERSATION.format(url=server.url), rows, execution=execution(cluster, max_concurrent=6))
     process = test_ray.started(file)
-    until(lambda: sum(path.endswith("/2") for path in server.asked) >= 6, process)
+    until(lambda: sum(path.endswith("/2") for path in [*server.asked]) >= 6, process)
     for pid in actors(cluster):
         os.kill(pid, signal.SIGKILL)
     at_loss = Counter(server.asked)

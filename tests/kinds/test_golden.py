@@ -84,6 +84,12 @@ def test_keys_are_named_and_ids_may_be_numbers(folder: Path) -> None:
     assert [sample.metadata for sample in dataset] == [{}, {}]
 
 
+def test_a_question_may_be_its_own_id(folder: Path) -> None:
+    Path("q.jsonl").write_bytes(GOOD)
+    (sample,) = load("q.jsonl", id_key="question")
+    assert (sample.id, sample.turns[0].question) == ("q", "q")
+
+
 def test_a_digest_covers_question_and_answer_and_nothing_else(folder: Path) -> None:
     rows = [
         {"question": "q", "answer": "a", "n": 1},

@@ -85,6 +85,11 @@ class Column(msgspec.Struct):
         return 2 * (self.numbers + self.flags) > self.filled
 
     @property
+    def is_yes_or_no(self) -> bool:
+        """Whether cells hold nothing but true and false, or 1 and 0."""
+        return self.flags == self.filled or self.values <= {"0", "1", "0.0", "1.0"}
+
+    @property
     def is_constant(self) -> bool:
         """Whether all rows say the same."""
         return self.filled == self.rows > 1 and len(self.values) == 1 and not self.lists

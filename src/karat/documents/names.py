@@ -102,14 +102,16 @@ _GOLD = word_set(
 )
 _GOLD_ADJECTIVES = word_set("verified human expert official annotated best true final key")
 _AGENT = word_set(
-    """model generated predicted prediction predictions pred preds actual agent ai bot chatbot
+    """model generated predict predicted prediction predictions pred preds actual agent ai bot
+    chatbot
     assistant llm rag system sampled produced candidate hypothesis raw student mymodel gpt chatgpt
     claude llama gemini mistral qwen deepseek baseline submitted observed got"""
 )
 _SAID = word_set(
     """answer answers output outputs response responses text sql query reply replies completion
     completions solution solutions result label labels intent intents summary code value values
-    category class program translation message content"""
+    category class program translation message content option choice letter index
+    idx"""
 )
 _FILLERS = word_set("the a an final full raw text texts str string clean list all 1 of for to en")
 _ENDS_OF_IDS = word_set("id ids url urls score type length count number")

@@ -120,7 +120,8 @@ class _Assignment:
         self._needs_golden = needs_golden
         self._open = False  # whether no name speaks of a role, so that nothing is certain
         self._of_a_run = bool({*words_of(PurePath(file).stem)} & _OF_A_RUN)
-        taken = {path for paths in named.values() for path in paths}
+        # a question may be its own id
+        taken = {path for role, paths in named.items() if role != "id" for path in paths}
         self._free = {}
         for path, column in columns.items():
             if path in taken or _is_aside(path):
@@ -242,7 +243,7 @@ class _Assignment:
             return False
         roles = [meaning.role for meaning in self._meanings[path]]
         only = is_score_name(path) and (not roles or roles[0] in ("score", "metadata", "condition"))
-        return only or (is_score_name(path) and roles[0] == "golden" and column.numbers > 0)
+        return only or (is_score_name(path) and column.is_yes_or_no)
 
     def _strong(self, role: Role) -> list[str]:
         return self._with(role, weak=False)

@@ -154,7 +154,7 @@ async def run_experiment(
         )
         if resume is None:
             await part.create(here / results, agents, servers, stack)
-            part.show_first_row(status, agents)
+            part.show_first_row(agents, status)
         else:
             await part.resume(agents, servers, status)
 
@@ -343,8 +343,8 @@ class _Part:
         )
         return await stack.enter_async_context(executor.opened(run))
 
-    def show_first_row(self, status: RunStatus, agents: Agents) -> None:
-        """Shows people how the first row of the dataset was read, unless nothing is asked."""
+    def show_first_row(self, agents: Agents, status: RunStatus) -> None:
+        """Says how the dataset was read, unless its answers were made elsewhere."""
         understood = self.dataset.understood
         if understood is not None and not _source(agents):
             status.remark("\n  ".join(["first row:", *understood.lines()]))

@@ -14,6 +14,9 @@ from google.genai.types import GenerateContentResponse
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 from pydantic import BaseModel
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelResponse, TextPart
+from pydantic_ai.models.function import FunctionModel
 
 from karat.errors import BadPlugin, TrialFault
 from karat.records import Reply, ToolCall, Usage
@@ -258,6 +261,16 @@ def test_a_result_that_is_no_whole_answer_is_a_fault(ask: Ask, result: object, k
         ask("python", {"target": lambda question: result})
     assert caught.value.kind == kind
     assert says in caught.value.message
+
+
+def test_an_answer_of_pydantic_ai_that_was_cut_is_known_as_cut(ask: Ask) -> None:
+    cut = ModelResponse(parts=[TextPart("Par")], finish_reason="length", model_name="m")
+
+    async def answer(question: str) -> Any:
+        return await Agent(FunctionModel(lambda messages, info: cut)).run(question)
+
+    (reply,) = ask("python", {"target": answer})
+    assert (reply.text, reply.stop_reason) == ("Par", "length")
 
 
 class Managed:

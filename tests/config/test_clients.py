@@ -131,6 +131,7 @@ def test_servers_that_are_switched_off_and_filters_of_tools_are_said(folder: Pat
         ({"type": "local", **DOCS}, STDIO),
         ({"serverUrl": "http://a/mcp"}, {"type": "http", "url": "http://a/mcp"}),
         ({"httpUrl": "http://a/sse"}, {"type": "http", "url": "http://a/sse"}),
+        ({"httpUrl": "http://a/mcp", "url": "http://a/sse"}, {"type": "http", "url": "http://a/mcp"}),
         ({"url": "http://a/sse"}, {"url": "http://a/sse"}),
         ({"url": "http://a/sse", "type": "streamableHttp"}, {"type": "http", "url": "http://a/sse"}),
         ({"url": "http://a/mcp", "transport": "sse"}, {"url": "http://a/mcp"}),

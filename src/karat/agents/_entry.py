@@ -24,6 +24,9 @@ ASKED = (
 )
 
 
+_NAMED = 4  # methods in a message
+
+
 class Entry(NamedTuple):
     """What is called, and with which parameters."""
 
@@ -52,13 +55,17 @@ def asks_by_name(agent: object) -> bool:
 
 def methods_of(target: object) -> str:
     """For a message: which of an object's own methods a target may name instead."""
+    kind = type(target)
     names = []
-    for name in vars(type(target)):
-        if not name.startswith("_") and callable(getattr(type(target), name)):
-            names.append(f"`{name}`")
-    if names:
-        return f"; or name one of its methods, e.g. module:object.method ({', '.join(names)})"
-    return ""
+    if kind.__module__ != "builtins":
+        for name in vars(kind):
+            if not name.startswith("_") and callable(getattr(kind, name)):
+                names.append(f"`{name}`")
+
+    if not names:
+        return ""
+    some = ", ".join(names[:_NAMED])
+    return f"; or name one of its methods, e.g. module:object.method ({some})"
 
 
 def entry_of(target: Any) -> Entry:

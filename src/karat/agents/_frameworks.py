@@ -86,7 +86,14 @@ def _from_pydantic_ai(result: Any) -> Reply:
     else:
         tokens = usage_of(usage)
 
-    return Reply(text=whole_text(result.output), tool_calls=calls.joined(), usage=tokens)
+    last = get(result, "response")
+    return Reply(
+        text=whole_text(result.output),
+        tool_calls=calls.joined(),
+        usage=tokens,
+        model=name_in(last, "model_name"),
+        stop_reason=name_in(last, "finish_reason"),
+    )
 
 
 def _from_agents_sdk(result: Any) -> Reply:

@@ -246,7 +246,7 @@ class _ClientFile:
     def _rename(self, found: dict[str, Node]) -> None:
         """Gives a server's keys karat's names."""
         for other, (key, kind) in _OTHER_NAMES.items():
-            if other not in found or key in found:
+            if other not in found or (key in found and other != "httpUrl"):  # wins in Gemini CLI
                 continue
             node = found[key] = found.pop(other)
             if other == "transport" and isinstance(node.value, dict):

@@ -48,7 +48,7 @@ ERRORS = {
     "Base('away')": ("agent", "crash", "Base: away"),
     "MuteBase()": ("agent", "crash", "MuteBase (its message cannot be read: Base)"),
     "GeneratorExit('out')": ("agent", "crash", "GeneratorExit: out"),
-    "SystemExit(3)": ("agent", "crash", "SystemExit: 3"),
+    "SystemExit(3)": ("agent", "crash", "SystemExit: it called sys.exit(3)"),
     "BaseExceptionGroup('all', [Base('in a group')])": ("agent", "crash", "Base: in a group"),
     "NotBuilt()": ("agent", "fault", "NotBuilt: "),
     "karat.AgentFault(3, 4, retry_after='soon', dollars='much')": ("agent", "fault", "AgentFault: 3: 4"),

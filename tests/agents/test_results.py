@@ -125,6 +125,52 @@ def step(name: str, **arguments: Any) -> dict[str, Any]:
     return {"tool_calls": [{"id": name, "function": {"name": name, "arguments": arguments}}], "observations": "found"}
 
 
+# Agno's, AutoGen's, Haystack's and Strands'.
+
+
+@dataclass
+class RunOutput:
+    content: Any
+    metrics: Any
+    tools: list[Any]
+    status: str = "COMPLETED"
+    run_id: str = "r"
+
+
+@dataclass
+class TextMessage:
+    source: str
+    content: Any
+    models_usage: Any = None
+    type: str = "TextMessage"
+
+
+@dataclass
+class TaskResult:
+    messages: list[TextMessage]
+    stop_reason: str | None = None
+
+
+@dataclass
+class ChatMessage:
+    role: str
+    text: str
+    meta: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class AgentResult:
+    message: dict[str, Any]
+    metrics: Any
+    stop_reason: str = "end_turn"
+
+
+COUNTED = SimpleNamespace(prompt_tokens=7, completion_tokens=3)
+HAYSTACK = ChatMessage(
+    "assistant", "Paris", {"usage": {"prompt_tokens": 7, "completion_tokens": 3}, "model": "m", "finish_reason": "stop"}
+)
+CALLED = SimpleNamespace(id="1", name="find", arguments='{"a": 1}')
+RETURNED = SimpleNamespace(call_id="1", content="found", is_error=False)
 REACT = {
     "thought_0": "t",
     "tool_name_0": "find",
@@ -225,6 +271,41 @@ RESULTS: dict[str, tuple[object, Reply]] = {
         SimpleNamespace(text="Paris", raw={"usage": {"prompt_tokens": 7, "completion_tokens": 3}}),
         Reply(text="Paris", usage=SMALL),
     ),
+    "Agno's": (
+        RunOutput(
+            "Paris",
+            SimpleNamespace(input_tokens=7, output_tokens=3, cost=0.25),
+            [SimpleNamespace(tool_name="find", tool_args={"a": 1}, result="found")],
+        ),
+        Reply(text="Paris", usage=SMALL, dollars=0.25, tool_calls=(FOUND,)),
+    ),
+    "AutoGen's": (
+        TaskResult(
+            [
+                TextMessage("user", "q"),
+                TextMessage("a", [CALLED], COUNTED),
+                TextMessage("a", [RETURNED]),
+                TextMessage("a", "Paris", COUNTED),
+            ]
+        ),
+        Reply(text="Paris", usage=Usage(input_tokens=14, output_tokens=6), tool_calls=(FOUND,)),
+    ),
+    "Haystack's agent": (
+        {"messages": [ChatMessage("user", "q"), HAYSTACK], "last_message": HAYSTACK},
+        Reply(text="Paris", usage=SMALL, model="m", stop_reason="stop"),
+    ),
+    "Haystack's pipeline": (
+        {"prompt": {"prompt": "q"}, "llm": {"replies": [HAYSTACK]}},
+        Reply(text="Paris", usage=SMALL, model="m", stop_reason="stop"),
+    ),
+    "Haystack's generator of texts": ({"replies": ["Paris"], "meta": [{}]}, Reply(text="Paris")),
+    "Strands'": (
+        AgentResult(
+            {"role": "assistant", "content": [{"text": "Par"}, {"text": "is"}]},
+            SimpleNamespace(accumulated_usage={"inputTokens": 7, "outputTokens": 3, "totalTokens": 10}),
+        ),
+        Reply(text="Paris", usage=SMALL, stop_reason="end_turn"),
+    ),
     "a dataclass with an answer": (Answer("Paris", 0.9), Reply(text="Paris")),
     "a model with one field": (Final(final="Paris"), Reply(text="Paris")),
 }
@@ -251,6 +332,10 @@ def test_a_result_is_read_whole(ask: Ask, name: str) -> None:
         ({"answer": "draft", "__interrupt__": ["may I?"]}, "bad_reply", "waits for a person"),
         (RunResult(None, state="max_steps_error"), "max_turns", "ran out of steps"),
         (Prediction(reasoning="hm"), "bad_reply", "no output"),
+        (RunOutput("draft", COUNTED, [], status="PAUSED"), "bad_reply", "did not finish (status 'PAUSED')"),
+        (TaskResult([TextMessage("user", "q")]), "bad_reply", "no text of an agent"),
+        ({"replies": ["a", "b"]}, "bad_reply", "several texts: replies[0], replies[1]"),
+        (AgentResult({"role": "assistant", "content": [{"toolUse": {}}]}, None), "bad_reply", "holds no text"),
         (StreamingResponse(iter("ab")), "bad_reply", "a StreamingResponse, which comes in pieces"),
         ((letter for letter in "ab"), "bad_reply", "a generator, which comes in pieces"),
         (City(name="Paris", country="France"), "bad_reply", "returned a City"),

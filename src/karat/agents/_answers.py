@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from karat.agents._frameworks import framework_result, from_messages
+from karat.agents._frameworks import framework_result, from_messages, haystack_replies
 from karat.agents._providers import provider_reply
 from karat.agents._reading import (
     COST_KEYS,
@@ -142,6 +142,9 @@ def _reply(result: object) -> Reply | None:
     messages = result.get("messages")
     text = next((result[key] for key in TEXT_KEYS if isinstance(result.get(key), str)), None)
     if messages is None and text is None:
+        replies = haystack_replies(result)
+        if replies:
+            return reply_from(replies[0]) if isinstance(replies[0], str) else from_messages(replies)
         return provider_reply(result)
     if not are_messages(messages) or (
         text is not None and all(isinstance(item, Mapping) for item in messages)

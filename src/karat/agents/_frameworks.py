@@ -1,7 +1,7 @@
 """Results of agent frameworks, recognized by their attributes; no framework is imported.
 
-pydantic-ai, the OpenAI Agents SDK, LangChain, LangGraph, smolagents, DSPy, CrewAI and LlamaIndex,
-and any other object with one text.
+pydantic-ai, the OpenAI Agents SDK, LangChain, LangGraph, smolagents, DSPy, CrewAI, LlamaIndex,
+Agno, AutoGen, Haystack and Strands, and any other object with one text.
 """
 
 from __future__ import annotations
@@ -50,6 +50,11 @@ def framework_result(result: object) -> Reply | None:
         return _from_smolagents(result)
     if callable(get(result, "toDict")) and callable(get(result, "get_lm_usage")):
         return _from_dspy(result)
+    if hasattr(result, "run_id") and hasattr(result, "metrics") and hasattr(result, "content"):
+        return _from_agno(result)
+    sent = items(get(result, "messages"))
+    if sent and all(hasattr(message, "models_usage") for message in sent):
+        return _from_autogen(result, sent)
     if role_of(result) == MODEL and hasattr(result, "content"):
         return from_messages([result])
     return _from_fields(result)
@@ -144,6 +149,8 @@ def from_messages(messages: Sequence[object], *, text: str | None = None) -> Rep
             )
 
         content = get(last, "content")
+        if content is None:
+            content = get(last, "text")  # Haystack's
         text = joined_blocks(content)
         if not text and content != "":
             raise AgentFault("bad_reply", "the last message holds no text")
@@ -161,13 +168,80 @@ def from_messages(messages: Sequence[object], *, text: str | None = None) -> Rep
             calls.called(get(call, "id"), get(function, "name"), arguments)
 
     replies = [message for role, message in turn if role == MODEL]
-    about = get(replies[-1], "response_metadata") if replies else None
+    last = replies[-1] if replies else None
+    about = get(last, "response_metadata") or get(last, "meta")  # Haystack's
     return Reply(
         text=text,
         tool_calls=calls.joined(),
-        usage=summed([get(message, "usage_metadata") for message in replies]),
+        usage=summed([_counts(message) for message in replies]),
         model=name_in(about, "model_name", "model"),
         stop_reason=name_in(about, "finish_reason", "stop_reason", "done_reason"),
+    )
+
+
+def _counts(message: object) -> object:
+    counts = get(message, "usage_metadata")
+    return get(get(message, "meta"), "usage") if counts is None else counts
+
+
+def haystack_replies(result: Mapping[object, object]) -> list[Any]:
+    """What the generator in a pipeline's result replied; empty if there is none, or more than one.
+
+    The result maps each component to its output; a generator's own has `replies`.
+    """
+    outputs = [result, *(output for output in result.values() if isinstance(output, Mapping))]
+    found = [output["replies"] for output in outputs if isinstance(output.get("replies"), list)]
+    if len(found) != 1:
+        return []
+    (replies,) = found
+    if len(replies) > 1:
+        raise several([f"replies[{place}]" for place in range(len(replies))])
+    return list(replies)
+
+
+_AGNO_UNFINISHED = ("PAUSED", "CANCELLED", "ERROR")
+
+
+def _from_agno(result: Any) -> Reply:
+    status = name_in(result, "status")
+    if status in _AGNO_UNFINISHED:
+        raise AgentFault("bad_reply", f"the run did not finish (status '{status}')")
+    calls = Calls()
+    for number, call in enumerate(items(get(result, "tools"))):
+        calls.called(number, get(call, "tool_name"), get(call, "tool_args"))
+        failed = get(call, "tool_call_error") is True
+        calls.returned(number, get(call, "result"), failed=failed)
+
+    return Reply(
+        text=written(result.content) or whole_text(result.content),
+        reasoning=name_in(result, "reasoning_content"),
+        tool_calls=calls.joined(),
+        usage=summed([result.metrics]),
+        dollars=dollars_of(get(result.metrics, "cost")),
+        model=name_in(result, "model"),
+    )
+
+
+def _from_autogen(result: object, sent: Sequence[object]) -> Reply:
+    """The TaskResult of AgentChat: the task, what was done for it, and the last message."""
+    calls = Calls()
+    for message in sent:
+        for event in items(get(message, "content")):
+            if get(event, "arguments") is not None:
+                calls.called(get(event, "id"), get(event, "name"), get(event, "arguments"))
+            elif get(event, "call_id") is not None:
+                failed = get(event, "is_error") is True
+                calls.returned(get(event, "call_id"), get(event, "content"), failed=failed)
+
+    text = written(get(sent[-1], "content"))
+    if text is None or get(sent[-1], "source") == "user":
+        raise AgentFault("bad_reply", "the last message holds no text of an agent")
+    counted = [get(message, "models_usage") for message in sent]
+    return Reply(
+        text=text,
+        tool_calls=calls.joined(),
+        usage=summed([counts for counts in counted if counts is not None]),
+        stop_reason=name_in(result, "stop_reason"),
     )
 
 
@@ -249,7 +323,11 @@ def _from_fields(result: object) -> Reply | None:
         value = get(result, name)
         text = written(value)
         if text is None and role_of(value) == MODEL:
-            text = joined_blocks(get(value, "content"))
+            content = get(value, "content")
+            text = joined_blocks(content)
+            if content and not text:
+                raise AgentFault("bad_reply", f"the message in `{name}` holds no text")
+
         if text is not None:
             texts[name] = text
 
@@ -269,6 +347,7 @@ def _from_fields(result: object) -> Reply | None:
 
     held = [get(result, name) for name in _USAGES]
     held.append(get(get(result, "raw"), "usage"))  # LlamaIndex keeps the provider's response
+    held.append(get(get(result, "metrics"), "accumulated_usage"))  # Strands'
     if get(result, "eval_count") is not None:  # Ollama's counts stand beside the text
         held.append(result)
     costs = (dollars_of(get(result, name)) for name in COST_KEYS)

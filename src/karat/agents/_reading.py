@@ -98,16 +98,18 @@ def _unknown(value: object) -> str:
 
 
 def joined_blocks(content: object) -> str:
-    """The text of a message's content: text, or a list of texts and typed blocks."""
+    """The text of a message's content: text, or a list of texts and blocks (Bedrock's, with a text
+    alone, have no type).
+    """
     if not isinstance(content, (list, tuple)):
         return text_of(content)
     texts = []
     for block in items(content):
-        if isinstance(block, str) or get(block, "type") in _TEXT_BLOCKS:
-            if isinstance(block, str):
-                texts.append(block)
-            else:
-                texts.append(get(block, "text"))
+        kind = get(block, "type")
+        if isinstance(block, str):
+            texts.append(block)
+        elif kind in _TEXT_BLOCKS or (kind is None and isinstance(get(block, "text"), str)):
+            texts.append(get(block, "text"))
 
     return "".join(map(str, texts))
 

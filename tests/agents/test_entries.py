@@ -205,9 +205,9 @@ async def taken_of(target: object, folder: Path) -> str:
 @pytest.mark.parametrize(
     ("target", "taken"),
     [
-        (Runnable(), "calls Runnable.ainvoke(input, config=None, **kwargs)"),
-        (Graph(), "calls Graph.invoke(input, config=None) with messages"),
-        (Module(), "calls Module.forward(question, k=3)"),
+        (Runnable(), "by Runnable.ainvoke(input)"),
+        (Graph(), "by Graph.invoke(input) with messages"),
+        (Module(), "by Module.forward(question)"),
         (str.upper, ""),
         (CallableDataclass("brief"), ""),
     ],
@@ -372,20 +372,26 @@ RESULTS: dict[str, tuple[object, Reply]] = {
         response(said("Par"), **CUT),
         Reply(text="Par", model="m", stop_reason="max_output_tokens", usage=RESPONSES),
     ),
-    "Message": (message(THOUGHT, TEXT), Reply(text="Paris", model="m", stop_reason="end_turn", usage=ANTHROPIC)),
+    "Message": (
+        message(THOUGHT, TEXT),
+        Reply(text="Paris", reasoning="hm", model="m", stop_reason="end_turn", usage=ANTHROPIC),
+    ),
     "Message as JSON": (
         message(TEXT).model_dump(),
         Reply(text="Paris", model="m", stop_reason="end_turn", usage=ANTHROPIC),
     ),
     "DSPy": (
         Prediction(reasoning="hm", answer="Paris"),
-        Reply(text="Paris", usage=Usage(input_tokens=8, output_tokens=4)),
+        Reply(text="Paris", reasoning="hm", usage=Usage(input_tokens=8, output_tokens=4)),
     ),
     "DSPy, its own field": (
         Prediction(city="Paris"),
         Reply(text="Paris", usage=Usage(input_tokens=8, output_tokens=4)),
     ),
-    "CrewAI": (CrewOutput("Paris", token_usage=LONG), Reply(text="Paris", usage=SMALL)),
+    "CrewAI": (
+        CrewOutput("Paris", token_usage=LONG),
+        Reply(text="Paris", usage=Usage(input_tokens=7, output_tokens=3, cache_read_tokens=0)),
+    ),
     "CrewAI without usage": (
         CrewOutput("Paris", token_usage=counted(prompt_tokens=0, completion_tokens=0)),
         Reply(text="Paris"),

@@ -99,6 +99,8 @@ def test_costs_and_numbers_of_any_type_are_taken():
     assert reply_from(AgentText("A")) == Reply(text="A")
     assert reply_from(42).text == "42"
     assert reply_from({"text": "x", "dollars": 0.5, "cost": 9}).dollars == 0.5
+    assert reply_from({"answer": "x", "output": "y", "response": "x"}, unread).text == "x"
+    assert unread == {"sources", "output"}
     assert reply_from({"text": "x", "cost": np.float32(0.5), "usage": {"input_tokens": np.int64(7)}}).usage is not None
     for no_answer in (None, True, [1], {"text": True}):
         with pytest.raises(AgentFault):

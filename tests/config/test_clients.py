@@ -109,14 +109,43 @@ def test_what_clients_note_for_themselves_is_ignored(folder: Path, read: Read) -
     assert found.warnings == ()
 
 
-def test_disabled_servers_and_unknown_keys_are_warnings(folder: Path, read: Read) -> None:
-    written(folder, {"mcpServers": {"docs": {**DOCS, "dev": {}, "color": 1}, "old": {**DOCS, "disabled": True}}})
+def test_servers_that_are_switched_off_and_filters_of_tools_are_said(folder: Path, read: Read) -> None:
+    off = {"old": {**DOCS, "disabled": True}, "older": {**DOCS, "enabled": False}}
+    docs = {**DOCS, "dev": {}, "enabled": True, "tools": ["*"], "excludeTools": ["delete"]}
+    written(folder, {"mcpServers": {"docs": docs, **off}})
     found = read(text())
     assert list(definitions(found)) == ["docs"]
     assert found.warnings == (
-        "mcp_servers.docs (line 4, column 15): karat ignores `dev` and `color` (.mcp.json, line 3)",
+        (
+            "mcp_servers.docs (line 4, column 15): karat does not apply `excludeTools`: agents see every tool "
+            "(.mcp.json, line 3)"
+        ),
         "mcp_servers.old (line 4, column 1): is disabled in '.mcp.json', so it is left out",
+        "mcp_servers.older (line 4, column 1): is disabled in '.mcp.json', so it is left out",
     )
+
+
+@pytest.mark.parametrize(
+    ("server", "expected"),
+    [
+        ({"type": "local", **DOCS}, STDIO),
+        ({"serverUrl": "http://a/mcp"}, {"type": "http", "url": "http://a/mcp"}),
+        ({"httpUrl": "http://a/sse"}, {"type": "http", "url": "http://a/sse"}),
+        ({"httpUrl": "http://a/mcp", "url": "http://a/sse"}, {"type": "http", "url": "http://a/mcp"}),
+        ({"url": "http://a/sse"}, {"url": "http://a/sse"}),
+        ({"url": "http://a/sse", "type": "streamableHttp"}, {"type": "http", "url": "http://a/sse"}),
+        ({"url": "http://a/mcp", "transport": "sse"}, {"url": "http://a/mcp"}),
+        ({"url": "http://a/sse", "transport": {"type": "http"}}, {"type": "http", "url": "http://a/sse"}),
+        ({**DOCS, "env": {"A": None, "B": "1"}}, {**STDIO, "env": {"B": "1"}}),
+    ],
+)
+def test_each_clients_names_of_keys_and_types_are_known(
+    folder: Path, read: Read, server: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    written(folder, {"mcpServers": {"docs": server}})
+    found = read(text())
+    assert definitions(found)["docs"] == expected
+    assert found.servers[0].type == expected.get("type", "sse")
 
 
 def test_only_takes_some_and_servers_may_stand_beside_the_file(folder: Path, read: Read) -> None:
@@ -140,8 +169,12 @@ def test_servers_that_no_condition_uses_are_no_warnings_in_a_file(folder: Path, 
 def test_variables_are_read_as_each_client_writes_them(folder: Path, read: Read) -> None:
     env = {"A": "${fromA}", "B": "b"}
     args = ["${A}", "${env:B}", "${B:-no}", "${C:-yes}", "${C:-}", "$${A}", "${workspaceFolder}/x", "$A"]
+    args += ["${CLAUDE_PLUGIN_ROOT}${/}y", "${workspaceFolderBasename}"]
     written(folder, {"mcpServers": {"docs": {"command": "x", "args": args}}})
-    assert read(text(), env=env).servers[0].args == (*("${fromA}", "b", "b", "yes", "", "${A}", f"{folder}/x", "$A"),)
+    assert read(text(), env=env).servers[0].args == (
+        *("${fromA}", "b", "b", "yes", "", "${A}", f"{folder}/x", "$A"),
+        *(f"{folder}/y", folder.name),
+    )
 
 
 def test_secrets_and_the_place_of_the_project_are_kept_by_name(folder: Path, read: Read) -> None:
@@ -216,6 +249,15 @@ def test_the_project_of_a_file_in_a_clients_folder_is_above_it(folder: Path, rea
             "a secret must not be in the file; write `${API_KEY}` and set that environment variable (.mcp.json, line",
         ),
         ({"docs": {**DOCS, "env": {"API_KEY": "${X:-canary}"}}}, "a secret must not be in the file"),
+        ({"docs": {**DOCS, "env": {"API_KEY": "YOUR_API_KEY"}}}, "write `${API_KEY}` and set that"),
+        (
+            {"docs": {**DOCS, "evn": {}}},
+            "mcp_servers.docs.evn (line 4, column 15): no such key of a server (did you mean 'env'?); remove it, or",
+        ),
+        (
+            {"mcpServers": {"docs": DOCS}, "servers": {"docs": DOCS}},
+            "'.mcp.json' holds both 'mcpServers' and 'servers'; remove one",
+        ),
         (
             {"mcpServers": {"docs": {"type": "ws", "url": "x"}}},
             "must be stdio, http or sse, got 'ws' (.mcp.json, line 4)",
@@ -231,7 +273,7 @@ def test_the_project_of_a_file_in_a_clients_folder_is_above_it(folder: Path, rea
         ('{"a": 1,\n"a": 2}', "'.mcp.json', line 2 is not JSON: the key 'a' appears twice"),
         ('{"a": ' * 200, "'.mcp.json', line 1 is not JSON: is nested deeper than 100 levels"),
         ("{/*" + "/*" * 100_000, "'.mcp.json', line 1 is not JSON: "),
-        ({"docs": {**DOCS, "disabled": True}}, "no server is called 'docs'; its file has `disabled: true`"),
+        ({"docs": {**DOCS, "disabled": True}}, "no server is called 'docs'; its file switches it off"),
     ],
 )
 def test_what_cannot_be_taken_is_a_fault_with_its_place_in_both_files(

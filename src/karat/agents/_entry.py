@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from karat.agents._binding import meaning
@@ -14,7 +14,7 @@ METHODS = (
     *("arun", "run"),  # pydantic-ai, smolagents, Agno
     "forward",  # DSPy
     *("akickoff", "kickoff"),  # CrewAI
-    *("aquery", "query"),  # LlamaIndex
+    *("aquery", "query", "achat", "chat"),  # LlamaIndex
 )
 """What is called of an object that cannot be called itself: the first one that it has."""
 
@@ -22,6 +22,9 @@ ASKED = (
     "a function, an object that can be called, or one with `session`, `ask` or one of "
     f"{', '.join(f'`{name}`' for name in METHODS)}"
 )
+
+
+_NAMED = 4  # methods in a message
 
 
 class Entry(NamedTuple):
@@ -50,15 +53,29 @@ def asks_by_name(agent: object) -> bool:
     )
 
 
+def methods_of(target: object) -> str:
+    """For a message: which of an object's own methods a target may name instead."""
+    kind = type(target)
+    names = []
+    if kind.__module__ != "builtins":
+        for name in vars(kind):
+            if not name.startswith("_") and callable(getattr(kind, name)):
+                names.append(f"`{name}`")
+
+    if not names:
+        return ""
+    some = ", ".join(names[:_NAMED])
+    return f"; or name one of its methods, e.g. module:object.method ({some})"
+
+
 def entry_of(target: Any) -> Entry:
     """What to call of a target that `can_be_asked`. Raises BadPlugin."""
     name = _method(target)
-    if not callable(target):
-        assert name is not None
+    if name is not None and (not callable(target) or _is_managed(target)):
         method = getattr(target, name)
         fields = _fields(target, name)
         signature = _signature(method)
-        shown = _written(method, signature)
+        shown = _written(method, _needed(signature))
         if fields is not None:
             return _filled(method, fields, shown=shown)
         return Entry(method, _needed(signature), shown, chosen=True)
@@ -69,16 +86,40 @@ def entry_of(target: Any) -> Entry:
         return Entry(target, signature, _written(target, signature))
     # DSPy's and PyTorch's modules are called themselves, with the parameters of `forward`.
     signature = _signature(forward)
-    shown = _written(forward, signature)
     signature = _needed(signature)
+    shown = _written(forward, signature)
     if signature is not None and _spare_alone(signature):
         inputs = _inputs(target) or _inputs(getattr(target, "predict", None)) or ["question"]
         signature = _taking(inputs)
     return Entry(target, signature, shown, chosen=True)
 
 
+def waits(function: Callable[..., object]) -> bool:
+    """Whether its result is awaited, so that it has to be called in the event loop."""
+    call = getattr(function, "__call__", None)  # noqa: B004 -- only an object's __call__ may be async
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call):
+        return True
+    signature = _signature(function)
+    returned = signature.return_annotation if signature is not None else None
+    return inspect.isclass(returned) and hasattr(returned, "__await__")  # LlamaIndex's handlers
+
+
 def _method(target: object) -> str | None:
     return next((name for name in METHODS if callable(getattr(target, name, None))), None)
+
+
+def _is_managed(target: object) -> bool:
+    """Whether its call is the form in which another agent asks it, with prompts around the task.
+
+    So is that of smolagents, which names the task and passes everything else on to `run`.
+    """
+    run = getattr(target, "run", None)
+    called = _signature(target) if callable(target) else None
+    if called is None or not callable(run) or inspect.isclass(target):
+        return False
+    kinds = [parameter.kind for parameter in called.parameters.values()]
+    named = list(called.parameters)[:1] == ["task"]
+    return named and kinds[1:] == [inspect.Parameter.VAR_KEYWORD]
 
 
 def _signature(function: Callable[..., object]) -> inspect.Signature | None:
@@ -149,6 +190,9 @@ def _fields(target: object, name: str) -> Sequence[str] | None:
         declared = declare()
     if isinstance(caught.error, KeyboardInterrupt):
         raise caught.error
+    state = getattr(getattr(target, "builder", None), "input_schema", None)
+    if state is not None:  # a graph of LangGraph: no field of its state has to be given
+        return _state_fields(_properties(declared) or getattr(state, "__annotations__", {}))
     if caught.error is not None:
         raise BadPlugin(
             f"{type(target).__qualname__}.{named}", f"failed: {described(caught.error)}"
@@ -159,17 +203,39 @@ def _fields(target: object, name: str) -> Sequence[str] | None:
     return sorted(declared) or ["question"]
 
 
+def _state_fields(fields: Iterable[str]) -> Sequence[str]:
+    known = [name for name in fields if not _FILLED.isdisjoint(meaning(name))]
+    if known:
+        return known
+    return list(fields)[:1]
+
+
+def _properties(schema: object) -> Mapping[str, object]:
+    """The properties of a JSON schema; empty if it has none."""
+    if not isinstance(schema, Mapping):
+        return {}
+    properties = _resolved(schema).get("properties")
+    if isinstance(properties, Mapping):
+        return properties
+    return {}
+
+
 def _asked_fields(schema: object) -> Sequence[str] | None:
     if not isinstance(schema, Mapping):
         return None
-    if isinstance(schema.get("$ref"), str):
-        definitions = schema.get("$defs") or {}
-        schema = definitions.get(schema["$ref"].rpartition("/")[2]) or {}
-    properties = schema.get("properties") or {}
+    schema = _resolved(schema)
+    properties = _properties(schema)
     required = schema.get("required") or ()
     if "messages" in properties:
         required = ["messages", *(name for name in required if name != "messages")]
     return required or [name for name in properties if "question" in meaning(name)] or None
+
+
+def _resolved(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not isinstance(schema.get("$ref"), str):
+        return schema
+    definitions = schema.get("$defs") or {}
+    return definitions.get(schema["$ref"].rpartition("/")[2]) or {}
 
 
 def _filled(method: Callable[..., Any], fields: Sequence[str], *, shown: str) -> Entry:
@@ -181,7 +247,7 @@ def _filled(method: Callable[..., Any], fields: Sequence[str], *, shown: str) ->
     async def wait(**values: object) -> Any:
         return await method(values)
 
-    function = wait if inspect.iscoroutinefunction(method) else call
+    function = wait if waits(method) else call
     signature = _taking(fields)
     named = ", ".join(signature.parameters)
     return Entry(function, signature, f"{shown} with {named}", chosen=True)

@@ -39,6 +39,7 @@ _COUNTS = {
         "cached_tokens",
         "cached_content_token_count",
         "cached_input_tokens",
+        "cached_prompt_tokens",
         "cached_read_tokens",
         "prompt_cache_hit_tokens",
         "cache_read",

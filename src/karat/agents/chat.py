@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, Field, field_validator
 
 from karat.agents import AgentSetting
-from karat.agents._answers import empty_answer
 from karat.agents._prompt import prompt
+from karat.agents._reading import empty_answer
 from karat.config.model import Address, Count, Name, Number, Strictly, Text, VariableName
 from karat.errors import LimitReached, TrialFault
 from karat.mcp import Tool, Tools

@@ -11,9 +11,17 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from karat import plugins
 from karat.agents import AgentSetting, Session, as_agent
-from karat.agents._answers import framework_reply, reply_from
+from karat.agents._answers import framework_reply
 from karat.agents._binding import bind
-from karat.agents._entry import ASKED, Entry, asks_by_name, can_be_asked, entry_of
+from karat.agents._entry import (
+    ASKED,
+    Entry,
+    asks_by_name,
+    can_be_asked,
+    entry_of,
+    methods_of,
+    waits,
+)
 from karat.agents._prompt import prompt_and_history, trial_values
 from karat.context import Workspace
 from karat.errors import AgentFault, BadPlugin, TrialFault, described
@@ -74,7 +82,8 @@ class Python:
             target = target.ask
         if not can_be_asked(target):
             raise BadPlugin(
-                str(options.target), f"it is a {type(target).__name__}; expected {ASKED}"
+                str(options.target),
+                f"it is a {type(target).__name__}; expected {ASKED}{methods_of(target)}",
             )
 
         self.taken = ""
@@ -82,7 +91,7 @@ class Python:
             entry = entry_of(target)
             target = _Function(entry, setting)
             if entry.chosen:
-                self.taken = f"calls {entry.shown}"
+                self.taken = f"by {entry.shown}"
         self.takes: Collection[str] | None = getattr(target, "takes", None)
         self.shown: str = getattr(target, "shown", str(options.target))
         self.unread: Collection[str] = getattr(target, "unread", ())
@@ -120,9 +129,9 @@ class _Function:
 
         self.shown = entry.shown
         self.takes = self._binding.takes | chat
-        call = getattr(function, "__call__", None)  # noqa: B004 -- only an object's __call__ may be async
-        self._waits = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+        self._waits = waits(function)
         self._shared_clients = _SharedClients(waits=self._waits)
+        call = getattr(function, "__call__", None)  # noqa: B004 -- an object's __call__ may yield
         if any(map(_yields, (function, call))):
             raise BadPlugin(
                 self.shown, "it yields its answer in pieces; return the whole text instead"
@@ -187,10 +196,7 @@ class _Function:
 
         if type(result) is str:
             return Reply(text=result)
-        reply = framework_reply(result)
-        if reply is None:
-            return reply_from(result, self.unread)
-        return reply
+        return framework_reply(result, self.unread)
 
 
 def _yields(function: object) -> bool:

@@ -218,7 +218,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
                 *parts,
             ],
             "first row": [] if self.first_row is None else self.first_row.lines(),
-            "agent": [self.agent, *self.taken],
+            "agent": [self.agent, *(f"asked {text}" for text in self.taken)],
             "conditions": list(map(str, self.conditions)),
             "scored by": list(map(str, self.scorers))
             or ["nothing: answers are saved but not scored"],

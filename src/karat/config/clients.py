@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -25,14 +25,39 @@ _HOLDERS = ("mcpServers", "servers")
 _TAKEN = {"type", "command", "args", "env", "cwd", "url", "headers"}
 # They concern a person at the client, or only describe the server.
 _IGNORED = {
-    *("disabled", "alwaysAllow", "autoApprove", "timeout"),
-    *("description", "name", "gallery", "version"),
+    *("disabled", "enabled", "alwaysAllow", "alwaysLoad", "autoApprove", "autoStart", "trust"),
+    *("timeout", "timeout_ms", "timeoutMs", "initTimeout", "startupTimeout", "tool_timeout_sec"),
+    *("startup_timeout_sec", "networkTimeout"),
+    *("description", "name", "displayName", "title", "icon", "icons", "gallery", "version"),
+    *("category", "tags", "author", "homepage", "repository", "docs", "notes", "note", "comment"),
+    *("_comment", "_comments", "_note", "_notes", "//", "$comment", "source", "dev"),
 }
-_HTTP = {"streamable-http", "streamable_http", "streamableHttp"}
-_CLIENT_FOLDERS = {".vscode", ".cursor"}
+# They leave out tools: ignored too, and that is said.
+_FILTERS = {"tools", "includeTools", "excludeTools", "enabledTools", "disabledTools"} | {
+    *("allowedTools", "enabled_tools", "disabled_tools"),
+}
+# Another client's name for a key, and the type that the name implies.
+_OTHER_NAMES = {
+    "transport": ("type", None),
+    "serverUrl": ("url", None),
+    "httpUrl": ("url", "http"),
+}
+_TYPES = {
+    **dict.fromkeys(("streamable-http", "streamable_http", "streamableHttp", "remote"), "http"),
+    **dict.fromkeys(("streamableHTTP", "streamable", "http-stream"), "http"),
+    "local": "stdio",
+}
+_CLIENT_FOLDERS = {".vscode", ".cursor", ".claude", ".gemini", ".roo", ".windsurf", ".idx", ".zed"}
 # Each client's name for the folder of the project.
-_PROJECT = {"workspaceFolder", "CLAUDE_PROJECT_DIR", "CLAUDE_PLUGIN_ROOT"}
+_PROJECT = {"workspaceFolder", "workspaceRoot", "CLAUDE_PROJECT_DIR", "CLAUDE_PLUGIN_ROOT"}
+_PLACES: dict[str, Callable[[Path], str]] = {
+    "workspaceFolderBasename": lambda project: project.name,
+    "userHome": lambda project: "${HOME}",
+    "pathSeparator": lambda project: os.sep,
+    "/": lambda project: os.sep,
+}
 _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
+_SSE = re.compile(r"/sse/?(?:\?|\Z)")
 _TEXT = r'"(?:[^"\\\n]|\\.)*"'
 _COMMENTS = re.compile(rf"{_TEXT}|//[^\n]*|/\*(?:.*?\*/|.*\Z)", re.DOTALL)
 _TRAILING = re.compile(rf"{_TEXT}|,(?=\s*[}}\]])|\t", re.DOTALL)
@@ -100,7 +125,7 @@ class _ClientFile:
         self._reference = reference
         self._name = str(reference.value)
         self._listed: dict[str, Node] = {}
-        path = Path(os.path.abspath(folder / self._name))
+        self._path = path = Path(os.path.abspath(folder / Path(self._name).expanduser()))
         inside = path.parent.name in _CLIENT_FOLDERS
         self.project = path.parent.parent if inside else path.parent
 
@@ -108,6 +133,10 @@ class _ClientFile:
         """Name → server, for all of them or for `only` some; None if that is a fault."""
         top = self._top()
         if top is None:
+            return None
+        both = [key for key in _HOLDERS if isinstance(getattr(top.get(key), "value", 0), dict)]
+        if len(both) > 1:
+            self._fault(f"'{self._name}' holds both {' and '.join(map(repr, both))}; remove one")
             return None
         listed = self._listed = _listed(top)
         if not listed:
@@ -138,7 +167,7 @@ class _ClientFile:
     def _top(self) -> Node | None:
         """The file's mapping; None if there is none, which is a fault."""
         try:
-            with open_regular(self._folder / self._name, at_most=MAX_BYTES) as file:
+            with open_regular(self._path, at_most=MAX_BYTES) as file:
                 text = file.read().decode("utf-8-sig")
         except FileNotFoundError:
             self._fault(f"there is no file '{self._name}' in the experiment's folder")
@@ -182,8 +211,7 @@ class _ClientFile:
         if not isinstance(server.value, dict):
             return True  # its model reports the fault
         found = server.value
-        disabled = found.get("disabled")
-        if disabled is not None and disabled.value is True:
+        if _value(found, "disabled") is True or _value(found, "enabled") is False:
             message = f"is disabled in '{self._name}', so it is left out"
             self._found.warnings.append(((_SECTION, name), message))
             self._found.disabled.add(name)
@@ -196,11 +224,18 @@ class _ClientFile:
             )
             self._fault_inside(name, ("envFile",), message)
 
-        unknown = [key for key in found if key not in {*_TAKEN, *_IGNORED, "envFile"}]
-        if unknown:
-            keys = " and ".join(f"`{key}`" for key in unknown)
-            message = f"karat ignores {keys}"
+        self._rename(found)
+        unread = [f"`{key}`" for key in found if key in _FILTERS and not _says_all(found[key])]
+        if unread:
+            message = f"karat does not apply {' and '.join(unread)}: agents see every tool"
             self._found.warnings.append(((_SECTION, name), message))
+
+        known = {*_TAKEN, *_IGNORED, *_FILTERS, "envFile"}
+        for key in found:
+            if key not in known:
+                remedy = f"no such key of a server{did_you_mean(str(key), _TAKEN, listing=False)}"
+                message = f"{remedy}; remove it, or leave the server out with `only: […]`"
+                self._fault_inside(name, (key,), message)
 
         # An empty `env` of an address, or `headers` of a program, says nothing.
         kept = {key: found[key] for key in found if key in _TAKEN}
@@ -208,12 +243,32 @@ class _ClientFile:
         self._read_values(name, server)
         return True
 
+    def _rename(self, found: dict[str, Node]) -> None:
+        """Gives a server's keys karat's names."""
+        for other, (key, kind) in _OTHER_NAMES.items():
+            if other not in found or (key in found and other != "httpUrl"):  # wins in Gemini CLI
+                continue
+            node = found[key] = found.pop(other)
+            if other == "transport" and isinstance(node.value, dict):
+                found[key] = node.get("type") or node
+            if kind is not None and "type" not in found:
+                found["type"] = Node(kind, line=node.line, column=node.column, file=node.file)
+
+        kind_node = found.get("type")
+        url = found.get("url")
+        if kind_node is not None and isinstance(kind_node.value, str):
+            kind_node.value = _TYPES.get(kind_node.value, kind_node.value)
+        elif url is not None and _SSE.search(str(url.value)):  # as Cursor finds out by trying
+            found["type"] = Node("sse", line=url.line, column=url.column, file=url.file)
+
     def _read_values(self, name: str, server: Node) -> None:
-        kind = server.get("type")
-        if kind is not None and kind.value in _HTTP:
-            kind.value = "http"
         for key in ("args", "env", "headers"):
             below = server.get(key)
+            if below is not None and isinstance(below.value, dict):  # null: not set
+                kept = [
+                    (name, node) for name, node in below.value.items() if node.value is not None
+                ]
+                below.value = dict(kept)
             for _, node in below.children() if below is not None else ():
                 if isinstance(node.value, (bool, int, float)):
                     node.value = node.written
@@ -228,8 +283,10 @@ class _ClientFile:
 
         def reference(match: re.Match[str]) -> str:
             inner = match[1]
-            if inner in _PROJECT:
+            if inner in _PROJECT and inner not in self._env:
                 return f"${{{WORKSPACE}}}"
+            if inner in _PLACES:
+                return _PLACES[inner](self.project)
             if inner.startswith("input:"):
                 variable = re.sub(r"[^A-Z0-9]+", "_", inner.removeprefix("input:").upper())
                 self._found.inputs.add(variable)
@@ -272,6 +329,17 @@ class _ClientFile:
 
         if cwd.value != ".":
             server.value["cwd"] = cwd
+
+
+def _value(server: Mapping[str, Node], key: str) -> object:
+    node = server.get(key)
+    return None if node is None else node.value
+
+
+def _says_all(node: Node) -> bool:
+    """Whether a filter of tools lets all of them pass."""
+    below = [child.value for _, child in node.children()]
+    return node.value in (None, "*") or below in ([], ["*"])
 
 
 def _listed(top: Node) -> dict[str, Node]:

@@ -6,6 +6,7 @@ import copy
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -331,13 +332,12 @@ def _fill(
     if faults or file is None:
         literals = {f"SECRET_{index}": text for index, text in enumerate(reading.secrets.literals)}
         hidden = Redactor({**literals, **reading.secrets.values()})
+        named_only = set(reading.secrets.faults)  # they hold no value, and the name of a variable
         ordered = sorted(dict.fromkeys(faults), key=lambda fault: fault.line or 0)
         raise BadExperiment(
             named,
             [
-                Fault(
-                    place=one.place, message=hidden(one.message), line=one.line, column=one.column
-                )
+                one if one in named_only else replace(one, message=hidden(one.message))
                 for one in ordered
             ],
         )

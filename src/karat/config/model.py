@@ -476,7 +476,7 @@ def _known_server(name: str, info: ValidationInfo) -> str:
     section = reading.root.get("mcp_servers")
     if name not in servers and not (section and section.unset):
         if name in reading.disabled:
-            hint = "; its file has `disabled: true`"
+            hint = "; its file switches it off"
         elif servers:
             hint = did_you_mean(name, servers)
         else:

@@ -58,6 +58,8 @@ def _run(summary: Summary) -> Iterator[tuple[str, str]]:
         yield f"Its first row: {role}", text
     yield "Its sha256", source.sha256
     yield "Agent", source.agent + (f" ({source.model})" if source.model else "")
+    if asked := source.source.get("asked"):
+        yield "How it was asked", asked
     if source.judge:
         yield "Judge", source.judge
     if source.rubric:
@@ -69,7 +71,9 @@ def _run(summary: Summary) -> Iterator[tuple[str, str]]:
         yield "Rubric", f"{source.rubric}{digest}"
 
     for name, value in source.source.items():
-        yield f"Answers made elsewhere: {name}", value
+        if name != "asked":
+            yield f"Answers made elsewhere: {name}", value
+
     yield "Host", source.host
 
 

@@ -109,7 +109,7 @@ def announce_agents(selected: Plan, agents: Agents, status: RunStatus) -> None:
     for note in agent_notes(selected, agents):
         status.notice(note)
     for text in agents_taken(agents):
-        status.remark(text)
+        status.remark(f"the agent is asked {text}")
 
 
 def _bad_samples(

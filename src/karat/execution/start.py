@@ -34,6 +34,7 @@ from karat.execution.scoring import ScorerMemory
 from karat.execution.setup import (
     Agents,
     agent_notes,
+    agents_taken,
     announce_agents,
     baseline_first,
     build_agents,
@@ -371,6 +372,8 @@ class _Part:
 
         if notes := "; ".join([*self.dataset.warnings, *agent_notes(self.selected, agents)]):
             source["notes"] = notes
+        if taken := "; ".join(agents_taken(agents)):
+            source["asked"] = taken
         info = run_info(
             self.experiment,
             self.dataset,

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from karat.agents._answers import empty_answer
+from karat.agents._reading import empty_answer
 from karat.context import leads_out
 from karat.errors import AgentFault, LimitReached, TrialFault
 from karat.files import open_regular

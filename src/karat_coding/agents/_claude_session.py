@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
-from karat.agents._answers import empty_answer
+from karat.agents._reading import empty_answer
 from karat.errors import (
     AgentFault,
     BadExperiment,

@@ -1,0 +1,398 @@
+"""Results of agent frameworks, recognized by their attributes; no framework is imported.
+
+pydantic-ai, the OpenAI Agents SDK, LangChain, LangGraph, smolagents, DSPy, CrewAI, LlamaIndex,
+Agno, AutoGen, Haystack and Strands, and any other object with one text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from karat.agents._reading import (
+    COST_KEYS,
+    MODEL,
+    TEXT_KEYS,
+    TOOL,
+    Calls,
+    are_messages,
+    dollars_of,
+    get,
+    items,
+    joined_blocks,
+    name_in,
+    role_of,
+    several,
+    summed,
+    text_of,
+    whole_text,
+    written,
+)
+from karat.errors import AgentFault, LimitReached
+from karat.models.metering import usage_of
+from karat.records import Reply
+
+
+def framework_result(result: object) -> Reply | None:
+    """The reply in a framework's result; None if it is none.
+
+    Raises TrialFault if it holds no answer, or more than one.
+    """
+    if are_messages(result):
+        return from_messages(result)
+    if isinstance(result, (list, tuple)):
+        return None
+    if get(result, "new_items") is not None and hasattr(result, "final_output"):
+        return _from_agents_sdk(result)
+    if callable(get(result, "new_messages")) and hasattr(result, "output"):
+        return _from_pydantic_ai(result)
+    if hasattr(result, "state") and hasattr(result, "token_usage"):
+        return _from_smolagents(result)
+    if callable(get(result, "toDict")) and callable(get(result, "get_lm_usage")):
+        return _from_dspy(result)
+    if hasattr(result, "run_id") and hasattr(result, "metrics") and hasattr(result, "content"):
+        return _from_agno(result)
+    sent = items(get(result, "messages"))
+    if sent and all(hasattr(message, "models_usage") for message in sent):
+        return _from_autogen(result, sent)
+    if role_of(result) == MODEL and hasattr(result, "content"):
+        return from_messages([result])
+    return _from_fields(result)
+
+
+def _from_pydantic_ai(result: Any) -> Reply:
+    if type(result.output).__name__ == "DeferredToolRequests":
+        raise AgentFault(
+            "bad_reply", "the run did not finish: it waits for the results of deferred tool calls"
+        )
+
+    calls = Calls()
+    output_tool = get(result, "_output_tool_name")
+    for part in (
+        part for message in items(result.new_messages()) for part in items(get(message, "parts"))
+    ):
+        kind, name, call_id = (get(part, key) for key in ("part_kind", "tool_name", "tool_call_id"))
+        if name is None or name == output_tool:  # the output tool carries the answer
+            continue
+        if kind in ("tool-call", "builtin-tool-call"):
+            calls.called(call_id, name, get(part, "args"))
+        elif kind in ("tool-return", "builtin-tool-return", "retry-prompt"):
+            failed = kind == "retry-prompt" or get(part, "outcome") not in (None, "success")
+            calls.returned(call_id, text_of(get(part, "content")), failed=failed)
+
+    # a method in version 1
+    if hasattr(result.usage, "input_tokens"):
+        usage = result.usage
+    else:
+        usage = result.usage()
+
+    if get(usage, "unmeasured_requests"):
+        tokens = None
+    else:
+        tokens = usage_of(usage)
+
+    last = get(result, "response")
+    return Reply(
+        text=whole_text(result.output),
+        tool_calls=calls.joined(),
+        usage=tokens,
+        model=name_in(last, "model_name"),
+        stop_reason=name_in(last, "finish_reason"),
+    )
+
+
+def _from_agents_sdk(result: Any) -> Reply:
+    calls = Calls()
+    for item in items(result.new_items):
+        kind = get(item, "type")
+        raw = get(item, "raw_item")
+        call_id = get(raw, "call_id") or get(raw, "id")
+        output = get(raw, "output")
+        error = get(raw, "error")
+        if kind == "tool_call_item":
+            server = get(raw, "server_label") or get(get(item, "tool_origin"), "mcp_server_name")
+            name = get(raw, "name") or get(raw, "type")  # a hosted tool has only a type
+            calls.called(call_id, name, get(raw, "arguments"), server=server)
+            if error is not None or output is not None:  # a hosted MCP call holds its result
+                calls.returned(
+                    call_id, output if error is None else error, failed=error is not None
+                )
+        elif kind == "tool_call_output_item":
+            calls.returned(call_id, text_of(get(item, "output")) if output is None else output)
+
+    total = summed([get(get(result, "context_wrapper"), "usage")])
+    usage = total or summed(
+        [get(response, "usage") for response in items(get(result, "raw_responses"))]
+    )
+    return Reply(text=whole_text(result.final_output), tool_calls=calls.joined(), usage=usage)
+
+
+def from_messages(messages: Sequence[object], *, text: str | None = None) -> Reply:
+    """The content of LangChain's messages after the user's last one.
+
+    `text` replaces the text of the last message.
+    """
+    known = [(role_of(message), message) for message in items(messages)]
+    start = max((place for place, (role, _) in enumerate(known) if role == "user"), default=-1) + 1
+    turn = [(role, message) for role, message in known[start:] if role in (MODEL, TOOL)]
+    if text is None:
+        if not any(role == MODEL for role, _ in turn):
+            raise AgentFault(
+                "bad_reply", "no message of the model follows the last message of the user"
+            )
+
+        # a tool's message is the answer where its result is returned directly
+        role, last = turn[-1]
+        if role == MODEL and get(last, "tool_calls"):
+            raise AgentFault(
+                "bad_reply", "the last message asks for a tool: the run did not finish"
+            )
+
+        content = get(last, "content")
+        if content is None:
+            content = get(last, "text")  # Haystack's
+        text = joined_blocks(content)
+        if not text and content != "":
+            raise AgentFault("bad_reply", "the last message holds no text")
+
+    calls = Calls()
+    for role, message in turn:
+        if role == TOOL:
+            failed = get(message, "status") == "error"
+            calls.returned(get(message, "tool_call_id"), get(message, "content"), failed=failed)
+            continue
+
+        for call in items(get(message, "tool_calls")):
+            function = get(call, "function") or call  # a chat completion's call has one
+            arguments = get(function, "args") or get(function, "arguments")
+            calls.called(get(call, "id"), get(function, "name"), arguments)
+
+    replies = [message for role, message in turn if role == MODEL]
+    last = replies[-1] if replies else None
+    about = get(last, "response_metadata") or get(last, "meta")  # Haystack's
+    return Reply(
+        text=text,
+        tool_calls=calls.joined(),
+        usage=summed([_counts(message) for message in replies]),
+        model=name_in(about, "model_name", "model"),
+        stop_reason=name_in(about, "finish_reason", "stop_reason", "done_reason"),
+    )
+
+
+def _counts(message: object) -> object:
+    counts = get(message, "usage_metadata")
+    return get(get(message, "meta"), "usage") if counts is None else counts
+
+
+def haystack_replies(result: Mapping[object, object]) -> list[Any]:
+    """What the generator in a pipeline's result replied; empty if there is none, or more than one.
+
+    The result maps each component to its output; a generator's own has `replies`.
+    """
+    outputs = [result, *(output for output in result.values() if isinstance(output, Mapping))]
+    found = [output["replies"] for output in outputs if isinstance(output.get("replies"), list)]
+    if len(found) != 1:
+        return []
+    (replies,) = found
+    if len(replies) > 1:
+        raise several([f"replies[{place}]" for place in range(len(replies))])
+    return list(replies)
+
+
+_AGNO_UNFINISHED = ("PAUSED", "CANCELLED", "ERROR")
+
+
+def _from_agno(result: Any) -> Reply:
+    status = name_in(result, "status")
+    if status in _AGNO_UNFINISHED:
+        raise AgentFault("bad_reply", f"the run did not finish (status '{status}')")
+    calls = Calls()
+    for number, call in enumerate(items(get(result, "tools"))):
+        calls.called(number, get(call, "tool_name"), get(call, "tool_args"))
+        failed = get(call, "tool_call_error") is True
+        calls.returned(number, get(call, "result"), failed=failed)
+
+    return Reply(
+        text=written(result.content) or whole_text(result.content),
+        reasoning=name_in(result, "reasoning_content"),
+        tool_calls=calls.joined(),
+        usage=summed([result.metrics]),
+        dollars=dollars_of(get(result.metrics, "cost")),
+        model=name_in(result, "model"),
+    )
+
+
+def _from_autogen(result: object, sent: Sequence[object]) -> Reply:
+    """The TaskResult of AgentChat: the task, what was done for it, and the last message."""
+    calls = Calls()
+    for message in sent:
+        for event in items(get(message, "content")):
+            if get(event, "arguments") is not None:
+                calls.called(get(event, "id"), get(event, "name"), get(event, "arguments"))
+            elif get(event, "call_id") is not None:
+                failed = get(event, "is_error") is True
+                calls.returned(get(event, "call_id"), get(event, "content"), failed=failed)
+
+    text = written(get(sent[-1], "content"))
+    if text is None or get(sent[-1], "source") == "user":
+        raise AgentFault("bad_reply", "the last message holds no text of an agent")
+    counted = [get(message, "models_usage") for message in sent]
+    return Reply(
+        text=text,
+        tool_calls=calls.joined(),
+        usage=summed([counts for counts in counted if counts is not None]),
+        stop_reason=name_in(result, "stop_reason"),
+    )
+
+
+def _from_smolagents(result: object) -> Reply:
+    """The RunResult that smolagents' `run` returns on demand."""
+    calls = Calls()
+    for step in items(get(result, "steps")):
+        made = items(get(step, "tool_calls"))
+        for call in made:
+            function = get(call, "function") or call
+            name = get(function, "name")
+            if name != "final_answer":
+                calls.called(get(call, "id"), name, get(function, "arguments"))
+        if len(made) == 1:  # the observations of several calls are one text
+            calls.returned(get(made[0], "id"), get(step, "observations"))
+
+    output = get(result, "output")
+    ended = name_in(result, "state")
+    if output in (None, "") and ended == "max_steps_error":
+        raise LimitReached("max_turns", "the agent ran out of steps before it answered (max_steps)")
+    return Reply(
+        text=written(output) or whole_text(output),
+        tool_calls=calls.joined(),
+        usage=summed([get(result, "token_usage")]),
+        stop_reason=None if ended == "success" else ended,
+    )
+
+
+_REASONING = ("reasoning", "rationale")
+"""Fields that DSPy puts before a signature's own; `trajectory` are the steps of its ReAct."""
+
+
+def _from_dspy(result: Any) -> Reply:
+    """A Prediction: the one output of its signature, or the one with a usual name."""
+    outputs: dict[str, Any] = dict(result.toDict())
+    reasoning = name_in(outputs, *_REASONING)
+    steps = outputs.pop("trajectory", None)
+    texts = {}
+    for name, value in outputs.items():
+        if name not in _REASONING:
+            texts[name] = written(value) or whole_text(value)
+    if not texts:
+        raise AgentFault("bad_reply", "the prediction has no output")
+    counts = list((result.get_lm_usage() or {}).values())  # by model
+    return Reply(
+        text=_one(texts),
+        reasoning=reasoning,
+        tool_calls=_react_calls(steps).joined(),
+        usage=summed(counts) if counts else None,
+    )
+
+
+def _react_calls(steps: object) -> Calls:
+    calls = Calls()
+    number = 0
+    while (name := get(steps, f"tool_name_{number}")) is not None:
+        if name != "finish":
+            calls.called(number, name, get(steps, f"tool_args_{number}"))
+            calls.returned(number, get(steps, f"observation_{number}"))
+        number += 1
+
+    return calls
+
+
+_FIELDS = (*TEXT_KEYS, "raw", "output_text", "final_output", "result", "message")
+"""Where other objects have their text: `raw` of CrewAI, `response` of LlamaIndex, `text` of
+completions, `message` of Ollama's chats, `result` of the Claude Agent SDK.
+"""
+
+_USAGES = ("usage", "token_usage", "usage_metadata", "usage_metrics")
+_STREAMS = ("__next__", "__anext__", "response_gen")
+_STOPS = ("stop_reason", "finish_reason", "done_reason")
+
+
+def _from_fields(result: object) -> Reply | None:
+    """An object with one text. Raises AgentFault if its fields hold several; None: it has none."""
+    texts = {}
+    for name in _FIELDS:
+        value = get(result, name)
+        text = written(value)
+        if text is None and role_of(value) == MODEL:
+            content = get(value, "content")
+            text = joined_blocks(content)
+            if content and not text:
+                raise AgentFault("bad_reply", f"the message in `{name}` holds no text")
+
+        if text is not None:
+            texts[name] = text
+
+    if get(result, "is_error") is True:  # the Claude Agent SDK's
+        why = name_in(result, "result", "subtype") or "no reason is given"
+        raise AgentFault("bad_reply", f"the result is an error: {why}")
+    if not texts:
+        texts = _only_field(result)
+    if not texts:
+        if any(hasattr(result, name) for name in _STREAMS):
+            raise AgentFault(
+                "bad_reply",
+                f"the agent returned a {type(result).__name__}, which comes in pieces; read it to "
+                f"its end and return the whole text",
+            )
+        return None
+
+    held = [get(result, name) for name in _USAGES]
+    held.append(get(get(result, "raw"), "usage"))  # LlamaIndex keeps the provider's response
+    held.append(get(get(result, "metrics"), "accumulated_usage"))  # Strands'
+    if get(result, "eval_count") is not None:  # Ollama's counts stand beside the text
+        held.append(result)
+    costs = (dollars_of(get(result, name)) for name in COST_KEYS)
+    return Reply(
+        text=_one(texts),
+        reasoning=name_in(result, "reasoning"),
+        tool_calls=_llama_index_calls(result).joined(),
+        usage=next(filter(None, (summed([count]) for count in held)), None),
+        dollars=next((cost for cost in costs if cost is not None), None),
+        model=name_in(result, "model"),
+        stop_reason=name_in(result, *_STOPS),
+    )
+
+
+def _only_field(result: object) -> dict[str, str]:
+    """The one field of a dataclass or a model of pydantic, if it is a text."""
+    fields = getattr(type(result), "model_fields", None) or getattr(
+        type(result), "__dataclass_fields__", {}
+    )
+    if not isinstance(fields, Mapping) or len(fields) != 1:
+        return {}
+    (name,) = fields
+    text = written(get(result, name))
+    return {} if text is None else {name: text}
+
+
+def _llama_index_calls(result: object) -> Calls:
+    """Of an agent's output (`tool_calls`), or of a chat engine's response (`sources`)."""
+    calls = Calls()
+    made: Iterable[object] = [*items(get(result, "tool_calls")), *items(get(result, "sources"))]
+    for number, call in enumerate(made):
+        outcome = get(call, "tool_output") or call
+        arguments = get(call, "tool_kwargs") or get(call, "raw_input")
+        if get(call, "tool_name") is not None:
+            calls.called(number, get(call, "tool_name"), arguments)
+            failed = get(outcome, "is_error") is True
+            calls.returned(number, get(outcome, "content"), failed=failed)
+
+    return calls
+
+
+def _one(texts: Mapping[str, str]) -> str:
+    """The text of the usual name, else of any; all fields must agree. Raises AgentFault."""
+    usual = {name: text for name, text in texts.items() if name in TEXT_KEYS}
+    named = usual or texts
+    if len(set(named.values())) > 1:
+        raise several(sorted(named))
+    return next(iter(named.values()))

@@ -1,0 +1,242 @@
+"""The pieces of a library's result: texts, roles of messages, tool calls, tokens and costs.
+
+A name is read from an attribute or a key, so that an object and its JSON form are alike.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from numbers import Real
+from typing import Any, TypeGuard
+
+import msgspec
+from pydantic import ConfigDict, TypeAdapter
+
+from karat.agents._usage import usage_from
+from karat.errors import AgentFault, LimitReached, TrialFault
+from karat.models.metering import total
+from karat.records import JsonObject, ToolCall, Usage, absurd_dollars, was_cut
+
+TEXT_KEYS = ("text", "answer", "output", "response")
+COST_KEYS = ("dollars", "cost", "cost_usd", "total_cost_usd", "total_cost")
+MOST_ITEMS = 100_000
+"""Messages, parts or run items in one result."""
+
+MODEL = "model"
+TOOL = "tool"
+_ROLES = {
+    **dict.fromkeys(("ai", "AIMessageChunk", "assistant"), MODEL),
+    **dict.fromkeys(("tool", "ToolMessageChunk"), TOOL),
+    **dict.fromkeys(("human", "HumanMessageChunk", "user"), "user"),
+    **dict.fromkeys(("system", "SystemMessageChunk", "developer", "remove"), "other"),
+}
+_JSON = TypeAdapter(Any, config=ConfigDict(ser_json_bytes="base64"))
+_TEXT_BLOCKS = ("text", "output_text", "input_text")
+
+
+def get(value: object, name: str) -> Any:
+    """The attribute or key; None if there is none."""
+    if isinstance(value, Mapping):
+        return value.get(name)
+    return getattr(value, name, None)
+
+
+def items(values: object) -> Sequence[Any]:
+    """A list or a tuple; empty for anything else. Raises AgentFault if it is too long."""
+    if not isinstance(values, (list, tuple)):
+        return ()
+    if len(values) > MOST_ITEMS:
+        raise AgentFault(
+            "bad_reply",
+            f"the result holds a list of {len(values)} items, expected at most {MOST_ITEMS}",
+        )
+
+    return values
+
+
+def role_of(message: object) -> str | None:
+    """Whose message it is: MODEL, TOOL, "user" or "other"; None: it is no message."""
+    kinds = (get(message, "type"), get(message, "role"))
+    return next((_ROLES[kind] for kind in kinds if isinstance(kind, str) and kind in _ROLES), None)
+
+
+def are_messages(value: object) -> TypeGuard[Sequence[object]]:
+    """Whether it is a list of messages, not empty."""
+    return (
+        isinstance(value, (list, tuple))
+        and len(value) > 0
+        and all(role_of(message) for message in value)
+    )
+
+
+def written(value: object) -> str | None:
+    """A text as a plain `str`, or a number as its text; None for anything else, also for true and
+    false.
+    """
+    if isinstance(value, str):
+        # a subclass, such as smolagents' AgentText, may print itself in another way
+        return str.__str__(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
+        return None
+    return str(value)
+
+
+def text_of(content: object) -> str:
+    """Text unchanged, nothing as "", anything else as JSON, whatever it holds."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    return _JSON.dump_json(content, fallback=_unknown).decode()
+
+
+def _unknown(value: object) -> str:
+    return f"<{type(value).__name__}>"
+
+
+def joined_blocks(content: object) -> str:
+    """The text of a message's content: text, or a list of texts and blocks (Bedrock's, with a text
+    alone, have no type).
+    """
+    if not isinstance(content, (list, tuple)):
+        return text_of(content)
+    texts = []
+    for block in items(content):
+        kind = get(block, "type")
+        if isinstance(block, str):
+            texts.append(block)
+        elif kind in _TEXT_BLOCKS or (kind is None and isinstance(get(block, "text"), str)):
+            texts.append(get(block, "text"))
+
+    return "".join(map(str, texts))
+
+
+def whole_text(output: object) -> str:
+    """Text unchanged, anything else as JSON. Raises if it is None or has no JSON form."""
+    if output is None:
+        raise AgentFault(
+            "bad_reply", "the run has no output: it was interrupted, or did not finish"
+        )
+
+    if isinstance(output, str):
+        return output
+    return _JSON.dump_json(output).decode()
+
+
+def name_in(value: object, *names: str) -> str | None:
+    """The first of these fields that is a text, or a member of an enumeration of texts."""
+    for name in names:
+        found = get(value, name)
+        found = getattr(found, "value", found)
+        if isinstance(found, str) and found:
+            return found
+    return None
+
+
+class Calls:
+    """Tool calls in the order they were made, joined with their results by id."""
+
+    def __init__(self) -> None:
+        self._calls: list[tuple[object, ToolCall]] = []
+        self._results: dict[object, tuple[str, bool]] = {}
+
+    def called(
+        self, call_id: object, name: object, arguments: object, *, server: object = None
+    ) -> None:
+        server = server if isinstance(server, str) else None
+        self._calls.append(
+            (call_id, ToolCall(tool=str(name), server=server, input=_arguments(arguments)))
+        )
+
+    def returned(self, call_id: object, content: object, *, failed: bool = False) -> None:
+        if call_id is not None:
+            self._results[call_id] = (joined_blocks(content) or text_of(content), failed)
+
+    def joined(self) -> tuple[ToolCall, ...]:
+        calls = []
+        for call_id, call in self._calls:
+            text, failed = self._results.get(call_id, (None, False))
+            if failed:
+                result, error = (None, text)
+            else:
+                result, error = (text, None)
+
+            calls.append(msgspec.structs.replace(call, result=result, error=error))
+
+        return tuple(calls)
+
+
+def _arguments(arguments: object) -> JsonObject:
+    """The arguments of a tool call: a mapping or its JSON text.
+
+    Anything else is kept as `arguments`.
+    """
+    if arguments is None or arguments == "":
+        return {}
+    try:
+        value = json.loads(text_of(arguments))
+    except ValueError:
+        value = arguments  # the model did not write JSON
+
+    if isinstance(value, dict):
+        return value
+    return {"arguments": value}
+
+
+def summed(counts: Sequence[object]) -> Usage | None:
+    """The sum over all responses; None if one was not counted, or if all counts are 0: frameworks
+    start at 0.
+    """
+    usages = [usage_from(count) for count in counts]
+    counted = []
+    for usage in usages:
+        if usage is not None and None not in (usage.input_tokens, usage.output_tokens):
+            counted.append(usage)
+    if len(counted) < len(usages):
+        return None
+    whole = functools.reduce(total, counted, None)
+    return whole if whole is not None and (whole.input_tokens or whole.output_tokens) else None
+
+
+def dollars_of(cost: object) -> float | None:
+    """A cost as a number; None if it cannot be one: an answer is not lost for it."""
+    if isinstance(cost, bool) or not isinstance(cost, (Real, Decimal)):
+        return None
+    try:
+        dollars = float(cost)
+    except (ValueError, OverflowError):  # a signalling NaN; more digits than a float has
+        return None
+
+    return dollars if absurd_dollars(dollars) is None else None
+
+
+def empty_answer(stop_reason: str | None) -> TrialFault:
+    """Why a model gave no text, from the provider's reason."""
+    if was_cut(stop_reason):
+        return LimitReached(
+            "max_tokens", "the model ran out of tokens before it answered (max_tokens)"
+        )
+
+    if stop_reason in ("content_filter", "refusal"):
+        return AgentFault(
+            "content_filter", "the provider's filter stopped the answer, or the model refused"
+        )
+
+    return AgentFault("empty_answer", "the model ended its turn without an answer", retriable=True)
+
+
+def several(fields: Sequence[str]) -> AgentFault:
+    """Two texts differ, and none has a name that makes it the answer."""
+    return AgentFault(
+        "bad_reply",
+        f"the result could be several texts: {', '.join(fields)}; return the one that is the "
+        f"answer",
+    )
+
+
+def unfinished() -> AgentFault:
+    """The model waits for a tool that nobody called."""
+    return AgentFault("bad_reply", "the model asks for a tool: the run did not finish")

@@ -201,7 +201,11 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 
 def scores(outcome: Outcome) -> list[Score]:
-    return [event for event in outcome.run.events() if isinstance(event, Score)]
+    """The scores of a run by question, judge and repeat: they may arrive in any order."""
+    events = list(outcome.run.events())
+    question = {event.trial: event.sample for event in events if isinstance(event, Answer)}
+    found = [event for event in events if isinstance(event, Score)]
+    return sorted(found, key=lambda score: (question[score.trial], score.judge or "", score.repeat))
 
 
 def test_one_call_decides_what_no_rule_decides(bench: Bench) -> None:

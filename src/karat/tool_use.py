@@ -160,6 +160,19 @@ def expected_tools(options: Mapping[str, object], sample: Sample) -> frozenset[s
     return frozenset(name for name in names if isinstance(name, str) and name)
 
 
+def tools_of_criteria(sample: Sample) -> tuple[frozenset[str], frozenset[str]]:
+    """The tools that criteria of a sample want called, and those they want not called.
+
+    A criterion whose weight is below 0 should not hold, so it wants the opposite.
+    """
+    wanted: tuple[set[str], set[str]] = (set(), set())
+    for criterion in sample.criteria:
+        if criterion.type in ("tool", "not-tool"):
+            opposite = (criterion.type == "not-tool") != (criterion.weight < 0)
+            wanted[opposite].add(criterion.text)
+    return frozenset(wanted[False]), frozenset(wanted[True])
+
+
 def chosen_tools(
     called: Iterable[CalledTool], expected: Collection[str], known: Collection[str]
 ) -> tuple[set[str], set[str]]:

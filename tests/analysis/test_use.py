@@ -17,7 +17,7 @@ from karat.analysis.grids import Grid, TurnSums
 from karat.analysis.model import MetricInfo
 from karat.analysis.use import score_by_use
 from karat.journal import ScorerInfo
-from karat.records import Metric, Reply, ToolCall
+from karat.records import Criterion, Metric, Reply, ToolCall
 from karat.stats import share_interval
 from karat.tool_use import Offered
 
@@ -213,11 +213,18 @@ def test_the_two_sides_together_give_the_mean_of_all(values, used, answered, cou
     assert total == pytest.approx(float(weight @ sums[:, 0].sum(axis=1)), abs=1e-6)
 
 
-def path_run(folder, journals, expected, made, *, info=TOOLS, **more):
-    """`made`: condition → question → repetitions → names of the tools that were called."""
+def path_run(folder, journals, expected, made, *, info=TOOLS, criteria=(), **more):
+    """`made`: condition → question → repetitions → names of the tools that were called.
+
+    `criteria`: question → its criteria.
+    """
     first = next(iter(made.values()))
     samples = [
-        msgspec.structs.replace(journals.sample(row), metadata={} if tools is None else {"tools": tools})
+        msgspec.structs.replace(
+            journals.sample(row),
+            metadata={} if tools is None else {"tools": tools},
+            criteria=tuple(criteria[row]) if criteria else (),
+        )
         for row, tools in enumerate(expected)
     ]
     script = journals.Script(
@@ -256,6 +263,18 @@ def test_precision_recall_and_confusions_are_those_counted_by_hand(tmp_path, jou
     assert [(use.scorer, use.condition) for use in summary.tools] == [("path", "x")] * 3
     pairs = [(pair.expected, pair.called, pair.answers) for pair in summary.confusions]
     assert pairs == [("a", None, 1), ("b", "a", 1), ("c", None, 1), ("c", "b", 1)]
+
+
+def test_criteria_say_when_a_skill_should_be_loaded_and_nothing_of_other_tools(tmp_path, journals):
+    loads, stays = Criterion(text="Skill", type="tool"), Criterion(text="Skill", type="not-tool")
+    criteria = [[loads], [stays], [Criterion(text="Skill", type="tool", weight=-1.0)], [Criterion(text="Is kind.")]]
+    made = {"x": [[["Skill", "Bash"], ["Bash"]], [["Skill"], []], [[], []], [["Skill"], ["Skill"]]]}
+    info = msgspec.structs.replace(TOOLS, name="rules", type="criteria", options={})
+    summary = summarize(path_run(tmp_path / "run", journals, [None] * 4, made, info=info, criteria=criteria))
+    (use,) = summary.tools
+    assert (use.scorer, use.tool, use.expected, use.called, use.matched) == ("rules", "Skill", 2, 2, 1)
+    assert (use.precision.value, use.recall.value) == (0.5, 0.5)
+    assert [(pair.expected, pair.called, pair.answers) for pair in summary.confusions] == [("Skill", None, 1)]
 
 
 def test_calls_that_failed_count_unless_the_scorer_passes_over_them(tmp_path, journals):

@@ -50,7 +50,12 @@ def test_evaluations_are_asked_with_and_without_the_skill(tmp_path: Path) -> Non
     tools = ["Bash", "Edit", "Glob", "Grep", "Read", "Write"]
     assert setup.experiment == {
         "name": "demo",
-        "dataset": {"path": "questions.jsonl", "id_key": "id", "criteria_key": "criteria"},
+        "dataset": {
+            "path": "questions.jsonl",
+            "id_key": "id",
+            "answer_key": "answer",
+            "criteria_key": "criteria",
+        },
         "agent": {"type": "claude", "model": "claude-sonnet-4-5"},
         "judge": {"type": "criteria", "model": "anthropic:claude-opus-4-5"},
         "conditions": {

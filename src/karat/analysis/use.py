@@ -22,7 +22,13 @@ from karat.analysis.model import ContextUse, ScoreByUse, ToolConfusion, ToolUse
 from karat.analysis.numbers import Estimate
 from karat.stats import ratio_interval
 from karat.stats.ratios import Sums
-from karat.tool_use import CalledTool, Offered, chosen_tools, expected_tools
+from karat.tool_use import (
+    CalledTool,
+    Offered,
+    chosen_tools,
+    expected_tools,
+    tools_of_criteria,
+)
 
 if TYPE_CHECKING:
     from karat.index import RunIndex
@@ -172,7 +178,8 @@ class Expectation(msgspec.Struct, frozen=True):
 
     tools: Sequence[frozenset[str] | None]  # by sample; None: nothing is expected
     known: frozenset[str]  # of any sample
-    only_successful: bool  # whether failed calls are ignored
+    only_successful: bool = False  # whether failed calls are ignored
+    only_known: bool = False  # whether calls of tools that no sample names are ignored
 
     def choices(
         self, sample: int, calls: Iterable[tuple[CalledTool, bool]]
@@ -182,34 +189,50 @@ class Expectation(msgspec.Struct, frozen=True):
         `calls`: tool, and whether it succeeded.
         """
         called = (tool for tool, succeeded in calls if succeeded or not self.only_successful)
-        return chosen_tools(called, self.tools[sample] or (), self.known)
+        matched, others = chosen_tools(called, self.tools[sample] or (), self.known)
+        if self.only_known:
+            others &= self.known
+        return matched, others
 
 
 def expectations(
     run: RunFolder, index: RunIndex, scorers: Iterable[ScorerInfo], shown: Mapping[str, str]
 ) -> dict[str, Expectation]:
-    """The expectations of each shown scorer of tool calls, by its name.
+    """What each shown scorer of tool calls expects, by its name: `trajectory`, and `criteria` with
+    criteria of the type `tool`, which say nothing of tools that none of them names.
 
     `shown`: scorer → scoring.
     """
-    looking = {}
-    for one in scorers:
-        if one.type == "trajectory" and shown.get(one.name) == one.scoring:
-            looking[one.name] = one.options
+    looking = [
+        one
+        for one in scorers
+        if one.type in ("trajectory", "criteria") and shown.get(one.name) == one.scoring
+    ]
     expected: dict[str, list[frozenset[str] | None]] = {
-        name: [None] * len(index.samples) for name in looking
+        one.name: [None] * len(index.samples) for one in looking
     }
+    known: dict[str, set[str]] = {one.name: set() for one in looking}
     for sample in run.samples() if looking else ():
-        for name, options in looking.items():
-            expected[name][index.samples[sample.id]] = expected_tools(options, sample)
+        stated = tools_of_criteria(sample)
+        for one in looking:
+            if one.type == "trajectory":
+                tools = expected_tools(one.options, sample)
+                known[one.name] |= tools or set()
+            else:
+                tools = stated[0] if any(stated) else None
+                known[one.name] |= stated[0] | stated[1]
+
+            expected[one.name][index.samples[sample.id]] = tools
+
     return {
-        name: Expectation(
-            tools,
-            frozenset().union(*filter(None, tools)),
-            looking[name].get("only_successful") is True,
+        one.name: Expectation(
+            expected[one.name],
+            frozenset(known[one.name]),
+            only_successful=one.options.get("only_successful") is True,
+            only_known=one.type == "criteria",
         )
-        for name, tools in expected.items()
-        if any(names is not None for names in tools)
+        for one in looking
+        if any(names is not None for names in expected[one.name])
     }
 
 

@@ -113,7 +113,8 @@ def printable(value: object) -> Any:
     if isinstance(value, PurePath):
         return str(value)
     named = value if hasattr(value, "__qualname__") else type(value)
-    return f"{named.__module__}:{named.__qualname__}"
+    module = getattr(named, "__module__", None) or "builtins"  # methods of built-in types have none
+    return f"{module}:{named.__qualname__}"
 
 
 def walk(node: Node, place: Place = ()) -> list[tuple[Place, Node]]:

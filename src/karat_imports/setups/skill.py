@@ -192,7 +192,7 @@ def _criterion(value: Any) -> Any:
     kind = str(value.get("type") or "")
     known = {**value, "type": _TYPES.get(kind, kind)}
     if kind == "regex":
-        known["text"] = value.get("pattern") or value.get("value")
+        known["text"] = value.get("pattern") or value.get("value") or value.get("text")
     elif "text" not in value and not any(key in value for key in ("description", "criterion")):
         known["text"] = value.get("assertion") or value.get("value") or value.get("name")
     return {key: below for key, below in known.items() if below not in ("", None)}
@@ -211,6 +211,8 @@ def _experiment(
     if files:
         shared["workspace"] = "workspace"
     dataset: JsonObject = {"path": "questions.jsonl", "id_key": "id"}
+    if any("answer" in row for row in rows):
+        dataset["answer_key"] = "answer"
     stated = [one for row in rows for one in row.get("criteria", ())]
     if stated:
         dataset["criteria_key"] = "criteria"

@@ -1,0 +1,56 @@
+"""`--to skill-evals`: the questions of a run as `evals.json` of an Agent Skill.
+
+Source of the format: `references/schemas.md` of the skill `skill-creator` in the repository
+anthropics/skills. `karat init --from SKILL_FOLDER` reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from karat import formats
+from karat.analysis import Summary
+from karat.journal import RunFolder
+from karat.records import Criterion, JsonObject, Sample
+
+__all__ = ["SkillEvals"]
+
+
+class SkillEvals:
+    """`evals.json` of an Agent Skill: questions as prompts, golden answers, criteria as
+    expectations.
+    """
+
+    kinds = ("golden",)
+
+    def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
+        evals = [_case(sample) for sample in run.samples()]
+        return {"evals.json": formats.json_file({"skill_name": summary.name, "evals": evals})}
+
+
+def _case(sample: Sample) -> JsonObject:
+    case: JsonObject = {"id": sample.id, "prompt": sample.turns[-1].question}
+    if sample.turns[-1].golden is not None:
+        case["expected_output"] = sample.turns[-1].golden
+
+    triggers = sample.metadata.get("should_trigger")
+    if isinstance(triggers, bool):
+        case["should_trigger"] = triggers
+    stated = [
+        _expectation(one)
+        for one in sample.criteria
+        if not (isinstance(triggers, bool) and one.text == "Skill")  # what should_trigger says
+    ]
+    if stated:
+        case["expectations"] = stated
+    return case
+
+
+def _expectation(criterion: Criterion) -> str | JsonObject:
+    """A sentence; an object where a rule decides, or weight matters."""
+    stated: JsonObject = msgspec.to_builtins(criterion)
+    if set(stated) == {"text"}:
+        return criterion.text
+    return stated

@@ -4,7 +4,7 @@ experiment.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -25,10 +25,11 @@ from karat.documents.answers import (
     sample_columns,
     usual_id,
 )
-from karat.documents.columns import cell, columns_of, paths_in
+from karat.documents.columns import Column, cell, columns_of, paths_in
 from karat.documents.hub import shown
 from karat.documents.names import Role
 from karat.documents.roles import Undecided, assign
+from karat.documents.understood import examples
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
 from karat.execution import run_in_own_loop
 from karat.formats import count, excerpt, plural, some_of
@@ -400,7 +401,7 @@ def _asked_for(result: Undecided, named: Mapping[Role, object]) -> str:
     return "--answer"
 
 
-def _choices_of(file: Path, result: Undecided, columns: Collection[str]) -> str:
+def _choices_of(file: Path, result: Undecided, columns: Mapping[str, Column]) -> str:
     """What the options can be, a line each."""
     lines = []
     for reading in result.readings:
@@ -410,7 +411,8 @@ def _choices_of(file: Path, result: Undecided, columns: Collection[str]) -> str:
         if options:
             lines.append(f"  {' '.join(options)}")
     if lines:
-        return "\n".join([f"the columns of {file} can be read in several ways; say one:", *lines])
+        first = f"the columns of {file} can be read in several ways; say one:"
+        return "\n".join([first, *lines, *examples(result, columns)])
     listed = some_of(paths_in(columns), most=12) or "none"
     return (
         f"say which columns of {file} hold the question, the golden answer and the answer "

@@ -16,6 +16,7 @@ from karat.documents.nodes import Node
 from karat.documents.reader import parse
 from karat.errors import BadDataset
 from karat.files import open_regular, write_durably
+from karat.formats import clean
 
 _LARGEST = 4 << 20  # bytes of an experiment file
 
@@ -40,9 +41,7 @@ def with_roles_asked(file: Path, act: Callable[[], Exit]) -> Exit:
 
 def _asked(error: BadDataset) -> str | None:
     """The reading that the user chooses; None: none of these."""
-    click.echo(f"{error.path}: {error.faults[0].message.splitlines()[0]}", err=True)
-    for number, reading in enumerate(error.readings, start=1):
-        click.echo(f"  {number}) {reading}", err=True)
+    click.echo(clean(f"{error.path}: {error.faults[0].message}"), err=True)
     none = len(error.readings) + 1
     click.echo(f"  {none}) none of these", err=True)
     number = click.prompt("which", type=click.IntRange(1, none), err=True)

@@ -1,16 +1,24 @@
-"""The first row as karat understands it: what is asked, what is right, and what is not used."""
+"""The first row as karat understands it: what is asked, what is right, and what is not used; and
+what stands in the columns of a file that is not understood.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from textwrap import shorten
 
 import msgspec
 
+from karat.documents.columns import Column
+from karat.documents.names import Role
+from karat.documents.roles import Undecided
 from karat.formats import clean, excerpt
 
 _WIDEST, _NARROWEST = 84, 24  # columns of a text on a line
 _LABELS = 10
 _LONGEST = 300  # columns of a recorded text
+_EXAMPLES = 8  # columns of a file
+_DECIDED: tuple[Role, ...] = ("question", "golden", "answer", "criterion")
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,3 +72,22 @@ class Understood(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
+
+
+def examples(undecided: Undecided, columns: Mapping[str, Column]) -> list[str]:
+    """The first text of each column that readings name, a line each, to choose a reading by.
+
+    Texts are cut between words, so that no piece of a secret remains.
+    """
+    named: list[str] = []
+    for reading in undecided.readings:
+        for role in _DECIDED:
+            named += reading.roles.get(role, ())
+    lines: list[str] = []
+    for path in dict.fromkeys(named or undecided.columns):
+        if path in columns and len(lines) < _EXAMPLES:
+            text = shorten(clean(str(columns[path].example)), _WIDEST, placeholder=" …")
+            lines.append(f"    {clean(path)}: {text}")
+    if lines:
+        lines.insert(0, "  the first row has:")
+    return lines

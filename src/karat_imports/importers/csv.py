@@ -26,6 +26,7 @@ from karat.documents.columns import Column, cell, columns_of, paths_in
 from karat.documents.names import Role, lower_is_better, words_of
 from karat.documents.roles import Reading, Undecided, assign
 from karat.documents.rows import FORMATS, Row, read_rows
+from karat.documents.understood import examples
 from karat.errors import BadDataset, BadOption, did_you_mean
 from karat.formats import some_of, text_of
 from karat.importers import Findings, ImportedFailure, ImportedRun, ImportedScore, ImportedTrial
@@ -245,7 +246,8 @@ def _readings(path: Path, result: Undecided, columns: Mapping[str, Column]) -> s
         if options:
             lines.append(f"  {' '.join(options)}")
     if lines:
-        return "\n".join([f"the columns of {path} can be read in several ways; say one:", *lines])
+        first = f"the columns of {path} can be read in several ways; say one:"
+        return "\n".join([first, *lines, *examples(result, columns)])
     return (
         f"say which column is the answer or a score, e.g. --map score.accuracy="
         f"{[*columns][-1]} (columns: {_listed(paths_in(columns))})"

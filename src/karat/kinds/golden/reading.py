@@ -17,7 +17,7 @@ from karat.documents.columns import LOOKED_AT, Column, cell, columns_of, is_empt
 from karat.documents.names import Role, meanings
 from karat.documents.roles import Reading, Taken, Undecided, assign
 from karat.documents.rows import Row, Rows
-from karat.documents.understood import Part, Understood
+from karat.documents.understood import Part, Understood, examples
 from karat.errors import Fault
 from karat.formats import some_of, text_of
 from karat.kinds import sample_digest
@@ -413,6 +413,8 @@ def undecided_fault(undecided: Undecided, columns: Mapping[str, Column]) -> Faul
         lines[0] += "; write it below `dataset`:"
     for number, reading in enumerate(undecided.readings, start=1):
         lines.append(f"  {number}) {roles_text(reading)}")
+        if not reading.roles.get("golden"):
+            lines[-1] += "  # no golden answers"
     empty = []
     for path, column in columns.items():
         roles = {meaning.role for meaning in meanings(path)}
@@ -424,6 +426,7 @@ def undecided_fault(undecided: Undecided, columns: Mapping[str, Column]) -> Faul
     names = undecided.columns or [path for path in columns if "." not in path]
     listed = some_of(list(names), most=12) or "none"
     lines.append(f"  or name the columns: roles: {{question: …, golden: …}} (texts: {listed})")
+    lines += examples(undecided, columns)
     return Fault(place="dataset.roles", message="\n".join(lines))
 
 

@@ -18,7 +18,12 @@ _WIDEST, _NARROWEST = 84, 24  # columns of a text on a line
 _LABELS = 10
 _LONGEST = 300  # columns of a recorded text
 _EXAMPLES = 8  # columns of a file
-_DECIDED: tuple[Role, ...] = ("question", "golden", "answer", "criterion")
+_MEANINGS: dict[Role, str] = {
+    "question": "what is asked",
+    "golden": "the right answer",
+    "criterion": "what must hold of an answer",
+    "answer": "what the agent answered",
+}
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,19 +80,24 @@ class Understood(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def examples(undecided: Undecided, columns: Mapping[str, Column]) -> list[str]:
-    """The first text of each column that readings name, a line each, to choose a reading by.
+    """What the roles of the readings mean, and the first text of each column that they name, to
+    choose a reading by.
 
     Texts are cut between words, so that no piece of a secret remains.
     """
-    named: list[str] = []
-    for reading in undecided.readings:
-        for role in _DECIDED:
-            named += reading.roles.get(role, ())
-    lines: list[str] = []
-    for path in dict.fromkeys(named or undecided.columns):
-        if path in columns and len(lines) < _EXAMPLES:
+    roles, named = [], []
+    for role, meaning in _MEANINGS.items():
+        paths = [path for reading in undecided.readings for path in reading.roles.get(role, ())]
+        if paths:
+            roles.append(f"{role}: {meaning}")
+            named += paths
+
+    lines = []
+    if roles:
+        lines.append(f"  ({'; '.join(roles)})")
+    lines.append("  the first row has:")
+    for path in list(dict.fromkeys(named or undecided.columns))[:_EXAMPLES]:
+        if path in columns:
             text = shorten(clean(str(columns[path].example)), _WIDEST, placeholder=" …")
             lines.append(f"    {clean(path)}: {text}")
-    if lines:
-        lines.insert(0, "  the first row has:")
     return lines

@@ -92,12 +92,12 @@ def examples(undecided: Undecided, columns: Mapping[str, Column]) -> list[str]:
             roles.append(f"{role}: {meaning}")
             named += paths
 
-    lines = []
-    if roles:
-        lines.append(f"  ({'; '.join(roles)})")
-    lines.append("  the first row has:")
+    texts = []
     for path in list(dict.fromkeys(named or undecided.columns))[:_EXAMPLES]:
         if path in columns:
             text = shorten(clean(str(columns[path].example)), _WIDEST, placeholder=" …")
-            lines.append(f"    {clean(path)}: {text}")
-    return lines
+            texts.append(f"    {clean(path)}: {text}")
+    if not texts:
+        return []
+    meanings = [f"  ({'; '.join(roles)})"] if roles else []
+    return [*meanings, "  the first row has:", *texts]

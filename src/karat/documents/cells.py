@@ -16,7 +16,13 @@ from typing import Any, Literal
 import msgspec
 
 from karat.documents.columns import Row, cell, is_empty
-from karat.documents.names import last_part, speaker_and_text, word_set, words_of
+from karat.documents.names import (
+    ends_with_reply,
+    last_part,
+    speaker_and_text,
+    word_set,
+    words_of,
+)
 from karat.documents.nodes import plain
 from karat.documents.reader import parse
 from karat.formats import text_of
@@ -116,14 +122,31 @@ def dialogue(messages: Iterable[object]) -> str:
     return "\n".join(f"{who}: {text}" for who, text in said)
 
 
-def question(row: Row, paths: Sequence[str]) -> str | None:
+def without_reply(value: object) -> object:
+    """A cell without the assistant's reply, if it holds chat messages that end with one."""
+    if isinstance(value, list) and value and ends_with_reply(value):
+        return value[:-1]
+    return value
+
+
+def reply_of(value: object) -> Golden | None:
+    """The assistant's reply that ends chat messages, as golden answer; None: there is none."""
+    if without_reply(value) is value or not isinstance(value, list):
+        return None
+    text = dialogue(value[-1:]).partition(": ")[2]
+    return Golden(text, (text,)) if text.strip() else None
+
+
+def question(row: Row, paths: Sequence[str], *, golden: str | None = None) -> str | None:
     """The question of a row: the texts of its columns, in order, parted by an empty line.
 
-    Raises Unread.
+    `golden`: if it is one of the columns, what comes before the reply in it. Raises Unread.
     """
     texts: list[str | None] = []
     for path in paths:
         value = cell(row, path)
+        if path == golden:
+            value = without_reply(value)
         if isinstance(value, list) and all(isinstance(part, str) for part in value):
             texts += map(as_text, value)
         else:
@@ -140,7 +163,7 @@ def options(row: Row, paths: Sequence[str]) -> Options | None:
         return _lettered(kept) if len(kept) > 1 else None
     value = cell(row, paths[0])
     if isinstance(value, str):
-        value = _parsed(value)
+        value = parsed(value)
     if is_empty(value):
         return None
     if isinstance(value, list):
@@ -412,10 +435,10 @@ def _texts_of(value: Sequence[object]) -> list[str]:
 def _unpacked(value: object, path: str) -> object:
     """A list that a cell holds as text; an object of texts and aliases as the list of them."""
     if isinstance(value, str) and value.strip()[:1] == "[" and value.strip()[-1:] == "]":
-        parsed = _parsed(value)
-        if isinstance(parsed, list) and (means_any(path) or len(parsed) == 1):
-            simple = all(isinstance(part, (str, int, float)) for part in parsed)
-            return parsed if simple else value
+        listed = parsed(value)
+        if isinstance(listed, list) and (means_any(path) or len(listed) == 1):
+            simple = all(isinstance(part, (str, int, float)) for part in listed)
+            return listed if simple else value
     if isinstance(value, Mapping):
         lower = {str(key).lower(): below for key, below in value.items()}
         if isinstance(lower.get("text"), list):
@@ -427,7 +450,7 @@ def _unpacked(value: object, path: str) -> object:
     return value
 
 
-def _parsed(text: str) -> object:
+def parsed(text: str) -> object:
     """A list or object written in a cell, as JSON or as Python prints it; else the text."""
     written = text.strip()
     if written[:1] not in ("[", "{") or len(written) > _LONGEST_CELL:

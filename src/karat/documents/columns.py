@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from karat.documents.names import speaker_and_text
+from karat.documents.names import ends_with_reply, speaker_and_text
 
 Row = Mapping[str, Any]
 LOOKED_AT = 500
@@ -34,6 +34,8 @@ class Column(msgspec.Struct):
     lists: int = 0
     objects: int = 0
     messages: int = 0  # lists of chat messages
+    replies: int = 0  # of which the assistant has the last word
+    single: int = 0  # of which the last is the only reply
     characters: int = 0  # of all texts
     values: set[str] = msgspec.field(default_factory=set)  # different ones, as text
     example: Any = None  # the first that is not empty
@@ -54,12 +56,20 @@ class Column(msgspec.Struct):
             self._add_text(value)
         elif isinstance(value, list):
             self.lists += 1
-            self.messages += are_messages(value)
+            self._add_messages(value)
         elif isinstance(value, dict):
             self.objects += 1
 
         if isinstance(value, (str, int, float)):
             self.values.add(str(value)[:200])
+
+    def _add_messages(self, value: list[Any]) -> None:
+        if not are_messages(value):
+            return
+        self.messages += 1
+        if ends_with_reply(value):
+            self.replies += 1
+            self.single += not any(ends_with_reply(value[:at]) for at in range(2, len(value)))
 
     def _add_text(self, value: str) -> None:
         self.characters += len(value)

@@ -8,7 +8,7 @@ several tools use for different things are weak: `roles` decides them by their c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Literal
 
@@ -244,11 +244,14 @@ _CHOICE_STEMS = word_set(
 )
 _SPEAKERS = ("role", "from", "speaker", "author", "sender", "type", "name")
 _SAYS = ("content", "value", "text", "message", "utterance", "body", "parts")
-SPEAKING = word_set(
-    """user human system assistant ai bot gpt agent customer tool client developer model chatbot
-    counselor therapist patient seeker supporter usr sys function person doctor student teacher
-    interviewer interviewee caller operator support"""
+_USERS = word_set(
+    "user human customer client usr patient seeker person student interviewee caller visitor guest"
 )
+_ASSISTANTS = word_set(
+    """assistant ai bot gpt agent model chatbot counselor therapist supporter doctor teacher
+    interviewer operator support llm robot advisor"""
+)
+SPEAKING = _USERS | _ASSISTANTS | word_set("system sys tool function developer action")
 
 
 def last_part(path: str) -> str:
@@ -405,6 +408,24 @@ def lower_is_better(path: str) -> bool | None:
     if "".join(words) in _SCORES:
         return False
     return None
+
+
+def side_of(speaker: str) -> Literal["user", "assistant"] | None:
+    """Who speaks in a chat: the one who asks, or the one who answers; None: neither, or unknown."""
+    name = speaker.strip().lower()
+    if name in _USERS:
+        return "user"
+    if name in _ASSISTANTS:
+        return "assistant"
+    return None
+
+
+def ends_with_reply(messages: Sequence[object]) -> bool:
+    """Whether the assistant's message is the last of a chat, after others."""
+    keys = speaker_and_text(messages[-1]) if len(messages) > 1 else None
+    if keys is None or not isinstance(messages[-1], dict):
+        return False
+    return side_of(messages[-1][keys[0]]) == "assistant"
 
 
 def is_choice_stem(stem: str) -> bool:

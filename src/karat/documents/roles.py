@@ -275,6 +275,13 @@ class _Assignment:
             return self._in_results(exact, agents, weak, shapes)
         if named is not None:
             return [{}]
+        replied = self._replies(shapes)
+        if replied is not None and not exact and not agents:
+            others: list[Taken] = [{"golden": (path,)} for path in weak]
+            sure = not others and "criterion" not in shapes
+            if sure and self._is_for_training(replied, shapes):
+                return [{"golden": (replied,)}]
+            return [{"golden": (replied,)}, *others, {}]
         return self._in_dataset(exact, agents, weak, shapes)
 
     def _in_dataset(
@@ -320,6 +327,20 @@ class _Assignment:
             ordered = [*bare, *(path for path in weak if path not in bare)]
             return [{"golden": (path,)} for path in ordered]
         return self._by_criteria(criteria)
+
+    def _replies(self, shapes: Roles) -> str | None:
+        """The column with chats that end with the assistant's reply; None: there is none."""
+        for path in shapes.get("messages", ()):
+            column = self._columns[path]
+            if 2 * column.replies > column.messages:
+                return path
+        return None
+
+    def _is_for_training(self, path: str, shapes: Roles) -> bool:
+        """Whether chats are examples of one question and its wanted reply, and no log."""
+        column = self._columns[path]
+        alone = 10 * column.single >= 9 * column.messages
+        return alone and not self._evidence(shapes) and not self._of_a_run
 
     def _of_one_weak(self, path: str, shapes: Roles) -> list[Taken]:
         """Where one column may be the golden answer, the agent's, or a class of the question."""
@@ -462,9 +483,10 @@ class _Assignment:
     def _asks(self, path: str, *, exact: bool = False) -> bool:
         """Whether cells can be a question: words, or anything but objects under an exact name."""
         column = self._free[path]
-        if exact:
-            return 2 * column.objects < column.filled
-        return column.is_text
+        if not exact:
+            return column.is_text
+        is_text = not _is_list_of_objects(column.example) or 2 * column.messages > column.filled
+        return is_text and 2 * column.objects < column.filled
 
     def _differs(self, path: str) -> bool:
         """Whether cells hold words that differ from row to row, as questions do."""
@@ -521,7 +543,10 @@ class _Assignment:
                 roles[role] = kept
         said = [roles.get(role, ()) for role in ("question", "golden", "answer")]
         flat = [path for paths in said for path in paths]
-        if len(flat) != len(set(flat)):
+        chats = {path for path in roles.get("golden", ()) if self._columns[path].messages}
+        if chats - {*roles.get("question", ())}:
+            return None  # a reply is golden for what comes before it
+        if len(flat) != len({*flat}) + len(chats):
             return None
         taken = {path.partition(".")[0] for paths in roles.values() for path in paths}
         taken |= {path for paths in roles.values() for path in paths}
@@ -597,6 +622,10 @@ def _is_asked_or_wanted(path: str) -> bool:
 
 def _is_list_of_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(part, str) for part in value)
+
+
+def _is_list_of_objects(value: object) -> bool:
+    return isinstance(value, list) and any(isinstance(part, Mapping) for part in value)
 
 
 def _different(readings: Iterable[Reading]) -> list[Reading]:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from karat import setups
 from karat.documents.answers import hint, key_of
+from karat.documents.conversations import gathered
 from karat.documents.hub import shown
 from karat.documents.names import Role
 from karat.documents.rows import Rows, left_out, read_rows
@@ -82,6 +83,13 @@ class Golden(Kind):
         stratify: Keys = []  # one or more columns: each value gets its share of the draw
         # the column with what questions share, such as their document; null: nothing
         cluster: Key | None = None
+
+        def named_columns(self) -> list[str]:
+            """The columns that have a role by these options."""
+            found = [self.question_key, self.answer_key, self.id_key, *(self.criteria_key or ())]
+            for paths in self.roles.values():
+                found += [paths] if isinstance(paths, str) else [*(paths or ())]
+            return [path for path in found if path is not None]
 
     def __init__(
         self, options: Options, *, needs_answers: bool = True, criteria_suffice: bool = True
@@ -217,6 +225,7 @@ class Golden(Kind):
         if not columns_named and options.id_key is None:
             items = forms.items(rows)
         if items is None:
+            rows = gathered(rows, options.named_columns())
             reader = RowReader(
                 rows,
                 options,

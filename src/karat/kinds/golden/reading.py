@@ -175,7 +175,7 @@ class RowReader:
 
     def _decide_values(self) -> None:
         """Faults where the values leave open what is right: the base of indexes, any or all."""
-        if self._golden is None:
+        if self._golden is None or self._golden in self._question:
             return
         golden = self._golden
         sample = [row for _, row in islice(self._rows.rows, LOOKED_AT)]
@@ -285,7 +285,7 @@ class RowReader:
 
     def _text_of(self, row: Row, paths: Sequence[str], role: str, wrong: list[str]) -> str | None:
         try:
-            text = cells.question(row, paths)
+            text = cells.question(row, paths, golden=self._golden)
         except Unread as error:
             wrong.append(f"'{paths[0]}' {error}; {_CALLED[role]} is one text")
             return None
@@ -308,7 +308,10 @@ class RowReader:
                 chosen = cells.of_choice(value, given, base=self._base)
                 if chosen is not None:
                     return chosen
-            golden = cells.golden(value, path=self._golden, several=self._options.several)
+            if self._golden in self._question:
+                golden = cells.reply_of(value)
+            else:
+                golden = cells.golden(value, path=self._golden, several=self._options.several)
         except Unread as error:
             wrong.append(f"'{self._golden}' {error}; {_CALLED['golden']} is one text")
             return None
@@ -413,8 +416,11 @@ def undecided_fault(undecided: Undecided, columns: Mapping[str, Column]) -> Faul
         lines[0] += "; write it below `dataset`:"
     for number, reading in enumerate(undecided.readings, start=1):
         lines.append(f"  {number}) {roles_text(reading)}")
-        if not reading.roles.get("golden"):
+        golden = reading.one("golden")
+        if golden is None:
             lines[-1] += "  # no golden answers"
+        elif golden in reading.roles.get("question", ()):
+            lines[-1] += "  # golden: the last reply"
     empty = []
     for path, column in columns.items():
         roles = {meaning.role for meaning in meanings(path)}

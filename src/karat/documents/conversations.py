@@ -1,0 +1,349 @@
+"""Conversations in the rows of a file, whatever their shape, as chat messages in one column.
+
+A cell may hold them as lists of pairs, turns with a side each, a text with the speakers' names, or
+ChatGPT's tree; a table may have a column a turn, or a row a message. Lists of questions in a row
+become rows of their own; if they are turns, each with what was said before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from karat.documents.cells import parsed
+from karat.documents.columns import LOOKED_AT, Column, Row, are_messages, cell, columns_of, is_empty
+from karat.documents.names import (
+    SPEAKING,
+    Role,
+    meanings,
+    side_of,
+    speaker_and_text,
+    with_role,
+    word_set,
+    words_of,
+)
+from karat.documents.rows import Rows
+
+MESSAGES = "messages"
+"""The column that a conversation is written to."""
+_Message = dict[str, str]
+_LOOKED_AT = 20  # cells that decide what all cells of a column are
+_MOST_LEVELS = 3  # of lists of questions in lists
+_SPEAKERS = word_set("role speaker sender author from")
+_SAYS = word_set("content text message utterance body value")
+_ASKED: Sequence[Role] = ("question",)
+_ANSWERED: Sequence[Role] = ("answer", "golden")
+_SIDES = (("user", _ASKED), ("assistant", _ANSWERED))
+_NUMBERED = re.compile(r"(.*?)[\s_-]*(\d{1,2})\b.*")
+_MARKED = re.compile(r"^[ \t]*(?:<(\w{1,20})>|\*{0,2}(\w[\w ]{0,20}?)\*{0,2}:)", re.MULTILINE)
+
+
+def gathered(rows: Rows, named: Collection[str] = ()) -> Rows:
+    """The rows with each conversation in the column `messages`, and with a row for each of the
+    questions that a row lists; the same rows if they hold neither, or all the `named` columns.
+    """
+    for _ in range(_MOST_LEVELS):
+        columns = columns_of(row for _, row in rows.rows)
+        if named and all(path in columns for path in named):
+            return rows
+        if any(2 * column.messages > column.rows for column in columns.values()):
+            return rows
+        found = _in_numbered_columns(rows, columns)
+        if found is None and not _asks(columns):
+            found = _in_cells(rows, columns) or _in_rows(rows, columns)
+        if found is not None:
+            return found
+        listed = _listed(rows, columns)
+        if listed is None:
+            return rows
+        rows = listed
+    return rows
+
+
+def _asks(columns: Mapping[str, Column]) -> bool:
+    """Whether a column is surely the question, so that conversations are only its context."""
+    return any(columns[path].is_text for path in with_role(columns, "question"))
+
+
+def _with(rows: Rows, numbered: Iterable[tuple[int, Row]], note: str) -> Rows:
+    found = msgspec.structs.replace(rows, rows=[], count=0, notes=[*rows.notes, note])
+    for number, row in numbered:
+        found.add(number, row)
+    return found
+
+
+# --- a conversation in a cell -----------------------------------------------------------------
+
+
+def _in_cells(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
+    for path in [path for path in columns if "." not in path]:
+        known = any(meaning.role in ("golden", "context") for meaning in meanings(path))
+        if known and columns[path].is_text:
+            continue
+        values = [row.get(path) for _, row in islice(rows.rows, LOOKED_AT)]
+        filled = [value for value in values if not is_empty(value)]
+        if 2 * len(filled) <= len(values):
+            continue
+        filled = filled[:_LOOKED_AT]
+        read = [value for value in filled if messages_in(value)]
+        if 2 * len(read) > len(filled):
+            return _with(rows, _read_cells(rows, path), f"'{path}': conversations")
+    return None
+
+
+def _read_cells(rows: Rows, path: str) -> Iterator[tuple[int, Row]]:
+    for number, row in rows.rows:
+        others = {key: value for key, value in row.items() if key != path}
+        yield number, {**others, MESSAGES: messages_in(row.get(path))}
+
+
+def messages_in(value: object) -> list[_Message]:
+    """The chat messages that a cell holds, in one of the shapes; none: it holds no conversation."""
+    if isinstance(value, str):
+        unpacked = parsed(value)
+        if unpacked is value:
+            return _marked(value)
+        value = unpacked
+    if isinstance(value, Mapping):
+        value = _of_tree(value)
+    if not isinstance(value, list) or not value:
+        return []
+    if are_messages(value):
+        return _written(value)
+    read: list[_Message] = []
+    for part in value:
+        said = _pair(part, (), ())
+        if not said:
+            return []
+        read += said
+    return read
+
+
+def _written(value: Sequence[Any]) -> list[_Message]:
+    """Messages with the usual keys, their speakers as the user and the assistant."""
+    found: list[_Message] = []
+    for message in value:
+        keys = speaker_and_text(message) or ("role", "content")
+        found.append({"role": message[keys[0]], "content": message[keys[1]]})
+    sides = [side_of(message["role"]) for message in found]
+    system_answers = "assistant" not in sides
+    for message, side in zip(found, sides, strict=True):
+        if side is not None:
+            message["role"] = side
+        elif system_answers and message is not found[0] and message["role"].lower() == "system":
+            message["role"] = "assistant"
+    return found
+
+
+def _pair(part: object, asking: Sequence[Role], answering: Sequence[Role]) -> list[_Message]:
+    """A turn that is a list of speaker and text, or an object with a text of each side: under the
+    speakers' names, or those of such roles.
+    """
+    if isinstance(part, list) and len(part) == 2 and all(isinstance(text, str) for text in part):
+        side = side_of(part[0])
+        known = side is not None or part[0].lower() in SPEAKING
+        return [{"role": side or part[0], "content": part[1]}] if known else []
+    if not isinstance(part, Mapping):
+        return []
+    found = []
+    columns = [*columns_of([part])]
+    for side, roles in (("user", asking), ("assistant", answering)):
+        texts = [cell(part, path) for path in _of_side(columns, side, roles)]
+        said = next((text for text in texts if isinstance(text, str)), None)
+        if said is None:
+            return []
+        found.append({"role": side, "content": said})
+    return found
+
+
+def _of_side(columns: Iterable[str], side: str, roles: Sequence[Role]) -> list[str]:
+    """The columns whose names are those of a speaker, or of what this side says."""
+    spoken, said = [], []
+    for path in columns:
+        name = path.rpartition(".")[2]
+        who = side_of(name) or ("assistant" if name.lower() == "system" else None)
+        found = [meaning.role for meaning in meanings(path)[:1] if meaning.role in roles]
+        if who == side:
+            spoken.append(path)
+        elif who is None and found:
+            said.append((roles.index(found[0]), path))
+    return [*spoken, *(path for _, path in sorted(said))]
+
+
+def _of_tree(value: Mapping[str, Any]) -> object:
+    """The messages of ChatGPT's export, in their order; one message as a list."""
+    if speaker_and_text(value) is not None:
+        return [value]
+    found = []
+    for node in value.values():
+        message = node.get("message") if isinstance(node, Mapping) else None
+        if not isinstance(message, Mapping):
+            continue
+        who, said = cell(message, "author.role"), cell(message, "content.parts")
+        if isinstance(who, str) and isinstance(said, list):
+            text = "\n".join(part for part in said if isinstance(part, str))
+            if text.strip():
+                found.append({"role": who, "content": text})
+    return found
+
+
+def _marked(text: str) -> list[_Message]:
+    """The messages of a text in which each begins with its speaker: `Agent: …`, `<user> …`."""
+    marks = []
+    for match in _MARKED.finditer(text):
+        who = match[1] or match[2]
+        if side_of(who) is not None:
+            marks.append((match.start(), match.end(), who))
+    if len({side_of(who) for _, _, who in marks}) < 2 or text[: marks[0][0]].strip():
+        return []
+    ends = [start for start, _, _ in marks[1:]] + [len(text)]
+    found = []
+    for (_, begins, who), end in zip(marks, ends, strict=True):
+        found.append({"role": side_of(who) or who, "content": text[begins:end].strip()})
+    return found
+
+
+# --- a column a turn --------------------------------------------------------------------------
+
+
+def _in_numbered_columns(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
+    """Tables with columns such as `q1`, `a1`, `q2`, `a2`: what each side says in each turn."""
+    sides: dict[str, dict[str, str]] = {}  # of each number: side → column
+    for path in sorted(columns, key=lambda path: _NUMBERED.fullmatch(path) is None):
+        match = _NUMBERED.fullmatch(path)
+        stem, number = (match[1], match[2]) if match is not None else (path, "1")
+        for side, roles in _SIDES:
+            if columns[path].is_text and _of_side([stem], side, roles):
+                sides.setdefault(number, {}).setdefault(side, path)
+    turns = [turn for _, turn in sorted(sides.items(), key=lambda item: int(item[0]))]
+    turns = [turn for turn in turns if len(turn) == 2]
+    if len(turns) < 2:
+        return None
+    return _with(rows, _read_turns(rows, turns), "a row: the turns of a conversation")
+
+
+def _read_turns(rows: Rows, turns: Sequence[Mapping[str, str]]) -> Iterator[tuple[int, Row]]:
+    used = {path for turn in turns for path in turn.values()}
+    for number, row in rows.rows:
+        messages = []
+        for turn in turns:
+            for side in ("user", "assistant"):
+                if not is_empty(row.get(turn[side])):
+                    messages.append({"role": side, "content": row[turn[side]]})
+        others = {key: value for key, value in row.items() if key not in used}
+        yield number, {**others, MESSAGES: messages}
+
+
+# --- a row a message --------------------------------------------------------------------------
+
+
+def _in_rows(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
+    """Rows that are messages, of the conversations that a column names, else all of one."""
+    first = [row for _, row in islice(rows.rows, LOOKED_AT)]
+    speaker = _column(columns, _SPEAKERS)
+    text = _column(columns, _SAYS)
+    if speaker is None or text is None or with_role(columns, "golden"):
+        return None
+    if not {"user", "assistant"} <= {side_of(str(row.get(speaker))) for row in first}:
+        return None
+    named = with_role(columns, "conversation")
+    groups: dict[object, list[tuple[int, Row]]] = {}
+    for number, row in rows.rows:
+        name = str(row.get(named[0])) if named else None
+        groups.setdefault(name, []).append((number, row))
+    return _with(rows, _read_groups(groups.values(), speaker, text), "a row: a message")
+
+
+def _column(columns: Mapping[str, Column], words: frozenset[str]) -> str | None:
+    """The first column of texts whose name has one of the words."""
+    for path, column in columns.items():
+        if "." not in path and column.is_text and words & {*words_of(path)}:
+            return path
+    return None
+
+
+def _read_groups(
+    groups: Iterable[Sequence[tuple[int, Row]]], speaker: str, text: str
+) -> Iterator[tuple[int, Row]]:
+    for group in groups:
+        number, first = group[0]
+        said = []
+        for _, row in group:
+            if not is_empty(row.get(text)):
+                said.append({"role": str(row.get(speaker)), "content": row.get(text)})
+        shared = {}
+        for key, value in first.items():
+            if key not in (speaker, text) and all(row.get(key) == value for _, row in group):
+                shared[key] = value
+        yield number, {**shared, MESSAGES: _written(said)}
+
+
+# --- a list of questions in a row -------------------------------------------------------------
+
+
+def _listed(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
+    """A row for each entry of the list that holds the questions, with what its row says beside."""
+    if _asks(columns):
+        return None
+    for path, column in columns.items():
+        if "." in path or 2 * column.lists <= column.rows:
+            continue
+        entries = [part for _, row in islice(rows.rows, LOOKED_AT) for part in _entries(row, path)]
+        inside = columns_of(entries)
+        asked = [name for name in with_role(inside, "question") if inside[name].is_text]
+        deeper = [name for name in inside if inside[name].lists and _is_questions(inside[name])]
+        if asked or deeper:
+            turns = is_of_turns(path) and bool(asked)
+            read = _read_entries(rows, path, asked[0] if turns else None)
+            return _with(rows, read, f"rows: the lists '{path}'")
+    return None
+
+
+def _is_questions(column: Column) -> bool:
+    entries = [part for part in column.example if isinstance(part, Mapping)]
+    return bool(entries) and bool(with_role(columns_of(entries), "question"))
+
+
+def is_of_turns(path: str) -> bool:
+    """Whether a list under this name holds the turns of one conversation."""
+    words = {*words_of(path)}
+    named = any(meaning.role == "messages" for meaning in meanings(path))
+    return named or bool(words & {"steps", "history", "rounds", "exchanges", "dialog", "dialogue"})
+
+
+def _entries(row: Row, path: str) -> list[Row]:
+    listed = row.get(path)
+    if not isinstance(listed, list):
+        return []
+    return [part for part in listed if isinstance(part, Mapping)]
+
+
+def _read_entries(rows: Rows, path: str, asked: str | None) -> Iterator[tuple[int, Row]]:
+    """`asked`: the question among an entry's keys if entries are turns; None: they are apart."""
+    for number, row in rows.rows:
+        beside = {}
+        for key, value in row.items():
+            if key != path:
+                name = "conversation_id" if asked is not None and key == "id" else key
+                beside[name] = value
+        before: list[_Message] = []
+        for entry in _entries(row, path):
+            if asked is None:
+                yield number, {**beside, **entry}
+                continue
+            question = {"role": "user", "content": cell(entry, asked)}
+            yield number, {**beside, **_without(entry, asked), MESSAGES: [*before, question]}
+            before += _pair(entry, _ASKED, _ANSWERED) or [question]
+
+
+def _without(row: Row, path: str) -> dict[str, Any]:
+    """A row without the value under a path."""
+    key, _, below = path.partition(".")
+    kept = {name: value for name, value in row.items() if name != path}
+    if below and isinstance(kept.get(key), Mapping):
+        kept[key] = _without(kept[key], below)
+    return kept

@@ -1,0 +1,147 @@
+"""Conversations and lists of questions in the rows of a file: what is asked, and what is right."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from karat import plugins
+from karat.documents.conversations import gathered
+from karat.documents.rows import read_rows
+from karat.errors import BadDataset
+
+TWO = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+
+
+def read(tmp_path: Path, text, name="chats.json", named=()):
+    path = tmp_path / name
+    path.write_text(text if isinstance(text, str) else json.dumps(text), encoding="utf-8")
+    return [row for _, row in gathered(read_rows(path), named).rows]
+
+
+def questions(tmp_path: Path, rows, name="questions.json", **options):
+    path = tmp_path / name
+    path.write_text(rows if isinstance(rows, str) else json.dumps(rows), encoding="utf-8")
+    samples = plugins.build(plugins.find("kinds", "golden"), options).load(path).samples
+    return [(sample.turns[0].question, sample.turns[0].golden) for sample in samples]
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        {"turns": [{"user": "Hi", "bot": "Hello"}]},
+        {"dialog": [{"user": "Hi", "system": "Hello"}]},
+        {"original": [["customer", "Hi"], ["agent", "Hello"]]},
+        {"log": "Customer: Hi\nAgent: Hello"},
+        {"dialogue": "<user> Hi\n<assistant> Hello"},
+        {"conversations": json.dumps(TWO)},
+        {"conversations": str(TWO)},
+        {
+            "mapping": {
+                "a": {"message": {"author": {"role": "user"}, "content": {"parts": ["Hi"]}}},
+                "b": {"message": {"author": {"role": "assistant"}, "content": {"parts": ["Hello"]}}},
+                "c": {"message": None},
+            }
+        },
+    ],
+)
+def test_a_cell_with_a_conversation_becomes_messages(tmp_path, cell):
+    assert read(tmp_path, [{"id": 1, **cell}, {"id": 2, **cell}]) == [
+        {"id": 1, "messages": TWO},
+        {"id": 2, "messages": TWO},
+    ]
+
+
+def test_a_table_with_a_column_a_turn_is_one_conversation_a_row(tmp_path):
+    table = "topic,Prompt,Claude Response 1,Prompt 2,Claude Response 2\nx,Hi,Hello,Why?,Because\nx,Hi,Hello,,\n"
+    more = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "Because"}]
+    assert read(tmp_path, table, "c.csv") == [
+        {"topic": "x", "messages": [*TWO, *more]},
+        {"topic": "x", "messages": TWO},
+    ]
+
+
+def test_several_answers_to_one_question_are_no_turns(tmp_path):
+    table = "question,answer 1,answer 2\nHi,Hello,Hey\n"
+    assert read(tmp_path, table, "c.csv") == [{"question": "Hi", "answer 1": "Hello", "answer 2": "Hey"}]
+
+
+def test_rows_that_are_messages_are_gathered_by_their_conversation(tmp_path):
+    table = (
+        "conversation_id,Sender,Message,at,subject\n1,customer,Hi,8,s\n2,customer,Hi,8,t\n1,agent,Hello,9,s\n"
+        "2,agent,Hello,9,t\n"
+    )
+    assert read(tmp_path, table, "c.csv") == [
+        {"conversation_id": "1", "subject": "s", "messages": TWO},
+        {"conversation_id": "2", "subject": "t", "messages": TWO},
+    ]
+
+
+def test_a_file_may_be_one_conversation(tmp_path):
+    assert read(
+        tmp_path, {"call": 7, "utterances": [{"speaker": "USER", "text": "Hi"}, {"speaker": "BOT", "text": "Hello"}]}
+    ) == [{"messages": TWO}]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"question": "Is it?", "chat_history": "user: Hi\nassistant: Hello"},
+        {"prompt": "Human: Hi\n\nAssistant: "},
+        {"speaker": "Ann", "message": "Hi"},
+        {"role": "user", "content": "Hi", "expected": "greeting"},
+    ],
+)
+def test_what_is_no_conversation_stays_as_it_is(tmp_path, row):
+    assert read(tmp_path, [row, row]) == [row, row]
+
+
+def test_columns_that_the_user_names_are_not_moved(tmp_path):
+    row = {"log": "User: Hi\nAgent: Hello", "summary": "a greeting"}
+    assert read(tmp_path, [row], named=["log", "summary"]) == [row]
+
+
+def test_a_chat_with_one_reply_is_a_question_with_its_golden_answer(tmp_path):
+    system = {"role": "system", "content": "Be brief."}
+    rows = [{"messages": [system, *TWO]}, {"messages": [system, {"role": "user", "content": "Bye"}, TWO[1]]}]
+    assert questions(tmp_path, rows) == [("Be brief.\n\nHi", "Hello"), ("Be brief.\n\nBye", "Hello")]
+    shared = [{"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Hello"}]}]
+    assert questions(tmp_path, shared) == [("Hi", "Hello")]
+
+
+@pytest.mark.parametrize(
+    ("row", "name"),
+    [
+        ({"messages": [*TWO, {"role": "user", "content": "Why?"}, TWO[1]]}, "questions.json"),  # of several turns
+        ({"messages": TWO, "latency_ms": 30}, "questions.json"),  # a run left it
+        ({"messages": TWO}, "chat_logs.json"),
+    ],
+)
+def test_whether_the_last_reply_is_golden_is_asked_where_it_may_be_a_log(tmp_path, row, name):
+    with pytest.raises(BadDataset) as bad:
+        questions(tmp_path, [row, row], name)
+    assert "1) roles: {question: messages, golden: messages}" in str(bad.value)
+    assert "2) roles: {question: messages, golden: null}" in str(bad.value)
+    ((asked, golden), _) = questions(tmp_path, [row, row], name, roles={"question": "messages", "golden": "messages"})
+    assert (asked.splitlines()[-1].removeprefix("user: "), golden) == (row["messages"][-2]["content"], "Hello")
+
+
+def test_turns_with_golden_answers_are_questions_with_what_was_said_before(tmp_path):
+    steps = [{"question": "Who?", "goldSQL": "SELECT a"}, {"question": "And when?", "goldSQL": "SELECT b"}]
+    assert questions(tmp_path, [{"id": "x", "steps": steps}, {"id": "y", "steps": steps[:1]}]) == [
+        ("Who?", "SELECT a"),
+        ("user: Who?\nassistant: SELECT a\nuser: And when?", "SELECT b"),
+        ("Who?", "SELECT a"),
+    ]
+
+
+def test_lists_of_questions_in_documents_are_questions_apart(tmp_path):
+    pairs = [{"question": "Who?", "answer": "Ann"}, {"question": "When?", "answer": "1999"}]
+    nested = {
+        "documents": [
+            {"title": "t", "sections": [{"text": "…", "qa_pairs": pairs}, {"text": "!", "qa_pairs": pairs[:1]}]}
+        ]
+    }
+    assert questions(tmp_path, nested) == [("Who?", "Ann"), ("When?", "1999"), ("Who?", "Ann")]

@@ -363,10 +363,13 @@ def _chosen(given: Options, places: Sequence[int]) -> Golden:
     return Golden(label, tuple(accepted))
 
 
-def golden(value: object, *, path: str, several: Several | None) -> Golden | None:
+def golden(
+    value: object, *, path: str, several: Several | None, whole: bool = False
+) -> Golden | None:
     """The golden answer of a cell; None: it holds none.
 
-    `several`: what a list means, if its name does not say. Raises Unread.
+    `several`: what a list means, if its name does not say. `whole`: an object of other things is
+    the answer, as JSON. Raises Unread.
     """
     of_object = isinstance(value, Mapping)
     value = _unpacked(value, path)
@@ -377,7 +380,10 @@ def golden(value: object, *, path: str, several: Several | None) -> Golden | Non
         if len(texts) > 1:
             return _of_several(texts, path, several, of_object=of_object)
         value = texts[0]
-    text = as_text(value)
+    if whole and isinstance(value, Mapping):
+        text: str | None = text_of(value)
+    else:
+        text = as_text(value)
     if text is None:
         return None
     marked = _MARK.search(text)

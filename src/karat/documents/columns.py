@@ -12,11 +12,14 @@ import msgspec
 from karat.documents.names import ends_with_reply, speaker_and_text
 
 Row = Mapping[str, Any]
+NO_NAME = "column "
+"""How the columns of a table without a header are called, before their numbers."""
 LOOKED_AT = 500
 """Rows that decide what a column holds."""
 _DEEPEST = 3  # levels of objects whose keys are columns of their own
 _MOST_KEYS = 40  # of an object whose keys are columns
 _MOST_COLUMNS = 1_000
+_MOST_VERDICTS = 6  # such as correct, mostly correct, incorrect
 _EMPTY_TEXTS = frozenset({"", "[None]", "[nan]"})
 _FLAGS = frozenset({"true", "false", "yes", "no", "pass", "fail", "passed", "failed"})
 _VERDICTS = frozenset({*_FLAGS, "correct", "incorrect"})
@@ -94,6 +97,12 @@ class Column(msgspec.Struct):
     def is_yes_or_no(self) -> bool:
         """Whether cells hold nothing but true and false, or 1 and 0."""
         return self.flags == self.filled or self.values <= {"0", "1", "0.0", "1.0"}
+
+    @property
+    def is_verdict(self) -> bool:
+        """Whether cells say that something else is right, or wrong."""
+        said = {value.casefold() for value in self.values}
+        return len(said) <= _MOST_VERDICTS and bool(said & {"incorrect", "wrong"})
 
     @property
     def is_constant(self) -> bool:

@@ -89,20 +89,24 @@ def _in_cells(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
         if 2 * len(filled) <= len(values):
             continue
         filled = filled[:_LOOKED_AT]
-        read = [value for value in filled if messages_in(value)]
+        asked = is_of_turns(path)
+        read = [value for value in filled if messages_in(value, asked=asked)]
         if 2 * len(read) > len(filled):
-            return _with(rows, _read_cells(rows, path), f"'{path}': conversations")
+            return _with(rows, _read_cells(rows, path, asked), f"'{path}': conversations")
     return None
 
 
-def _read_cells(rows: Rows, path: str) -> Iterator[tuple[int, Row]]:
+def _read_cells(rows: Rows, path: str, asked: bool) -> Iterator[tuple[int, Row]]:
     for number, row in rows.rows:
         others = {key: value for key, value in row.items() if key != path}
-        yield number, {**others, MESSAGES: messages_in(row.get(path))}
+        yield number, {**others, MESSAGES: messages_in(row.get(path), asked=asked)}
 
 
-def messages_in(value: object) -> list[_Message]:
-    """The chat messages that a cell holds, in one of the shapes; none: it holds no conversation."""
+def messages_in(value: object, *, asked: bool = False) -> list[_Message]:
+    """The chat messages that a cell holds, in one of the shapes; none: it holds no conversation.
+
+    `asked`: objects with nothing but a text are what the user says.
+    """
     if isinstance(value, str):
         unpacked = parsed(value)
         if unpacked is value:
@@ -117,6 +121,8 @@ def messages_in(value: object) -> list[_Message]:
     read: list[_Message] = []
     for part in value:
         said = _pair(part, (), ())
+        if asked and isinstance(part, dict) and [*part] == ["content"]:
+            said = [{"role": "user", "content": part["content"]}]
         if not said:
             return []
         read += said
@@ -244,8 +250,7 @@ def _read_turns(rows: Rows, turns: Sequence[Mapping[str, str]]) -> Iterator[tupl
 def _in_rows(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
     """Rows that are messages, of the conversations that a column names, else all of one."""
     first = [row for _, row in islice(rows.rows, LOOKED_AT)]
-    speaker = _column(columns, _SPEAKERS)
-    text = _column(columns, _SAYS)
+    speaker, text = speaker_and_text_columns(columns)
     if speaker is None or text is None or with_role(columns, "golden"):
         return None
     if not {"user", "assistant"} <= {side_of(str(row.get(speaker))) for row in first}:
@@ -256,6 +261,11 @@ def _in_rows(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
         name = str(row.get(named[0])) if named else None
         groups.setdefault(name, []).append((number, row))
     return _with(rows, _read_groups(groups.values(), speaker, text), "a row: a message")
+
+
+def speaker_and_text_columns(columns: Mapping[str, Column]) -> tuple[str | None, str | None]:
+    """The columns that name who speaks, and what is said, in rows that are messages."""
+    return _column(columns, _SPEAKERS), _column(columns, _SAYS)
 
 
 def _column(columns: Mapping[str, Column], words: frozenset[str]) -> str | None:
@@ -292,6 +302,8 @@ def _listed(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
     for path, column in columns.items():
         if "." in path or 2 * column.lists <= column.rows:
             continue
+        if all(isinstance(part, list) and are_messages(part) for part in column.example or ()):
+            return _with(rows, _read_chats(rows, path), f"rows: the chats in '{path}'")
         entries = [part for _, row in islice(rows.rows, LOOKED_AT) for part in _entries(row, path)]
         inside = columns_of(entries)
         asked = [name for name in with_role(inside, "question") if inside[name].is_text]
@@ -301,6 +313,13 @@ def _listed(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
             read = _read_entries(rows, path, asked[0] if turns else None)
             return _with(rows, read, f"rows: the lists '{path}'")
     return None
+
+
+def _read_chats(rows: Rows, path: str) -> Iterator[tuple[int, Row]]:
+    for number, row in rows.rows:
+        chats = row.get(path)
+        for chat in chats if isinstance(chats, list) else ():
+            yield number, {**row, path: chat}
 
 
 def _is_questions(column: Column) -> bool:

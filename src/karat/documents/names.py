@@ -73,6 +73,7 @@ _IN_ENGLISH = {
     **dict.fromkeys(("esperada", "esperado", "attendue", "attendu", "erwartet"), "expected"),
     **dict.fromkeys(("erwartete", "attesa", "correcta", "correta", "korrekte"), "expected"),
     **dict.fromkeys(("标准答案", "参考答案", "预期答案", "期望答案"), "groundtruth"),
+    **dict.fromkeys(("verdade", "verdad", "verité", "vérité", "wahrheit"), "truth"),
     "tipo": "type",
 }
 """Words of other languages that name the same things."""
@@ -82,7 +83,10 @@ def words_of(name: str) -> tuple[str, ...]:
     """The words of a name in lower case: `expectedOutput`, `expected output` and `Expected_Output`
     are the same.
     """
-    words = [_IN_ENGLISH.get(word.lower(), word.lower()) for word in _SPLIT.findall(name)]
+    words = []
+    for found in _SPLIT.findall(name):
+        word = found.lower()
+        words.append(_IN_ENGLISH.get(word) or _IN_ENGLISH.get(word.removesuffix("s")) or word)
     merged: list[str] = []
     for word in words:
         if merged and (merged[-1], word) in _MERGED:
@@ -173,7 +177,7 @@ _EXACT: dict[Role, str] = {
         totaltokens tokens tokenlen numtokens""",
     "started": "timestamp createdat tstamp started startedat date datetime time",
     "tools": "toolscalled toolcalls function functions tools actualtools",
-    "messages": "messages turns conversations conversation traj trajectory chat thread",
+    "messages": "messages turns conversations conversation traj trajectory chat thread transcript",
     "turn": "turn turnid turnnumber turnindex",
     "conversation": "conversationid convid dialogueid sessionid session threadid chatid dialogid",
     "participant": "persona personaname participant participantid subject subjectid userid",
@@ -186,9 +190,10 @@ _WEAK: dict[Role, str] = {
         completion completions solution label labels intent summary sql query code value
         result reply finalanswer answertext shortanswer longanswer fullanswer
         expectedresponse targetresponse targetoutput program cypher translation class
-        verdict outcome category completiontext groundtruthlabel""",
+        verdict outcome category completiontext groundtruthlabel ai bot chatbot assistant""",
     "question": """text task goal scenario statement dialogue dialog article passage document ctx
-        claim intent message ticket tickettext sentence situation request userrequest vignette""",
+        claim intent message ticket tickettext sentence situation request userrequest vignette
+        user human""",
 }
 _SCORES = word_set(
     """faithfulness answerrelevancy answerrelevance contextprecision contextrecall

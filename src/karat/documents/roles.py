@@ -17,7 +17,7 @@ from typing import Literal
 import msgspec
 
 from karat.documents.cells import holds_texts
-from karat.documents.columns import Column
+from karat.documents.columns import NO_NAME, Column
 from karat.documents.names import (
     Meaning,
     Role,
@@ -26,6 +26,7 @@ from karat.documents.names import (
     is_score_name,
     last_part,
     meanings,
+    with_role,
     word_set,
     words_of,
 )
@@ -34,6 +35,7 @@ Door = Literal["dataset", "results"]
 Roles = Mapping[Role, tuple[str, ...]]
 Taken = dict[Role, tuple[str, ...]]
 
+_NO_WORDS = re.compile(r"https?://\S+|[0-9a-f-]{16,}|\d{4}-\d\d-\d\d([T ].{,25})?")
 _SHOWN = 6  # readings to choose from
 _FEW_ROWS = 40  # whose values are enough to tell questions from classes
 _HALF = 0.5  # share of rows in which a column must hold something
@@ -44,7 +46,8 @@ _SURE_GOLDEN = word_set(
 )
 _BARE_ANSWER = frozenset({"answer", "answers", "finalanswer", "answertext", "fullanswer"})
 _AGENTS_IN_RESULTS = word_set(
-    "response responses output outputs completion completions reply result answer answers"
+    """response responses output outputs completion completions reply result answer answers ai bot
+    chatbot assistant"""
 )
 _BESIDE_ANSWER = word_set(
     """category class value result description intent verdict outcome topic concept title code
@@ -243,6 +246,14 @@ class _Assignment:
     def _strong(self, role: Role) -> list[str]:
         return self._with(role, weak=False)
 
+    def _sparse(self, role: Role) -> list[str]:
+        """The columns that surely have the role by name, and are empty in most rows."""
+        found = []
+        for path in with_role(self._columns, role):
+            if "." not in path and path not in self._free and self._columns[path].filled:
+                found.append(path)
+        return found[:1]
+
     def _with(self, role: Role, *, weak: bool) -> list[str]:
         """The free columns that have this role by name, without those inside others if a column
         of the file itself has it.
@@ -282,7 +293,9 @@ class _Assignment:
             if sure and self._is_for_training(replied, shapes):
                 return [{"golden": (replied,)}]
             return [{"golden": (replied,)}, *others, {}]
-        return self._in_dataset(exact, agents, weak, shapes)
+        options = self._in_dataset(exact, agents, weak, shapes)
+        sparse = [] if exact else self._sparse("golden")
+        return [*({"golden": (path,)} for path in sparse), *options]
 
     def _in_dataset(
         self, exact: list[str], agents: list[str], weak: list[str], shapes: Roles
@@ -306,7 +319,9 @@ class _Assignment:
                 return [sure, {"golden": (bare[0],)}]
             return [sure]
         if len(exact) > 1:
-            return [{"golden": (path,)} for path in exact]
+            whole = {path.rpartition(".")[0] for path in exact if "." in path}
+            some = exact[: _SHOWN - 2] if whole else exact
+            return [{"golden": (path,)} for path in (*some, *sorted(whole))]
         if agents:
             of_the_run = [path for path in agents if words_of(path)[:1] == ("raw",)]
             options: list[Taken] = [{"golden": (path,), "answer": (agents[0],)} for path in weak]
@@ -404,7 +419,8 @@ class _Assignment:
 
     def _evidence(self, shapes: Roles) -> bool:
         """Whether columns say that the file is of a run: scores, a model, latencies, costs."""
-        return any(role in shapes for role in _OF_RUNS)
+        judged = any(column.is_verdict for column in self._columns.values())
+        return judged or any(role in shapes for role in _OF_RUNS)
 
     def _holds_answer(self, path: str) -> bool:
         """Whether cells are something that can be read as an answer: no object, no messages."""
@@ -499,11 +515,15 @@ class _Assignment:
         found = []
         for path, column in self._free.items():
             kinds = {meaning.role for meaning in self._meanings[path] if not meaning.weak}
+            if path == "description" and not column.is_constant:
+                kinds -= {"metadata"}
             deep = path.count(".") > 1 or (
                 "." in path and not meanings(path) and not meanings(path.rpartition(".")[0])
             )
             lists = 2 * column.lists > column.filled and not column.messages
             said = column.is_text or (lists and _is_list_of_texts(column.example))
+            if isinstance(column.example, str) and _NO_WORDS.fullmatch(column.example.strip()):
+                continue
             if said and (lists or column.mean_length > 3) and not kinds & {*roles} and not deep:
                 found.append(path)
         return sorted(found, key=lambda path: -self._free[path].mean_length)[:12]
@@ -515,6 +535,17 @@ class _Assignment:
     ) -> None:
         """Offers text columns for a role that no name speaks of: to choose from, never to take."""
         texts = self._texts()
+        if not questions and not self._named.get("question"):
+            questions += [{"question": (path,)} for path in self._sparse("question")]
+            self._open = True
+        if not questions and not goldens and all(path.startswith(NO_NAME) for path in texts):
+            said: Role = "golden" if self._door == "dataset" else "answer"
+            columns = sorted(texts)[:3]
+            questions += [{"question": (path,)} for path in columns]
+            goldens += [{said: (path,)} for path in columns[1:]]
+            if self._door == "dataset":
+                goldens.append({})
+            self._open = True
         if not questions and goldens:
             used = {path for golden in goldens for paths in golden.values() for path in paths}
             questions += [{"question": (path,)} for path in texts if path not in used]
@@ -522,8 +553,8 @@ class _Assignment:
         elif questions and not goldens and self._door == "dataset":
             used = {path for question in questions for path in question.get("question", ())}
             offers = [path for path in texts if _joined(path) not in _BESIDE_ANSWER | {"id"}]
-            goldens += [{"golden": (path,)} for path in offers if path not in used]
             goldens.append({})
+            goldens += [{"golden": (path,)} for path in offers if path not in used]
             self._open = True
 
     # --- the whole ------------------------------------------------------------------------------

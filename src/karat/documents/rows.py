@@ -18,7 +18,9 @@ from typing import Any
 
 import msgspec
 
+from karat.documents.columns import NO_NAME
 from karat.documents.hub import Fetched, fetch, hub_name, shown
+from karat.documents.names import meanings
 from karat.documents.nodes import Node, plain, walk
 from karat.documents.reader import Limits, parse
 from karat.documents.tables import best_of, tables_in
@@ -412,7 +414,7 @@ def _json_lines(rows: Rows, path: Path, data: bytes) -> None:
 
     rows.rows = _Objects(data, frozenset(unfit))
     several_lines = data.removeprefix(_BOM).lstrip().startswith((b"{\n", b"{\r\n"))
-    if rows.faults and not rows.count and several_lines:
+    if rows.faults and several_lines:
         rows.faults, rows.count = [], 0
         _json_objects(rows, path, data)
 
@@ -666,8 +668,13 @@ def _csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
             number, begins = begins, reader.line_num + 1
             if not cells:
                 continue
+            if header is None and _are_data(cells):
+                header = [f"{NO_NAME}{place}" for place in range(1, len(cells) + 1)]
+                rows.notes.append(f"line 1 is a row: columns are called {', '.join(header[:3])}")
             if header is None:
                 header = header_names(path, cells)
+            elif len(header) == 1:
+                rows.add(number, {header[0]: delimiter.join(cells)})
             elif len(cells) != len(header):
                 found = f"has {plural(len(cells), 'cell')}, the header has {len(header)}"
                 rows.fault(number, f"{found}; put text with commas in quotes")
@@ -681,6 +688,22 @@ def _csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
                 f"double quotes inside it twice"
             ),
         )
+
+
+_SENTENCE = re.compile(r"\S+(?:\s+\S+){2,}[.?!।。？！]['\"”]?|\S.{10,}[。？！]|.{80,}", re.DOTALL)
+_DATE_OR_PATH = re.compile(r"\d{4}-\d\d-\d\d\b.*|-?\d+[.]\d+|(?:https?:/)?/?[\w.-]+(?:/[\w.-]+)+")
+
+
+def _are_data(cells: Sequence[str]) -> bool:
+    """Whether the first line of a table is a row, not the names of its columns."""
+    likely = 0
+    for cell in cells:
+        text = cell.strip()
+        if _SENTENCE.fullmatch(text) or _DATE_OR_PATH.fullmatch(text):
+            likely += 1
+        elif meanings(text):
+            return False
+    return 2 * likely > len(cells)
 
 
 def _delimiter(text: str) -> str:

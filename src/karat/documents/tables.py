@@ -19,7 +19,7 @@ def tables_in(document: Any) -> dict[str, list[Any]]:
         return {"": document}
     if not isinstance(document, Mapping):
         return {}
-    by_id = _rows_by_id(document)
+    by_id = _rows_by_id(document) or _retrieval(document)
     if by_id:
         return {"": by_id}
     found: dict[str, list[Any]] = {}
@@ -97,6 +97,24 @@ def _rows_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
+def _retrieval(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The questions of a retrieval set, each with the ids and the texts of its documents."""
+    asked = document.get("queries") or document.get("questions")
+    corpus, relevant = document.get("corpus"), document.get("relevant_docs")
+    parts = (asked, corpus, relevant)
+    if not all(isinstance(part, Mapping) for part in parts):
+        return []
+    assert isinstance(asked, Mapping)
+    assert isinstance(corpus, Mapping)
+    assert isinstance(relevant, Mapping)
+    rows = []
+    for name, question in asked.items():
+        ids = relevant.get(name) or ()
+        texts = [corpus[document] for document in ids if document in corpus]
+        rows.append({"id": name, "question": question, "relevant_docs": [*ids], "context": texts})
+    return rows
+
+
 def _holds_rows(value: object) -> bool:
     """Whether a value is a list of several objects that are no chat messages."""
     if not isinstance(value, list) or len(value) < 2:
@@ -125,6 +143,8 @@ def _is_one_row(document: Mapping[str, Any]) -> bool:
     asks, answers = False, False
     for key, value in document.items():
         roles = {meaning.role for meaning in meanings(key) if not meaning.weak}
+        if "messages" in roles and isinstance(value, str) and len(document) > 1:
+            return True
         weak = {meaning.role for meaning in meanings(key)}
         asks = asks or ("question" in roles and isinstance(value, str))
         answers = answers or (

@@ -14,7 +14,8 @@ from karat.documents import cells
 from karat.documents.answers import hint, key_of
 from karat.documents.cells import Golden, Options, Unread
 from karat.documents.columns import LOOKED_AT, Column, cell, columns_of, is_empty
-from karat.documents.names import Role, meanings
+from karat.documents.conversations import speaker_and_text_columns
+from karat.documents.names import Role, meanings, with_role, words_of
 from karat.documents.roles import Reading, Taken, Undecided, assign
 from karat.documents.rows import Row, Rows
 from karat.documents.understood import Part, Understood, examples
@@ -111,6 +112,10 @@ class RowReader:
                 )
 
     def _ask(self, undecided: Undecided) -> None:
+        other = None if self._named else no_questions(self._columns)
+        if other is not None:
+            self.faults.append(Fault(place="file", message=other))
+            return
         self.faults.append(undecided_fault(undecided, self._columns))
         self.readings = tuple(roles_text(reading) for reading in undecided.readings)
 
@@ -208,6 +213,8 @@ class RowReader:
     def _which_field(self, golden: str) -> None:
         value = self._columns[golden].example
         unpacked = value
+        if "golden" in self._named:
+            return
         try:
             unpacked = cells.golden(value, path=golden, several="any")
         except Unread:
@@ -311,7 +318,12 @@ class RowReader:
             if self._golden in self._question:
                 golden = cells.reply_of(value)
             else:
-                golden = cells.golden(value, path=self._golden, several=self._options.several)
+                golden = cells.golden(
+                    value,
+                    path=self._golden,
+                    several=self._options.several,
+                    whole="golden" in self._named,
+                )
         except Unread as error:
             wrong.append(f"'{self._golden}' {error}; {_CALLED['golden']} is one text")
             return None
@@ -405,6 +417,21 @@ def _place_of(role: Role, options: GoldenKind.Options) -> str:
     if role in options.roles:
         return f"roles.{role}"
     return _OPTION.get(role, f"roles.{role}")
+
+
+def no_questions(columns: Mapping[str, Column]) -> str | None:
+    """What a file without questions holds instead, as far as its columns show it; None: nothing
+    known.
+    """
+    names = {"".join(words_of(path)) for path in columns}
+    if names == {"id", "value"}:
+        return "holds one text an id, but no questions: give the file with the questions, too"
+    if {"queryid", "corpusid"} <= names:
+        return "says which documents are relevant to a question (qrels): give the questions' file"
+    speaker, text = speaker_and_text_columns(columns)
+    if speaker is None or text is None or with_role(columns, "question", "golden", "answer"):
+        return None
+    return f"holds messages ('{text}') of people ('{speaker}'), but none of an assistant"
 
 
 def undecided_fault(undecided: Undecided, columns: Mapping[str, Column]) -> Fault:

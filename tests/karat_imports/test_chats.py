@@ -40,9 +40,20 @@ def test_the_same_chat_again_is_a_repetition(tmp_path: Path) -> None:
     assert imported("chats", tmp_path / "runs", path).run.info.plan.repetitions == 2
 
 
+def test_a_table_of_messages_and_turns_of_other_shapes_are_chats_too(tmp_path: Path) -> None:
+    table = tmp_path / "log.csv"
+    table.write_text("conversation_id,sender,text\n7,customer,Hi?\n7,agent,Hello.\n7,customer,Why?\n7,agent,So.\n")
+    turns = tmp_path / "turns.json"
+    turns.write_text('[{"id": "t", "turns": [{"user": "Hi?", "bot": "Hello."}]}]')
+    for path, names in ((table, ["7 turn 1", "7 turn 2"]), (turns, ["t"])):
+        made = imported("chats", tmp_path / path.stem, path)
+        assert [sample.id for sample in made.run.samples()] == names
+        assert [answer.text for answer in made.run.events_of(Answer)] == ["Hello.", "So."][: len(names)]
+
+
 def test_the_files_are_recognized_and_others_refused(tmp_path: Path) -> None:
     assert {format_of(path) for path in CHATS.iterdir() if path.suffix != ".md"} == {"chats"}
     other = tmp_path / "other.json"
-    other.write_text('{"messages": "none"}')
+    other.write_text('[{"messages": "none"}]')
     with pytest.raises(BadDataset, match="holds no chats"):
         imported("chats", tmp_path / "runs", other)

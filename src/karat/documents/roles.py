@@ -26,6 +26,7 @@ from karat.documents.names import (
     is_score_name,
     last_part,
     meanings,
+    side_of,
     with_role,
     word_set,
     words_of,
@@ -464,6 +465,9 @@ class _Assignment:
         if inside:
             return [{"question": (path,)} for path in inside]
         weak = [path for path in self._with("question", weak=True) if self._differs(path)]
+        sides = {side_of(last_part(path)) for path in self._free}
+        if "assistant" not in sides:
+            weak = [path for path in weak if side_of(last_part(path)) is None]
         weak = [path for path in weak if path not in goldens]
         if weak:
             return [{"question": (path,)} for path in weak]

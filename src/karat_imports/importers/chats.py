@@ -11,6 +11,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import msgspec
+
+from karat.documents.columns import columns_of
+from karat.documents.conversations import gathered, messages_in
+from karat.documents.rows import Rows, read_rows
 from karat.formats import clean, excerpt
 from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedTrial
 from karat.records import Reply
@@ -31,7 +36,7 @@ _HEAD = 2**16  # bytes
 
 
 class Chats:
-    """Logs of chats (JSON Lines, JSON): models are conditions, each question of the user with the
+    """Logs of chats, also as tables: models are conditions, each question of the user with the
     answer to it is a sample.
     """
 
@@ -41,31 +46,54 @@ class Chats:
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run of all files."""
-        files = each_readable(paths, _checked, findings)
+        logs = each_readable(paths, _opened, findings)
         conditions: dict[str, ImportedCondition] = {}
         yield ImportedRun(
-            name=named_after(files),
+            name=named_after([log.path for log in logs]),
             tool="chats",
-            trials=_trials(files, conditions, findings),
+            trials=_trials(logs, conditions, findings),
             conditions=conditions,
             sparse=True,
         )
 
 
-def _checked(path: Path) -> Path:
+class _Log(msgspec.Struct, frozen=True):
+    """A file, and its conversations if they have another form than the usual ones."""
+
+    path: Path
+    rows: Rows | None = None
+    column: str = ""  # of their messages
+
+
+def _opened(path: Path) -> _Log:
     with opened(path) as file:
         head = file.read(_HEAD)
-    if path.suffix != ".parquet" and not Chats.recognizes(path, head):
-        raise bad_file(path, "holds no chats (expected messages, conversation or conversations)")
-    return path
+    if path.suffix == ".parquet" or Chats.recognizes(path, head):
+        return _Log(path)
+    rows = gathered(read_rows(path))
+    for name, column in columns_of(row for _, row in rows.rows).items():
+        if 2 * column.messages > column.rows and "." not in name:
+            return _Log(path, rows, name)
+    raise bad_file(path, "holds no chats: messages, or turns of a user and an assistant")
+
+
+def _records(log: _Log, findings: Findings) -> Iterator[tuple[str, Json]]:
+    if log.rows is None:
+        yield from records(log.path, findings)
+        return
+    for fault in log.rows.faults:
+        findings.lose(fault.message, f"{log.path.name}, {fault.place}")
+    for number, row in log.rows.rows:
+        chat = messages_in(row.get(log.column))
+        yield f"{log.path.name}, {log.rows.unit} {number}", Json({**row, "messages": chat})
 
 
 def _trials(
-    files: Sequence[Path], conditions: dict[str, ImportedCondition], findings: Findings
+    logs: Sequence[_Log], conditions: dict[str, ImportedCondition], findings: Findings
 ) -> Iterator[ImportedTrial]:
     seen: dict[tuple[str, str], int] = {}
-    for path in files:
-        for place, row in records(path, findings):
+    for log in logs:
+        for place, row in _records(log, findings):
             chat = _chat(row)
             turns = list(_turns(chat))
             if not turns:
@@ -90,7 +118,7 @@ def _trials(
                     reply=_reply(answer, row.text("model")),
                     started=utc(row.text("timestamp")),
                     metadata={"conversation": name, "turn": number},
-                    detail=row.without(*_KEYS),
+                    detail=row.without(*_KEYS, log.column),
                 )
 
 

@@ -36,6 +36,9 @@ def questions(tmp_path: Path, rows, name="questions.json", **options):
         {"original": [["customer", "Hi"], ["agent", "Hello"]]},
         {"log": "Customer: Hi\nAgent: Hello"},
         {"dialogue": "<user> Hi\n<assistant> Hello"},
+        {"text": "<s>[INST] Hi [/INST] Hello</s>"},
+        {"text": "### Human: Hi### Assistant: Hello"},
+        {"text": "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nHello<|im_end|>"},
         {"conversations": json.dumps(TWO)},
         {"conversations": str(TWO)},
         {

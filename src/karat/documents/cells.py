@@ -442,7 +442,8 @@ def _unpacked(value: object, path: str) -> object:
     """A list that a cell holds as text; an object of texts and aliases as the list of them."""
     if isinstance(value, str) and value.strip()[:1] == "[" and value.strip()[-1:] == "]":
         listed = parsed(value)
-        if isinstance(listed, list) and (means_any(path) or len(listed) == 1):
+        quoted = value.strip()[1:].lstrip()[:1] in ('"', "'")
+        if isinstance(listed, list) and (means_any(path) or (len(listed) == 1 and quoted)):
             simple = all(isinstance(part, (str, int, float)) for part in listed)
             return listed if simple else value
     if isinstance(value, Mapping):

@@ -33,13 +33,27 @@ MESSAGES = "messages"
 _Message = dict[str, str]
 _LOOKED_AT = 20  # cells that decide what all cells of a column are
 _MOST_LEVELS = 3  # of lists of questions in lists
-_SPEAKERS = word_set("role speaker sender author from")
+_SPEAKERS = word_set("role speaker sender author from actor participant")
 _SAYS = word_set("content text message utterance body value")
 _ASKED: Sequence[Role] = ("question",)
 _ANSWERED: Sequence[Role] = ("answer", "golden")
 _SIDES = (("user", _ASKED), ("assistant", _ANSWERED))
 _NUMBERED = re.compile(r"(.*?)[\s_-]*(\d{1,2})\b.*")
 _MARKED = re.compile(r"^[ \t]*(?:<(\w{1,20})>|\*{0,2}(\w[\w ]{0,20}?)\*{0,2}:)", re.MULTILINE)
+_TEMPLATE = re.compile(
+    r"<\|(?:im_start\|>|start_header_id\|>)?(\w+)(?:\|>|<\|end_header_id\|>)?"
+    r"|<start_of_turn>(\w+)|#{3,4} (\w+):|\[(/?INST)\]",
+    re.MULTILINE,
+)
+_IN_TEMPLATES = {
+    "instruction": "user",
+    "inst": "user",
+    "response": "assistant",
+    "/inst": "assistant",
+}
+_TEMPLATE_ENDS = re.compile(
+    r"<\|(?:im_end|eot_id|end|endoftext|begin_of_text)\|>|</?s>|<end_of_turn>|<bos>"
+)
 
 
 def gathered(rows: Rows, named: Collection[str] = ()) -> Rows:
@@ -198,19 +212,29 @@ def _of_tree(value: Mapping[str, Any]) -> object:
 
 
 def _marked(text: str) -> list[_Message]:
-    """The messages of a text in which each begins with its speaker: `Agent: …`, `<user> …`."""
-    marks = []
-    for match in _MARKED.finditer(text):
-        who = match[1] or match[2]
-        if side_of(who) is not None:
-            marks.append((match.start(), match.end(), who))
-    if len({side_of(who) for _, _, who in marks}) < 2 or text[: marks[0][0]].strip():
-        return []
-    ends = [start for start, _, _ in marks[1:]] + [len(text)]
-    found = []
-    for (_, begins, who), end in zip(marks, ends, strict=True):
-        found.append({"role": side_of(who) or who, "content": text[begins:end].strip()})
-    return found
+    """The messages of a text in which each begins with its speaker: `Agent: …`, `<user> …`, or as
+    models are prompted: `### Instruction:`, `<|im_start|>user`, `[INST]`.
+    """
+    found = _parted(text, _MARKED)
+    if found and found[0]["role"] == "system":
+        return []  # text before the first speaker
+    return found or _parted(_TEMPLATE_ENDS.sub("", text), _TEMPLATE)
+
+
+def _parted(text: str, mark: re.Pattern[str]) -> list[_Message]:
+    """The text between such marks, as messages; none: the marks are not of both sides."""
+    begins, role, found = 0, "system", []
+    for match in mark.finditer(text):
+        said = next(name for name in match.groups() if name is not None).lower()
+        side = side_of(said) or _IN_TEMPLATES.get(said)
+        if side is not None or (mark is _TEMPLATE and said == "system"):
+            found.append({"role": role, "content": text[begins : match.start()].strip()})
+            begins, role = match.end(), side or "system"
+    found.append({"role": role, "content": text[begins:].strip()})
+    found = [message for message in found if message["content"]]
+    if {"user", "assistant"} <= {message["role"] for message in found}:
+        return found
+    return []
 
 
 # --- a column a turn --------------------------------------------------------------------------
@@ -253,7 +277,9 @@ def _in_rows(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
     speaker, text = speaker_and_text_columns(columns)
     if speaker is None or text is None or with_role(columns, "golden"):
         return None
-    if not {"user", "assistant"} <= {side_of(str(row.get(speaker))) for row in first}:
+    who = {str(row.get(speaker)).strip().lower() for row in first}
+    sides = {side_of(name) for name in who}
+    if "user" not in sides or not ("assistant" in sides or "system" in who):
         return None
     named = with_role(columns, "conversation")
     groups: dict[object, list[tuple[int, Row]]] = {}

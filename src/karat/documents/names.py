@@ -51,13 +51,14 @@ class Meaning(msgspec.Struct, frozen=True):
     weak: bool = False
 
 
-_SPLIT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
+_SPLIT = re.compile(r"[A-ZÀ-Þ]+(?![a-zß-ɏḀ-ỿ])|[A-ZÀ-Þ]?[a-zß-ɏḀ-ỿ]+|\d+|[^\W\d_a-zA-ZÀ-ɏḀ-ỿ]+")
 _MERGED = (
     ("ground", "truth"),
     ("ground", "truths"),
     ("gold", "standard"),
     ("right", "answer"),
     ("f", "1"),
+    *(("câu", "hỏi"), ("cau", "hoi"), ("trả", "lời"), ("tra", "loi"), ("đáp", "án")),
 )
 
 
@@ -65,11 +66,16 @@ _IN_ENGLISH = {
     **dict.fromkeys(
         ("pergunta", "pregunta", "frage", "domanda", "vraag", "问题", "問題"), "question"
     ),
-    **dict.fromkeys(("質問", "질문", "вопрос", "soru"), "question"),
+    **dict.fromkeys(("質問", "질문", "вопрос", "питання", "soru", "pytanie"), "question"),
+    **dict.fromkeys(("pertanyaan", "otázka", "întrebare", "fråga", "سؤال", "السؤال"), "question"),
+    **dict.fromkeys(("سوال", "प्रश्न", "ερώτηση", "câuhỏi", "cauhoi"), "question"),
     **dict.fromkeys(
         ("resposta", "respuesta", "antwort", "reponse", "réponse", "risposta"), "answer"
     ),
     **dict.fromkeys(("antwoord", "答案", "回答", "답변", "정답", "ответ", "cevap"), "answer"),
+    **dict.fromkeys(("jawaban", "odpowiedź", "odpověď", "відповідь", "răspuns", "svar"), "answer"),
+    **dict.fromkeys(("جواب", "إجابة", "الإجابة", "پاسخ", "उत्तर", "απάντηση"), "answer"),
+    **dict.fromkeys(("trảlời", "traloi", "đápán", "dapan"), "answer"),
     **dict.fromkeys(("esperada", "esperado", "attendue", "attendu", "erwartet"), "expected"),
     **dict.fromkeys(("erwartete", "attesa", "correcta", "correta", "korrekte"), "expected"),
     **dict.fromkeys(("标准答案", "参考答案", "预期答案", "期望答案"), "groundtruth"),
@@ -83,18 +89,19 @@ def words_of(name: str) -> tuple[str, ...]:
     """The words of a name in lower case: `expectedOutput`, `expected output` and `Expected_Output`
     are the same.
     """
-    words = []
-    for found in _SPLIT.findall(name):
-        word = found.lower()
-        words.append(_IN_ENGLISH.get(word) or _IN_ENGLISH.get(word.removesuffix("s")) or word)
     merged: list[str] = []
-    for word in words:
+    for found in _SPLIT.findall(name):
+        word = _in_english(found.lower())
         if merged and (merged[-1], word) in _MERGED:
-            merged[-1] += word
+            merged[-1] = _in_english(merged[-1] + word)
         else:
             merged.append(word)
 
     return tuple(merged)
+
+
+def _in_english(word: str) -> str:
+    return _IN_ENGLISH.get(word) or _IN_ENGLISH.get(word.removesuffix("s")) or word
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -247,14 +254,14 @@ _BY_END = {
 _CHOICE_STEMS = word_set(
     "choice option opt ans answer endings ending alternative candidate distractor a b c d e"
 )
-_SPEAKERS = ("role", "from", "speaker", "author", "sender", "type", "name")
+_SPEAKERS = ("role", "from", "speaker", "author", "sender", "actor", "participant", "type", "name")
 _SAYS = ("content", "value", "text", "message", "utterance", "body", "parts")
 _USERS = word_set(
     "user human customer client usr patient seeker person student interviewee caller visitor guest"
 )
 _ASSISTANTS = word_set(
     """assistant ai bot gpt agent model chatbot counselor therapist supporter doctor teacher
-    interviewer operator support llm robot advisor"""
+    interviewer operator support llm robot advisor nurse"""
 )
 SPEAKING = _USERS | _ASSISTANTS | word_set("system sys tool function developer action")
 

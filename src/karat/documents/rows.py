@@ -660,7 +660,8 @@ def _csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
     if delimiter == ",":
         delimiter = _delimiter(text.getvalue())
     csv.field_size_limit(_LONGEST_LINE)
-    reader = csv.reader(text, strict=True, delimiter=delimiter)
+    spaced = _SPACED.search(text.getvalue()) is not None
+    reader = csv.reader(text, strict=True, delimiter=delimiter, skipinitialspace=spaced)
     header: list[str] | None = None
     begins = 1
     try:
@@ -690,6 +691,7 @@ def _csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
         )
 
 
+_SPACED = re.compile(r'^"[^"\n]*"[,;] +"', re.MULTILINE)  # quotes after a space
 _SENTENCE = re.compile(r"\S+(?:\s+\S+){2,}[.?!।。？！]['\"”]?|\S.{10,}[。？！]|.{80,}", re.DOTALL)
 _DATE_OR_PATH = re.compile(r"\d{4}-\d\d-\d\d\b.*|-?\d+[.]\d+|(?:https?:/)?/?[\w.-]+(?:/[\w.-]+)+")
 

@@ -9,7 +9,8 @@ from textwrap import shorten
 
 import msgspec
 
-from karat.documents.columns import Column
+from karat.documents.cells import dialogue
+from karat.documents.columns import Column, are_messages
 from karat.documents.names import Role
 from karat.documents.roles import Undecided
 from karat.formats import clean, excerpt
@@ -95,7 +96,10 @@ def examples(undecided: Undecided, columns: Mapping[str, Column]) -> list[str]:
     texts = []
     for path in list(dict.fromkeys(named or undecided.columns))[:_EXAMPLES]:
         if path in columns:
-            text = shorten(clean(str(columns[path].example)), _WIDEST, placeholder=" …")
+            example = columns[path].example
+            if isinstance(example, list) and are_messages(example):
+                example = dialogue(example)
+            text = shorten(clean(str(example)), _WIDEST, placeholder=" …")
             texts.append(f"    {clean(path)}: {text}")
     if not texts:
         return []

@@ -645,9 +645,9 @@ def _form_of(rows: Rows) -> Form | None:
     None: it has no conversations.
     """
     for _, row in rows.rows:
-        if "dialogue" in row:
+        if isinstance(row.get("dialogue"), Mapping):
             return "cleaned"
-        if "annotation" in row:
+        if isinstance(row.get("annotation"), Mapping):
             return "original"
         if isinstance(row.get("qa"), dict) and not row.keys().isdisjoint(
             {"pre_text", "table", "table_ori"}

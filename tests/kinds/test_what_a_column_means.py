@@ -313,3 +313,92 @@ def test_an_empty_span_of_tatqa_is_left_out(tmp_path):
     record = {"table": table, "paragraphs": [{"uid": "p1", "order": 1, "text": "Up."}], "questions": [question]}
     (sample,) = load(tmp_path, json.dumps([record]), name="t.json", kind="conversation")
     assert sample.turns[0].detail["answers"] == ["Sales", "Costs"]
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("Where is it?,In the hall.\nWho is Ann?,A doctor.\n", "1) roles: {question: column 1, golden: column 2}"),
+        ("When did the hall open to the public?\nWho built it?\n", "1) roles: {question: column 1, golden: null}"),
+        (
+            "2026-01-09 21:40:09,when does it start,I do not know that yet.\n2026-01-09 21:50:10,and end?,Soon.\n",
+            "column 2",
+        ),
+    ],
+)
+def test_a_table_without_a_header_keeps_its_first_row_and_asks(tmp_path, text, asked):
+    assert asked in refused_text(tmp_path, text, "q.csv")
+    read = load(tmp_path, text, "q.csv", roles={"question": "column 1", "golden": None})
+    assert [sample.turns[0].question for sample in read.samples] == [line.split(",")[0] for line in text.splitlines()]
+    assert read.understood.notes == (f"line 1 is a row: columns are called {called(text)}",)
+
+
+def called(text):
+    return ", ".join(f"column {place}" for place in range(1, text.splitlines()[0].count(",") + 2))
+
+
+def refused_text(tmp_path, text, name):
+    with pytest.raises(BadDataset) as bad:
+        load(tmp_path, text, name)
+    return str(bad.value)
+
+
+@pytest.mark.parametrize("header", ["Is the answer right?,question,answer", "question,answer,2026", "q,a,x/y"])
+def test_a_header_may_hold_a_sentence_a_number_or_a_path(tmp_path, header):
+    assert len(load(tmp_path, f"{header}\nA?,b,c\n", "q.csv", roles={"question": header.split(",")[0], "golden": None}))
+
+
+def test_a_table_of_one_column_keeps_the_commas_of_its_lines(tmp_path):
+    read = load(tmp_path, 'question\nA, b, or c?\n"D, e?"\n', "q.csv", roles={"golden": None})
+    assert [sample.turns[0].question for sample in read.samples] == ["A, b, or c?", "D, e?"]
+
+
+def test_quotes_after_a_space_are_quotes(tmp_path):
+    read = load(tmp_path, 'question,answer\n"A, b?", "Yes, both."\n', "q.csv")
+    assert (read.samples[0].turns[0].question, read.samples[0].turns[0].golden) == ("A, b?", "Yes, both.")
+
+
+def test_golden_answers_of_a_few_rows_are_asked_about(tmp_path):
+    rows = [
+        {"question": f"{n}?", "must_mention": ["x"], **({"reference_answer": "y"} if n == 1 else {})} for n in range(5)
+    ]
+    said = refused(tmp_path, rows)
+    assert "1) roles: {question: question, golden: reference_answer, criterion: must_mention}" in said
+    assert "2) roles: {question: question, golden: null, criterion: must_mention}" in said
+
+
+def test_the_fields_of_a_golden_object_are_asked_about_each_and_all(tmp_path):
+    row = {"question": "A?", "expected": {"answer": "x", "sql": "SELECT 1"}}
+    said = refused(tmp_path, row)
+    for path in ("expected.answer", "expected.sql", "expected"):
+        assert f"roles: {{question: question, golden: {path}}}" in said
+    assert turn(tmp_path, row, answer_key="expected") == ("A?", '{"answer":"x","sql":"SELECT 1"}')
+
+
+def test_answers_that_are_called_wrong_may_be_anyones(tmp_path):
+    rows = [{"question": "A?", "answer": "x", "kind": kind} for kind in ("correct", "incorrect", "mostly_correct")]
+    assert "2) roles: {question: question, golden: null, answer: answer}" in refused(tmp_path, rows)
+
+
+def test_names_of_speakers_are_question_and_answer_only_together(tmp_path):
+    assert "1) roles: {question: user, golden: ai}" in refused(tmp_path, [{"user": "Hi there", "ai": "Hello"}])
+    assert "question: user" not in refused(tmp_path, [{"user": "ann", "tweet": "Hi there", "label": "glad"}])
+
+
+def test_retrieval_sets_are_joined_and_parts_of_them_named(tmp_path):
+    whole = {"queries": {"q1": "A?"}, "corpus": {"d1": "x", "d2": "y"}, "relevant_docs": {"q1": ["d2"]}}
+    read = load(tmp_path, json.dumps(whole), "r.json", roles={"golden": None})
+    assert (read.samples[0].turns[0].question, read.samples[0].metadata["context"]) == ("A?", ["y"])
+    assert "says which documents are relevant" in refused_text(
+        tmp_path, "query-id\tcorpus-id\tscore\n1\t2\t1\n", "r.tsv"
+    )
+    assert "one text an id, but no questions" in refused_text(tmp_path, json.dumps({"7": "yes", "8": "no"}), "r.json")
+
+
+@pytest.mark.parametrize(
+    "names",
+    ["Câu hỏi|Trả lời", "Pertanyaan|Jawaban", "perguntas|verdades", "question|réponse attendue", "Otázka|Odpověď"],
+)
+def test_names_in_other_languages_are_read(tmp_path, names):
+    question, golden = names.split("|")
+    assert turn(tmp_path, {question: "A?", golden: "x"}) == ("A?", "x")

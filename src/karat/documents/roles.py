@@ -178,7 +178,10 @@ class _Assignment:
 
     def _has_further_turns(self, reading: Reading) -> bool:
         """Whether columns such as `response 2` follow the one that was taken: a row has turns."""
-        for role in ("question", "answer"):
+        roles: tuple[Role, ...] = ("question", "answer")
+        for role in roles:
+            if role in self._named:
+                continue
             taken = [_without_number(path) for path in reading.roles.get(role, ())]
             for path in self._columns:
                 numbered = re.search(r"[2-9]$", path) is not None

@@ -105,6 +105,15 @@ def test_turns_come_from_any_table_of_rows(folder: Path) -> None:
     assert second.metadata["has_type2_question"] is None
 
 
+def test_turns_may_be_lists_and_their_columns_have_usual_names(folder: Path) -> None:
+    turns = [{"query": "how much?", "expected_answer": 3}, {"query": "and then?", "expected_answer": 4.5}]
+    write("nested.json", [{"id": "c1", "turns": turns}, {"id": "c2", "turns": turns[:1]}])
+    write("t.jsonl", [{"session_id": "c1", **turn} for turn in turns] + [{"session_id": "c2", **turns[0]}])
+    for name, options in (("nested.json", {}), ("t.jsonl", {"conversation_key": "session_id"})):
+        found = [(sample.id, [turn.golden for turn in sample.turns]) for sample in load(name, **options)]
+        assert found == [("c1", ["3", "4.5"]), ("c2", ["3"])], name
+
+
 def test_columns_of_other_names_are_named(folder: Path) -> None:
     write("t.jsonl", [{"dialog": 7, "q": "how much?", "a": 3}, {"dialog": 7, "q": "and then?", "a": 4.5}])
     [sample] = load("t.jsonl", conversation_key="dialog", question_key="q", answer_key="a")

@@ -341,6 +341,29 @@ def _listed(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
     return None
 
 
+def turns_apart(rows: Rows) -> Rows | None:
+    """A row for each turn with a question in lists of turns, with its place in `turn`; None: there
+    are no such lists.
+    """
+    columns = columns_of(row for _, row in rows.rows)
+    for path, column in columns.items():
+        if "." in path or 2 * column.lists <= column.rows or not is_of_turns(path):
+            continue
+        entries = [part for _, row in islice(rows.rows, LOOKED_AT) for part in _entries(row, path)]
+        if with_role(columns_of(entries), "question"):
+            return _with(rows, _read_places(rows, path), f"rows: the turns in '{path}'")
+    return None
+
+
+def _read_places(rows: Rows, path: str) -> Iterator[tuple[int, Row]]:
+    for number, row in rows.rows:
+        named = next(iter(with_role(row, "conversation", "id")), None)
+        name = row[named] if named is not None else str(number)
+        beside = {key: value for key, value in row.items() if key not in (path, named)}
+        for place, entry in enumerate(_entries(row, path)):
+            yield number, {**beside, "turn": place, **entry, "conversation_id": name}
+
+
 def _read_chats(rows: Rows, path: str) -> Iterator[tuple[int, Row]]:
     for number, row in rows.rows:
         chats = row.get(path)

@@ -12,6 +12,8 @@ from typing import Any, Literal, TypedDict
 
 import msgspec
 
+from karat.documents.conversations import turns_apart
+from karat.documents.names import Role, with_role
 from karat.documents.rows import Row, Rows, read_rows
 from karat.documents.validation import shown
 from karat.documents.values import Value
@@ -321,7 +323,15 @@ NAMES = {
     "question_key": ("question",),
     "answer_key": ("answer", "executed", "executed_answer", "gold", "printed"),
 }
-"""Option → default names of its column; the first that a row has is used."""
+"""Option → default names of its column; the first that a row has is used, else a column that has
+the role by its name.
+"""
+_ROLES: Mapping[str, Role] = {
+    "conversation_key": "conversation",
+    "turn_key": "turn",
+    "question_key": "question",
+    "answer_key": "golden",
+}
 
 _TURN_ONLY = {
     "id",
@@ -350,11 +360,12 @@ def column_names(rows: Rows, given: Mapping[str, str | None]) -> tuple[dict[str,
 
     Without `turn_key`: in file order.
     """
-    present = {column for _, row in rows.rows for column in row}
+    present = {column: None for _, row in rows.rows for column in row}
     names, faults = {}, []
     for key, known in NAMES.items():
         wanted = given.get(key)
-        column = wanted or next((name for name in known if name in present), None)
+        usual = [name for name in known if name in present] or with_role(present, _ROLES[key])
+        column = wanted or next(iter(usual), None)
         if column in present and column is not None:
             names[key] = column
         elif wanted is not None or key != "turn_key":
@@ -580,6 +591,10 @@ def read_drafts(
     """The whole file. Raises BadDataset if nothing can be read."""
     rows = read_rows(path, section=split, sheet=sheet)
     form = "turns" if any(keys.values()) else _form_of(rows)
+    if form is None:
+        turns = turns_apart(rows)
+        if turns is not None:
+            form, rows = "turns", turns
     if form is None:
         if rows.count:
             faults = [*rows.sorted_faults(), Fault(place="file", message=_NO_FORM)]

@@ -95,10 +95,21 @@ def test_a_file_may_be_one_conversation(tmp_path):
         {"prompt": "Human: Hi\n\nAssistant: "},
         {"speaker": "Ann", "message": "Hi"},
         {"role": "user", "content": "Hi", "expected": "greeting"},
+        {"speaker": "user", "text": "Hi", "intent": "greeting"},
     ],
 )
 def test_what_is_no_conversation_stays_as_it_is(tmp_path, row):
     assert read(tmp_path, [row, row]) == [row, row]
+
+
+def test_lists_of_questions_and_of_as_many_answers_are_pairs(tmp_path):
+    rows = [
+        {"story": "s", "questions": ["Who?", "When?"], "answers": ["Ann", "1999"]},
+        {"questions": ["Why?"], "answers": ["So"]},
+    ]
+    assert questions(tmp_path, rows) == [("Who?", "Ann"), ("When?", "1999"), ("Why?", "So")]
+    uneven = [{"questions": ["Who?", "When?"], "answers": ["Ann"]}]
+    assert read(tmp_path, uneven) == uneven
 
 
 def test_columns_that_the_user_names_are_not_moved(tmp_path):
@@ -119,6 +130,7 @@ def test_a_chat_with_one_reply_is_a_question_with_its_golden_answer(tmp_path):
     [
         ({"messages": [*TWO, {"role": "user", "content": "Why?"}, TWO[1]]}, "questions.json"),  # of several turns
         ({"messages": TWO, "latency_ms": 30}, "questions.json"),  # a run left it
+        ({"messages": TWO, "created_at": "2026-01-02"}, "questions.json"),
         ({"messages": TWO}, "chat_logs.json"),
     ],
 )

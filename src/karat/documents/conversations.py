@@ -282,11 +282,18 @@ def _in_rows(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
     if "user" not in sides or not ("assistant" in sides or "system" in who):
         return None
     named = with_role(columns, "conversation")
+    others = [path for path in columns if path not in (speaker, text)]
+    if not named and any(_is_wanted(path) for path in others):
+        return None  # a class of each message
     groups: dict[object, list[tuple[int, Row]]] = {}
     for number, row in rows.rows:
         name = str(row.get(named[0])) if named else None
         groups.setdefault(name, []).append((number, row))
     return _with(rows, _read_groups(groups.values(), speaker, text), "a row: a message")
+
+
+def _is_wanted(path: str) -> bool:
+    return any(meaning.role == "golden" for meaning in meanings(path))
 
 
 def speaker_and_text_columns(columns: Mapping[str, Column]) -> tuple[str | None, str | None]:
@@ -325,6 +332,9 @@ def _listed(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
     """A row for each entry of the list that holds the questions, with what its row says beside."""
     if _asks(columns):
         return None
+    pair = _parallel(rows, columns)
+    if pair is not None:
+        return _with(rows, _read_parallel(rows, *pair), f"rows: the lists {' and '.join(pair)}")
     for path, column in columns.items():
         if "." in path or 2 * column.lists <= column.rows:
             continue
@@ -339,6 +349,35 @@ def _listed(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
             read = _read_entries(rows, path, asked[0] if turns else None)
             return _with(rows, read, f"rows: the lists '{path}'")
     return None
+
+
+def _parallel(rows: Rows, columns: Mapping[str, Column]) -> tuple[str, str] | None:
+    """The columns with questions, and with as many golden answers or answers in every row."""
+    for asked in with_role(columns, "question"):
+        for path in columns:
+            is_said = any(found.role in _ANSWERED for found in meanings(path))
+            if not is_said or not columns[path].lists or not columns[asked].lists:
+                continue
+            lengths = []
+            for _, row in islice(rows.rows, LOOKED_AT):
+                lengths.append(
+                    [
+                        len(part)
+                        for part in (row.get(asked), row.get(path))
+                        if isinstance(part, list)
+                    ]
+                )
+            if all(len({*pair}) == 1 for pair in lengths) and max(map(max, lengths)) > 1:
+                return asked, path
+    return None
+
+
+def _read_parallel(rows: Rows, asked: str, said: str) -> Iterator[tuple[int, Row]]:
+    for number, row in rows.rows:
+        beside = {key: value for key, value in row.items() if key not in (asked, said)}
+        if isinstance(row.get(asked), list) and isinstance(row.get(said), list):
+            for question, answer in zip(row[asked], row[said], strict=False):
+                yield number, {**beside, asked: question, said: answer}
 
 
 def turns_apart(rows: Rows) -> Rows | None:

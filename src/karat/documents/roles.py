@@ -298,8 +298,9 @@ class _Assignment:
                 return [{"golden": (replied,)}]
             return [{"golden": (replied,)}, *others, {}]
         options = self._in_dataset(exact, agents, weak, shapes)
-        sparse = [] if exact else self._sparse("golden")
-        return [*({"golden": (path,)} for path in sparse), *options]
+        if not exact:
+            options = [{"golden": (path,)} for path in self._sparse("golden")] + options
+        return options
 
     def _in_dataset(
         self, exact: list[str], agents: list[str], weak: list[str], shapes: Roles
@@ -359,7 +360,8 @@ class _Assignment:
         """Whether chats are examples of one question and its wanted reply, and no log."""
         column = self._columns[path]
         alone = 10 * column.single >= 9 * column.messages
-        return alone and not self._evidence(shapes) and not self._of_a_run
+        logged = self._evidence(shapes) or "started" in shapes or self._of_a_run
+        return alone and not logged
 
     def _of_one_weak(self, path: str, shapes: Roles) -> list[Taken]:
         """Where one column may be the golden answer, the agent's, or a class of the question."""

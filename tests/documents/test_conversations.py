@@ -34,6 +34,7 @@ def questions(tmp_path: Path, rows, name="questions.json", **options):
         {"turns": [{"user": "Hi", "bot": "Hello"}]},
         {"dialog": [{"user": "Hi", "system": "Hello"}]},
         {"original": [["customer", "Hi"], ["agent", "Hello"]]},
+        {"conversation": [{"at": 8, "message": TWO[0]}, {"at": 9, "message": TWO[1]}]},
         {"log": "Customer: Hi\nAgent: Hello"},
         {"dialogue": "<user> Hi\n<assistant> Hello"},
         {"text": "<s>[INST] Hi [/INST] Hello</s>"},

@@ -164,14 +164,18 @@ def _pair(part: object, asking: Sequence[Role], answering: Sequence[Role]) -> li
     speakers' names, or those of such roles.
     """
     if isinstance(part, list) and len(part) == 2 and all(isinstance(text, str) for text in part):
-        side = side_of(part[0])
-        known = side is not None or part[0].lower() in SPEAKING
-        return [{"role": side or part[0], "content": part[1]}] if known else []
+        who, text = part
+        known = who.strip().lower() in SPEAKING
+        return [{"role": side_of(who) or who, "content": text}] if known else []
     if not isinstance(part, Mapping):
         return []
-    found = []
+    wrapped = [value for value in part.values() if speaker_and_text(value) is not None]
+    if len(wrapped) == 1:
+        return _written(wrapped)
+    found: list[_Message] = []
     columns = [*columns_of([part])]
-    for side, roles in (("user", asking), ("assistant", answering)):
+    sides = (("user", asking), ("assistant", answering))
+    for side, roles in sides:
         texts = [cell(part, path) for path in _of_side(columns, side, roles)]
         said = next((text for text in texts if isinstance(text, str)), None)
         if said is None:

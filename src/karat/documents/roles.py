@@ -298,9 +298,10 @@ class _Assignment:
                 return [{"golden": (replied,)}]
             return [{"golden": (replied,)}, *others, {}]
         options = self._in_dataset(exact, agents, weak, shapes)
-        if not exact:
-            options = [{"golden": (path,)} for path in self._sparse("golden")] + options
-        return options
+        if exact:
+            return options
+        sparse: list[Taken] = [{"golden": (path,)} for path in self._sparse("golden")]
+        return sparse + options
 
     def _in_dataset(
         self, exact: list[str], agents: list[str], weak: list[str], shapes: Roles

@@ -30,7 +30,8 @@ from karat.documents.rows import Rows
 
 MESSAGES = "messages"
 """The column that a conversation is written to."""
-_Message = dict[str, str]
+_Message = dict[str, Any]
+_OF_CALLS = ("tool_calls", "tool_call_id", "name")  # keys of messages, kept as they are
 _LOOKED_AT = 20  # cells that decide what all cells of a column are
 _MOST_LEVELS = 3  # of lists of questions in lists
 _SPEAKERS = word_set("role speaker sender author from actor participant")
@@ -148,7 +149,8 @@ def _written(value: Sequence[Any]) -> list[_Message]:
     found: list[_Message] = []
     for message in value:
         keys = speaker_and_text(message) or ("role", "content")
-        found.append({"role": message[keys[0]], "content": message[keys[1]]})
+        kept = {key: message[key] for key in _OF_CALLS if key in message}
+        found.append({"role": message[keys[0]], "content": message[keys[1]], **kept})
     sides = [side_of(message["role"]) for message in found]
     system_answers = "assistant" not in sides
     for message, side in zip(found, sides, strict=True):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from karat.analysis.model import MetricInfo, Summary
 from karat.analysis.people import Corrected
 from karat.analysis.thresholds import Threshold, resolve
+from karat.analysis.totals import TOTALS
 from karat.analysis.units import Units, units_of
 from karat.analysis.verdicts import server_warnings
 from karat.errors import BadOption
@@ -265,22 +266,8 @@ def _total(summary: Summary, threshold: Threshold, condition: str | None, metric
     else:
         account = summary.accounts[condition]
 
-    ledger, cost = account.ledger, account.cost
-    unknown, value, reason = 0, None, "nothing was planned"
-    if metric == "failed":
-        # a run that stopped because it was decided misses no trials
-        wanted = ledger.planned - ledger.decided
-        if wanted:
-            value = (wanted - ledger.scored) / wanted
-        else:
-            value = None
-    else:
-        value, unknown = (
-            cost.agent.known + cost.judge.known,
-            cost.agent.unknown + cost.judge.unknown,
-        )
-        reason = f"{unknown} calls have no known price"
-
+    total = TOTALS[metric]
+    value, unknown, reason = total.read(account)
     verdict: Verdict = "undecided"
     if value is not None:
         if threshold.bound == "max":
@@ -288,11 +275,9 @@ def _total(summary: Summary, threshold: Threshold, condition: str | None, metric
         else:
             above = value >= threshold.value
 
-        kept = above == (threshold.bound == "min")
-        # Unknown prices can only raise the sum.
-        if unknown and not above:
+        if unknown and not above:  # what is unknown can only raise the sum
             verdict = "undecided"
-        elif kept:
+        elif above == (threshold.bound == "min"):
             verdict = "passed"
         else:
             verdict = "failed"
@@ -309,8 +294,8 @@ def _total(summary: Summary, threshold: Threshold, condition: str | None, metric
         questions=summary.samples,
         missing=0,
         method="known",
-        percent=metric == "failed",
-        reason=reason if value is None or unknown else None,
+        percent=total.unit == "share",
+        reason=reason,
     )
 
 

@@ -8,14 +8,11 @@ from typing import Literal, get_args
 
 import msgspec
 
+from karat.analysis.totals import TOTALS
 from karat.errors import BadOption, did_you_mean
 from karat.records import Metric
 
 Bound = Literal["min", "max", "max_drop"]
-TOTALS = ("cost_usd", "failed")
-"""Numbers of a run or condition known without error: dollars, and the share of planned trials
-without a score.
-"""
 
 
 class Threshold(msgspec.Struct, frozen=True, kw_only=True):

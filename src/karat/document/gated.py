@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from karat import formats
 from karat.analysis.gate import Check, Gate
+from karat.analysis.totals import TOTALS
 from karat.blocks import (
     Block,
     Cell,
@@ -110,9 +111,11 @@ def _value(check: Check) -> Cell:
     if check.method != "known":
         drop = check.threshold.bound == "max_drop"
         return estimate(check, percent=check.percent, signed=drop)
-    if check.percent:
-        return Share(check.value)
-    return Money(check.value, 0 if check.high is not None else 1)
+    match TOTALS[check.metric].unit:
+        case "share":
+            return Share(check.value)
+        case "dollars":
+            return Money(check.value, 0 if check.high is not None else 1)
 
 
 def _row(check: Check) -> Row:

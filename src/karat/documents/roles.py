@@ -57,6 +57,7 @@ _TWINS = _AGENTS_IN_RESULTS | word_set("label labels solution sql query program 
 _MADE = word_set("sql sqlquery querysql sqlstatement code program cypher translation summary")
 """Names of what agents make, in files of results."""
 _TEXT_OF_ANSWER = _AGENTS_IN_RESULTS | word_set("text content message value")
+_ABOUT_QUESTIONS = word_set("category description topic concept title content query")
 _OF_JUDGES = word_set("judge grader evaluator")
 _BESIDE_ANSWER = word_set(
     """category class value result description intent verdict outcome topic concept title code
@@ -451,6 +452,8 @@ class _Assignment:
                 return [{"golden": (first,), "answer": (second,)}]
         if not said:
             said = [(path,) for path in weak if _joined(path) in _MADE]
+            if said and not self._strong("question"):
+                self._open = True  # also texts about other things are called `summary`
         if said:
             return [{**golden, "answer": paths} for golden in goldens for paths in said]
         return self._without_answer(goldens, exact, shapes)
@@ -466,8 +469,10 @@ class _Assignment:
         if shapes.get("score") or shapes.get("error") or shapes.get("messages"):
             return goldens
         self._open = True
-        answers = [*exact, *self._with("golden", weak=True)]
-        answers = [path for path in answers if self._holds_answer(path)]
+        answers = []
+        for path in (*exact, *self._with("golden", weak=True)):
+            if self._holds_answer(path) and _joined(path) not in _ABOUT_QUESTIONS:
+                answers.append(path)
         labels = [path for path in answers if _joined(path) in ("label", "labels")]
         if len(labels) == 1 and len(answers) > 1:
             rest = [path for path in answers if path not in labels]

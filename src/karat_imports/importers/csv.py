@@ -22,6 +22,7 @@ from karat.documents.answers import (
     sample_columns,
 )
 from karat.documents.columns import MISSING, Column, cell, columns_of, paths_in, score_in
+from karat.documents.conversations import gathered
 from karat.documents.names import SAID, Role, lower_is_better, meanings, words_of
 from karat.documents.results import belongs_to, score_columns, scores_by_system, systems_in
 from karat.documents.roles import Reading, Undecided, assign
@@ -104,16 +105,21 @@ class Csv:
         return False
 
     @staticmethod
-    def has_scores(path: Path) -> bool:
-        """Whether a file is a table with columns of scores, by the names of its columns."""
+    def reader_of(path: Path) -> str | None:
+        """The importer of a table without a format of its own: `csv` if it has scores, `chats` if
+        it holds conversations; None: it has neither.
+        """
         if path.suffix.lower() not in FORMATS:
-            return False
+            return None
         try:
-            columns = columns_of(row for _, row in unfolded(read_rows(path, results=True)).rows)
+            rows = unfolded(read_rows(path, results=True))
         except BadDataset:
-            return False
-        reading = assign(columns, door="results", file=path.name)
-        return isinstance(reading, Reading) and "score" in reading.roles
+            return None
+        reading = assign(columns_of(row for _, row in rows.rows), door="results", file=path.name)
+        if isinstance(reading, Reading) and "score" in reading.roles:
+            return Csv.listed_as
+        answered = isinstance(reading, Reading) and "answer" in reading.roles
+        return "chats" if not answered and _holds_chats(rows) else None
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run per file.
@@ -129,7 +135,10 @@ class Csv:
             for fault in rows.sorted_faults():
                 findings.lose(fault.message, f"{path.name}, {fault.place}")
             columns = columns_of(row for _, row in rows.rows)
-            chosen, systems = self._columns(path, columns, findings)
+            try:
+                chosen, systems = self._columns(path, columns, findings)
+            except BadOption as error:
+                raise _instead(path, rows, error, self._options) from error
             table: Iterable[tuple[int, Row]] = rows.rows
             if systems:
                 table = _ARowASystem(rows.rows, systems)
@@ -203,7 +212,7 @@ class Csv:
         """Target → column: those that `map` names, then those that are found by their names; and
         column of answers → metric → column, if each such column is a system's.
 
-        Raises BadOption for what is missing or not certain, BadDataset for means and datasets.
+        Raises BadOption for what is missing or not certain.
         """
         mapped = self._options.map
         _check_map(path, mapped, columns)
@@ -299,14 +308,25 @@ def _is_result(targets: Iterable[str]) -> bool:
     return any(target == "answer" or target.startswith("score.") for target in targets)
 
 
+def _holds_chats(rows: Rows) -> bool:
+    """Whether most rows hold a conversation, whatever its form."""
+    columns = columns_of(row for _, row in gathered(rows).rows).values()
+    return any(2 * column.messages > column.rows for column in columns)
+
+
+def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> OperatorError:
+    """The same error, or what else the file holds."""
+    if options.map or not _holds_chats(rows):
+        return error
+    message = "holds conversations: `karat import chats` reads them"
+    return BadDataset(str(path), [Fault(place="file", message=message)])
+
+
 def _no_results(
     path: Path, columns: Mapping[str, Column], result: Reading | Undecided
-) -> OperatorError:
+) -> BadOption:
     """Why nothing can be imported: what the file holds instead, or what has to be said."""
     listed = f"(columns: {_listed(paths_in(columns))})"
-    if isinstance(result, Reading) and "messages" in result.roles:
-        message = "holds conversations: `karat import chats` reads them"
-        return BadDataset(path, [Fault(place="file", message=message)])
     if isinstance(result, Reading) or result.asked.endswith("is the answer"):
         numbers = [f"--map score.{name}={name}" for name in _unnamed_numbers(result, columns)]
         say = f"say which column is the answer or a score {listed}"

@@ -236,11 +236,8 @@ def format_of(path: Path) -> str | None:
 
 
 def readable_as(path: Path) -> str | None:
-    """The importer that recognizes a file, or that of tables for one with columns of scores."""
-    name = format_of(path)
-    if name is None and Csv.has_scores(path):
-        return Csv.listed_as
-    return name
+    """The importer that recognizes a file, or that of tables for one with scores or chats."""
+    return format_of(path) or Csv.reader_of(path)
 
 
 def _evict(folder: Path) -> None:

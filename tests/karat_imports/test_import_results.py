@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -13,6 +14,9 @@ from tests.karat_imports.test_results import TABLE
 
 from karat import plugins
 from karat.cli import cli
+from karat.errors import BadDataset, BadOption
+from karat.records import Answer, Score
+from karat_imports.imported import import_results
 
 MAPPED = [
     *("--map", "golden=expected", "--map", "answer=output", "--map", "repetition=run"),
@@ -152,3 +156,63 @@ def test_cut_answers_of_a_file_are_named_whether_it_is_scored_or_imported(here):
     assert said in " ".join(scored.split())
     karat("import", "csv", "answers.csv", "--map", "answer=response", "--map", "golden=expected")
     assert said in " ".join(karat("report", "latest").stdout.split())
+
+
+def conditions(run):
+    return sorted({answer.condition for answer in run.events_of(Answer)})
+
+
+@pytest.mark.parametrize(
+    ("text", "made"),
+    [
+        pytest.param(
+            "question,gpt_answer,claude_answer,gpt_score,claude_score\nA?,a,b,4/5,1/5\nB?,c,d,1,0\n",
+            {"conditions": ["claude_answer", "gpt_answer"], "scores": {"score": [0.8, 0.2, 1.0, 0.0]}},
+            id="a column a system",
+        ),
+        pytest.param(
+            "question,response_1,response_2\nA?,a,b\n",
+            {"conditions": ["answers"], "scores": {}},
+            id="a column a repetition",
+        ),
+        pytest.param(
+            "question_id,verdict\nq1,CORRECT\nq2,Incorrect\n",
+            {"conditions": ["answers"], "scores": {"verdict": [1.0, 0.0]}},
+            id="ids and a verdict",
+        ),
+        pytest.param(
+            "reference,generated,nli_score\na,b,0.5\n",
+            {"conditions": ["answers"], "scores": {"nli_score": [0.5]}},
+            id="neither ids nor questions",
+        ),
+    ],
+)
+def test_tables_of_results_need_no_map(tmp_path, text, made):
+    (tmp_path / "r.csv").write_text(text)
+    (imported,) = import_results("csv", [tmp_path / "r.csv"], tmp_path / "runs")
+    scores: dict[str, list[float]] = {}
+    for score in imported.run.events_of(Score):
+        scores.setdefault(score.scorer, []).extend(score.values.values())
+    assert {"conditions": conditions(imported.run), "scores": scores} == made
+
+
+def test_what_parts_the_questions_only_is_no_condition(tmp_path):
+    (tmp_path / "r.csv").write_text("question,strategy,answer\nA?,x,a\nB?,y,b\nC?,x,c\n")
+    (imported,) = import_results("csv", [tmp_path / "r.csv"], tmp_path / "runs")
+    assert conditions(imported.run) == ["answers"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("means.csv", "configuration,faithfulness\nbase,0.5\nlarge,0.6\n", "If they are means, one row a setting"),
+        ("few.csv", "id,a,b\nq1,1,2\nq2,3,4\n", "--map score.a=a --map score.b=b"),
+        ("parts.json", '{"train": [{"question": "A?", "answer": "a"}], "test": [{"question": "B?", "answer": "b"}]}',
+         "--set part=NAME"),
+        ("chats.json", '[{"id": "c1", "log": [{"speaker": "user", "text": "A?"}]}]', "karat import chats"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_imported_is_named_for_what_it_is(tmp_path, name, text, said):
+    (tmp_path / name).write_text(text)
+    with pytest.raises((BadOption, BadDataset), match=re.escape(said)):
+        list(import_results("csv", [tmp_path / name], tmp_path / "runs"))

@@ -4,6 +4,7 @@ experiment.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -12,6 +13,7 @@ from karat import api, kinds, plugins
 from karat.agents import AgentSetting
 from karat.cli.checking import cluster_hint
 from karat.cli.ending import keep_hidden
+from karat.cli.joining import answer_columns, joined_by_id
 from karat.cli.live import following
 from karat.cli.output import Output
 from karat.cli.printed import aside
@@ -71,6 +73,8 @@ def score_answers(
     if answers.dataset is None:
         answers = in_one_file(file, answers, output)
     try:
+        if kind is None and answers.dataset != file:
+            answers = _joined(file, answers, output)
         with aside():
             experiment = experiment_of_answers(file, answers, wanted, kind=kind)
     except (BadDataset, BadOption) as error:
@@ -175,21 +179,7 @@ def experiment_of_answers(
     """
     settings = answers.settings
     keys = _keys_of_answers(file, answers, wanted, kind)
-    for setting in settings:
-        place, equals, text = setting.partition("=")
-        *sections, last = place.split(".")
-        if not equals or not last:
-            raise BadOption(
-                f"--set {place}", "expected KEY=VALUE, e.g. --set agent.answer_key=output"
-            )
-        here = keys
-        for section in sections:
-            here = here.setdefault(section, {})
-            if not isinstance(here, dict):
-                raise BadOption(f"--set {place}", f"'{section}' is a plain value")
-
-        here[last] = parsed(f"--set {place}", text)
-
+    _set(keys, settings)
     first = Experiment(**keys)
     keep_hidden(first.secrets)
     agent = _recorded(first)
@@ -215,6 +205,55 @@ def experiment_of_answers(
             keys["dataset"]["id_key"] = id_key
 
     return Experiment(**keys)
+
+
+def _set(keys: JsonObject, settings: Iterable[str]) -> None:
+    """Writes `--set KEY=VALUE` into the keys of an experiment. Raises BadOption."""
+    for setting in settings:
+        place, equals, text = setting.partition("=")
+        *sections, last = place.split(".")
+        if not equals or not last:
+            raise BadOption(
+                f"--set {place}", "expected KEY=VALUE, e.g. --set agent.answer_key=output"
+            )
+        here = keys
+        for section in sections:
+            here = here.setdefault(section, {})
+            if not isinstance(here, dict):
+                raise BadOption(f"--set {place}", f"'{section}' is a plain value")
+
+        here[last] = parsed(f"--set {place}", text)
+
+
+def _joined(file: Path, answers: Answers, output: Output) -> Answers:
+    """The options with the columns of answers and of ids, which join the rows to a dataset.
+
+    Raises BadOption if they are not certain.
+    """
+    mapped = mapped_columns(answers.columns, option=None)
+    told = {setting.partition("=")[0] for setting in answers.settings}
+    columns, settings, said = answers.columns, answers.settings, answers.answer
+    if not said and "answer_key" not in mapped and "agent.answer_key" not in told:
+        said = answer_columns(file, named=mapped.values())
+    if not {"agent.id_key", "dataset.id_key"} & told and "id_key" not in mapped:
+        keys: JsonObject = {
+            "dataset": {"path": shown(answers.dataset or file), "choices": "left_out"},
+            "agent": {"type": "floor"},
+            "conditions": {"any": {}},
+            "scorers": ["equals"],  # any; nothing is scored
+        }
+        keys["dataset"] |= _named_columns(answers)[0]
+        _set(keys, [setting for setting in settings if setting.startswith("dataset.")])
+        with aside():
+            samples = Experiment(**keys).load_dataset().samples
+        join = joined_by_id(file, samples)
+        if join is not None:
+            columns = (*columns, f"id={join.answers}")
+            if join.dataset is not None:
+                settings = (*settings, f"dataset.id_key={json.dumps(join.dataset)}")
+            output.say(str(join))
+    changed = {"answer": said, "columns": columns, "settings": settings}
+    return type(answers)(**vars(answers) | changed)
 
 
 def _keys_of_answers(file: Path, answers: Answers, wanted: Scorers, kind: str | None) -> JsonObject:

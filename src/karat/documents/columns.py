@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -16,13 +17,28 @@ NO_NAME = "column "
 """How the columns of a table without a header are called, before their numbers."""
 LOOKED_AT = 500
 """Rows that decide what a column holds."""
-_DEEPEST = 3  # levels of objects whose keys are columns of their own
+_DEEPEST = 4  # levels of objects whose keys are columns of their own
 _MOST_KEYS = 40  # of an object whose keys are columns
 _MOST_COLUMNS = 1_000
 _MOST_VERDICTS = 6  # such as correct, mostly correct, incorrect
 _EMPTY_TEXTS = frozenset({"", "[None]", "[nan]"})
-_FLAGS = frozenset({"true", "false", "yes", "no", "pass", "fail", "passed", "failed"})
-_VERDICTS = frozenset({*_FLAGS, "correct", "incorrect"})
+_FLAGS = frozenset(
+    {"true", "false", "yes", "no", "pass", "fail", "passed", "failed", "correct", "incorrect"}
+)
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "-"})
+"""Texts of a cell of scores that mean there is none, in lower case."""
+_JUDGED: dict[str, bool] = {
+    **dict.fromkeys(("pass", "passed", "correct", "right", "hit", "合格"), True),
+    **dict.fromkeys(("fail", "failed", "incorrect", "wrong", "miss", "不合格"), False),
+}
+"""Words that are a verdict whatever the column is called."""
+VERDICTS: dict[str, bool] = {
+    **_JUDGED,
+    **dict.fromkeys(("true", "yes", "good", "success"), True),
+    **dict.fromkeys(("false", "no", "bad", "failure"), False),
+}
+"""Words that a cell of scores may hold, in lower case."""
+_RATIO = re.compile(r"(\d+(?:\.\d+)?)\s*/\s*(\d+(?:\.\d+)?)")
 
 
 class Column(msgspec.Struct):
@@ -76,7 +92,7 @@ class Column(msgspec.Struct):
 
     def _add_text(self, value: str) -> None:
         self.characters += len(value)
-        if value.strip().casefold() in _VERDICTS:
+        if value.strip().casefold() in _FLAGS:
             self.flags += 1
         elif number_in(value) is not None:
             self.numbers += 1
@@ -103,6 +119,25 @@ class Column(msgspec.Struct):
         """Whether cells say that something else is right, or wrong."""
         said = {value.casefold() for value in self.values}
         return len(said) <= _MOST_VERDICTS and bool(said & {"incorrect", "wrong"})
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether cells hold scores: numbers, or the two words of a verdict. Other words beside a
+        verdict (*partly*) have no value that a file states.
+        """
+        if self.lists + self.objects > 0 or not self.values:
+            return False
+        scores = [score_in(value) for value in self.values]
+        read = [score for score in scores if score is not None]
+        if all(value.casefold() in (*VERDICTS, *MISSING) for value in self.values):
+            return bool(read)
+        words = any(value.casefold() in VERDICTS for value in self.values)
+        return len(read) == len(scores) or (not words and 2 * len(read) > len(scores))
+
+    @property
+    def is_judgement(self) -> bool:
+        """Whether cells hold nothing but words that are a verdict whatever the column is called."""
+        return bool(self.values) and all(value.casefold() in _JUDGED for value in self.values)
 
     @property
     def is_constant(self) -> bool:
@@ -142,6 +177,26 @@ def number_in(text: str) -> float | None:
     if math.isfinite(value):
         return value
     return None
+
+
+def score_in(value: object) -> float | None:
+    """The score that a cell is: a number, a percentage as its number, a share of a whole, or a
+    verdict as 1 or 0. None: it is none.
+
+    >>> score_in("4/5"), score_in("85%"), score_in("INCORRECT"), score_in("partly")
+    (0.8, 85.0, 0.0, None)
+    """
+    if isinstance(value, (bool, int, float)):
+        return float(value) if math.isfinite(value) else None
+    if not isinstance(value, str):
+        return None
+    text = value.strip().casefold()
+    if text in VERDICTS:
+        return float(VERDICTS[text])
+    ratio = _RATIO.fullmatch(text)
+    if ratio is not None and 0 < float(ratio[2]) >= float(ratio[1]):
+        return float(ratio[1]) / float(ratio[2])
+    return number_in(text)
 
 
 def are_messages(value: Sequence[object]) -> bool:

@@ -8,7 +8,7 @@ several tools use for different things are weak: `roles` decides them by their c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import Literal
 
@@ -120,7 +120,7 @@ _AGENT = word_set(
     assistant llm rag system sampled produced candidate hypothesis raw student mymodel gpt chatgpt
     claude llama gemini mistral qwen deepseek baseline submitted observed got"""
 )
-_SAID = word_set(
+SAID = word_set(
     """answer answers output outputs response responses text sql query reply replies completion
     completions solution solutions result label labels intent intents summary code value values
     category class program translation message content option choice letter index
@@ -149,7 +149,7 @@ _EXACT: dict[Role, str] = {
         target targets bestanswer referenceanswer referenceanswers rightanswer""",
     "answer": """prediction predictions pred preds predicted generated actual hypothesis sampled
         resps filteredresps multiresponses rawresponse rawoutput outputtext responsetext
-        llmresponse""",
+        llmresponse answerpreview outputpreview responsepreview""",
     "choices": """choices options answerchoices answeroptions multiplechoice endings candidates
         mctargets mc1targets mc2targets alternatives possibleanswerslist mcq mcchoices""",
     "distractor": """distractors incorrectanswers wronganswers incorrectanswer wronganswer
@@ -209,24 +209,50 @@ _SCORES = word_set(
     scores success passed pass reward acc exactmatch em f1 similarity rouge rouge1 rouge2 rougel
     bleu chrf comet mrr ndcg recall precision iscorrect rating grade humanmajority preference
     hallucination bias toxicity falserefusal wer cer perplexity loss distance semanticsimilarity
-    cosinesimilarity bertscore metrics evaluation ispassed ispass hit hitrate verdict judgement
+    cosinesimilarity bertscore rr metrics evaluation ispassed ispass hit hitrate verdict judgement
     judgment"""
 )
 _SCORE_ENDS = word_set(
-    "score scores rating grade f1 recall precision accuracy similarity em pass passed correct match"
+    """score scores rating grade f1 recall precision accuracy similarity em pass passed correct
+    match matched hit hits correctness adherence compliance compliant validity
+    contradictions violations overlap success"""
 )
+_SCORE_STARTS = word_set("score recall precision ndcg mrr hit hits pass success judge valid")
 _QUALITIES = word_set(
-    "faithfulness groundedness relevance coherence fluency similarity helpfulness"
+    """faithfulness groundedness relevance relevancy coherence fluency similarity helpfulness
+    completeness hallucination"""
 )
+_QUALITIES_OF_ANSWERS = word_set(
+    "answerquality responsequality overallquality winner contextutilization"
+)
+_SCORE_HOLDERS = word_set(
+    "score scores metric metrics evaluation evaluations judgment judgement judge ratings grades"
+)
+"""Words of the names of objects whose numbers are scores."""
 _NO_SCORE = word_set(
     """difficulty complexity priority confidence importance retrieval search rank chunk difficult
     quality credit risk truth groundtruth expected expect gold golden reference min max minimum
     maximum threshold"""
 )
-_LOWER_IS_BETTER = word_set(
-    """latency cost tokens hallucination bias toxicity refusal fabricated wer cer perplexity loss
-    distance error errors toxic hallucinated"""
+_MEASURES = word_set(
+    """latency time ms seconds sec cost usd dollars tokens token id ids index version temperature
+    size length total weight model date timestamp elapsed duration logit logprob num number count
+    ok status"""
 )
+"""Words of what is counted or measured about an answer, but does not judge it."""
+_FAULTS = word_set(
+    """hallucination hallucinated bias toxicity toxic fabricated wer cer perplexity contradictions
+    violations prohibited harmful unsupported"""
+)
+"""Words of what an answer should not have: they judge it, and less is better."""
+_LOWER_IS_BETTER = _FAULTS | word_set(
+    "latency cost tokens refusal loss distance error errors forbidden"
+)
+_TURNS_ROUND = word_set(
+    """correct accuracy pass passed no not non free f1 recall precision caught detected avoided
+    resistance"""
+)
+"""Words with which a name of something bad is of something good: `refusal_correct`."""
 _TABLE: dict[str, Meaning] = {}
 for _role, _names in _WEAK.items():
     for _name in _names.split():
@@ -354,6 +380,8 @@ def _composed(words: tuple[str, ...]) -> Meaning | None:
         return _of_agent(words, known)
     if known & {"orig", "original"} and known & {"answer", "answers", "response"}:
         return Meaning("golden")
+    if words[0] == "true" and known & SAID:
+        return Meaning("golden")
     if len(words) == 2 and words[0] in _ASKERS and words[1] in _ASKED_BY_PEOPLE:
         return Meaning("question")
     if words[0] in _DEMANDS and len(words) > 1:
@@ -362,8 +390,8 @@ def _composed(words: tuple[str, ...]) -> Meaning | None:
 
 
 def _of_gold(words: tuple[str, ...], known: frozenset[str]) -> Meaning | None:
-    rest = known - _SAID - _GOLD - _FILLERS - _GOLD_ADJECTIVES
-    if known & _SAID and not rest:
+    rest = known - SAID - _GOLD - _FILLERS - _GOLD_ADJECTIVES
+    if known & SAID and not rest:
         return Meaning("golden")
     if not rest and len(known) > 1 and words[-1] in _GOLD:
         return Meaning("golden")
@@ -373,9 +401,9 @@ def _of_gold(words: tuple[str, ...], known: frozenset[str]) -> Meaning | None:
 
 
 def _of_agent(words: tuple[str, ...], known: frozenset[str]) -> Meaning | None:
-    rest = known - _SAID - _AGENT - _FILLERS
+    rest = known - SAID - _AGENT - _FILLERS
     spoken = words[-1] in ("answer", "response", "output", "reply", "completion")
-    if (known & _SAID and not rest) or (spoken and len(words) < 5):
+    if (known & SAID and not rest) or (spoken and len(words) < 5):
         return Meaning("answer")
     if words[0] in ("predicted", "pred", "generated") and len(words) == 2:
         return Meaning("answer")
@@ -402,20 +430,49 @@ def _identifier(words: tuple[str, ...]) -> Meaning | None:
     return None
 
 
+def is_gold(words: Collection[str]) -> bool:
+    """Whether words of a name say that it holds what is right."""
+    return bool(_GOLD & {*words})
+
+
 def is_score_name(path: str) -> bool:
     """Whether a name has a word of judgement, and none that says how hard a question is."""
-    words = words_of(last_part(path))
-    if not words or _NO_SCORE & {*words}:
+    name = last_part(path)
+    words = words_of(name)
+    known = {*words}
+    if "".join(words) in _QUALITIES_OF_ANSWERS:
+        return True
+    if not words or known & _NO_SCORE or (words[0], words[-1]) == ("top", "score"):
         return False
     if "".join(words) in _SCORES or words[-1] in _SCORE_ENDS or words[-1] in _QUALITIES:
+        return not (words[-1] == "em" and len(words) > 2)
+    if known & _MEASURES:
+        return False
+    if known & _FAULTS:
         return True
-    return words[0] in ("score", "recall", "precision", "ndcg", "mrr") and len({*words}) < 4
+    at_a_rank = len(words) > 1 and words[-1].isdecimal() and "".join(words[:-1]) in _SCORES
+    return at_a_rank or "@" in name or (words[0] in _SCORE_STARTS and len(known) < 4)
+
+
+def holds_scores(path: str) -> bool:
+    """Whether a column is inside an object of scores, and its own name does not say otherwise.
+
+    >>> holds_scores("judge.tone"), holds_scores("metrics.latency_ms"), holds_scores("tone")
+    (True, False, False)
+    """
+    *above, name = path.split(".")
+    if name in ("score", "value"):  # of an object such as `metrics.tone`
+        above = above[:-1] if len(above) > 1 else above
+    words = {*words_of(name)}
+    holds = bool(above) and bool(_SCORE_HOLDERS & {*words_of(above[-1])})
+    return holds and not words & (_MEASURES | _NO_SCORE)
 
 
 def lower_is_better(path: str) -> bool | None:
     """Whether less is better, by a closed list of names; None: the name does not say."""
     words = words_of(last_part(path))
-    if _LOWER_IS_BETTER & {*words}:
+    bad = _LOWER_IS_BETTER & {*words}
+    if bad and not _TURNS_ROUND & {*words}:
         return True
     if "".join(words) in _SCORES:
         return False

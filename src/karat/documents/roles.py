@@ -31,6 +31,7 @@ from karat.documents.names import (
     word_set,
     words_of,
 )
+from karat.documents.results import joining_id, same_classes, score_columns, systems_in
 
 Door = Literal["dataset", "results"]
 Roles = Mapping[Role, tuple[str, ...]]
@@ -39,7 +40,8 @@ Taken = dict[Role, tuple[str, ...]]
 _NO_WORDS = re.compile(r"https?://\S+|[0-9a-f-]{16,}|\d{4}-\d\d-\d\d([T ].{,25})?")
 _SHOWN = 6  # readings to choose from
 _FEW_ROWS = 40  # whose values are enough to tell questions from classes
-_HALF = 0.5  # share of rows in which a column must hold something
+_HALF, _TENTH = 0.5, 0.1  # share of rows in which a column must hold something
+_RARE = frozenset({"error", "stop_reason"})
 _SURE_GOLDEN = word_set(
     """query answer answers label labels sql solution summary output outputs finalanswer shortanswer
     answertext fullanswer program cypher translation groundtruthlabel targetoutput
@@ -47,9 +49,16 @@ _SURE_GOLDEN = word_set(
 )
 _BARE_ANSWER = frozenset({"answer", "answers", "finalanswer", "answertext", "fullanswer"})
 _AGENTS_IN_RESULTS = word_set(
-    """response responses output outputs completion completions reply result answer answers ai bot
-    chatbot assistant"""
+    """response responses output outputs completion completions reply result answer answers
+    finalanswer answertext fullanswer ai bot chatbot assistant"""
 )
+_TWINS = _AGENTS_IN_RESULTS | word_set("label labels solution sql query program translation")
+"""Names that are golden beside another column with the agent's answer."""
+_MADE = word_set("sql sqlquery querysql sqlstatement code program cypher translation summary")
+"""Names of what agents make, in files of results."""
+_TEXT_OF_ANSWER = _AGENTS_IN_RESULTS | word_set("text content message value")
+_ABOUT_QUESTIONS = word_set("category description topic concept title content query")
+_OF_JUDGES = word_set("judge grader evaluator")
 _BESIDE_ANSWER = word_set(
     """category class value result description intent verdict outcome topic concept title code
     content query translation"""
@@ -137,7 +146,10 @@ class _Assignment:
             parent = columns.get(path.rpartition(".")[0])
             among = column.rows if parent is None else parent.objects
             given = any(_is_asked_or_wanted(above) for above in path.split(".")[:-1])
-            if column.filled and (given or column.filled >= _HALF * among):
+            needed = _HALF * among
+            if door == "results":  # what failed has no answer, what went well no error
+                needed = 0 if {m.role for m in meanings(path)} & _RARE else _TENTH * among
+            if column.filled and (given or column.filled >= needed):
                 self._free[path] = column
         self._meanings = {path: meanings(path) for path in self._free}
         named_paths = [path for paths in named.values() for path in paths]
@@ -185,7 +197,8 @@ class _Assignment:
             taken = [_without_number(path) for path in reading.roles.get(role, ())]
             for path in self._columns:
                 numbered = re.search(r"[2-9]$", path) is not None
-                if numbered and _without_number(path) in taken and path not in taken:
+                others = path not in reading.roles.get(role, ())
+                if numbered and _without_number(path) in taken and others:
                     return path not in reading.roles.get("choices", ())
         return False
 
@@ -205,11 +218,15 @@ class _Assignment:
         distractors = [path for path in self._strong("distractor") if path not in choices]
         if distractors:
             found["distractor"] = tuple(distractors)
-        scores = [path for path in self._free if self._is_score(path)]
+        scores = self._scores()
         if scores:
             found["score"] = tuple(scores)
         for role in _SINGLE:
             paths = [path for path in self._strong(role) if path not in choices]
+            if self._door == "results" and role in ("latency", "cost", "tokens", "model"):
+                paths = [path for path in paths if not _OF_JUDGES & {*words_of(path)}]
+            if role in ("condition", "model"):
+                paths = [path for path in paths if not self._free[path].objects]
             if paths and role not in self._named:
                 found[role] = tuple(paths[:1])
         context = [path for path in self._strong("context") if path not in choices]
@@ -218,7 +235,18 @@ class _Assignment:
         criteria = [path for path in self._strong("criterion") if path not in choices]
         if criteria:
             found["criterion"] = tuple(criteria)
+        if self._door == "results" and not found.get("id") and not self._strong("question"):
+            joining = joining_id(self._free)
+            if joining is not None and "id" not in self._named:
+                found["id"] = (joining,)
         return found
+
+    def _scores(self) -> list[str]:
+        if self._door == "results":
+            named = {path for paths in self._named.values() for path in paths}
+            found = [path for path in score_columns(self._columns) if path not in named]
+            return [*self._named.get("score", ()), *found]
+        return [path for path in self._free if self._is_score(path)]
 
     def _choices(self) -> tuple[str, ...]:
         """A column with a list, or columns that differ by a running letter or number."""
@@ -280,6 +308,10 @@ class _Assignment:
         weak = [path for path in self._with("golden", weak=True) if self._holds_answer(path)]
         if not exact and not any(self._holds_answer(path) for path in weak if "." not in path):
             exact = self._inside("golden")
+        if self._door == "results":
+            exact = [path for path in exact if not _in_answer(path)]
+            if not agents:
+                agents = _outermost(path for path in self._inside("answer") if _in_answer(path))
         exact = self._without_copies(exact)
         weak = [path for path in weak if path not in exact]
         if "answer" in self._named:
@@ -393,36 +425,94 @@ class _Assignment:
     def _in_results(
         self, exact: list[str], agents: list[str], weak: list[str], shapes: Roles
     ) -> list[Taken]:
-        golden: Taken = {}
-        if len(exact) == 1:
-            golden["golden"] = (exact[0],)
-        goldens: list[Taken] = [golden]
-        if len(exact) > 1:
-            goldens = [{"golden": (path,)} for path in exact]
+        if not exact or "." in exact[0]:  # an object as golden answer
+            exact = [path for path in self._strong("golden") if "." not in path] or exact[:1]
+        goldens: list[Taken] = [{"golden": (path,)} for path in exact] or [{}]
+        if "golden" in self._named:
+            goldens = [{}]
+        may_be_golden = not exact and "golden" not in self._named
+        weak = [path for path in weak if _joined(path) not in _BESIDE_ANSWER - {"code"}]
         if "answer" in self._named:
-            if not exact and len(weak) == 1 and "golden" not in self._named:
+            if may_be_golden and len(weak) == 1:
                 return [{"golden": (weak[0],)}]
             return goldens
-        if len(agents) == 1:
-            if not exact and len(weak) == 1 and "golden" not in self._named:
-                return [{"golden": (weak[0],), "answer": (agents[0],)}]
-            return [{**found, "answer": (agents[0],)} for found in goldens]
-        if agents:
-            return [{**found, "answer": (path,)} for found in goldens for path in agents]
-        said = [path for path in weak if _joined(path) in _AGENTS_IN_RESULTS]
-        if not exact and len(said) == 2 and "golden" not in self._named:
-            first, second = said
+        said = self._said(agents, weak, exact)
+        if len(said) == 1 and said[0][0] not in weak and may_be_golden:
+            twin = self._twin(said[0][0], [path for path in weak if _joined(path) in _TWINS])
+            both: Taken = {"golden": (twin or "",), "answer": said[0]}
+            if twin is not None and "raw" in words_of(last_part(said[0][0])):
+                return [{"answer": (twin,)}, both]  # it may be read from the raw answer
+            if twin is not None:
+                return [both]
+        two = [paths[0] for paths in said if len(paths) == 1 and paths[0] in weak]
+        if may_be_golden and len(said) == len(two) == 2:
+            first, second = two
             if _joined(first) not in _BARE_ANSWER:
                 first, second = second, first
             if _joined(second) not in _BARE_ANSWER:
                 return [{"golden": (first,), "answer": (second,)}]
+        if not said:
+            said = [(path,) for path in weak if _joined(path) in _MADE]
+            if said and not self._strong("question"):
+                self._open = True  # also texts about other things are called `summary`
         if said:
-            return [{**found, "answer": (path,)} for found in goldens for path in said]
-        answers: list[Taken] = [{**found, "answer": (path,)} for found in goldens for path in weak]
+            return [{**golden, "answer": paths} for golden in goldens for paths in said]
+        return self._without_answer(goldens, exact, shapes)
+
+    def _without_answer(self, goldens: list[Taken], exact: list[str], shapes: Roles) -> list[Taken]:
+        """Where no name is the agent's answer: scores are enough; else what there is, to ask."""
+        of_others = {path for paths in shapes.values() for path in paths}
+        others = [path for path in self._free if path not in of_others]
+        may_answer = {meaning.role for path in others for meaning in meanings(path)} & {"golden"}
+        if len(others) == 1 and may_answer and self._holds_answer(others[0]) and shapes.get("id"):
+            self._open = others[0] in exact
+            return [{"answer": (others[0],)}]
         if shapes.get("score") or shapes.get("error") or shapes.get("messages"):
-            return [*answers, *goldens]
+            return goldens
         self._open = True
-        return answers
+        answers = []
+        for path in (*exact, *self._with("golden", weak=True)):
+            if self._holds_answer(path) and _joined(path) not in _ABOUT_QUESTIONS:
+                answers.append(path)
+        labels = [path for path in answers if _joined(path) in ("label", "labels")]
+        if len(labels) == 1 and len(answers) > 1:
+            rest = [path for path in answers if path not in labels]
+            return [{"golden": (labels[0],), "answer": (path,)} for path in rest]
+        return [{"answer": (path,)} for path in answers]
+
+    def _twin(self, answer: str, paths: Sequence[str]) -> str | None:
+        """The golden answer beside an answer: the only column that may be, or that shares values
+        with it.
+        """
+        if len(paths) > 1:
+            said = {value.casefold() for value in self._free[answer].values}
+            paths = [
+                path
+                for path in paths
+                if said & {value.casefold() for value in self._free[path].values}
+            ]
+        return paths[0] if len(paths) == 1 else None
+
+    def _said(
+        self, agents: Sequence[str], weak: Sequence[str], goldens: Sequence[str]
+    ) -> list[tuple[str, ...]]:
+        """What may be the agent's answer: several columns together if each is a system's."""
+        candidates = [path for path in self._free if self._holds_answer(path)]
+        systems = systems_in(self._free, candidates)
+        if systems:
+            return [tuple(systems)]
+        of_agent = [path for path in agents if not _OF_JUDGES & {*words_of(last_part(path))}]
+        parsed = [path for path in of_agent if "raw" not in words_of(last_part(path))]
+        if of_agent:
+            return [(path,) for path in parsed or of_agent]
+        said = [(path,) for path in weak if _joined(path) in _AGENTS_IN_RESULTS]
+        if not said:
+            ends = {path: words_of(last_part(path)) for path in weak}
+            said = [(path,) for path, words in ends.items() if words[-1] in _AGENTS_IN_RESULTS]
+        if not said and len(goldens) == 1:
+            classes = same_classes(self._free, goldens[0])
+            return [tuple(classes)] if classes else []
+        return said
 
     def _evidence(self, shapes: Roles) -> bool:
         """Whether columns say that the file is of a run: scores, a model, latencies, costs."""
@@ -444,6 +534,9 @@ class _Assignment:
             if not self._holds_answer(path):
                 continue
             roles = {meaning.role for parent in parents for meaning in meanings(parent)}
+            if role == "answer" and _in_answer(path) and _joined(path) in _TEXT_OF_ANSWER:
+                found.append(path)
+                continue
             given = any(_joined(parent) in _GIVEN for parent in parents)
             if role in roles or (role == "question" and given):
                 found.append(path)
@@ -477,9 +570,17 @@ class _Assignment:
         weak = [path for path in weak if path not in goldens]
         if weak:
             return [{"question": (path,)} for path in weak]
-        if self._door == "results" and (shapes.get("id") or shapes.get("conversation")):
+        if self._door == "results" and self._can_do_without_question(goldens, shapes):
             return [{}]
         return []
+
+    def _can_do_without_question(self, goldens: Collection[str], shapes: Roles) -> bool:
+        """Whether ids join the rows to questions, or a row has a golden answer and an answer."""
+        if {"id", "conversation"} & {*shapes, *self._named}:
+            return True
+        return bool(goldens or "golden" in self._named) and bool(
+            "answer" in self._named or self._strong("answer")
+        )
 
     def _without_copies(self, paths: Sequence[str]) -> list[str]:
         """The columns without those that say the same as an earlier one."""
@@ -556,7 +657,8 @@ class _Assignment:
             if self._door == "dataset":
                 goldens.append({})
             self._open = True
-        if not questions and goldens:
+        answered = any("answer" in golden for golden in goldens) or "answer" in self._named
+        if not questions and goldens and (answered or self._door == "dataset"):
             used = {path for golden in goldens for paths in golden.values() for path in paths}
             questions += [{"question": (path,)} for path in texts if path not in used]
             self._open = True
@@ -577,7 +679,8 @@ class _Assignment:
     ) -> Reading | None:
         chosen = {*question.get("question", ()), *self._named.get("question", ())}
         roles: Taken = {}
-        for role, paths in {**shapes, **question, **golden, **self._named}.items():
+        named = {role: paths for role, paths in self._named.items() if role != "score"}
+        for role, paths in {**shapes, **question, **golden, **named}.items():
             decided = role in question or role in golden or role in self._named
             kept = paths if decided else tuple(path for path in paths if path not in chosen)
             if kept:
@@ -651,6 +754,15 @@ def _inside_golden(path: str) -> bool:
     for parent in path.split(".")[:-1]:
         roles = {meaning.role for meaning in meanings(parent)}
         if "golden" in roles and "question" not in roles:
+            return True
+    return False
+
+
+def _in_answer(path: str) -> bool:
+    """Whether a column is inside an object that is the agent's answer in files of results."""
+    for parent in path.split(".")[:-1]:
+        strong = any(found.role == "answer" and not found.weak for found in meanings(parent))
+        if strong or _joined(parent) in _AGENTS_IN_RESULTS:
             return True
     return False
 

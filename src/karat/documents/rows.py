@@ -23,7 +23,7 @@ from karat.documents.hub import Fetched, fetch, hub_name, shown
 from karat.documents.names import meanings
 from karat.documents.nodes import Node, plain, walk
 from karat.documents.reader import Limits, parse
-from karat.documents.tables import best_of, tables_in
+from karat.documents.tables import best_of, tables_in, together
 from karat.errors import BadDataset, Fault, MissingExtra, did_you_mean, unreadable
 from karat.files import open_regular
 from karat.formats import count, excerpt, plural, some_of
@@ -214,12 +214,14 @@ def read_rows(
     sheet: str | None = None,
     entry: Entry | None = None,
     first: bool = False,
+    results: bool = False,
 ) -> Rows:
     """The rows of a file, whose ending says its format. Raises BadDataset if nothing can be read.
 
     A JSON or YAML file may also be an object that holds lists: the one with questions, or the one
     called `section`, is read; or, with `entry`, an object whose entries are rows; or, with `first`,
-    the first of several lists. `sheet`: which sheet of a workbook; None: the only one. A path
+    the first of several lists; or, with `results`, lists of the same columns are read as one, their
+    names as conditions. `sheet`: which sheet of a workbook; None: the only one. A path
     `hf://…` is read from the Hugging Face Hub.
     """
     from hashlib import sha256
@@ -282,7 +284,7 @@ def read_rows(
         if ending == ".xlsx":
             _workbook(rows, path, data, sheet)
         elif ending in _NESTED:
-            _NESTED[ending](rows, path, data, within=_Within(section, entry, first))
+            _NESTED[ending](rows, path, data, within=_Within(section, entry, first, results))
         else:
             FORMATS[ending](rows, path, data)
     except _TooManyFaults:
@@ -481,6 +483,7 @@ class _Within(msgspec.Struct, frozen=True):
     section: str | None
     entry: Entry | None
     first: bool
+    results: bool
 
 
 def _json_list(rows: Rows, path: Path, data: bytes, within: _Within | None = None) -> None:
@@ -524,7 +527,11 @@ def _list_in(path: Path, document: Any, within: _Within | None) -> tuple[list[An
         return tables[name], name
     if not tables:
         raise _bad(path, "file", _what_it_is(document))
-    likely = best_of(tables)
+    likely = best_of(tables, results=within.results)
+    if len(likely) > 1 and within.results:
+        rows = together(tables, likely)
+        if rows:
+            return rows, some_of(likely)
     if len(likely) > 1 and not within.first:
         raise _bad(
             path,

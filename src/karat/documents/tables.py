@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from karat.documents.columns import are_messages
-from karat.documents.names import meanings
+from karat.documents.names import Meaning, is_score_name, meanings
 
 _DEEPEST = 4  # levels of objects above a list of rows
 
@@ -31,22 +31,58 @@ def tables_in(document: Any) -> dict[str, list[Any]]:
         return {"": columns}
     if _is_one_row(document):
         return {"": [document]}
-    if len(document) > 1 and all(isinstance(value, str) for value in document.values()):
+    if len(document) > 1 and all(_is_short(value) for value in document.values()):
         return {"": [{"id": key, "value": value} for key, value in document.items()]}
     return {}
 
 
-def best_of(tables: Mapping[str, Sequence[Any]]) -> list[str]:
-    """The names of the tables whose columns speak most of questions and answers."""
-    scored = {name: _speaks(rows) for name, rows in tables.items()}
-    most = max(scored.values(), default=0)
+def best_of(tables: Mapping[str, Sequence[Any]], *, results: bool = False) -> list[str]:
+    """The names of the tables whose columns speak most of questions and answers; of `results`,
+    then of scores and ids.
+    """
+    scored = {}
+    for name, rows in tables.items():
+        scored[name] = (_speaks(rows), _judges(rows) if results else 0)
+    most = max(scored.values(), default=(0, 0))
     return [name for name, score in scored.items() if score == most]
+
+
+def together(tables: Mapping[str, Sequence[Any]], names: Sequence[str]) -> list[dict[str, Any]]:
+    """The rows of tables with the same columns as one, with what parts their names as condition:
+    `{"small": [{…}], "large": [{…}]}`. Empty if they differ, or are parts of one dataset.
+    """
+    firsts = [set(tables[name][0]) for name in names]
+    shared, all_of_them = set.intersection(*firsts), set.union(*firsts)
+    parts = [name.split(".") for name in names]
+    alike = 2 * len(shared) > len(all_of_them) and len({len(part) for part in parts}) == 1
+    if not alike or _speaks(tables[names[0]]) < _ASKS:
+        return []
+    differ = [at for at in range(len(parts[0])) if len({part[at] for part in parts}) > 1]
+    if len(differ) != 1 or {part[differ[0]].casefold() for part in parts} & _SPLITS:
+        return []
+    rows = []
+    for name, part in zip(names, parts, strict=True):
+        rows += [{"condition": part[differ[0]], **row} for row in tables[name]]
+    return rows
+
+
+_SPLITS = frozenset({"train", "training", "dev", "valid", "validation", "val", "test", "eval"})
+
+
+def _judges(rows: Sequence[Any]) -> int:
+    """How many columns of scores and ids the first row names."""
+    first = next((row for row in rows if isinstance(row, Mapping)), {})
+    return sum(is_score_name(key) or key.casefold().endswith("id") for key in first)
+
+
+_ASKS = 10  # a question counts more than all else
 
 
 def _speaks(rows: Sequence[Any]) -> int:
     """How many of question, golden answer and answer the first row names."""
     first = next((row for row in rows if isinstance(row, Mapping)), {})
     roles: set[str] = set()
+    surely = any(Meaning("question") in meanings(key) for key in first)
     for key, value in first.items():
         for meaning in meanings(key):
             if meaning.role in ("question", "golden", "answer", "messages", "criterion"):
@@ -58,7 +94,7 @@ def _speaks(rows: Sequence[Any]) -> int:
                 "answer",
             }
     if roles & {"question", "messages"}:
-        return 10 + len(roles)
+        return _ASKS + _ASKS * surely + len(roles)
     return len(roles)
 
 
@@ -120,6 +156,13 @@ def _holds_rows(value: object) -> bool:
     if not isinstance(value, list) or len(value) < 2:
         return False
     return all(isinstance(part, Mapping) for part in value) and not are_messages(value)
+
+
+def _is_short(value: object) -> bool:
+    """Whether a value is a text, or a list of texts."""
+    if isinstance(value, list):
+        return bool(value) and all(isinstance(part, str) for part in value)
+    return isinstance(value, str)
 
 
 def _is_said(value: object) -> bool:

@@ -130,7 +130,11 @@ def _chat(row: Json) -> list[Message]:
 
 
 def _usual(message: Json) -> object:
-    """A message of ShareGPT with the usual keys; any other as it is."""
+    """A message of ShareGPT, or one with its text under `text`, with the usual keys; any other as
+    it is.
+    """
+    if "role" in message.raw and "content" not in message.raw and "text" in message.raw:
+        return {**message.raw, "content": message.raw["text"]}
     if "from" not in message.raw or "role" in message.raw:
         return message.raw
     role = message.text("from")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -22,12 +21,15 @@ from karat.documents.answers import (
     repetition_value,
     sample_columns,
 )
-from karat.documents.columns import Column, cell, columns_of, paths_in
-from karat.documents.names import Role, lower_is_better, words_of
+from karat.documents.columns import MISSING, Column, cell, columns_of, paths_in, score_in
+from karat.documents.conversations import gathered
+from karat.documents.names import SAID, Role, lower_is_better, meanings, words_of
+from karat.documents.results import belongs_to, score_columns, scores_by_system, systems_in
 from karat.documents.roles import Reading, Undecided, assign
-from karat.documents.rows import FORMATS, Row, read_rows
+from karat.documents.rows import FORMATS, Row, Rows, read_rows
 from karat.documents.understood import examples
-from karat.errors import BadDataset, BadOption, did_you_mean
+from karat.documents.unfolding import unfolded
+from karat.errors import BadDataset, BadOption, Fault, OperatorError, did_you_mean
 from karat.formats import some_of, text_of
 from karat.importers import Findings, ImportedFailure, ImportedRun, ImportedScore, ImportedTrial
 from karat.records import Metric, Reply, Usage, was_cut
@@ -64,12 +66,8 @@ _ROLES: Mapping[str, Role] = {
     "started": "started",
 }
 """Target → the role of the column that it is taken from, if `map` does not name it."""
-_TRUE, _FALSE = (
-    ("true", "yes", "pass", "passed", "correct"),
-    ("false", "no", "fail", "failed", "incorrect"),
-)
-_MISSING = ("", "na", "n/a", "nan", "null", "none")
-_NO_ERROR = (*_MISSING, "false", "no", "0")
+_MANY = 10  # rows of a sample that are rarely its repetitions, if nothing numbers them
+_NO_ERROR = (*MISSING, "false", "no", "0")
 
 
 class Csv:
@@ -91,6 +89,10 @@ class Csv:
         lower_is_better: list[str] = Field(
             default=[], description="metrics for which lower is better"
         )
+        part: str | None = Field(
+            default=None, description="which list of a JSON file holds the results, of several"
+        )
+        sheet: str | None = Field(default=None, description="which sheet of a workbook")
 
     listed_as: ClassVar[str] = "csv"
 
@@ -103,16 +105,21 @@ class Csv:
         return False
 
     @staticmethod
-    def has_scores(path: Path) -> bool:
-        """Whether a file is a table with columns of scores, by the names of its columns."""
+    def reader_of(path: Path) -> str | None:
+        """The importer of a table without a format of its own: `csv` if it has scores, `chats` if
+        it holds conversations; None: it has neither.
+        """
         if path.suffix.lower() not in FORMATS:
-            return False
+            return None
         try:
-            columns = columns_of(row for _, row in read_rows(path).rows)
+            rows = unfolded(read_rows(path, results=True))
         except BadDataset:
-            return False
-        reading = assign(columns, door="results", file=path.name)
-        return isinstance(reading, Reading) and "score" in reading.roles
+            return None
+        reading = assign(columns_of(row for _, row in rows.rows), door="results", file=path.name)
+        if isinstance(reading, Reading) and "score" in reading.roles:
+            return Csv.listed_as
+        answered = isinstance(reading, Reading) and "answer" in reading.roles
+        return "chats" if not answered and _holds_chats(rows) else None
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run per file.
@@ -120,13 +127,28 @@ class Csv:
         Raises BadDataset for a file that is not a table, BadOption for a missing column.
         """
         for path in paths:
-            rows = read_rows(path)
+            rows = self._rows(path)
             if not rows.count:
                 raise BadDataset(str(path), list(rows.sorted_faults()))
+            for text in rows.notes:
+                findings.note(text)
             for fault in rows.sorted_faults():
                 findings.lose(fault.message, f"{path.name}, {fault.place}")
             columns = columns_of(row for _, row in rows.rows)
-            chosen = self._columns(path, columns, findings)
+            try:
+                chosen, systems = self._columns(path, columns, findings)
+            except BadOption as error:
+                raise _instead(path, rows, error, self._options) from error
+            table: Iterable[tuple[int, Row]] = rows.rows
+            if systems:
+                table = _ARowASystem(rows.rows, systems)
+                part = "repetition" if "repetition" in table.columns else "condition"
+                findings.note(f"each column of answers is a {part}: {_listed([*systems])}")
+                chosen |= table.columns
+            if not {"id", "question"} & {*chosen}:
+                table = [(number, {_ROW: number, **row}) for number, row in table]
+                chosen["id"] = _ROW
+                findings.note(f"there are neither ids nor questions: each {rows.unit} is a sample")
             metrics = {}
             for name, column in chosen.items():
                 if name.startswith("score."):
@@ -154,11 +176,12 @@ class Csv:
                     announced[name] = (Metric(name=name, direction="lower"),)
             trials = _Trials(
                 f"{path.name}, {rows.unit}",
-                rows.rows,
+                table,
                 chosen,
                 metrics,
                 findings,
-                has_conditions="condition" in self._options.map,
+                has_conditions="condition" in self._options.map
+                or chosen.get("condition") == _SYSTEM,
             )
             if trials.hint is not None:
                 findings.note(trials.hint)
@@ -171,69 +194,162 @@ class Csv:
                 sparse=trials.sparse,
             )
 
+    def _rows(self, path: Path) -> Rows:
+        asked = self._options
+        try:
+            rows = read_rows(path, section=asked.part, sheet=asked.sheet, results=True)
+        except BadDataset as error:
+            (first, *_) = error.faults
+            option = {"dataset.split": "part", "dataset.sheet": "sheet"}.get(first.place)
+            if option is None:
+                raise
+            raise BadOption(f"--set {option}=NAME", f"{path}: {first.message}") from error
+        return unfolded(rows)
+
     def _columns(
         self, path: Path, columns: Mapping[str, Column], findings: Findings
-    ) -> dict[str, str]:
-        """Target → column: those that `map` names, then those that are found by their names.
+    ) -> tuple[dict[str, str], Mapping[str, Mapping[str, str]]]:
+        """Target → column: those that `map` names, then those that are found by their names; and
+        column of answers → metric → column, if each such column is a system's.
 
         Raises BadOption for what is missing or not certain.
         """
         mapped = self._options.map
-        for target, column in mapped.items():
-            if target not in _TARGETS and target.partition(".")[0] not in ("score", "reason"):
-                known = ", ".join((*_TARGETS, "score.NAME", "reason.NAME"))
-                raise BadOption("--map", f"unknown target '{target}' (known: {known})")
-            if column not in columns:
-                raise BadOption(
-                    f"--map {target}",
-                    f"{path} has no column '{column}'{did_you_mean(column, [*columns])}",
-                )
-
-        chosen = {name: name for name in columns if _is_target(name)} | mapped
+        _check_map(path, mapped, columns)
         named: dict[Role, tuple[str, ...]] = {}
-        for target, column in chosen.items():
+        chosen = {name: name for name in columns if _is_target(name)} | mapped
+        for target, column in mapped.items():
             role = _ROLES.get(target)
             if role is not None:
                 named[role] = (column,)
-        taken = [column for target, column in chosen.items() if _ROLES.get(target) is None]
-        free = {name: column for name, column in columns.items() if name not in taken}
+        judged = [column for target, column in chosen.items() if target.startswith("score.")]
+        if judged:
+            named["score"] = tuple(dict.fromkeys(judged))
+        taken = {column for target, column in chosen.items() if target not in _ROLES}
+        free = {}
+        for name, column in columns.items():
+            if name in judged or name not in taken:
+                free[name] = column
         result = assign(free, door="results", file=path.name, named=named)
         if isinstance(result, Undecided):
-            if not {"id", "question"} & {*chosen}:
-                listed = _listed(paths_in(columns))
-                raise BadOption(
-                    "--map",
-                    f"say which column is the sample's id or its question (columns: {listed})",
-                )
-            if "answer" in chosen or any(name.startswith("score.") for name in chosen):
-                return chosen
+            if {"id", "question"} & {*mapped} and _is_result(mapped):
+                return chosen, {}
+            if not result.readings or not _is_result(_found(result.readings[0], columns)):
+                raise _no_results(path, columns, result)
             raise BadOption("--map", _readings(path, result, columns))
-        found = self._of_roles(result, columns)
-        taken_by_name = [
-            f"{target}={column}" for target, column in found.items() if target not in chosen
-        ]
+        found = {}
+        for target, column in _found(result, columns).items():
+            if column not in taken:
+                found[target] = column
+        if not _is_result(found | chosen):
+            raise _no_results(path, columns, result)
+        systems: Mapping[str, Mapping[str, str]] = {}
+        if len(result.roles.get("answer", ())) > 1:
+            answers = result.roles["answer"]
+            names = systems_in(columns, answers) or {path: words_of(path) for path in answers}
+            systems = scores_by_system(names, columns, file=path.stem)
+            own = {column for metrics in systems.values() for column in metrics.values()}
+            own |= {path for path in columns if belongs_to(path, names) is not None}
+            found = {name: column for name, column in found.items() if column not in own}
+        taken_by_name = []
+        for target, column in found.items():
+            if target not in (*chosen, column) and not (systems and target == "answer"):
+                taken_by_name.append(f"{target}={column}")
         if taken_by_name:
             findings.note(f"columns found by their names: {', '.join(taken_by_name)}")
-        return found | chosen
+        return found | chosen, systems
 
-    def _of_roles(self, reading: Reading, columns: Mapping[str, Column]) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for target, role in _ROLES.items():
-            paths = reading.roles.get(role, ())
-            if paths:
-                found[target] = paths[0]
-        for path in reading.roles.get("score", ()):
-            found[f"score.{path}"] = path
-            for end in ("reason", "reasons", "explanation"):
-                stem = path.removesuffix("_score").removesuffix(" score")
-                for written in (f"{stem}_{end}", f"{path}_{end}", f"{stem} {end}"):
-                    if written in columns:
-                        found[f"reason.{path}"] = written
-        return found
+
+def _check_map(path: Path, mapped: Mapping[str, str], columns: Mapping[str, Column]) -> None:
+    """Raises BadOption for an unknown target, or a column that there is not."""
+    for target, column in mapped.items():
+        if target not in _TARGETS and target.partition(".")[0] not in ("score", "reason"):
+            known = ", ".join((*_TARGETS, "score.NAME", "reason.NAME"))
+            raise BadOption("--map", f"unknown target '{target}' (known: {known})")
+        if column not in columns:
+            raise BadOption(
+                f"--map {target}",
+                f"{path} has no column '{column}'{did_you_mean(column, [*columns])}",
+            )
+
+
+def _found(reading: Reading, columns: Mapping[str, Column]) -> dict[str, str]:
+    """Target → column, as a reading of the columns has it."""
+    found: dict[str, str] = {}
+    for target, role in _ROLES.items():
+        paths = reading.roles.get(role, ())
+        if paths:
+            found[target] = paths[0]
+    scores = reading.roles.get("score", ())
+    names = [_metric(path) for path in scores]
+    for path, short in zip(scores, names, strict=True):
+        name = short if names.count(short) == 1 else path
+        found[f"score.{name}"] = path
+        for end in ("reason", "reasons", "explanation"):
+            stem = path.removesuffix("_score").removesuffix(" score")
+            beside = f"{path.removesuffix('.score')}.{end}"
+            for written in (f"{stem}_{end}", f"{path}_{end}", f"{stem} {end}", beside):
+                if written in columns:
+                    found[f"reason.{name}"] = written
+    return found
+
+
+def _metric(path: str) -> str:
+    """The name of the metric in a column: `scores.tone` and `metrics.tone.score` are `tone`."""
+    return path.removeprefix("scores.").removeprefix("metrics.").removesuffix(".score")
 
 
 def _is_target(name: str) -> bool:
-    return name in _TARGETS or name.startswith(("score.", "reason."))
+    """Whether a column's name is that of a target without a role."""
+    return name in {*_TARGETS} - {*_ROLES} or name.startswith(("score.", "reason."))
+
+
+def _is_result(targets: Iterable[str]) -> bool:
+    return any(target == "answer" or target.startswith("score.") for target in targets)
+
+
+def _holds_chats(rows: Rows) -> bool:
+    """Whether most rows hold a conversation, whatever its form."""
+    columns = columns_of(row for _, row in gathered(rows).rows).values()
+    return any(2 * column.messages > column.rows for column in columns)
+
+
+def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> OperatorError:
+    """The same error, or what else the file holds."""
+    if options.map or not _holds_chats(rows):
+        return error
+    message = "holds conversations: `karat import chats` reads them"
+    return BadDataset(str(path), [Fault(place="file", message=message)])
+
+
+def _no_results(
+    path: Path, columns: Mapping[str, Column], result: Reading | Undecided
+) -> BadOption:
+    """Why nothing can be imported: what the file holds instead, or what has to be said."""
+    listed = f"(columns: {_listed(paths_in(columns))})"
+    if isinstance(result, Reading) or result.asked.endswith("is the answer"):
+        numbers = [f"--map score.{name}={name}" for name in _unnamed_numbers(result, columns)]
+        say = f"say which column is the answer or a score {listed}"
+        if numbers:
+            say += f"; if these numbers judge the answers:\n  {' '.join(numbers)}"
+        return BadOption("--map", say)
+    say = f"say which column is the sample's id or its question {listed}"
+    if score_columns(columns):
+        return BadOption(
+            "--map",
+            f"{path} holds scores without ids or questions. If they are means, one row a setting, "
+            f"they cannot be compared by question: give the file with a row a question. Else {say}",
+        )
+    return BadOption("--map", say)
+
+
+def _unnamed_numbers(result: Reading | Undecided, columns: Mapping[str, Column]) -> list[str]:
+    """The columns that may be scores, though no word says so."""
+    if isinstance(result, Reading):
+        used = {path for paths in result.roles.values() for path in paths}
+    else:
+        used = {path for path in columns if meanings(path)}
+    return [name for name in paths_in(columns) if name not in used and columns[name].is_scored]
 
 
 def _readings(path: Path, result: Undecided, columns: Mapping[str, Column]) -> str:
@@ -241,17 +357,43 @@ def _readings(path: Path, result: Undecided, columns: Mapping[str, Column]) -> s
     for reading in result.readings:
         options = []
         for target, role in _ROLES.items():
-            if target in ("question", "golden", "answer") and reading.roles.get(role):
+            if target in ("id", "question", "golden", "answer") and reading.roles.get(role):
                 options.append(f"--map {target}={reading.roles[role][0]}")
         if options:
             lines.append(f"  {' '.join(options)}")
-    if lines:
-        first = f"the columns of {path} can be read in several ways; say one:"
-        return "\n".join([first, *lines, *examples(result, columns)])
-    return (
-        f"say which column is the answer or a score, e.g. --map score.accuracy="
-        f"{[*columns][-1]} (columns: {_listed(paths_in(columns))})"
-    )
+    lines = [*dict.fromkeys(lines)]
+    first = f"the columns of {path} can be read in several ways; say one:"
+    return "\n".join([first, *lines, *examples(result, columns)])
+
+
+class _ARowASystem:
+    """The rows of a table with a column of answers for each system, one row a system."""
+
+    def __init__(
+        self, rows: Iterable[tuple[int, Row]], systems: Mapping[str, Mapping[str, str]]
+    ) -> None:
+        self._rows, self._systems = rows, systems
+        metrics = dict.fromkeys(name for of_one in systems.values() for name in of_one)
+        words = [words_of(path) for path in systems]
+        stems = {tuple(path[:-1]) for path in words}
+        numbered = len(stems) == 1 and all(path[-1].isdecimal() for path in words)
+        numbered = numbered and bool(SAID & {*words[0]})  # `gpt_3` and `gpt_4` are systems
+        self.columns = {"answer": _ANSWER, "repetition" if numbered else "condition": _SYSTEM}
+        self.columns |= {f"score.{name}": f"{_SYSTEM} {name}" for name in metrics}
+
+    def __iter__(self) -> Iterator[tuple[int, Row]]:
+        own = {*self._systems}
+        for metrics in self._systems.values():
+            own |= {*metrics.values()}
+        for number, row in self._rows:
+            shared = {name: value for name, value in row.items() if name not in own}
+            for path, metrics in self._systems.items():
+                scores = {f"{_SYSTEM} {name}": cell(row, at) for name, at in metrics.items()}
+                yield number, {**shared, _SYSTEM: path, _ANSWER: cell(row, path), **scores}
+
+
+_SYSTEM, _ANSWER, _ROW = "karat system", "karat answer", "karat row"
+"""Columns of our own."""
 
 
 class _Trials:
@@ -321,6 +463,13 @@ class _Trials:
             same = first.setdefault(group[0], trial)
             yield msgspec.structs.replace(trial, question=same.question, golden=same.golden)
 
+        most = max(counts.values(), default=0)
+        if most > _MANY and "repetition" not in self._columns:
+            self._findings.note(
+                f"up to {most} rows of one sample under one condition are taken as repetitions; if "
+                f"they are not, --map condition=COLUMN or --map id=COLUMN"
+            )
+
     def _grouping(self) -> tuple[list[str], tuple[str, ...]]:
         """The columns in which rows of one question agree, and those that name the condition."""
         columns, rows = self._columns, [row for _, row in self._rows]
@@ -333,15 +482,21 @@ class _Trials:
                 id_column=columns.get("id"),
             )
 
-        if self._has_conditions:
+        if self._has_conditions and columns["condition"] != _SYSTEM:
             return ids, (columns["condition"],)
         used = set()
         for target, column in columns.items():
             if target not in ("condition", "model"):
                 used.add(column)
-        conditions = condition_columns(rows, lambda row: key_of(row, ids), used=used)
-        named = [columns[target] for target in ("condition", "model") if target in columns]
-        return ids, conditions or tuple(named[:1])
+        own = (_SYSTEM,) if self._has_conditions else ()
+        conditions = condition_columns(rows, lambda row: key_of(row, [*own, *ids]), used=used)
+        if own or conditions:
+            return ids, (*own, *conditions)
+        # what differs from question to question only is a property of questions
+        for target in ("condition", "model"):
+            if target in columns and len({key_of(row, [columns[target]]) for row in rows}) == 1:
+                return ids, (columns[target],)
+        return ids, ()
 
     def _repetition(self, row: Row) -> int | str | None:
         column = self._columns.get("repetition")
@@ -434,26 +589,13 @@ class _Trials:
         return self._score(cell(row, column), place, target)
 
     def _score(self, value: object, place: str, target: str) -> float | None:
-        """A number, or true or false in any usual spelling; None if the cell is empty."""
-        if value is None or isinstance(value, (bool, int, float)):
-            if value is None or not math.isfinite(value):
-                return None
-            return float(value)
-
-        text = str(value).strip().lower()
-        if text in _MISSING:
+        """A number or a verdict in any usual spelling; None if the cell is empty."""
+        if value is None or (isinstance(value, str) and value.strip().lower() in MISSING):
             return None
-        if text in _TRUE or text in _FALSE:
-            return float(text in _TRUE)
-        try:
-            number = float(text)
-        except ValueError:
-            number = math.nan
-
-        if math.isfinite(number):
-            return number
-        self._findings.unreadable(f"'{target}' is not a number", place)
-        return None
+        number = score_in(value)
+        if number is None and not isinstance(value, float):
+            self._findings.unreadable(f"'{target}' is not a number", place)
+        return number
 
 
 def _listed(columns: Sequence[str]) -> str:

@@ -1,0 +1,225 @@
+"""What files of results have beside questions and golden answers: columns of scores, ids that join
+them to a dataset, and one column of answers a system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from karat.documents.columns import Column
+from karat.documents.names import (
+    SAID,
+    holds_scores,
+    is_gold,
+    is_score_name,
+    last_part,
+    meanings,
+    word_set,
+    words_of,
+)
+
+_JUDGED_BY_NAME = ("score", "metadata", "condition")  # roles beside which a word of judgement wins
+_NOT_JUDGED = word_set("label labels class answer answers prediction predicted pred")
+_ASIDE = word_set(
+    """metadata meta info config usage params parameters settings contexts sources retrieved
+    documents"""
+)
+_OF_ITEMS = word_set(
+    """question query item sample case task example problem test message prompt record pair row
+    entry image document instance"""
+)
+_OF_SCORES = word_set("score scores scored rating ratings judged graded human")
+_NUMBERS = word_set("index number no key case")
+_IDS = word_set("id qid uid uuid")
+_FORMS = word_set(
+    """raw parsed clean cleaned full final extracted original processed normalized normalised text
+    texts short long first second initial last generated predicted actual expected user human
+    expert customer teacher question start end type id ids length count time key index url source
+    sources tokens score reason judge grader evaluator error status list wrong incorrect right"""
+)
+"""Words that tell forms of one answer, its parts or its judges apart, not the systems that gave it.
+"""
+_GENERIC = word_set("model agent llm ai bot system assistant chatbot")
+_SYSTEMS = word_set(
+    """rag gpt chatgpt claude llama gemini mistral qwen deepseek baseline base naive finetuned
+    tuned gemma phi mixtral grok sonnet opus haiku vanilla control treatment"""
+)
+_PREDICTED = word_set("pred preds prediction predictions predicted")
+_AFTER = _PREDICTED | word_set(
+    """answer answers output outputs response responses sql reply replies completion completions
+    solution label labels translation summary"""
+)
+_BEFORE = _AFTER | {"generated"}
+
+
+def score_columns(columns: Mapping[str, Column]) -> list[str]:
+    """The columns that judge answers: by a word of judgement in their names or in that of the
+    object around them, or by cells that hold nothing but *correct* and *incorrect*, say.
+    """
+    found = []
+    for path, column in columns.items():
+        parents = {word for parent in path.split(".")[:-1] for word in words_of(parent)}
+        if not column.filled or parents & _ASIDE or not column.is_scored:
+            continue
+        words = {*words_of(last_part(path))}
+        roles = [meaning.role for meaning in meanings(path)]
+        named = is_score_name(path) and not words & (_NOT_JUDGED - {"answer"})
+        judged = named and (
+            not roles or roles[0] in _JUDGED_BY_NAME or column.is_yes_or_no or column.is_judgement
+        )
+        strong = [meaning for meaning in meanings(path) if not meaning.weak]
+        verdict = column.is_judgement and not strong and not words & _NOT_JUDGED
+        if judged or verdict or holds_scores(path):
+            found.append(path)
+
+    # an object `{score: 0.7, threshold: 0.5, success: true}` is one score
+    of_objects = {path.rpartition(".")[0] for path in found if path.endswith(".score")}
+    return [
+        path
+        for path in found
+        if path.endswith(".score") or path.rpartition(".")[0] not in of_objects
+    ]
+
+
+def joining_id(columns: Mapping[str, Column]) -> str | None:
+    """The column with the ids of the rows of a file without questions; None: there is none, or
+    not one alone.
+
+    Ids of questions count before others, and those that differ from row to row before those that
+    repeat.
+    """
+    named = []
+    for path, column in columns.items():
+        roles = {meaning.role for meaning in meanings(path)}
+        words = words_of(path)
+        identifies = bool({"id", "conversation"} & roles)
+        numbers_items = len(words) == 2 and words[0] in _OF_ITEMS and words[1] in _NUMBERS
+        plain = 2 * column.filled > column.rows and not column.lists + column.objects
+        if plain and (identifies or numbers_items):
+            named.append(path)
+
+    items = [
+        path for path in named if words_of(path)[0] in (*_OF_ITEMS, "id", "qid", "uid", "uuid")
+    ]
+    for some in (items, named):
+        different = [path for path in some if len(columns[path].values) == columns[path].filled]
+        if different or len(some) == 1:
+            return (different or some)[0]
+    return None
+
+
+def systems_in(columns: Mapping[str, Column], paths: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Columns of answers that differ by the name of a system alone → the words of that name.
+
+    `gpt_answer` and `claude_answer`, `pred_small` and `pred_large`, `systems.a.output` and
+    `systems.b.output`, or columns of text that are called `RAG` and `Baseline`. Empty: there are
+    none. `paths`: columns that may hold answers.
+    """
+    families: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {}
+    for path in paths:
+        words = words_of(path)
+        roles = {meaning.role for meaning in meanings(path) if not meaning.weak}
+        if is_gold(words) or roles - {"answer"} or not words:
+            continue
+        depth = str(path.count("."))
+        for at, word in enumerate(words):
+            last, first = at == len(words) - 1, at == 0
+            ends = (last and word in _AFTER) or (first and word in _BEFORE) or word in _PREDICTED
+            name = words[:at] + words[at + 1 :]
+            if ends and name and not _tells_forms(name):
+                kind = "first" if first else "last"
+                families.setdefault((f"{kind} {depth}", word), {}).setdefault(path, name)
+        if words[0] in _SYSTEMS and columns[path].is_text and words[-1] not in SAID:
+            families.setdefault((depth, ""), {})[path] = words
+
+    best: dict[str, tuple[str, ...]] = {}
+    for (kind, head), family in sorted(families.items(), key=lambda item: _depth(item[1])):
+        different = len({*family.values()}) == len(family) > 1
+        if kind.startswith("first") and head in _PREDICTED and not _answer_alike(columns, family):
+            continue
+        generic = all({*words} <= _GENERIC for words in family.values())
+        deeper = bool(best) and _depth(family) > _depth(best)
+        if different and not generic and not deeper and len(family) > len(best):
+            best = family
+    return best
+
+
+def _answer_alike(columns: Mapping[str, Column], family: Mapping[str, tuple[str, ...]]) -> bool:
+    """Whether columns such as `predicted_small` are answers to one question, not its several parts:
+    a name is that of a system, or each holds values that a golden column has.
+    """
+    if any({*words} & _SYSTEMS for words in family.values()):
+        return True
+    right = set()
+    for path, column in columns.items():
+        if any(meaning.role == "golden" and not meaning.weak for meaning in meanings(path)):
+            right |= column.values
+    return bool(right) and all(columns[path].values & right for path in family)
+
+
+def _depth(paths: Iterable[str]) -> int:
+    return min(path.count(".") for path in paths)
+
+
+def same_classes(columns: Mapping[str, Column], golden: str) -> list[str]:
+    """The columns that hold the classes of a golden column and nothing else: they are answers."""
+    classes = columns[golden].values
+    if not 1 < len(classes) < columns[golden].filled / 2:
+        return []
+    found = []
+    for path, column in columns.items():
+        if path != golden and column.values and column.values <= classes and column.is_text:
+            found.append(path)
+    return found
+
+
+def _tells_forms(words: tuple[str, ...]) -> bool:
+    return {*words} <= _FORMS | SAID or words[-1] in _FORMS - {"raw", "text"}
+
+
+def scores_by_system(
+    systems: Mapping[str, tuple[str, ...]], columns: Mapping[str, Column], *, file: str
+) -> dict[str, dict[str, str]]:
+    """Column of answers → metric → the column with its values for this system: the scores whose
+    names begin or end with the system's, if two systems have that metric.
+
+    `file`: if its name speaks of scores, numbers without a word of judgement are scores too.
+    """
+    unnamed = bool({*words_of(file)} & _OF_SCORES)
+    judged = {*score_columns(columns)}
+    found: dict[str, dict[str, str]] = {path: {} for path in systems}
+    for column_path, column in columns.items():
+        place = belongs_to(column_path, systems)
+        if place is None or not column.is_scored:
+            continue
+        path, rest = place
+        metric = "_".join(rest) or "score"
+        if unnamed or column_path in judged or is_score_name(metric):
+            found[path].setdefault(metric.removeprefix("scores_"), column_path)
+
+    counts: dict[str, int] = {}
+    for metrics in found.values():
+        for metric in metrics:
+            counts[metric] = counts.get(metric, 0) + 1
+    of_two = {}
+    for path, metrics in found.items():
+        of_two[path] = {name: column for name, column in metrics.items() if counts[name] > 1}
+    return of_two
+
+
+def belongs_to(
+    column: str, systems: Mapping[str, tuple[str, ...]]
+) -> tuple[str, tuple[str, ...]] | None:
+    """The column of answers of the system whose name another column begins or ends with, and the
+    rest of its words. None: no system's.
+    """
+    words = words_of(column)
+    if column in systems:
+        return None
+    for path in sorted(systems, key=lambda path: -len(systems[path])):
+        name = systems[path]
+        if words[: len(name)] == name:
+            return path, words[len(name) :]
+        if words[-len(name) :] == name:
+            return path, words[: -len(name)]
+    return None

@@ -1,0 +1,165 @@
+"""Rows of results that hold several: a list of answers in a cell, a list of metrics in a cell, or a
+row for each metric of an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from karat.documents.columns import Row, are_messages, score_in
+from karat.documents.names import Meaning, is_score_name, meanings, word_set, words_of
+from karat.documents.rows import Rows
+from karat.formats import text_of
+
+_LOOKED_AT = 20  # rows that decide
+_METRIC = word_set("metric metricname evaluator evaluatorname criterionname dimension")
+_NAMES = ("metric", "metric_name", "evaluator", "name", "key", "criterion", "dimension")
+_VALUES = ("score", "value", "rating", "passed", "success")
+_OF_ONE_METRIC = word_set("threshold passed success reason explanation timestamp verdict")
+_SEVERAL = word_set(
+    """results responses outputs answers runs trials generations completions models systems
+    predictions attempts samples evaluations"""
+)
+_TEXTS = word_set("responses outputs generations completions predictions samples")
+_SAID = ("answer", "golden")
+
+
+def unfolded(rows: Rows) -> Rows:
+    """The rows with a row for each answer, and a column for each metric; the same rows if they are
+    so already.
+    """
+    first = [row for _, row in islice(rows.rows, _LOOKED_AT)]
+    if not first:
+        return rows
+    for name in first[0]:
+        cells = [row.get(name) for row in first]
+        if all(_are_metrics(cell) for cell in cells):
+            rows = _changed(rows, _with_metrics(rows.rows, name))
+        elif _are_answers(name, cells) and not _is_answered(first[0], name):
+            note = f"each entry of '{name}' is a row"
+            rows = _changed(rows, _a_row_an_answer(rows.rows, name), note)
+    metric = _metric_column(first)
+    if metric is not None:
+        note = f"each '{metric}' is a metric of the answer in its row"
+        return _changed(rows, _a_row_for_all_metrics(rows.rows, metric), note)
+    return rows
+
+
+def _changed(rows: Rows, numbered: Iterable[tuple[int, Row]], *notes: str) -> Rows:
+    changed = msgspec.structs.replace(rows, rows=[], count=0, notes=[*rows.notes, *notes])
+    for number, row in numbered:
+        changed.add(number, row)
+    return changed
+
+
+# --- a list of metrics in a cell --------------------------------------------------------------
+
+
+def _are_metrics(value: object) -> bool:
+    """Whether a cell is a list of objects that each name a metric and its value."""
+    if not isinstance(value, list) or not value:
+        return False
+    return all(isinstance(part, Mapping) and _metric_in(part) is not None for part in value)
+
+
+def _metric_in(part: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The keys with the name of a metric and with its value."""
+    name = next((key for key in _NAMES if isinstance(part.get(key), str)), None)
+    value = next((key for key in _VALUES if score_in(part.get(key)) is not None), None)
+    if name is None or value is None or any(key in part for key in ("text", "content")):
+        return None
+    return name, value
+
+
+def _with_metrics(rows: Iterable[tuple[int, Row]], column: str) -> Iterator[tuple[int, Row]]:
+    for number, row in rows:
+        metrics = {}
+        for part in row.get(column) or ():
+            keys = _metric_in(part) if isinstance(part, Mapping) else None
+            if keys is not None:
+                about = {key: part[key] for key in ("reason", "explanation") if key in part}
+                metrics[part[keys[0]].replace(".", "_")] = {"score": part[keys[1]], **about}
+        others = {key: value for key, value in row.items() if key != column}
+        yield number, {**others, "scores": metrics}
+
+
+# --- a list of answers in a cell --------------------------------------------------------------
+
+
+def _are_answers(name: str, cells: Sequence[object]) -> bool:
+    words = words_of(name)
+    if not words or words[-1] not in _SEVERAL or not all(_is_list(cell) for cell in cells):
+        return False
+    parts = [part for cell in cells if isinstance(cell, list) for part in cell]
+    if all(isinstance(part, str) for part in parts):
+        return words[-1] in _TEXTS
+    if not all(isinstance(part, Mapping) for part in parts) or are_messages(parts):
+        return False
+    first = parts[0]
+    assert isinstance(first, Mapping)
+    roles = {meaning.role for key in first for meaning in meanings(key)}
+    judged = any(is_score_name(key) for key in first) and roles & {"model", "condition"}
+    return bool(roles & {*_SAID}) or bool(judged)
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list) and bool(value)
+
+
+def _is_answered(row: Row, name: str) -> bool:
+    """Whether another column of the row is surely the answer."""
+    sure = Meaning("answer")
+    return any(key != name and sure in meanings(key) for key in row)
+
+
+def _a_row_an_answer(rows: Iterable[tuple[int, Row]], column: str) -> Iterator[tuple[int, Row]]:
+    for number, row in rows:
+        shared = {key: value for key, value in row.items() if key != column}
+        for part in row.get(column) or ():
+            if isinstance(part, Mapping):
+                yield number, {**part, **shared}
+            elif isinstance(part, str):
+                yield number, {**shared, "response": part}
+
+
+# --- a row for each metric --------------------------------------------------------------------
+
+
+def _metric_column(first: Sequence[Row]) -> str | None:
+    """The column that names the metric whose value is in the column `score`, or `value`."""
+    for name in first[0]:
+        is_metric = "".join(words_of(name)) in _METRIC
+        if is_metric and all(isinstance(row.get(name), str) for row in first):
+            asks = any(
+                meaning.role in ("question", "id") for key in first[0] for meaning in meanings(key)
+            )
+            if asks and _value_column(first[0]) is not None:
+                return name
+    return None
+
+
+def _value_column(row: Row) -> str | None:
+    return next((key for key in ("score", "value") if score_in(row.get(key)) is not None), None)
+
+
+def _a_row_for_all_metrics(
+    rows: Iterable[tuple[int, Row]], metric: str
+) -> Iterator[tuple[int, Row]]:
+    merged: dict[str, tuple[int, dict[str, Any]]] = {}
+    for number, row in rows:
+        value = _value_column(row)
+        others = {}
+        for key, cell in row.items():
+            last = words_of(key)[-1:]
+            of_metric = key in (metric, value) or (last and last[0] in _OF_ONE_METRIC)
+            if not of_metric:
+                others[key] = cell
+        _, whole = merged.setdefault(text_of(others), (number, {**others, "scores": {}}))
+        if value is not None:
+            about = {key: row[key] for key in ("reason", "explanation") if key in row}
+            whole["scores"][str(row[metric]).replace(".", "_")] = {"score": row[value], **about}
+    yield from merged.values()

@@ -1,0 +1,173 @@
+"""What is read from files of results: answers, scores, systems side by side, ids without questions."""
+
+from __future__ import annotations
+
+import pytest
+
+from karat.documents.columns import columns_of, score_in
+from karat.documents.names import is_score_name, lower_is_better
+from karat.documents.results import joining_id, score_columns, scores_by_system, systems_in
+from karat.documents.roles import Reading, assign
+
+
+def read(*rows, file="results.csv"):
+    """The roles of the columns; None: it is asked."""
+    found = assign(columns_of(rows), door="results", file=file)
+    if not isinstance(found, Reading):
+        return None
+    roles = ("id", "question", "golden", "answer", "score")
+    return {role: " ".join(found.roles[role]) for role in roles if role in found.roles}
+
+
+def row(names, *values):
+    return dict(zip(names.split(), values, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("rows", "roles"),
+    [
+        pytest.param(
+            [row("question answer predicted_answer em", "A?", "a", "b", 0)],
+            {"question": "question", "golden": "answer", "answer": "predicted_answer", "score": "em"},
+            id="an answer beside the predicted one is golden",
+        ),
+        pytest.param(
+            [
+                row("prompt label sql prediction", "A?", "yes", "SELECT", "yes"),
+                row("prompt label sql prediction", "B?", "no", "SELECT 2", "yes"),
+            ],
+            {"question": "prompt", "golden": "label", "answer": "prediction"},
+            id="of two twins the one with the answer's values is golden",
+        ),
+        pytest.param(
+            [row("question_id faithfulness tone_score", "q1", 1, 0.5)],
+            {"id": "question_id", "score": "faithfulness tone_score"},
+            id="ids and scores are enough",
+        ),
+        pytest.param(
+            [row("reference generated", "a", "b")],
+            {"golden": "reference", "answer": "generated"},
+            id="a golden answer and an answer are enough",
+        ),
+        pytest.param(
+            [{"id": "q1", "value": "a"}, {"id": "q2", "value": "b"}],
+            {"id": "id", "answer": "value"},
+            id="what stands beside an id is the answer",
+        ),
+        pytest.param(
+            [{"question": "A?", "output": {"text": "a"}, "metrics": {"tone": 3, "latency_ms": 5}}],
+            {"question": "question", "answer": "output.text", "score": "metrics.tone"},
+            id="answers and scores in objects",
+        ),
+        pytest.param(
+            [
+                row("question answer verdict", "A?", "a", "CORRECT"),
+                row("question answer verdict", "B?", "b", "incorrect"),
+            ],
+            {"question": "question", "answer": "answer", "score": "verdict"},
+            id="a verdict in words is a score",
+        ),
+        pytest.param(
+            [row("question prediction raw_response", "A?", "a", "[a]")],
+            {"question": "question", "answer": "prediction"},
+            id="a raw reply is no second answer",
+        ),
+        pytest.param(
+            [row("query sql passed", "A?", "SELECT 1", True)],
+            {"question": "query", "answer": "sql", "score": "passed"},
+            id="what an agent makes is its answer",
+        ),
+        pytest.param(
+            [
+                row("query ground_truth cot_tool rag_tool", text, want, want, "search")
+                for text, want in zip("ABCDEF", ["search", "math"] * 3, strict=True)
+            ],
+            {"question": "query", "golden": "ground_truth", "answer": "cot_tool rag_tool"},
+            id="columns with the classes of the golden answer are answers",
+        ),
+        pytest.param([row("id label raw_response", "q1", "spam", "it is spam")], None, id="a label of the raw reply"),
+        pytest.param([row("id answer_key language", "q1", "A", "el")], None, id="a golden column alone"),
+        pytest.param([row("configuration faithfulness recall", "base", 0.5, 0.4)], None, id="means"),
+    ],
+)  # fmt: skip
+def test_files_of_results_are_read_by_names_values_and_company(rows, roles):
+    assert read(*rows) == roles
+
+
+@pytest.mark.parametrize(
+    ("names", "systems"),
+    [
+        ("question gpt4_answer claude_answer", "gpt4_answer claude_answer"),
+        ("question answer_llama answer_llama_rag", "answer_llama answer_llama_rag"),
+        ("question model_a_output model_b_output", "model_a_output model_b_output"),
+        ("question t5_pred_race t5_pred_all", "t5_pred_race t5_pred_all"),
+        ("question RAG Baseline", "RAG Baseline"),
+        ("question gold_answer generated_answer", ""),
+        ("question raw_answer final_answer", ""),
+        ("question model_answer human_answer", ""),
+        ("question predicted_impact predicted_tone", ""),
+        ("prompt_text response_text", ""),
+    ],
+)
+def test_columns_of_systems_differ_by_a_name_that_is_no_form_of_an_answer(names, systems):
+    columns = columns_of([dict.fromkeys(names.split(), "some text")])
+    assert " ".join(systems_in(columns, columns)) == systems
+
+
+def test_scores_of_systems_are_those_that_two_of_them_have():
+    names = "rag_answer base_answer rag_score base_score rag_accuracy correct_rag correct_base"
+    columns = columns_of([{name: "text" if name.endswith("answer") else 1 for name in names.split()}])
+    found = scores_by_system(systems_in(columns, columns), columns, file="results")
+    assert found == {
+        "rag_answer": {"score": "rag_score", "correct": "correct_rag"},
+        "base_answer": {"score": "base_score", "correct": "correct_base"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("cell", "score"),
+    [
+        (True, 1.0), ("PASS", 1.0), ("Incorrect", 0.0), ("4/5", 0.8), ("85%", 85.0), ("0,5", 0.5), ("partly", None),
+        ("5/4", None), ("", None), (float("nan"), None), ([1], None),
+    ],
+)  # fmt: skip
+def test_a_score_is_a_number_a_share_of_a_whole_or_a_verdict(cell, score):
+    assert score_in(cell) == score
+
+
+@pytest.mark.parametrize(
+    ("names", "judge"),
+    [
+        ("hit@5 recall_at_3 top1_correct judge_empathy valid_json F1 answer_overlap tests_passed", True),
+        ("judge_cost_usd response_time num_tokens top_score confidence risk_score judge_ok chunk_score index", False),
+    ],
+)
+def test_a_score_needs_a_word_of_judgement(names, judge):
+    assert [name for name in names.split() if is_score_name(name) is not judge] == []
+
+
+def test_a_verdict_of_three_words_is_no_score():
+    rows = [{"id": "q", "judgement": word} for word in ("correct", "partly correct", "incorrect")]
+    assert score_columns(columns_of(rows)) == []
+
+
+def test_what_turns_a_bad_word_round_is_not_better_when_lower():
+    assert [lower_is_better(name) for name in ("refusal_correct", "num_contradictions", "toxicity")] == [
+        None,
+        True,
+        True,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "name"),
+    [
+        ([{"doc_id": "d", "case_id": "a"}, {"doc_id": "d", "case_id": "b"}], "case_id"),
+        ([{"run_id": "r1"}, {"run_id": "r2"}], "run_id"),
+        ([{"image_index": 4}, {"image_index": 5}], "image_index"),
+        ([{"a_id": "x", "b_id": "y"}, {"a_id": "x", "b_id": "y"}], None),
+        ([{"topic": "x"}], None),
+    ],
+)
+def test_the_id_that_joins_rows_differs_from_row_to_row(rows, name):
+    assert joining_id(columns_of(rows)) == name

@@ -1,0 +1,75 @@
+"""Rows of results that hold several answers or metrics."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from karat.documents.rows import read_rows
+from karat.documents.unfolding import unfolded
+
+SCORED = {"tone": {"score": 0.5, "reason": "dry"}, "v1_1": {"score": 1}}
+
+
+@pytest.fixture
+def rows_of(tmp_path):
+    """`rows_of(document)`: the rows of results in a JSON document."""
+
+    def read(document):
+        path = tmp_path / "results.json"
+        path.write_text(json.dumps(document), encoding="utf-8")
+        return [row for _, row in unfolded(read_rows(path, results=True)).rows]
+
+    return read
+
+
+@pytest.mark.parametrize("name", ["metrics", "results"])
+def test_a_list_of_metrics_becomes_scores_by_name(rows_of, name):
+    listed = [{"metric": "tone", "score": 0.5, "reason": "dry"}, {"name": "v1.1", "value": 1, "threshold": 0.5}]
+    assert rows_of([{"question": "A?", name: listed}]) == [{"question": "A?", "scores": SCORED}]
+
+
+def test_a_row_for_each_metric_becomes_a_row_for_each_answer(rows_of):
+    rows = [
+        {"question": "A?", "answer": "a", "metric": "tone", "score": 0.5, "reason": "dry", "passed": True},
+        {"question": "A?", "answer": "a", "metric": "v1.1", "score": 1, "passed": True},
+        {"question": "B?", "answer": "b", "metric": "tone", "score": 0, "passed": False},
+    ]
+    assert rows_of(rows) == [
+        {"question": "A?", "answer": "a", "scores": SCORED},
+        {"question": "B?", "answer": "b", "scores": {"tone": {"score": 0}}},
+    ]
+
+
+def test_each_entry_of_a_list_of_results_is_a_row(rows_of):
+    runs = [{"model": "a", "answer": "x"}, {"model": "b", "answer": "y"}]
+    assert rows_of([{"question": "A?", "results": runs}]) == [
+        {"model": "a", "answer": "x", "question": "A?"},
+        {"model": "b", "answer": "y", "question": "A?"},
+    ]
+    assert rows_of([{"question": "A?", "responses": ["x", "y"]}]) == [
+        {"question": "A?", "response": "x"},
+        {"question": "A?", "response": "y"},
+    ]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"question": "A?", "answers": ["a", "b"]},
+        {"question": "A?", "results": [{"text": "chunk", "score": 0.5, "name": "doc"}]},
+        {"question": "A?", "prediction": "p", "results": [{"answer": "x"}]},
+        {"question": "A?", "results": []},
+    ],
+)
+def test_other_lists_stay_in_their_row(rows_of, row):
+    assert rows_of([row]) == [row]
+
+
+def test_lists_by_system_are_one_table_with_the_system_as_condition(rows_of):
+    row = {"question": "A?", "answer": "a"}
+    assert rows_of({"small": {"rows": [row]}, "large": {"rows": [row]}}) == [
+        {"condition": "small", **row},
+        {"condition": "large", **row},
+    ]

@@ -30,10 +30,9 @@ from karat_studies.replication import (
     StudyTest,
     Uncertainty,
     d_from_t_df,
-    difference_uncertainty,
     draw_scores,
-    ecs_difference_uncertainty,
     parse_reported,
+    repeated_differences,
     score_tests,
     score_uncertainty,
 )
@@ -98,12 +97,12 @@ def score_file(path: Path, asked: StudyTests, output: Output) -> None:
     data = {name: report.agreement_data(*both, bound=asked.bound) for name, both in scored.items()}
     first, *others = scored
     for name in others:
-        both, drawn = (scored[first][0], scored[name][0]), (draws[first], draws[name])
-        pas = difference_uncertainty(
-            *both, paired=False, first_draws=drawn[0], second_draws=drawn[1]
-        )
-        ecs = ecs_difference_uncertainty(
-            *both, paired=False, first_draws=drawn[0], second_draws=drawn[1]
+        pas, ecs = repeated_differences(
+            [scored[first][0]],
+            [scored[name][0]],
+            first_draws=[draws[first]],
+            second_draws=[draws[name]],
+            paired=False,
         )
         parts.append(report.difference_text(first, name, pas, ecs))
         data[name]["against"] = report.difference_data(first, pas, ecs)

@@ -1,13 +1,12 @@
-"""Evidence in one correlation: ln BF10 of Pearson's r, Spearman's ρ, Kendall's τ.
+"""Evidence in one correlation: ln BF10 of Pearson's r and Spearman's ρ.
 
 The prior is the stretched beta: ρ = 2B − 1, B ~ Beta(1/κ, 1/κ); κ = 1 is uniform on (−1, 1).
-The rank forms are Bayes factors of their test statistic.
+That of ρ is a Bayes factor of its test statistic.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,8 @@ from karat.stats import special
 from karat_studies.replication._inputs import (
     ALTERNATIVES,
     Floats,
+    Numbers,
+    Result,
     check_choice,
     counts,
     evaluate,
@@ -30,8 +31,8 @@ RANGE = 10.0  # standard errors on either side of the peak
 
 
 def log_bf10_pearson(
-    r: Any, n: Any, *, kappa: Any = 1.0, alternative: str = "two-sided", errors: str = "nan"
-) -> Any:
+    r: Numbers, n: Numbers, *, kappa: Numbers = 1.0, alternative: str = "two-sided"
+) -> Result:
     """Ln BF10 of Pearson's r over n pairs: ρ ~ stretched beta(1/κ, 1/κ) against ρ = 0.
 
     |r| = 1 gives +∞ for n > 2, and 0 for n = 2, where every r is ±1. BayesFactor's
@@ -47,9 +48,9 @@ def log_bf10_pearson(
     transformation.
     """
     check_choice("alternative", alternative, ALTERNATIVES)
-    rs = within_1("r", r, errors=errors)
-    sizes = counts("n", n, least=2, errors=errors)
-    kappas = finite_above_0("kappa", kappa, errors=errors)
+    rs = within_1("r", r)
+    sizes = counts("n", n, least=2)
+    kappas = finite_above_0("kappa", kappa)
     if alternative == "two-sided":
         return evaluate(_pearson, rs, sizes, kappas)
     sign = 1.0 if alternative == "greater" else -1.0
@@ -163,8 +164,8 @@ def _hotelling(n: Floats, z: Floats) -> Floats:
 
 
 def log_bf10_spearman(
-    rho: Any, n: Any, *, kappa: Any = 1.0, alternative: str = "two-sided", errors: str = "nan"
-) -> Any:
+    rho: Numbers, n: Numbers, *, kappa: Numbers = 1.0, alternative: str = "two-sided"
+) -> Result:
     """Ln BF10 of Spearman's rank correlation over n pairs, from its test statistic.
 
     Under H1 atanh(r_s) is normal about atanh(ρ_s) with variance (1 + ρ_s²/2)/(n − 3), where
@@ -177,22 +178,20 @@ def log_bf10_spearman(
     Bonett & Wright (2000), Psychometrika 65:23; van Doorn et al. (2018), Am. Stat. 72:303.
     """
     check_choice("alternative", alternative, ALTERNATIVES)
-    rs = within_1("rho", rho, errors=errors)
-    sizes = counts("n", n, least=4, errors=errors)
-    kappas = finite_above_0("kappa", kappa, errors=errors)
-    return evaluate(
-        lambda r, n, k: _sides(_spearman_half, alternative, r, n, k), rs, sizes, kappas, block=512
-    )
+    rs = within_1("rho", rho)
+    sizes = counts("n", n, least=4)
+    kappas = finite_above_0("kappa", kappa)
 
+    def kernel(r: Floats, n: Floats, kappa: Floats) -> Floats:
+        if alternative == "two-sided":
+            return np.logaddexp(_spearman_half(r, n, kappa), _spearman_half(-r, n, kappa))
+        return LN2 + _spearman_half(r if alternative == "greater" else -r, n, kappa)
 
-def _sides(half: Any, alternative: str, r: Floats, n: Floats, kappa: Floats) -> Floats:
-    """Ln BF over one side or both, from the integral over positive ρ (prior mass ½)."""
-    if alternative == "two-sided":
-        return np.asarray(np.logaddexp(half(r, n, kappa), half(-r, n, kappa)))
-    return np.asarray(LN2 + half(r if alternative == "greater" else -r, n, kappa))
+    return evaluate(kernel, rs, sizes, kappas, block=512)
 
 
 def _spearman_half(r: Floats, n: Floats, kappa: Floats) -> Floats:
+    """Ln of the integral over positive ρ, whose prior mass is one half."""
     a, z = 1.0 / kappa, np.arctanh(np.clip(r, -1 + 1e-16, 1 - 1e-16))
     low, high = _window(z, np.sqrt(1.5 / (n - 3)))
     theta, weight = _panels(low, high)
@@ -214,42 +213,6 @@ def _spearman_half(r: Floats, n: Floats, kappa: Floats) -> Floats:
     )
     log_null = (n - 2) / 2 * np.log1p(-r * r) - 0.5 * LN_PI + gamma_shift((n - 2) / 2, 0.5)
     return np.where(np.abs(r) == 1, np.inf, _log_integral(log_f, weight) - log_null)
-
-
-def log_bf10_kendall(
-    tau: Any, n: Any, *, kappa: Any = 1.0, alternative: str = "two-sided", errors: str = "nan"
-) -> Any:
-    """Ln BF10 of Kendall's τ over n pairs, from its standardised statistic T*.
-
-    T* ~ Normal(3/2·τ√n, 1), with the prior on τ implied by ρ = sin(πτ/2) ~ stretched
-    beta(1/κ, 1/κ). n ≥ 2. Agrees with JASP to 1e-8.
-
-    >>> round(log_bf10_kendall(0.3, 40), 6)
-    2.024682
-
-    van Doorn et al. (2018), Am. Stat. 72:303.
-    """
-    check_choice("alternative", alternative, ALTERNATIVES)
-    taus = within_1("tau", tau, errors=errors)
-    sizes = counts("n", n, least=2, errors=errors)
-    kappas = finite_above_0("kappa", kappa, errors=errors)
-    return evaluate(
-        lambda r, n, k: _sides(_kendall_half, alternative, r, n, k), taus, sizes, kappas, block=512
-    )
-
-
-def _kendall_half(tau: Floats, n: Floats, kappa: Floats) -> Floats:
-    a = 1.0 / kappa
-    statistic = tau * np.sqrt(4.5 * n * (n - 1) / (2 * n + 5))
-    centre, width = statistic / (1.5 * np.sqrt(n)), 1 / (1.5 * np.sqrt(n))
-    low, high = _window(centre, width)
-    most = np.arcsinh(special.tandg(90 * np.minimum(high, 1 - 1e-12)))
-    least = np.arcsinh(special.tandg(90 * np.minimum(low, 1 - 1e-12)))
-    zeta, weight = _panels(least, np.minimum(most, least + 20 * kappa + 1))
-    at = 2 / np.pi * np.arctan2(np.sinh(zeta), 1)
-    log_sech = LN2 - zeta - np.log1p(np.exp(-2 * zeta))
-    log_f = (1 - 2 * a) * LN2 - special.betaln(a, a) + 2 * a * log_sech + statistic**2 / 2
-    return _log_integral(log_f - 0.5 * (statistic - 1.5 * np.sqrt(n) * at) ** 2, weight)
 
 
 def _window(centre: Floats, width: Floats) -> tuple[Floats, Floats]:

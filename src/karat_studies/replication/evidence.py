@@ -7,12 +7,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from karat_studies.replication import bayes, correlations, counts, effects, ranks
-from karat_studies.replication._inputs import Floats, check_choice, unwrap, z_of_level
+from karat_studies.replication._inputs import (
+    Floats,
+    Numbers,
+    Result,
+    check_choice,
+    unwrap,
+    z_of_level,
+)
 
 NAN = float("nan")
 ROUNDING = 1e-12  # an |r| closer to 1 counts as 1: otherwise rounding could give a d of 10⁸
@@ -85,7 +91,7 @@ def common_method(kind: str, human: Side, agent: Side) -> str:
     }.get(kind, "default")
 
 
-def _group_size(side: Side) -> Any:
+def _group_size(side: Side) -> Result:
     if side.effective or side.sizes:
         return list(side.effective or side.sizes)
     if side.df1 == 1 and math.isfinite(side.n1) and math.isfinite(side.n2):
@@ -103,8 +109,8 @@ def _countable(side: Side) -> bool:
 
 
 def log_bf10_of(
-    kind: str, side: Side, statistic: Any, *, method: str, alternative: str = "two-sided"
-) -> Any:
+    kind: str, side: Side, statistic: Numbers, *, method: str, alternative: str = "two-sided"
+) -> Result:
     """Ln BF10 for many values of the statistic of one test (tables: shape (…, I, J)); design and
     sizes are the side's.
 
@@ -138,7 +144,7 @@ def log_bf10_of(
     if kind == "variance_ratio" or alternative != "two-sided":
         return unwrap(np.full(np.shape(statistic)[: -2 if kind == "contingency" else None], np.nan))
     if kind == "contingency":
-        return counts.log_bf10_contingency(statistic, sampling=method)
+        return counts.log_bf10_contingency(statistic)
     if method == "jzs":
         sizes = _group_size(side)
     else:
@@ -162,7 +168,7 @@ def measure(
     if side.missing is not None:
         return Measured(reasons=(side.missing,))
     reasons: list[str] = []
-    statistic: Any = side.table if kind == "contingency" else side.statistic
+    statistic: Result = side.table if kind == "contingency" else side.statistic
     known = statistic is not None and not np.isnan(np.asarray(statistic, dtype=np.float64)).any()
     log_bf = greater = less = effect = se = NAN
     if known:
@@ -271,9 +277,10 @@ def _effect(kind: str, side: Side) -> tuple[float, float]:
     if kind in {"correlation", "spearman"}:
         return t, effects.fisher_z_se(n1, spearman_r=t if kind == "spearman" else None)
     if kind == "contingency":
-        if np.asarray(side.table).shape != (2, 2):
+        table = np.asarray(side.table)
+        if table.shape != (2, 2):
             return NAN, NAN
-        return effects.log_odds_ratio(side.table), effects.log_odds_ratio_se(side.table)
+        return effects.log_odds_ratio(table), effects.log_odds_ratio_se(table)
 
     if kind in SHARE_KINDS:
         return t / n1, effects.proportion_se(t / n1, n1)

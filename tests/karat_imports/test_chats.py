@@ -45,7 +45,11 @@ def test_a_table_of_messages_and_turns_of_other_shapes_are_chats_too(tmp_path: P
     table.write_text("conversation_id,sender,text\n7,customer,Hi?\n7,agent,Hello.\n7,customer,Why?\n7,agent,So.\n")
     turns = tmp_path / "turns.json"
     turns.write_text('[{"id": "t", "turns": [{"user": "Hi?", "bot": "Hello."}]}]')
-    for path, names in ((table, ["7 turn 1", "7 turn 2"]), (turns, ["t"])):
+    said = tmp_path / "said.json"
+    said.write_text(
+        '[{"id": "s", "conversation": [{"role": "user", "text": "Hi?"}, {"role": "bot", "text": "Hello."}]}]'
+    )
+    for path, names in ((table, ["7 turn 1", "7 turn 2"]), (turns, ["t"]), (said, ["s"])):
         made = imported("chats", tmp_path / path.stem, path)
         assert [sample.id for sample in made.run.samples()] == names
         assert [answer.text for answer in made.run.events_of(Answer)] == ["Hello.", "So."][: len(names)]

@@ -15,6 +15,7 @@ import msgspec
 
 from karat.documents.columns import columns_of
 from karat.documents.conversations import gathered, messages_in
+from karat.documents.names import side_of, speaker_and_text
 from karat.documents.rows import Rows, read_rows
 from karat.formats import clean, excerpt
 from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedTrial
@@ -130,17 +131,12 @@ def _chat(row: Json) -> list[Message]:
 
 
 def _usual(message: Json) -> object:
-    """A message of ShareGPT, or one with its text under `text`, with the usual keys; any other as
-    it is.
-    """
-    if "role" in message.raw and "content" not in message.raw and "text" in message.raw:
-        return {**message.raw, "content": message.raw["text"]}
-    if "from" not in message.raw or "role" in message.raw:
+    """A message with the usual keys, whatever names its speaker and its text have."""
+    keys = speaker_and_text(message.raw)
+    if keys is None:
         return message.raw
-    role = message.text("from")
-    if role == "gpt":
-        role = "assistant"
-    return {"role": role, "content": message.raw.get("value")}
+    who = message.raw[keys[0]]
+    return {**message.raw, "role": side_of(who) or who, "content": message.raw[keys[1]]}
 
 
 def _turns(chat: Iterable[Message]) -> Iterator[tuple[str, list[Message]]]:

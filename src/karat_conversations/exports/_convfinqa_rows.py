@@ -613,9 +613,37 @@ def _turns(
 
         milliseconds = reply.milliseconds if reply is not None else None
         before, spent = spent, spent + (milliseconds or 0.0)
+        values = {**cells, "expected_answer": _number(cells["expected_answer"])}
+        if reply is not None:
+            calls = reply.tool_calls
+        else:
+            calls = ()
+
+        trace_turn = {
+            **typed(values, _TURN),
+            **{name: cells.get(name) for name in _NULL["turn"]},
+            "actual_answer": _number(cells["actual_answer"]),
+            "validator_logs": [
+                {**msgspec.structs.asdict(log), "confidence": log.confidence or 0.0}
+                for log in (reply.validations if reply is not None else ())
+            ],
+            "tools_used": list(dict.fromkeys(call.tool for call in calls)),
+            "tool_calls": [
+                {
+                    "tool_name": call.tool,
+                    "params": call.input,
+                    "result": call.result,
+                    "latency_ms": float(call.milliseconds or 0.0),
+                    "success": call.error is None,
+                    "error": call.error,
+                }
+                for call in calls
+            ],
+            "llm_calls": _llm_calls(cells, reply),
+        }
         records.append(
             {
-                **_trace_turn(cells, reply),
+                **trace_turn,
                 "error_context": contexts.get(number, {}),
                 "timestamp_start": _after(start, milliseconds=before) or start,
                 "timestamp_end": _after(start, milliseconds=spent) or start,
@@ -628,37 +656,6 @@ def _turns(
         )
 
     return records
-
-
-def _trace_turn(cells: Row, reply: Reply | None) -> Row:
-    values = {**cells, "expected_answer": _number(cells["expected_answer"])}
-    if reply is not None:
-        calls = reply.tool_calls
-    else:
-        calls = ()
-
-    return {
-        **typed(values, _TURN),
-        **{name: cells.get(name) for name in _NULL["turn"]},
-        "actual_answer": _number(cells["actual_answer"]),
-        "validator_logs": [
-            {**msgspec.structs.asdict(log), "confidence": log.confidence or 0.0}
-            for log in (reply.validations if reply is not None else ())
-        ],
-        "tools_used": list(dict.fromkeys(call.tool for call in calls)),
-        "tool_calls": [
-            {
-                "tool_name": call.tool,
-                "params": call.input,
-                "result": call.result,
-                "latency_ms": float(call.milliseconds or 0.0),
-                "success": call.error is None,
-                "error": call.error,
-            }
-            for call in calls
-        ],
-        "llm_calls": _llm_calls(cells, reply),
-    }
 
 
 def _llm_calls(cells: Row, reply: Reply | None) -> list[Row]:

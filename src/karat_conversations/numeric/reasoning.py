@@ -492,7 +492,27 @@ def _reading(
     if mine is None:
         return {"operations": len(operations)}
     scores = _of_operations(operations, step_operations(mine.steps))
-    scores["operand_recall"], scores["operand_precision"] = _operands(golden, mine, produced)
+
+    # Recall and precision of the numbers, by absolute value; None if the golden program has
+    # none.
+    wanted = [
+        number for number, constant in golden.literals if not constant and number not in produced
+    ]
+    left = list(wanted)
+    constants = {number for number, constant in golden.literals if constant}
+    shared = predicted = 0
+    for number, constant in mine.literals:
+        if number in left:
+            left.remove(number)
+            shared += 1
+            predicted += 1
+        elif number in wanted or not (constant or number in constants or number in produced):
+            predicted += 1
+
+    scores["operand_recall"], scores["operand_precision"] = (
+        shared / len(wanted) if wanted else None,
+        shared / predicted if predicted else None,
+    )
     scores["partial_credit"] = _partial_credit(golden, mine)
     if golden.whole is None:
         scores["program_match"] = None
@@ -512,31 +532,6 @@ def _of_operations(golden: list[str], predicted: list[str]) -> dict[str, Any]:
         "logic_f1": shares.f1,
         "order_score": order_score(golden, predicted),
     }
-
-
-def _operands(
-    golden: Parts, mine: Parts, produced: frozenset[float]
-) -> tuple[float | None, float | None]:
-    """Recall and precision of the numbers, by absolute value; None if the golden program has none.
-
-    Constants are the numbers that the golden program spells `const_`, however the prediction spells
-    them.
-    """
-    wanted = [
-        number for number, constant in golden.literals if not constant and number not in produced
-    ]
-    left = list(wanted)
-    constants = {number for number, constant in golden.literals if constant}
-    shared = predicted = 0
-    for number, constant in mine.literals:
-        if number in left:
-            left.remove(number)
-            shared += 1
-            predicted += 1
-        elif number in wanted or not (constant or number in constants or number in produced):
-            predicted += 1
-
-    return shared / len(wanted) if wanted else None, shared / predicted if predicted else None
 
 
 def _partial_credit(golden: Parts, mine: Parts) -> float | None:

@@ -168,7 +168,10 @@ def described(field: Answered) -> str:
     if field.hint is not None:
         return field.hint
     if field.type == "choice":
-        return _either(field.labels)
+        labels = field.labels
+        if len(labels) > 1:
+            return f"{', '.join(labels[:-1])} or {labels[-1]}"
+        return "".join(labels)
     if field.type == "rank":
         return f"{', '.join(field.labels)} in your order, the first one first, with commas between"
     if field.type == "text":
@@ -204,9 +207,3 @@ def _span(field: Answered) -> str:
     if high is not None:
         return f", {high:g} or less"
     return ""
-
-
-def _either(labels: Sequence[str]) -> str:
-    if len(labels) > 1:
-        return f"{', '.join(labels[:-1])} or {labels[-1]}"
-    return "".join(labels)

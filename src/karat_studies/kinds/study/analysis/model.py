@@ -524,14 +524,6 @@ class StudySummary(Part, frozen=True, kw_only=True):
 
         return reading_notices(self)
 
-    def main_numbers(self, condition: str) -> dict[str, str]:
-        """PAS and ECS."""
-        result = self.of(condition)
-        if result is None:
-            return {"PAS": formats.UNKNOWN, "ECS": formats.UNKNOWN}
-        scores = {"PAS": result.benchmark.pas, "ECS": result.benchmark.ecs}
-        return {head: plain(score, digits=3) for head, score in scores.items()}
-
     def of(self, condition: str) -> StudyCondition | None:
         """One condition; None if there is none."""
         return next((result for result in self.conditions if result.condition == condition), None)
@@ -652,7 +644,11 @@ def _of_test(test: TestResult) -> dict[str, Any]:
     for which in ("human", "agent"):
         alike = {getattr(repetition, which) for repetition in test.repetitions}
         if len(alike) == 1:
-            sides |= _side(which, alike.pop())
+            side = alike.pop()
+            columns: dict[str, Any] = {f"{which}_{name}": getattr(side, name) for name in _SIDE}
+            if side.table is not None:
+                columns[f"{which}_table"] = ";".join(",".join(map(str, row)) for row in side.table)
+            sides |= columns
         else:
             sides |= {}
 
@@ -678,10 +674,3 @@ def _of_test(test: TestResult) -> dict[str, Any]:
         ),
         **picked(test, "decisive", "coverage", "reason"),
     }
-
-
-def _side(which: str, side: SideNumbers) -> dict[str, Any]:
-    columns: dict[str, Any] = {f"{which}_{name}": getattr(side, name) for name in _SIDE}
-    if side.table is not None:
-        columns[f"{which}_table"] = ";".join(",".join(map(str, row)) for row in side.table)
-    return columns

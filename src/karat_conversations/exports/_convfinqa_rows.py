@@ -194,7 +194,7 @@ class _Place(msgspec.Struct, frozen=True):
         return self.turn.golden is not None and parse_value(self.turn.golden) is None
 
     @property
-    def actual(self) -> Any:
+    def actual(self) -> object:
         """The answer as the scorer read it; without a score, as the agent gave it."""
         if self.score is not None and "actual" in self.score.detail:
             return self.score.detail["actual"]
@@ -233,7 +233,7 @@ def _places(trial: TrialRecord, shown: Shown) -> Iterator[_Place]:
 
         score = scores.get(number)
         if score is not None:
-            values: Mapping[str, Any] = score.values
+            values: Mapping[str, object] = score.values
         else:
             values = {}
 
@@ -307,7 +307,7 @@ def _turn_row(place: _Place, trace: str) -> Row:
     }
 
 
-def in_numbers(text: Any) -> str | None:
+def in_numbers(text: object) -> str | None:
     """An answer in a form for data frames: `-7.4%` is -0.074, `1,234.5` is 1234.5; other text is
     unchanged.
     """

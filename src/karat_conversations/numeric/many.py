@@ -129,17 +129,17 @@ class _Lines:
         self.minus |= sign | self.bracket
         self.first = self._past_space(at + (sign | bracket))
 
-    def _is(self, at: NDArray[Any], byte: str) -> Bools:
+    def _is(self, at: Ints, byte: str) -> Bools:
         here: Bools = self.buffer[at] == ord(byte)
         return here
 
-    def _past_space(self, at: NDArray[Any]) -> NDArray[Any]:
+    def _past_space(self, at: Ints) -> Ints:
         return at + self._is(at, " ")
 
-    def _before_space(self, at: NDArray[Any]) -> NDArray[Any]:
+    def _before_space(self, at: Ints) -> Ints:
         return at - ((at > self.first) & self._is(at - 1, " "))
 
-    def _power_before(self, at: NDArray[Any]) -> Ints:
+    def _power_before(self, at: Ints) -> Ints:
         return np.where(at > self.first, _POWER[self.buffer[at - 1]], 0)
 
     def fine(self) -> Bools:

@@ -807,7 +807,7 @@ class _Planner:
             spelling="plan",
         )
 
-    def read(self, place: int, step: Any) -> None:
+    def read(self, place: int, step: object) -> None:
         """Reads one step of the plan."""
         if self._broken:
             return
@@ -860,7 +860,7 @@ class _Planner:
             return [self._operand(operand) for operand in given[:MAX_STEPS]]
         return []
 
-    def _operand(self, given: Any) -> Argument:
+    def _operand(self, given: object) -> Argument:
         if isinstance(given, Mapping):
             reference = _first(given, ("step_ref", "ref", "step_id"))
             if reference is not None:
@@ -884,7 +884,7 @@ class _Planner:
             return Argument(text, "name")
         return Argument(text, "number", literal.number)
 
-    def _reference(self, to: Any) -> Argument:
+    def _reference(self, to: object) -> Argument:
         if isinstance(to, str) and (match := _NAMED.fullmatch(to.strip())):
             number = int(match["number"])
             if match["place"]:
@@ -927,11 +927,11 @@ class _Planner:
         self._broken = True
 
 
-def _first(given: Plan, keys: Sequence[str], default: Any = None) -> Any:
+def _first(given: Plan, keys: Sequence[str], default: object = None) -> object:
     return next((given[key] for key in keys if given.get(key) is not None), default)
 
 
-def _shown(given: Any) -> str:
+def _shown(given: object) -> str:
     """Text unchanged, a number's digits, "" for anything else, which may be of any size."""
     if isinstance(given, str):
         return given

@@ -147,7 +147,7 @@ def order_score(golden: Sequence[str], predicted: Sequence[str]) -> float:
 Key = tuple[int, ...] | bytes
 """What a step computes, as a hashable value: equal keys mean the same function."""
 
-Earlier = Sequence[tuple[Readable, Any] | tuple[Readable, Any, Any]]
+Earlier = Sequence[tuple[Readable, object] | tuple[Readable, object, object]]
 """For each earlier turn, oldest first: the golden program, the golden answer and, if known, the
 agent's answer.
 """
@@ -265,8 +265,8 @@ class Before:
 
     def __init__(self, earlier: Earlier, table: Table | None) -> None:
         self.table = table
-        self._golden: list[tuple[Program, Any]] = []
-        self._own: list[tuple[Program, Any]] = []
+        self._golden: list[tuple[Program, object]] = []
+        self._own: list[tuple[Program, object]] = []
         computed: list[object] = []
         self._extracted: list[object] = []
         self.keys: set[Key] = set()
@@ -396,8 +396,8 @@ def compare_programs(
     *,
     earlier: Earlier = (),
     table: Table | None = None,
-    expected: Any = None,
-    stated: Any = None,
+    expected: object = None,
+    stated: object = None,
     unit: str | None = None,
 ) -> Reasoning:
     """How much of the golden program the predicted one has, in the readings `chain` and `step`.
@@ -458,12 +458,12 @@ def compare_programs(
     return Reasoning(**chain, **both, step=Reasoning(**step, **both))
 
 
-def _missing(source: Any) -> bool:
+def _missing(source: object) -> bool:
     """Whether there is no program at all."""
     return source is None or (isinstance(source, str | list | tuple | dict) and not source)
 
 
-def _names(predicted: Any) -> list[str] | None:
+def _names(predicted: object) -> list[str] | None:
     """The operations of a list of names; None for a program, whose tokens have parentheses, digits
     or an end.
     """
@@ -555,7 +555,7 @@ _DECIMALS: Final = 5
 
 
 def _execution_match(
-    value: float | bool | None, golden: Parts | None, table: Table | None, expected: Any
+    value: float | bool | None, golden: Parts | None, table: Table | None, expected: object
 ) -> bool | None:
     """The official rule of execution: equal after rounding to 5 decimals, or the same yes or no."""
     known = False
@@ -580,7 +580,7 @@ def _same(value: float | bool, wanted: float | bool) -> bool:
     return round(value, _DECIMALS) == round(wanted, _DECIMALS)
 
 
-def _self_consistent(value: float | bool | None, stated: Any, unit: str | None) -> bool:
+def _self_consistent(value: float | bool | None, stated: object, unit: str | None) -> bool:
     """Whether the stated answer is the program's value, unchanged or in the unit it was
     stated in.
     """

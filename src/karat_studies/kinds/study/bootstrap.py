@@ -158,7 +158,7 @@ def units_of(responses: Iterable[Response]) -> Units:
         if response.group is not None:
             together.join(who, (response.arm, response.group))
 
-    members: dict[Any, list[tuple[str, ...]]] = {}
+    members: dict[object, list[tuple[str, ...]]] = {}
     for node in arms:
         members.setdefault(together.root(node), []).append(node)
     ordered = sorted(members, key=lambda root: min(members[root]))
@@ -410,7 +410,7 @@ def _values(test: Test, data: Columns, rows: Places) -> tuple[Floats, Floats | N
     return first, None
 
 
-def copied_rows(data: Columns, places: Places, weights: Floats) -> dict[str, list[Any]]:
+def copied_rows(data: Columns, places: Places, weights: Floats) -> dict[str, list[object]]:
     """`data` of one replicate: rows as often as their unit was drawn, and every copy a separate
     participant.
 

@@ -269,7 +269,7 @@ def _divided(n: int, parts: int) -> list[int]:
     return [n // parts + (at < n % parts) for at in range(parts)]
 
 
-def _sizes(test: Test, levels: Sequence[Level]) -> dict[str, Any]:
+def _sizes(test: Test, levels: Sequence[Level]) -> dict[str, object]:
     """n1 and n2, as arguments of `Side`."""
     if test.factors:
         pair = [float(sum(group)) for group in _grouped(test, cell_sizes(test, levels) or [])]
@@ -304,10 +304,10 @@ def _sizes(test: Test, levels: Sequence[Level]) -> dict[str, Any]:
     return {"n1": float(n)}
 
 
-def _of_anova(test: Test, levels: Sequence[Level]) -> dict[str, Any]:
+def _of_anova(test: Test, levels: Sequence[Level]) -> dict[str, object]:
     """Degrees of freedom, sizes and the sign of an F."""
     human = test.human
-    known: dict[str, Any] = {}
+    known: dict[str, object] = {}
     groups, cells = test.cells, len(levels)
     sizes = tuple(float(level.n) for level in levels if level.n is not None)
     if test.factors:
@@ -419,7 +419,7 @@ def group_rows(test: Test, data: Columns) -> list[NDArray[np.intp]]:
     return found
 
 
-def numbers_of(values: Sequence[Any]) -> Floats:
+def numbers_of(values: Sequence[object]) -> Floats:
     """Numbers and booleans as floats; anything else becomes NaN."""
     good = (float(value) if isinstance(value, (bool, int, float)) else NAN for value in values)
     return np.fromiter(good, dtype=np.float64, count=len(values))
@@ -504,7 +504,7 @@ def _clustered(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) ->
     return Side(statistic=apart / error, n1=sizes[0], t_scale=alone / error, **pair)
 
 
-def outcome_of(value: Any, *, truth: bool) -> str | None:
+def outcome_of(value: object, *, truth: bool) -> str | None:
     """The category of an answer, or with `truth` "true" or "false"; None for what belongs to no
     category.
     """

@@ -249,7 +249,7 @@ WANTED = {
 }
 
 
-def _reported(kind: str, reported: Reported, known: Mapping[str, Any]) -> dict[str, Any]:
+def _reported(kind: str, reported: Reported, known: Mapping[str, object]) -> dict[str, object]:
     """The numbers from a reported string; sizes with their own column are kept."""
     wanted = WANTED.get(kind, "t")
     if reported.kind != wanted:
@@ -257,7 +257,7 @@ def _reported(kind: str, reported: Reported, known: Mapping[str, Any]) -> dict[s
             f"statistic: a test of kind {kind} is reported by {wanted}, got {reported.text!r}"
         )
 
-    values: dict[str, Any] = {"statistic": reported.statistic}
+    values: dict[str, object] = {"statistic": reported.statistic}
     if kind == "anova":
         values |= {"df1": reported.df1, "df2": reported.df2}
     elif kind in {"ttest_ind", "welch"}:

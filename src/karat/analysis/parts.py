@@ -76,11 +76,6 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
         """What to know before reading the result: these sentences are shown above it."""
         return ()
 
-    def main_numbers(self, condition: str) -> dict[str, str]:
-        """Heading → text of the columns before the metrics in a small table."""
-        del condition
-        return {}
-
     def condition_scores(self) -> Iterator[ConditionScore]:
         """Numbers of whole conditions, for exports."""
         return iter(())

@@ -194,7 +194,7 @@ class _Place(msgspec.Struct, frozen=True):
         return self.turn.golden is not None and parse_value(self.turn.golden) is None
 
     @property
-    def actual(self) -> Any:
+    def actual(self) -> object:
         """The answer as the scorer read it; without a score, as the agent gave it."""
         if self.score is not None and "actual" in self.score.detail:
             return self.score.detail["actual"]
@@ -233,7 +233,7 @@ def _places(trial: TrialRecord, shown: Shown) -> Iterator[_Place]:
 
         score = scores.get(number)
         if score is not None:
-            values: Mapping[str, Any] = score.values
+            values: Mapping[str, object] = score.values
         else:
             values = {}
 
@@ -307,7 +307,7 @@ def _turn_row(place: _Place, trace: str) -> Row:
     }
 
 
-def in_numbers(text: Any) -> str | None:
+def in_numbers(text: object) -> str | None:
     """An answer in a form for data frames: `-7.4%` is -0.074, `1,234.5` is 1234.5; other text is
     unchanged.
     """
@@ -613,9 +613,37 @@ def _turns(
 
         milliseconds = reply.milliseconds if reply is not None else None
         before, spent = spent, spent + (milliseconds or 0.0)
+        values = {**cells, "expected_answer": _number(cells["expected_answer"])}
+        if reply is not None:
+            calls = reply.tool_calls
+        else:
+            calls = ()
+
+        trace_turn = {
+            **typed(values, _TURN),
+            **{name: cells.get(name) for name in _NULL["turn"]},
+            "actual_answer": _number(cells["actual_answer"]),
+            "validator_logs": [
+                {**msgspec.structs.asdict(log), "confidence": log.confidence or 0.0}
+                for log in (reply.validations if reply is not None else ())
+            ],
+            "tools_used": list(dict.fromkeys(call.tool for call in calls)),
+            "tool_calls": [
+                {
+                    "tool_name": call.tool,
+                    "params": call.input,
+                    "result": call.result,
+                    "latency_ms": float(call.milliseconds or 0.0),
+                    "success": call.error is None,
+                    "error": call.error,
+                }
+                for call in calls
+            ],
+            "llm_calls": _llm_calls(cells, reply),
+        }
         records.append(
             {
-                **_trace_turn(cells, reply),
+                **trace_turn,
                 "error_context": contexts.get(number, {}),
                 "timestamp_start": _after(start, milliseconds=before) or start,
                 "timestamp_end": _after(start, milliseconds=spent) or start,
@@ -628,37 +656,6 @@ def _turns(
         )
 
     return records
-
-
-def _trace_turn(cells: Row, reply: Reply | None) -> Row:
-    values = {**cells, "expected_answer": _number(cells["expected_answer"])}
-    if reply is not None:
-        calls = reply.tool_calls
-    else:
-        calls = ()
-
-    return {
-        **typed(values, _TURN),
-        **{name: cells.get(name) for name in _NULL["turn"]},
-        "actual_answer": _number(cells["actual_answer"]),
-        "validator_logs": [
-            {**msgspec.structs.asdict(log), "confidence": log.confidence or 0.0}
-            for log in (reply.validations if reply is not None else ())
-        ],
-        "tools_used": list(dict.fromkeys(call.tool for call in calls)),
-        "tool_calls": [
-            {
-                "tool_name": call.tool,
-                "params": call.input,
-                "result": call.result,
-                "latency_ms": float(call.milliseconds or 0.0),
-                "success": call.error is None,
-                "error": call.error,
-            }
-            for call in calls
-        ],
-        "llm_calls": _llm_calls(cells, reply),
-    }
 
 
 def _llm_calls(cells: Row, reply: Reply | None) -> list[Row]:

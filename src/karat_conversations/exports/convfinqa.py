@@ -219,7 +219,7 @@ def statistics(summary: Summary, totals: Totals) -> Row:
     }
 
 
-def _original(summary: Summary, totals: Totals, only: Mapping[str, Any]) -> Row:
+def _original(summary: Summary, totals: Totals, only: Mapping[str, object]) -> Row:
     """`EvaluationSummary`, with its types.
 
     `only`: the numbers of the one condition; {} with several.
@@ -443,7 +443,7 @@ def _pieces(summary: Summary, run: RunFolder) -> Iterator[tuple[str, str]]:
 
 
 def _written(
-    columns: tuple[str, ...], rows: Iterable[Mapping[str, Any]], *, head: bool = False
+    columns: tuple[str, ...], rows: Iterable[Mapping[str, object]], *, head: bool = False
 ) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

@@ -100,9 +100,9 @@ class _Count:
                 rights = self._right[metric]
                 rights[name] = rights.get(name, 0) + right
 
-    def accuracies(self, level: float) -> dict[str, Any]:
+    def accuracies(self, level: float) -> dict[str, object]:
         counts, weights = list(self._turns.values()), [self._weights[name] for name in self._turns]
-        rates: dict[str, Any] = {}
+        rates: dict[str, object] = {}
         for metric, rights in self._right.items():
             sums = Sums.of([rights[name] for name in self._turns], counts, weights=weights)
             interval = ratio_interval(sums, share=True, level=level).interval

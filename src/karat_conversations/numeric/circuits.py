@@ -125,7 +125,14 @@ def circuit_of(program: Readable, table: Table | None = None) -> Circuit | None:
         circuit = _laid_flat(parse_program(program))
 
     if circuit is not None and circuit.sources:
-        return _filled(circuit, table)
+        values = list(circuit.values)
+        for slot, step in circuit.sources:
+            value = table_value(step, step.operation, table)
+            if value is None:
+                return None
+            values[slot] = value
+
+        return replace(circuit, values=tuple(values))
     return circuit
 
 
@@ -225,17 +232,6 @@ class _Layer:
 def literal_key(value: float) -> int:
     """The key of a literal of this value."""
     return hash(("literal", value))
-
-
-def _filled(circuit: Circuit, table: Table | None) -> Circuit | None:
-    values = list(circuit.values)
-    for slot, step in circuit.sources:
-        value = table_value(step, step.operation, table)
-        if value is None:
-            return None
-        values[slot] = value
-
-    return replace(circuit, values=tuple(values))
 
 
 def table_value(step: Step, operation: str, table: Table | None) -> float | None:

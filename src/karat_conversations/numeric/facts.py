@@ -36,13 +36,13 @@ class TurnFacts:
     known. `document` is shared by the turns of a conversation.
     """
 
-    expected: Any
-    actual: Any
+    expected: object
+    actual: object
     unit: str | None = None
     program: Readable = None
     stated: Readable = None
-    executed: Any = None
-    printed: Any = None
+    executed: object = None
+    printed: object = None
     document: Document | None = None
     golden: Value | None = field(init=False, repr=False)
     """The golden answer as read."""

@@ -222,9 +222,7 @@ class _Run:
 
         if self._row is None:
             return ExecutionError("not_a_number", "a cell is not a number")
-        return self._reduce(operation, self._row)
-
-    def _reduce(self, operation: str, row: list[float]) -> ExecutionError | None:
+        row = self._row
         if not row and operation in {"table_max", "table_min", "table_average"}:
             return ExecutionError("not_a_number", "the row has no cell")
         total = 0.0

@@ -341,7 +341,25 @@ class _Reader:
         self._any_case = spelling == "text"  # tokens are those of the official programs
         try:
             for piece in pieces:
-                self._token(piece)
+                # Reads one token of a list, which ends what was read before it; or the whole
+                # text.
+                stripped = piece.strip()
+                if stripped != ")":
+                    self._separate(stripped)
+                if self._open:
+                    inside = self._open[-1]
+                else:
+                    inside = None
+
+                if (
+                    inside
+                    and inside.operation in TABLE
+                    and stripped != ")"
+                    and not _CALL.fullmatch(stripped)
+                ):
+                    inside.parts.append(self._row(stripped))
+                else:
+                    self._read(piece)
             number = self._end()
         except FormError as error:
             self._error = ExecutionError("malformed", str(error))
@@ -388,26 +406,6 @@ class _Reader:
         self._error = fault_of("add", self._bare, [])
         return self._bare[0]
 
-    def _token(self, word: str) -> None:
-        """Reads one token of a list, which ends what was read before it; or the whole text."""
-        stripped = word.strip()
-        if stripped != ")":
-            self._separate(stripped)
-        if self._open:
-            inside = self._open[-1]
-        else:
-            inside = None
-
-        if (
-            inside
-            and inside.operation in TABLE
-            and stripped != ")"
-            and not _CALL.fullmatch(stripped)
-        ):
-            inside.parts.append(self._row(stripped))
-        else:
-            self._read(word)
-
     def _separate(self, word: str) -> None:
         if not self._open:
             self._end_item()
@@ -428,7 +426,16 @@ class _Reader:
             at = parenthesis.end()
             if parenthesis[0] == ")":
                 self._text(piece)
-                self._close()
+                if not self._open:
+                    raise FormError("a closing parenthesis without an opening one")
+                frame = self._open.pop()
+                parts = _joined(frame.parts)
+                if frame.operation is None:
+                    value = self._group(parts)
+                else:
+                    value = self._call(frame.operation, parts)
+
+                (self._open[-1].parts if self._open else self._item).append(value)
                 continue
 
             name = _NAME.search(piece)
@@ -529,18 +536,6 @@ class _Reader:
         self._open[-1].parts.append(self._row(second.strip()))
         return end
 
-    def _close(self) -> None:
-        if not self._open:
-            raise FormError("a closing parenthesis without an opening one")
-        frame = self._open.pop()
-        parts = _joined(frame.parts)
-        if frame.operation is None:
-            value = self._group(parts)
-        else:
-            value = self._call(frame.operation, parts)
-
-        (self._open[-1].parts if self._open else self._item).append(value)
-
     def _group(self, parts: _Parts) -> Argument | Bracketed:
         if not _is_one(parts):
             raise FormError("a comma in parentheses without an operation")
@@ -553,7 +548,22 @@ class _Reader:
 
     def _call(self, operation: str, parts: _Parts) -> Argument:
         if operation == "sum":
-            sides = _terms(parts)
+            # The terms of a sum, which may be many: cut at commas with a space behind them, if
+            # there are such commas.
+            text = "".join(part for part in parts if isinstance(part, str))
+            comma = ", " if ", " in text else ","
+            if comma == "," and text.count(",") > 1 and _GROUPED.search(text):
+                raise FormError(
+                    "the terms of a sum can be read in several ways: put a space behind each comma"
+                )
+
+            terms: list[_Parts] = [[]]
+            for part in parts:
+                first, *others = part.split(comma) if isinstance(part, str) else [part]
+                terms[-1].append(first)
+                terms += [[term] for term in others]
+
+            sides = [_joined(term) for term in terms]
         else:
             if operation in TABLE and len(parts) == 1:
                 sides = [parts]
@@ -671,26 +681,6 @@ def _sides(operation: str, parts: _Parts) -> list[_Parts]:
     if not readings:
         raise FormError(f"{operation} has {len(commas) + 1} arguments")
     return readings[0]
-
-
-def _terms(parts: _Parts) -> list[_Parts]:
-    """The terms of a sum, which may be many: cut at commas with a space behind them, if there are
-    such commas.
-    """
-    text = "".join(part for part in parts if isinstance(part, str))
-    comma = ", " if ", " in text else ","
-    if comma == "," and text.count(",") > 1 and _GROUPED.search(text):
-        raise FormError(
-            "the terms of a sum can be read in several ways: put a space behind each comma"
-        )
-
-    terms: list[_Parts] = [[]]
-    for part in parts:
-        first, *others = part.split(comma) if isinstance(part, str) else [part]
-        terms[-1].append(first)
-        terms += [[term] for term in others]
-
-    return [_joined(term) for term in terms]
 
 
 def _is_one(parts: Sequence[Part]) -> bool:
@@ -817,7 +807,7 @@ class _Planner:
             spelling="plan",
         )
 
-    def read(self, place: int, step: Any) -> None:
+    def read(self, place: int, step: object) -> None:
         """Reads one step of the plan."""
         if self._broken:
             return
@@ -870,7 +860,7 @@ class _Planner:
             return [self._operand(operand) for operand in given[:MAX_STEPS]]
         return []
 
-    def _operand(self, given: Any) -> Argument:
+    def _operand(self, given: object) -> Argument:
         if isinstance(given, Mapping):
             reference = _first(given, ("step_ref", "ref", "step_id"))
             if reference is not None:
@@ -894,7 +884,7 @@ class _Planner:
             return Argument(text, "name")
         return Argument(text, "number", literal.number)
 
-    def _reference(self, to: Any) -> Argument:
+    def _reference(self, to: object) -> Argument:
         if isinstance(to, str) and (match := _NAMED.fullmatch(to.strip())):
             number = int(match["number"])
             if match["place"]:
@@ -937,11 +927,11 @@ class _Planner:
         self._broken = True
 
 
-def _first(given: Plan, keys: Sequence[str], default: Any = None) -> Any:
+def _first(given: Plan, keys: Sequence[str], default: object = None) -> object:
     return next((given[key] for key in keys if given.get(key) is not None), default)
 
 
-def _shown(given: Any) -> str:
+def _shown(given: object) -> str:
     """Text unchanged, a number's digits, "" for anything else, which may be of any size."""
     if isinstance(given, str):
         return given

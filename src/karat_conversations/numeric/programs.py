@@ -179,11 +179,7 @@ def _value(
         return ExecutionError("not_a_number", f"{argument.text[:40]!r} is not a number")
     if argument.kind == "reference":
         return values[argument.index]
-    return _answer(argument, history)
 
-
-def _answer(argument: Argument, history: History) -> Result:
-    """The answer of an earlier turn."""
     if argument.index is None or not -len(history) <= argument.index < len(history):
         return ExecutionError("unknown_reference", f"{argument.text[:40]} is not an earlier turn")
     value = history[argument.index][1]

@@ -357,7 +357,28 @@ class _Reading:
             return self._after_equals(start, end)
         if answer := _one_of(candidates):
             return answer
-        return self._main_value(candidates, start)
+
+        # The number of the main clause: "the 3 notes total 750, up from 700".
+        values = [quantity for quantity in candidates if self._is_value(quantity)]
+        if not values:
+            return None
+        last = values[-1]
+        for earlier in values[:-1]:
+            between = self.prose[earlier.end : last.start]
+            concluded = _CONCLUSION.search(between) or _CONDITION.match(self.prose, start)
+            if not _equal(earlier, last) and not concluded:
+                return None
+
+        at = last.end
+        for later in candidates[candidates.index(last) + 1 :]:
+            between = self.prose[at : later.start]
+            from_to = between.strip(" \x1f$") == "to" and at != last.end
+            compared = _COMPARES.search(between) is not None and _JOINS.search(between) is None
+            if not _equal(later, last) and not (compared or from_to):
+                return None
+            at = later.end
+
+        return _answer(last)
 
     def _is_emphasised(self, quantity: Quantity) -> bool:
         before, behind = self.text[: quantity.start], self.text[quantity.end :]
@@ -387,29 +408,6 @@ class _Reading:
             *([stop.start()] if stop is not None else []),
         ]
         return True, self._after_equals(at, min(ends))
-
-    def _main_value(self, candidates: Sequence[Quantity], start: int) -> ProseAnswer | None:
-        """The number of the main clause: "the 3 notes total 750, up from 700"."""
-        values = [quantity for quantity in candidates if self._is_value(quantity)]
-        if not values:
-            return None
-        last = values[-1]
-        for earlier in values[:-1]:
-            between = self.prose[earlier.end : last.start]
-            concluded = _CONCLUSION.search(between) or _CONDITION.match(self.prose, start)
-            if not _equal(earlier, last) and not concluded:
-                return None
-
-        at = last.end
-        for later in candidates[candidates.index(last) + 1 :]:
-            between = self.prose[at : later.start]
-            from_to = between.strip(" \x1f$") == "to" and at != last.end
-            compared = _COMPARES.search(between) is not None and _JOINS.search(between) is None
-            if not _equal(later, last) and not (compared or from_to):
-                return None
-            at = later.end
-
-        return _answer(last)
 
 
 def _answer(quantity: Quantity) -> ProseAnswer:

@@ -147,7 +147,7 @@ def order_score(golden: Sequence[str], predicted: Sequence[str]) -> float:
 Key = tuple[int, ...] | bytes
 """What a step computes, as a hashable value: equal keys mean the same function."""
 
-Earlier = Sequence[tuple[Readable, Any] | tuple[Readable, Any, Any]]
+Earlier = Sequence[tuple[Readable, object] | tuple[Readable, object, object]]
 """For each earlier turn, oldest first: the golden program, the golden answer and, if known, the
 agent's answer.
 """
@@ -265,8 +265,8 @@ class Before:
 
     def __init__(self, earlier: Earlier, table: Table | None) -> None:
         self.table = table
-        self._golden: list[tuple[Program, Any]] = []
-        self._own: list[tuple[Program, Any]] = []
+        self._golden: list[tuple[Program, object]] = []
+        self._own: list[tuple[Program, object]] = []
         computed: list[object] = []
         self._extracted: list[object] = []
         self.keys: set[Key] = set()
@@ -396,8 +396,8 @@ def compare_programs(
     *,
     earlier: Earlier = (),
     table: Table | None = None,
-    expected: Any = None,
-    stated: Any = None,
+    expected: object = None,
+    stated: object = None,
     unit: str | None = None,
 ) -> Reasoning:
     """How much of the golden program the predicted one has, in the readings `chain` and `step`.
@@ -458,12 +458,12 @@ def compare_programs(
     return Reasoning(**chain, **both, step=Reasoning(**step, **both))
 
 
-def _missing(source: Any) -> bool:
+def _missing(source: object) -> bool:
     """Whether there is no program at all."""
     return source is None or (isinstance(source, str | list | tuple | dict) and not source)
 
 
-def _names(predicted: Any) -> list[str] | None:
+def _names(predicted: object) -> list[str] | None:
     """The operations of a list of names; None for a program, whose tokens have parentheses, digits
     or an end.
     """
@@ -492,7 +492,27 @@ def _reading(
     if mine is None:
         return {"operations": len(operations)}
     scores = _of_operations(operations, step_operations(mine.steps))
-    scores["operand_recall"], scores["operand_precision"] = _operands(golden, mine, produced)
+
+    # Recall and precision of the numbers, by absolute value; None if the golden program has
+    # none.
+    wanted = [
+        number for number, constant in golden.literals if not constant and number not in produced
+    ]
+    left = list(wanted)
+    constants = {number for number, constant in golden.literals if constant}
+    shared = predicted = 0
+    for number, constant in mine.literals:
+        if number in left:
+            left.remove(number)
+            shared += 1
+            predicted += 1
+        elif number in wanted or not (constant or number in constants or number in produced):
+            predicted += 1
+
+    scores["operand_recall"], scores["operand_precision"] = (
+        shared / len(wanted) if wanted else None,
+        shared / predicted if predicted else None,
+    )
     scores["partial_credit"] = _partial_credit(golden, mine)
     if golden.whole is None:
         scores["program_match"] = None
@@ -512,31 +532,6 @@ def _of_operations(golden: list[str], predicted: list[str]) -> dict[str, Any]:
         "logic_f1": shares.f1,
         "order_score": order_score(golden, predicted),
     }
-
-
-def _operands(
-    golden: Parts, mine: Parts, produced: frozenset[float]
-) -> tuple[float | None, float | None]:
-    """Recall and precision of the numbers, by absolute value; None if the golden program has none.
-
-    Constants are the numbers that the golden program spells `const_`, however the prediction spells
-    them.
-    """
-    wanted = [
-        number for number, constant in golden.literals if not constant and number not in produced
-    ]
-    left = list(wanted)
-    constants = {number for number, constant in golden.literals if constant}
-    shared = predicted = 0
-    for number, constant in mine.literals:
-        if number in left:
-            left.remove(number)
-            shared += 1
-            predicted += 1
-        elif number in wanted or not (constant or number in constants or number in produced):
-            predicted += 1
-
-    return shared / len(wanted) if wanted else None, shared / predicted if predicted else None
 
 
 def _partial_credit(golden: Parts, mine: Parts) -> float | None:
@@ -560,7 +555,7 @@ _DECIMALS: Final = 5
 
 
 def _execution_match(
-    value: float | bool | None, golden: Parts | None, table: Table | None, expected: Any
+    value: float | bool | None, golden: Parts | None, table: Table | None, expected: object
 ) -> bool | None:
     """The official rule of execution: equal after rounding to 5 decimals, or the same yes or no."""
     known = False
@@ -585,7 +580,7 @@ def _same(value: float | bool, wanted: float | bool) -> bool:
     return round(value, _DECIMALS) == round(wanted, _DECIMALS)
 
 
-def _self_consistent(value: float | bool | None, stated: Any, unit: str | None) -> bool:
+def _self_consistent(value: float | bool | None, stated: object, unit: str | None) -> bool:
     """Whether the stated answer is the program's value, unchanged or in the unit it was
     stated in.
     """

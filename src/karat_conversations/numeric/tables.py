@@ -85,14 +85,14 @@ def rows_called(table: Table | None, label: str) -> list[list[object]]:
     return [list(row[1:]) for row in table if row and row[0] == label]
 
 
-def is_blank(cell: Any) -> bool:
+def is_blank(cell: object) -> bool:
     """Whether the cell is blank: empty, a dash, null, or the NaN that many readers use for null."""
     if isinstance(cell, str):
         return cell.translate(_CURRENCY).strip() in _BLANK
     return cell is None or written(cell) == "nan"
 
 
-def cell_number(cell: Any) -> float | None:
+def cell_number(cell: object) -> float | None:
     """The cell's number: `-12 ( 12 )` is -12, `( 5 )` is -5, `27% ( 27 % )` is 0.27; None for text.
 
     >>> cell_number("$ ( 5 )")
@@ -106,7 +106,7 @@ def cell_number(cell: Any) -> float | None:
     return float(exact)
 
 
-def exact_number(cell: Any) -> Decimal | None:
+def exact_number(cell: object) -> Decimal | None:
     """The cell's number as printed, with every digit."""
     if not isinstance(cell, str):
         digits = written(cell)

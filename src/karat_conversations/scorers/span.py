@@ -89,25 +89,25 @@ class Span:
             if "answer_type" in turn.detail:
                 exact, f1 = self._tatqa(turn, text, reply)
             else:
-                exact, f1 = self._squad(turn, text)
+                given = _squad_words(text[:_LONGEST])
+                if given in self._none:
+                    given = ()
+                if turn.detail.get("impossible"):
+                    texts = []
+                else:
+                    texts = turn.detail.get("answers", [turn.golden])
+
+                wanted = [
+                    words for words in (_squad_words(str(golden)) for golden in texts) if words
+                ] or [()]
+                exact, f1 = (
+                    given in wanted,
+                    max(_f1(Counter(given), Counter(words)) for words in wanted),
+                )
 
             verdicts.append(Verdict(values={"exact_match": exact, "f1": f1}, turn=number))
 
         return verdicts or None
-
-    def _squad(self, turn: Turn, text: str) -> tuple[bool, float]:
-        given = _squad_words(text[:_LONGEST])
-        if given in self._none:
-            given = ()
-        if turn.detail.get("impossible"):
-            texts = []
-        else:
-            texts = turn.detail.get("answers", [turn.golden])
-
-        wanted = [words for words in (_squad_words(str(golden)) for golden in texts) if words] or [
-            ()
-        ]
-        return given in wanted, max(_f1(Counter(given), Counter(words)) for words in wanted)
 
     def _tatqa(self, turn: Turn, text: str, reply: Reply | None) -> tuple[bool, float]:
         computed = turn.detail["answer_type"] in ("arithmetic", "count")

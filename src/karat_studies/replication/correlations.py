@@ -194,7 +194,11 @@ def _spearman_half(r: Floats, n: Floats, kappa: Floats) -> Floats:
     """Ln of the integral over positive ρ, whose prior mass is one half."""
     a, z = 1.0 / kappa, np.arctanh(np.clip(r, -1 + 1e-16, 1 - 1e-16))
     low, high = _window(z, np.sqrt(1.5 / (n - 3)))
-    theta, weight = _panels(low, high)
+
+    # Nodes and weights of Gauss–Legendre on four equal panels, 32 points each.
+    points, weights = np.polynomial.legendre.leggauss(32)
+    share = np.concatenate([(points + 1) / 8 + k / 4 for k in range(4)])[:, None]
+    theta, weight = low + (high - low) * share, (high - low) * np.tile(weights / 8, 4)[:, None]
     rho_s, variance = np.tanh(theta), (1 + 0.5 * np.tanh(theta) ** 2) / (n - 3)
     short = 60 / (1 + np.exp(2 * theta))  # 30(1 − ρ_s) degrees, without cancellation
     log_left = np.log(4 * special.sindg(short) * special.sindg(60 - short))  # 1 − ρ²
@@ -212,7 +216,9 @@ def _spearman_half(r: Floats, n: Floats, kappa: Floats) -> Floats:
         - 0.5 * np.log(2 * np.pi * variance)
     )
     log_null = (n - 2) / 2 * np.log1p(-r * r) - 0.5 * LN_PI + gamma_shift((n - 2) / 2, 0.5)
-    return np.where(np.abs(r) == 1, np.inf, _log_integral(log_f, weight) - log_null)
+    top = log_f.max(axis=0)
+    log_integral = np.asarray(top + np.log((np.exp(log_f - top) * weight).sum(axis=0)))
+    return np.where(np.abs(r) == 1, np.inf, log_integral - log_null)
 
 
 def _window(centre: Floats, width: Floats) -> tuple[Floats, Floats]:
@@ -220,15 +226,3 @@ def _window(centre: Floats, width: Floats) -> tuple[Floats, Floats]:
     fall = 2 * 40.0 * width**2 / (np.abs(centre) + np.sqrt(centre**2 + 2 * 40.0 * width**2))
     low = np.maximum(centre - RANGE * width, 0.0)
     return low, np.where(centre > 0, centre + RANGE * width, fall)
-
-
-def _panels(low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Nodes and weights of Gauss–Legendre on four equal panels, 32 points each."""
-    points, weights = np.polynomial.legendre.leggauss(32)
-    share = np.concatenate([(points + 1) / 8 + k / 4 for k in range(4)])[:, None]
-    return low + (high - low) * share, (high - low) * np.tile(weights / 8, 4)[:, None]
-
-
-def _log_integral(log_f: Floats, weight: Floats) -> Floats:
-    top = log_f.max(axis=0)
-    return np.asarray(top + np.log((np.exp(log_f - top) * weight).sum(axis=0)))

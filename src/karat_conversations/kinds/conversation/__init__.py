@@ -255,7 +255,15 @@ class Conversation(Kind):
         samples = Packed()
         for position, draft in enumerate(whole):
             samples.append(self._sample(position, draft, template, marks))
-        self._check_strata(path, samples)
+        known = {name for sample in samples for name in sample.metadata}
+        faults = []
+        for at, name in enumerate(self._options.stratify):
+            if name not in known:
+                message = f"no conversation has the feature '{name}'{did_you_mean(name, known)}"
+                faults.append(Fault(place=f"dataset.stratify.{at}", message=message))
+
+        if faults:
+            raise BadDataset(shown(path), faults)
         if self._options.cluster is not None:
             samples = clustered(samples, self._options.cluster, path=shown(path))
         drawn = self._drawn(with_repeats_clustered(samples))
@@ -443,17 +451,6 @@ class Conversation(Kind):
             turns.append(Turn(question=turn.question, golden=golden, detail=detail, asked=asked))
 
         return tuple(turns)
-
-    def _check_strata(self, path: Path, samples: Sequence[Sample]) -> None:
-        known = {name for sample in samples for name in sample.metadata}
-        faults = []
-        for at, name in enumerate(self._options.stratify):
-            if name not in known:
-                message = f"no conversation has the feature '{name}'{did_you_mean(name, known)}"
-                faults.append(Fault(place=f"dataset.stratify.{at}", message=message))
-
-        if faults:
-            raise BadDataset(shown(path), faults)
 
     def _drawn(self, samples: Sequence[Sample]) -> Sequence[Sample]:
         options = self._options

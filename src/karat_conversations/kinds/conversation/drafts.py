@@ -22,7 +22,7 @@ _MOST_CELLS = 100_000  # once expanded: many columns without common rows are spa
 _NUMERIC = re.compile(r"[\s$€£¥()%,.+\-−0-9]*[0-9][\s$€£¥()%,.+\-−0-9]*")
 
 
-def wrong_with(table: Any) -> str | None:
+def wrong_with(table: object) -> str | None:
     """What is wrong with a value that should be a table; None if nothing."""
     if isinstance(table, dict):
         if not all(isinstance(column, dict) for column in table.values()):
@@ -66,7 +66,7 @@ def rendered(table: Table) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in [first, ["---"] * wide, *others])
 
 
-def cell_text(cell: Any) -> str:
+def cell_text(cell: object) -> str:
     """A cell on one line: whole numbers without `.0`, and `|` escaped so that it does not end the
     cell.
 
@@ -99,7 +99,7 @@ def has_non_numeric_values(table: Table) -> bool:
     return any(not _NUMERIC.fullmatch(str(cell)) for row in table[1:] for cell in row[1:])
 
 
-def _rows(table: Table) -> Iterable[Sequence[Any]]:
+def _rows(table: Table) -> Iterable[Sequence[object]]:
     if not isinstance(table, Mapping):
         return table
     labels = dict.fromkeys(label for column in table.values() for label in column)

@@ -262,7 +262,7 @@ def _printed(row: Row, count: int) -> list[str | None]:
     return answers
 
 
-def _one_printed(answer: Any, results: Sequence[str | None]) -> str | None:
+def _one_printed(answer: object, results: Sequence[str | None]) -> str | None:
     text = plain_text(answer)
     if text is not None:
         reference = _REFERENCE.fullmatch(text.strip())
@@ -277,7 +277,7 @@ def _one_printed(answer: Any, results: Sequence[str | None]) -> str | None:
     return None
 
 
-def _results(row: Row, step_list: Any) -> list[str | None]:
+def _results(row: Row, step_list: object) -> list[str | None]:
     """The printed result of each entry of `step_list`."""
     if not isinstance(step_list, list):
         return []
@@ -299,7 +299,7 @@ def _results(row: Row, step_list: Any) -> list[str | None]:
     return found
 
 
-def _steps(part: Any) -> list[str | None]:
+def _steps(part: object) -> list[str | None]:
     if isinstance(part, dict):
         steps = part.get("steps")
     else:
@@ -448,7 +448,7 @@ def _line(number: int, row: Row, names: Mapping[str, str]) -> tuple[_Line, list[
     # The row's report; `document` is its text, or an object with everything
     document = record.at("document")
     holder = document if isinstance(document.value, Mapping) else record
-    report: dict[str, Any] = {}
+    report: dict[str, object] = {}
     for key in ("pre_text", "post_text", *(["document"] if holder is record else [])):
         text = joined_text(holder.at(key))
         if text.strip():
@@ -550,7 +550,7 @@ def _in_order(rows: Rows, lines: Sequence[_Line]) -> Sequence[_Line]:
     return ordered
 
 
-def _shared(rests: Sequence[Row]) -> dict[str, Any]:
+def _shared(rests: Sequence[Row]) -> dict[str, object]:
     """The further columns with the same value on every line: they describe the conversation."""
     first = rests[0]
     found = {}

@@ -320,7 +320,7 @@ class RecordedTurns:
         return repetition_value(row.get(column), column) or 0
 
 
-def _tatqa_prediction(name: str, value: Any) -> dict[str, Any] | None:
+def _tatqa_prediction(name: str, value: object) -> dict[str, object] | None:
     """A question of TAT-QA's official file of predictions: `{id: [answer, scale]}`."""
     match value:
         case [list() | str() | int() | float() as answer, str() as scale]:
@@ -355,7 +355,7 @@ def _turns_of(row: Row, *, first: int) -> Iterator[Row]:
             turn += 1
 
 
-def _said(content: Any) -> Any:
+def _said(content: object) -> object:
     """The text of a message, whose content may be a list of parts."""
     if not isinstance(content, list):
         return content
@@ -435,7 +435,7 @@ def _counts_up(columns: Mapping[str, str], rows: Iterable[Row]) -> bool:
     return sum(n for n in met.values() if n > 1) * 2 > met.total()
 
 
-def _whole(value: Any, column: str) -> int:
+def _whole(value: object, column: str) -> int:
     with_point = str(value).strip()
     number = with_point.removesuffix(".0")
     if isinstance(value, bool) or not re.fullmatch(r"\d{1,9}", number, re.ASCII):
@@ -493,7 +493,7 @@ def _reply(row: Row, columns: Mapping[str, str]) -> tuple[Reply, list[str]]:
     return reply, wrong
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     """A value as text; None for null."""
     match value:
         case None | str():
@@ -506,7 +506,7 @@ def _text(value: Any) -> str | None:
     return str(value)
 
 
-def _program(value: Any) -> str | None:
+def _program(value: object) -> str | None:
     """A program as text: tokens are joined as in the dataset, a plan stays JSON."""
     if isinstance(value, list) and all(isinstance(part, (str, int, float)) for part in value):
         text = ""
@@ -522,7 +522,7 @@ def _program(value: Any) -> str | None:
     return _text(value) or None
 
 
-def _number(value: Any) -> float | None:
+def _number(value: object) -> float | None:
     try:
         if not isinstance(value, bool) and isinstance(value, (int, float, str)):
             number = float(value)
@@ -534,7 +534,7 @@ def _number(value: Any) -> float | None:
     return number if 0 <= number < 1e15 else None
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     match value:
         case None:
             return "missing"

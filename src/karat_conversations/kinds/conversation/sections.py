@@ -119,19 +119,8 @@ def sections(summary: Summary) -> KindBlocks:
     ]
     if part is None:
         return KindBlocks(asked=asked, asked_with=tuple(asked_with))
-    return KindBlocks(
-        asked=f"{asked} ({formats.plural(part.turns, 'turn')})",
-        asked_with=tuple(asked_with),
-        scorers=(part.scorer,),
-        results=tuple(_accuracies(part)),
-        details=tuple(reasoning(part)),
-        sections=(_chain(part, summary),),
-        cost=tuple(right_answers(part)),
-    )
 
-
-def _chain(part: ConversationSummary, summary: Summary) -> Section:
-    """Accuracy by turn, the rules, the reasons for errors, and how errors propagate."""
+    # Accuracy by turn, the rules, the reasons for errors, and how errors propagate.
     blocks: list[Block] = [
         *_strata(part, "Accuracy by turn", "turn", lambda result: result.by_turn),
         *_strata(
@@ -144,7 +133,16 @@ def _chain(part: ConversationSummary, summary: Summary) -> Section:
         *_features(part),
         *_others(part),
     ]
-    return Section(id="conversation", title="Where the chain breaks", blocks=tuple(blocks))
+    chain = Section(id="conversation", title="Where the chain breaks", blocks=tuple(blocks))
+    return KindBlocks(
+        asked=f"{asked} ({formats.plural(part.turns, 'turn')})",
+        asked_with=tuple(asked_with),
+        scorers=(part.scorer,),
+        results=tuple(_accuracies(part)),
+        details=tuple(reasoning(part)),
+        sections=(chain,),
+        cost=tuple(right_answers(part)),
+    )
 
 
 def _accuracy(part: ConversationSummary) -> str:
@@ -880,7 +878,31 @@ def _others(part: ConversationSummary) -> Blocks:
         )
         yield Table(caption="Verdicts of the file itself", columns=heads, rows=listed)
 
-    yield from _unreadable(part)
+    unreadable = [
+        f"{condition.condition}: {', '.join(sides)}"
+        for condition in part.conditions
+        if (
+            sides := [
+                f"{_SIDES.get(side, side)} of {formats.plural(many, 'turn')}"
+                for side, many in condition.unreadable.items()
+                if many
+            ]
+        )
+    ]
+    if unreadable:
+        yield Note(texts=tuple(unreadable), tone="quiet", title="Could not be read as a number")
+    abstained = [
+        (
+            f"{condition.condition}: "
+            f"{', '.join(f'{formats.count(n)} {_ABSTENTIONS[kind]}' for kind, n in counts.items())}"
+        )
+        for condition in part.conditions
+        if (counts := condition.abstentions)
+    ]
+    if abstained:
+        yield Note(
+            texts=tuple(abstained), tone="quiet", title="Turns without an answer, or that have none"
+        )
 
 
 def _quarantined(condition: ConversationResult, color: int) -> list[Row]:
@@ -920,31 +942,3 @@ _ABSTENTIONS = {
     "over_refusal": "not answered although there is an answer",
     "unsupported": "answered although it cannot be known",
 }
-
-
-def _unreadable(part: ConversationSummary) -> Iterator[Note]:
-    unreadable = [
-        f"{condition.condition}: {', '.join(sides)}"
-        for condition in part.conditions
-        if (
-            sides := [
-                f"{_SIDES.get(side, side)} of {formats.plural(many, 'turn')}"
-                for side, many in condition.unreadable.items()
-                if many
-            ]
-        )
-    ]
-    if unreadable:
-        yield Note(texts=tuple(unreadable), tone="quiet", title="Could not be read as a number")
-    abstained = [
-        (
-            f"{condition.condition}: "
-            f"{', '.join(f'{formats.count(n)} {_ABSTENTIONS[kind]}' for kind, n in counts.items())}"
-        )
-        for condition in part.conditions
-        if (counts := condition.abstentions)
-    ]
-    if abstained:
-        yield Note(
-            texts=tuple(abstained), tone="quiet", title="Turns without an answer, or that have none"
-        )

@@ -319,7 +319,7 @@ def difference_text(first: str, second: str, pas: Difference, ecs: Difference) -
     return "\n".join(formats.clean(line) for line in lines)
 
 
-def difference_data(first: str, pas: Difference, ecs: Difference) -> dict[str, Any]:
+def difference_data(first: str, pas: Difference, ecs: Difference) -> dict[str, object]:
     """The same as plain values."""
     return {"condition": first, "pas": _plain(pas), "ecs": _plain(ecs)}
 

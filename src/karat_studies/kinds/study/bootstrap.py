@@ -158,7 +158,7 @@ def units_of(responses: Iterable[Response]) -> Units:
         if response.group is not None:
             together.join(who, (response.arm, response.group))
 
-    members: dict[Any, list[tuple[str, ...]]] = {}
+    members: dict[object, list[tuple[str, ...]]] = {}
     for node in arms:
         members.setdefault(together.root(node), []).append(node)
     ordered = sorted(members, key=lambda root: min(members[root]))
@@ -212,20 +212,17 @@ class _Plan:
         self._rows: dict[int, TestRows] = {}
         for at, score in enumerate(run.scores):
             if score.test.agent.missing is None:
-                self._prepare(at, score)
+                if self._reducer is not None:
+                    reason = _undrawable(self.places, self.units, self.run.data)
+                else:
+                    test = self._test(score)
+                    rows = test_rows(test, self.run.data, self.places)
+                    reason = _of_persons(test) or _undrawable(rows.units, self.units, self.run.data)
+                    self._rows[at] = rows
 
-    def _prepare(self, at: int, score: TestScore) -> None:
-        if self._reducer is not None:
-            reason = _undrawable(self.places, self.units, self.run.data)
-        else:
-            test = self._test(score)
-            rows = test_rows(test, self.run.data, self.places)
-            reason = _of_persons(test) or _undrawable(rows.units, self.units, self.run.data)
-            self._rows[at] = rows
-
-        if reason is not None:
-            self.reasons[at] = reason
-            self._rows.pop(at, None)
+                if reason is not None:
+                    self.reasons[at] = reason
+                    self._rows.pop(at, None)
 
     def _test(self, score: TestScore) -> Test:
         return self._tests[score.test.sub_study, score.test.finding, score.test.test]
@@ -413,7 +410,7 @@ def _values(test: Test, data: Columns, rows: Places) -> tuple[Floats, Floats | N
     return first, None
 
 
-def copied_rows(data: Columns, places: Places, weights: Floats) -> dict[str, list[Any]]:
+def copied_rows(data: Columns, places: Places, weights: Floats) -> dict[str, list[object]]:
     """`data` of one replicate: rows as often as their unit was drawn, and every copy a separate
     participant.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -794,7 +794,7 @@ def _check_people(checked: Checked, study: StudyFile) -> None:
                 checked.fault(("participants", "given"), f"'{name}' cannot be the name of an entry")
 
 
-def _profile_fault(entry: Any) -> str:
+def _profile_fault(entry: object) -> str:
     if isinstance(entry, Mapping):
         shares = list(entry.values())
         if not shares or not all(_is_number(share) and 0 <= share <= _MOST for share in shares):
@@ -820,7 +820,7 @@ def _profile_fault(entry: Any) -> str:
     )
 
 
-def _profile_doubt(entry: Any) -> str:
+def _profile_doubt(entry: object) -> str:
     """Profiles that are valid but rarely intended."""
     if isinstance(entry, str) and re.fullmatch(r"\d+\s?(?:-|–|to|\.\.)\s?\d+", entry.strip()):
         return f"everybody has {shown(entry)}; [lowest, highest] draws from a range"
@@ -834,7 +834,7 @@ def _profile_doubt(entry: Any) -> str:
     return ""
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 

@@ -5,7 +5,7 @@ test needs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from karat.templates import names
 from karat_studies.kinds.study.format import Answered, StudyFile, Test
@@ -39,7 +39,7 @@ def attribute_type(study: StudyFile, name: str) -> str:
     """Number or text: the type of a person's attribute in `responses`."""
     attribute = study.participants.profile.get(name)
     if attribute is None:
-        values: list[Any] = [person.get(name) for person in study.persons]
+        values: list[object] = [person.get(name) for person in study.persons]
     elif isinstance(attribute, Mapping):
         values = list(attribute)
     else:

@@ -574,19 +574,7 @@ def lint(path: Path, kind: Study) -> Linted:
             faults=tuple(bad.faults),
         )
 
-    return Linted(
-        kind="study",
-        path=path,
-        sha256=dataset.sha256,
-        samples=len(dataset),
-        turns=sum(len(sample.turns) for sample in dataset),
-        doubted=tuple(_doubted(dataset)),
-        meanings=_MEANINGS,
-    )
-
-
-def _doubted(dataset: Dataset) -> list[Doubted]:
-    """One for each note; its place is the finding and the test."""
+    # One for each note; its place is the finding and the test.
     doubted = []
     for study in studies_of(dataset):
         for note in study.warnings:
@@ -607,4 +595,12 @@ def _doubted(dataset: Dataset) -> list[Doubted]:
                 )
             )
 
-    return doubted
+    return Linted(
+        kind="study",
+        path=path,
+        sha256=dataset.sha256,
+        samples=len(dataset),
+        turns=sum(len(sample.turns) for sample in dataset),
+        doubted=tuple(doubted),
+        meanings=_MEANINGS,
+    )

@@ -249,7 +249,7 @@ def _means_apart(human: Side, sizes: Floats) -> Floats:
     return np.asarray(means * math.sqrt(human.statistic / between))
 
 
-def _factorial(test: Test, human: Side) -> dict[str, list[Any]]:
+def _factorial(test: Test, human: Side) -> dict[str, list[object]]:
     """The cells of a design with only the one effect: column → values."""
     groups, per_cell = test.cells, len(test.cells[0])
     sizes = cell_sizes(test, levels_of(test, {}))
@@ -261,7 +261,7 @@ def _factorial(test: Test, human: Side) -> dict[str, list[Any]]:
         effective.append(per_cell**2 / sum(1 / n for n in sizes[at : at + per_cell]))
     means = _means_apart(human, np.array(effective))
     cells = [(cell, mean) for group, mean in zip(groups, means, strict=True) for cell in group]
-    columns: dict[str, list[Any]] = {name: [] for name in (*groups[0][0], test.measure)}
+    columns: dict[str, list[object]] = {name: [] for name in (*groups[0][0], test.measure)}
     for (cell, mean), values in zip(cells, patterns, strict=True):
         for name, level in cell.items():
             columns[name] += [level] * len(values)

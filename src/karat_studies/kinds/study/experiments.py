@@ -150,7 +150,7 @@ def table_of(study: StudyFile, responses: Sequence[Response]) -> Table:
     """The table `responses`."""
     types = responses_types(study)
     rows = [response for response in responses if response.answered]
-    columns: dict[str, list[Any]] = {name: [None] * len(rows) for name in types}
+    columns: dict[str, list[object]] = {name: [None] * len(rows) for name in types}
     for at, row in enumerate(rows):  # a row has few of the columns: those of its arm
         own = {
             "participant": row.participant,
@@ -165,7 +165,7 @@ def table_of(study: StudyFile, responses: Sequence[Response]) -> Table:
     if study.pays:
         # The payoff of each row's participant in the round, from the answers of the group; None:
         # not known, or none
-        answers: dict[tuple[str, str | None, int | None], dict[str, Any]] = {}
+        answers: dict[tuple[str, str | None, int | None], dict[str, object]] = {}
         for row in rows:
             answers.setdefault((row.arm, row.group, row.round), {}).update(row.values)
         earned = {}

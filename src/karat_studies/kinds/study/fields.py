@@ -284,7 +284,7 @@ def _objects(text: str) -> Iterator[_Pairs]:
         at = text.find("{", end)
 
 
-def _of_json(value: Any, field: Answered) -> Value:
+def _of_json(value: object, field: Answered) -> Value:
     if value is None or value in ("", []):
         return Value(kind=MISSING)
     if isinstance(value, _Pairs):
@@ -461,7 +461,7 @@ def _any_of(names: tuple[str, ...]) -> str:
     return "|".join(re.escape(name).replace("_", r"[_ -]") for name in ordered)
 
 
-def _folded(key: Any) -> str:
+def _folded(key: object) -> str:
     return re.sub(r"[ -]", "_", str(key).strip().casefold())
 
 

@@ -161,7 +161,16 @@ def load_reducer(
         )
         raise BadPlugin(name, f"its code is not that of the run: {reason}")
 
-    function = getattr(_module(file, name), name.partition(":")[2], None)
+    private = f"_karat_study_{sha256(str(file).encode()).hexdigest()[:16]}"
+    spec = importlib.util.spec_from_file_location(private, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    with Caught() as caught:
+        spec.loader.exec_module(module)
+    if (cause := _cause(caught)) is not None:
+        raise BadPlugin(name, f"{file} cannot be imported: {cause}") from caught.error
+    function = getattr(module, name.partition(":")[2], None)
     if not callable(function):
         raise BadPlugin(name, f"{file} has no function '{name.partition(':')[2]}'")
     return _Checked(function, name), differs
@@ -181,19 +190,6 @@ def _changed(study: StudyFile) -> str | None:
         f" and {len(changed) - _MOST_NAMED} more" * (len(changed) > _MOST_NAMED)
     )
     return f"{shown} changed"
-
-
-def _module(file: Path, name: str) -> Any:
-    private = f"_karat_study_{sha256(str(file).encode()).hexdigest()[:16]}"
-    spec = importlib.util.spec_from_file_location(private, file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    with Caught() as caught:
-        spec.loader.exec_module(module)
-    if (cause := _cause(caught)) is not None:
-        raise BadPlugin(name, f"{file} cannot be imported: {cause}") from caught.error
-    return module
 
 
 def _cause(caught: Caught) -> str | None:

@@ -64,7 +64,7 @@ def _person(study: StudyFile, group: str, arms: tuple[str, ...], number: int, se
     return Person(id=f"{group}-{number + 1:03d}", arms=arms, profile=profile)
 
 
-def _given(study: StudyFile, group: str, number: int, seed: int) -> dict[str, Any]:
+def _given(study: StudyFile, group: str, number: int, seed: int) -> dict[str, object]:
     """One of the listed persons: all of them take part once before anyone does twice."""
     if not study.persons:
         return {}
@@ -81,7 +81,7 @@ def _given(study: StudyFile, group: str, number: int, seed: int) -> dict[str, An
     return study.persons[order[place]]
 
 
-def _drawn(attribute: Any, dice: random.Random) -> Any:
+def _drawn(attribute: object, dice: random.Random) -> object:
     """A value for an attribute, which the file gives as [low, high], values with shares, values, or
     one value.
     """
@@ -109,7 +109,7 @@ _OPTIONAL = re.compile(r"[ \t]*\{\{\?([\w. \t-]+)\}\}[ \t]*")
 _GAP = re.compile(r"\n{3,}")
 
 
-def persona(template: str, profile: Mapping[str, Any]) -> str:
+def persona(template: str, profile: Mapping[str, object]) -> str:
     """The prompt filled in for a participant. Raises BadOption for a name without a value.
 
     >>> persona(
@@ -119,7 +119,7 @@ def persona(template: str, profile: Mapping[str, Any]) -> str:
     'Age: 20'
     """
     known = known_to(template, profile)
-    values: dict[str, Any] = {"profile": dict(profile)}
+    values: dict[str, object] = {"profile": dict(profile)}
     if REST in known:
         named = _named(template)
         values[REST] = "; ".join(
@@ -176,7 +176,7 @@ def _named(template: str) -> set[str]:
     return {name.removeprefix("profile.") for name in asked if name.startswith("profile.")}
 
 
-def _as_text(value: Any) -> str:
+def _as_text(value: object) -> str:
     if isinstance(value, str):
         return value
     return fill("{{ value }}", {"value": value})

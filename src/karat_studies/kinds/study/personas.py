@@ -40,7 +40,24 @@ def prompt_problems(
 ) -> tuple[list[str], list[str]]:
     """Faults and warnings for a system prompt, written out or from a preset."""
     if preset is not None:
-        return _of_preset(text, preset, known)
+        # A preset that says nothing about anyone would be another preset under a misleading name
+        optional = dict.fromkeys(optional_names(text))
+        silent = []
+        for study, attributes in known.items():
+            if not set(optional) & set(known_to(text, attributes)):
+                silent.append(study)
+        if not silent:
+            return [], []
+        wanted = [key.removeprefix("profile.") for key in optional if key != "rest"]
+        if "rest" in optional:
+            which = "anything about participants"
+        else:
+            which = f"{', '.join(wanted[:-1])} or {wanted[-1]}"
+
+        without = f"'{preset}' describes participants, but {_listed(silent)} not say {which}"
+        if len(silent) == len(known):
+            return [f"{without}; use `preset: human`, or write a `system_prompt`"], []
+        return [], [f"{without}: there participants are only told that they take part"]
     return (_of_text(text, known), [])
 
 
@@ -72,29 +89,6 @@ def _of_text(text: str, known: Attributes) -> list[str]:
             )
 
     return problems
-
-
-def _of_preset(text: str, name: str, known: Attributes) -> tuple[list[str], list[str]]:
-    """Refuses a preset that would say nothing about anyone: it would be another preset under a
-    misleading name.
-    """
-    optional = dict.fromkeys(optional_names(text))
-    silent = []
-    for study, attributes in known.items():
-        if not set(optional) & set(known_to(text, attributes)):
-            silent.append(study)
-    if not silent:
-        return [], []
-    wanted = [key.removeprefix("profile.") for key in optional if key != "rest"]
-    if "rest" in optional:
-        which = "anything about participants"
-    else:
-        which = f"{', '.join(wanted[:-1])} or {wanted[-1]}"
-
-    without = f"'{name}' describes participants, but {_listed(silent)} not say {which}"
-    if len(silent) == len(known):
-        return [f"{without}; use `preset: human`, or write a `system_prompt`"], []
-    return [], [f"{without}: there participants are only told that they take part"]
 
 
 def _listed(studies: Collection[str]) -> str:

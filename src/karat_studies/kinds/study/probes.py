@@ -97,7 +97,7 @@ def _selected(derive: str, tables: bytes) -> list[Selected]:
     )
 
 
-def _repeated(test: Test, persons: Sequence[tuple[str, Mapping[str, Sequence[Any]]]]) -> str:
+def _repeated(test: Test, persons: Sequence[tuple[str, Mapping[str, Sequence[object]]]]) -> str:
     for arm, columns in persons:
         if any(name not in columns for name in test.columns):
             continue
@@ -186,7 +186,7 @@ def _person(study: StudyFile, case: Case) -> Response:
     )
 
 
-def _first(values: Any) -> Any:
+def _first(values: object) -> object:
     if isinstance(values, (Mapping, list)):
         return next(iter(values), None)
     return values

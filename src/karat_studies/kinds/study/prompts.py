@@ -8,7 +8,6 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
 
 import msgspec
 
@@ -29,7 +28,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def shown_to(
-    study: StudyFile, arms: Sequence[str], profile: Mapping[str, Any], *, seed: str
+    study: StudyFile, arms: Sequence[str], profile: Mapping[str, object], *, seed: str
 ) -> list[Shown]:
     """The tasks of a participant's arms, in file order or shuffled with the seed.
 
@@ -59,8 +58,8 @@ def prompt_text(
     study: StudyFile,
     arm: Arm,
     task: Task,
-    profile: Mapping[str, Any],
-    more: Mapping[str, Any] | None = None,
+    profile: Mapping[str, object],
+    more: Mapping[str, object] | None = None,
 ) -> str:
     """The material with its values, followed by the answer form unless the material shows the form
     itself.
@@ -168,7 +167,10 @@ def described(field: Answered) -> str:
     if field.hint is not None:
         return field.hint
     if field.type == "choice":
-        return _either(field.labels)
+        labels = field.labels
+        if len(labels) > 1:
+            return f"{', '.join(labels[:-1])} or {labels[-1]}"
+        return "".join(labels)
     if field.type == "rank":
         return f"{', '.join(field.labels)} in your order, the first one first, with commas between"
     if field.type == "text":
@@ -204,9 +206,3 @@ def _span(field: Answered) -> str:
     if high is not None:
         return f", {high:g} or less"
     return ""
-
-
-def _either(labels: Sequence[str]) -> str:
-    if len(labels) > 1:
-        return f"{', '.join(labels[:-1])} or {labels[-1]}"
-    return "".join(labels)

@@ -156,7 +156,7 @@ def read_study(
 
 
 def read_kept_study(
-    path: Path, data: bytes, *, persons: Iterable[Mapping[str, Any]] = ()
+    path: Path, data: bytes, *, persons: Iterable[Mapping[str, object]] = ()
 ) -> StudyFile:
     """A study from a run folder, for analysis: without materials, and without running its SQL.
 
@@ -281,7 +281,7 @@ class _Reader(msgspec.Struct):
 
         return None
 
-    def _readable_tests(self, values: Mapping[str, Any]) -> list[tuple[Place, Test]]:
+    def _readable_tests(self, values: Mapping[str, object]) -> list[tuple[Place, Test]]:
         """Every readable test with its place, also in findings that are not readable.
 
         Notes no fault a second time.
@@ -365,7 +365,9 @@ class _Reader(msgspec.Struct):
 
         return None
 
-    def _persons(self, participants: Participants | None) -> tuple[tuple[dict[str, Any], ...], str]:
+    def _persons(
+        self, participants: Participants | None
+    ) -> tuple[tuple[dict[str, object], ...], str]:
         if participants is None or participants.given is None:
             return (), ""
         if self.kept is not None:
@@ -403,13 +405,13 @@ def _prompts(arm: Arm) -> list[tuple[Place, str]]:
     return [*((place, prompt) for place, prompt in own if prompt is not None), *tasks]
 
 
-def _pairs(values: Any) -> list[tuple[str, Any]]:
+def _pairs(values: object) -> list[tuple[str, object]]:
     if isinstance(values, Mapping):
         return list(values.items())
     return []
 
 
-def _listed(values: Any) -> list[Any]:
+def _listed(values: object) -> list[object]:
     if isinstance(values, list):
         return list(values)
     return []

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from pydantic import BaseModel, ConfigDict
@@ -62,7 +61,7 @@ class RecordedParticipants:
         self.conditions: dict[str, None] = {}  # in file order
         self.repetitions = 1
         self._columns = columns
-        self._rows: dict[Key, str | Mapping[str, Any]] = {}
+        self._rows: dict[Key, str | Mapping[str, object]] = {}
         self._met: Counter[tuple[str, tuple[str | None, ...]]] = Counter()
         table = read_rows(path)
         faults = list(table.faults)
@@ -164,7 +163,7 @@ class RecordedParticipants:
 
         return None
 
-    def _add(self, row: Mapping[str, Any]) -> None:
+    def _add(self, row: Mapping[str, object]) -> None:
         """Raises ValueError with what is wrong with the row."""
         columns = self._columns
         who = row.get(columns.participant)
@@ -198,7 +197,7 @@ class RecordedParticipants:
             self.conditions[place[-1]] = None
         self.repetitions = max(self.repetitions, key[2] + 1)
 
-    def _answer(self, row: Mapping[str, Any]) -> str | Mapping[str, Any]:
+    def _answer(self, row: Mapping[str, object]) -> str | Mapping[str, object]:
         answers, text = row.get(self._columns.answers), row.get(self._columns.text)
         if isinstance(answers, dict):
             return answers
@@ -219,7 +218,7 @@ def _names(sample: Sample, member: int | None) -> Iterator[str]:
     yield sample.id.removeprefix(f"{sample.detail['study']}/")
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     if value in (None, ""):
         return None
     return str(value)

@@ -51,11 +51,11 @@ def most_rows(test: Test, data: Columns, groups: Rows) -> list[int]:
     return most
 
 
-def of_people(test: Test, data: Columns, groups: Rows) -> tuple[dict[str, list[Any]], Places]:
+def of_people(test: Test, data: Columns, groups: Rows) -> tuple[dict[str, list[object]], Places]:
     """One row per person in each group, with the mean of their known values; and the row it begins
     with.
     """
-    columns: dict[str, list[Any]] = {name: [] for name in data}
+    columns: dict[str, list[object]] = {name: [] for name in data}
     first: list[int] = []
     averaged = [name for name in (test.measure, test.against) if isinstance(name, str)]
     for group in groups:
@@ -81,7 +81,7 @@ def _by_person(data: Columns, group: Places) -> Iterator[list[int]]:
     yield from rows.values()
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, (bool, int, float)) and math.isfinite(value)
 
 

@@ -176,7 +176,7 @@ def check_payoff(formula: str, fields: Mapping[str, Mapping[str, Answered]]) -> 
     return ""
 
 
-def _counted(field: Answered, value: Any) -> Any:
+def _counted(field: Answered, value: object) -> object:
     """An answer as it is put into a formula: in parentheses if negative; `null`, which has no
     value, if missing.
     """
@@ -248,7 +248,7 @@ def round_names(arm: Arm, *, first: bool, role: str | None = None) -> list[str]:
     return names
 
 
-def _numbers(values: Sequence[float]) -> dict[str, Any]:
+def _numbers(values: Sequence[float]) -> dict[str, object]:
     if not values:
         return dict.fromkeys(("mean", "median", "lowest", "highest"), "unknown")
     summary = {
@@ -260,7 +260,7 @@ def _numbers(values: Sequence[float]) -> dict[str, Any]:
     return {name: _plain(value) for name, value in summary.items()}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """A number as people write it: with two decimals, or none if it is whole."""
     if not isinstance(value, float):
         if isinstance(value, list):

@@ -42,7 +42,9 @@ _WORDS = (
 _EACH = tuple(_WORDS.split())
 
 
-def random_values(fields: Mapping[str, Mapping[str, Any]], dice: random.Random) -> dict[str, Value]:
+def random_values(
+    fields: Mapping[str, Mapping[str, object]], dice: random.Random
+) -> dict[str, Value]:
     """A random answer to every field, in the form `read_answers` returns.
 
     >>> random_values({"choice": {"type": "choice", "options": ["A"]}}, random.Random(0))
@@ -51,7 +53,7 @@ def random_values(fields: Mapping[str, Mapping[str, Any]], dice: random.Random) 
     return {name: _answer(field, dice) for name, field in fields.items()}
 
 
-def random_text(fields: Mapping[str, Mapping[str, Any]], dice: random.Random) -> str:
+def random_text(fields: Mapping[str, Mapping[str, object]], dice: random.Random) -> str:
     """The same answers as text, one line per field, as the answer form asks for them.
 
     >>> random_text({"how": {"type": "likert", "range": [4, 4]}}, random.Random(0))
@@ -92,7 +94,7 @@ def _answer(field: Mapping[str, Any], dice: random.Random) -> Value:
     return float(min(max(round(dice.uniform(low, high), decimals), low), high))
 
 
-def _is_whole(field: Mapping[str, Any]) -> bool:
+def _is_whole(field: Mapping[str, object]) -> bool:
     return field["type"] == "likert" or bool(field.get("whole"))
 
 
@@ -100,7 +102,7 @@ def _up(value: float) -> int:
     return -int(-value // 1)
 
 
-def _written(value: Value, field: Mapping[str, Any]) -> str:
+def _written(value: Value, field: Mapping[str, object]) -> str:
     if isinstance(value, list):
         return ", ".join(value)
     if isinstance(value, str):
@@ -184,7 +186,7 @@ def group_sample(
             filled = number > 1 or (role is not None and at > 0)
             if filled:
                 _check_open(study.arms[arm], text, first=number == 1, role=role, who=member.id)
-            detail: dict[str, Any] = {
+            detail: dict[str, object] = {
                 "arm": arm,
                 "task": task.prompt,
                 "round": number,
@@ -286,7 +288,7 @@ def _role_question(sample: Sample, turn: int, replies: Sequence[str | None]) -> 
         return sample.turns[turn].question
     begin = turn - detail["member"]
 
-    def answers(turns: range) -> dict[str, dict[str, Any]]:
+    def answers(turns: range) -> dict[str, dict[str, object]]:
         roles = {}
         for at in turns:
             read = _read(sample, at, replies[at])
@@ -320,7 +322,7 @@ def fields_of(sample: Sample, turn: int) -> dict[str, Answered]:
     }
 
 
-def responses_of(sample: Sample, values: Sequence[Mapping[str, Any] | None]) -> list[Response]:
+def responses_of(sample: Sample, values: Sequence[Mapping[str, object] | None]) -> list[Response]:
     """Rows of `responses`, from the answers read in each turn (None, or missing at the end: no
     reply).
 
@@ -329,7 +331,7 @@ def responses_of(sample: Sample, values: Sequence[Mapping[str, Any] | None]) -> 
     # imports NumPy, which asking does not need
     from karat_studies.kinds.study.experiments import Response
 
-    rows: dict[tuple[str, str, int | None], list[Mapping[str, Any] | None]] = {}
+    rows: dict[tuple[str, str, int | None], list[Mapping[str, object] | None]] = {}
     # in games with roles: the role's own fields
     asked: dict[tuple[str, str, int | None], tuple[str, ...]] = {}
     # the id in a run of this study alone
@@ -375,8 +377,8 @@ def responses_of(sample: Sample, values: Sequence[Mapping[str, Any] | None]) -> 
 
 
 def _in_units(
-    sample: Sample, turn: int, answers: Mapping[str, Any] | None
-) -> Mapping[str, Any] | None:
+    sample: Sample, turn: int, answers: Mapping[str, object] | None
+) -> Mapping[str, object] | None:
     """The answers of a turn, converted to the study's units if other amounts were shown."""
     scales = {}
     for name, field in sample.detail["fields"][turn].items():
@@ -399,7 +401,7 @@ def in_units(answers: Mapping[str, Any], scales: Mapping[str, float]) -> dict[st
     return found
 
 
-def _read(sample: Sample, turn: int, reply: str | None) -> Mapping[str, Any]:
+def _read(sample: Sample, turn: int, reply: str | None) -> Mapping[str, object]:
     if reply is None:
         return {}
     return answered_in(sample, turn, reply).values
@@ -423,7 +425,7 @@ def _read_cached(reply: str, fields: bytes, shown: str) -> Read:
     return read_answers(reply, asked, shown=shown)
 
 
-def _as_data(fields: Mapping[str, Answered]) -> dict[str, Any]:
+def _as_data(fields: Mapping[str, Answered]) -> dict[str, object]:
     return {name: field.model_dump(exclude_defaults=True) for name, field in fields.items()}
 
 

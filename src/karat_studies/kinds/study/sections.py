@@ -159,22 +159,7 @@ def sections(summary: Summary) -> KindBlocks:
         studies = formats.plural(len(part.studies), "study", "studies")
         asked = f"{formats.plural(people, 'participant')} of {studies}"
 
-    return KindBlocks(
-        asked=asked,
-        asked_with=tuple(asked_with),
-        scorers=(part.scorer,),
-        results=tuple(map(blocks.explained, _agreement(part))),
-        differences=tuple(map(blocks.explained, _differences(part))),
-        variation=tuple(map(blocks.explained, _repetitions(part))),
-        sections=(_beside_people(part),),
-        failing=tuple(map(blocks.explained, _lost(part))),
-        cost=tuple(map(blocks.explained, _used(part))),
-        origin=tuple(_sources(part)),
-    )
-
-
-def _beside_people(part: StudySummary) -> Section:
-    """Effects beside those of people, by study and finding, and who took part."""
+    # Effects beside those of people, by study and finding, and who took part.
     parts: list[Block] = [*_levels(part)]
     for at, condition in enumerate(part.conditions):
         figures = (
@@ -191,8 +176,20 @@ def _beside_people(part: StudySummary) -> Section:
         parts += _findings(condition, part, folded=bool(at))
 
     parts += _auxiliary(part)
-    return Section(
+    beside_people = Section(
         id="study", title="Beside what people did", blocks=tuple(map(blocks.explained, parts))
+    )
+    return KindBlocks(
+        asked=asked,
+        asked_with=tuple(asked_with),
+        scorers=(part.scorer,),
+        results=tuple(map(blocks.explained, _agreement(part))),
+        differences=tuple(map(blocks.explained, _differences(part))),
+        variation=tuple(map(blocks.explained, _repetitions(part))),
+        sections=(beside_people,),
+        failing=tuple(map(blocks.explained, _lost(part))),
+        cost=tuple(map(blocks.explained, _used(part))),
+        origin=tuple(_sources(part)),
     )
 
 

@@ -158,30 +158,25 @@ def reference_of(test: Test) -> float:
 
 def statistic_of_means(kind: str, groups: Sequence[tuple[float, float, float]]) -> float:
     """t, Welch's t or a one-way F from (n, mean, sd) of each group; NaN without any spread."""
-    total = sum(n for n, _, _ in groups)
+    if kind == "anova":
+        return f_of_cells(groups, [mean for _, mean, _ in groups])[0]
+    (n1, m1, s1), (n2, m2, s2) = groups
     if kind == "welch":
-        (n1, m1, s1), (n2, m2, s2) = groups
-        error = s1 * s1 / n1 + s2 * s2 / n2
-        if error > 0:
-            return (m1 - m2) / math.sqrt(error)
-        return NAN
-
-    if total > len(groups):
-        within = exact_sum((n - 1) * sd * sd for n, _, sd in groups) / (total - len(groups))
+        variance = s1 * s1 / n1 + s2 * s2 / n2
     else:
-        within = 0.0
+        variance = _within(groups) * (1 / n1 + 1 / n2)
 
-    if within <= 0:
-        return NAN
-    if kind == "ttest_ind":
-        (n1, m1, _), (n2, m2, _) = groups
-        return (m1 - m2) / math.sqrt(within * (1 / n1 + 1 / n2))
-    first = groups[0][1]  # equal means then give exactly 0
-    grand = exact_sum(n * (mean - first) for n, mean, _ in groups) / total
-    between = exact_sum(n * (mean - first - grand) ** 2 for n, mean, _ in groups) / (
-        len(groups) - 1
-    )
-    return between / within
+    if variance > 0:
+        return (m1 - m2) / math.sqrt(variance)
+    return NAN
+
+
+def _within(groups: Sequence[tuple[float, float, float]]) -> float:
+    """The pooled variance; 0 without two people in any group."""
+    free = sum(n for n, _, _ in groups) - len(groups)
+    if free > 0:
+        return exact_sum((n - 1) * sd * sd for n, _, sd in groups) / free
+    return 0.0
 
 
 def table_of(test: Test, levels: Sequence[Level]) -> tuple[tuple[int, ...], ...] | None:
@@ -214,8 +209,8 @@ def table_of(test: Test, levels: Sequence[Level]) -> tuple[tuple[int, ...], ...]
 def f_of_cells(
     cells: Sequence[tuple[float, float, float]], means: Sequence[float]
 ) -> tuple[float, list[float]]:
-    """F of a factorial design, and the effective size of each compared group, as if its cells were
-    equally large.
+    """F of a one-way or factorial design, and the effective size of each compared group, as if its
+    cells were equally large.
 
     `cells`: (n, mean, sd) of each, with those of a group adjacent; `means`: of each group, cells
     weighted equally.
@@ -228,12 +223,7 @@ def f_of_cells(
     sizes = []
     for at in range(0, len(cells), width):
         sizes.append(width**2 / sum(1 / n for n, _, _ in cells[at : at + width]))
-    free = sum(n for n, _, _ in cells) - len(cells)
-    if free > 0:
-        within = exact_sum((n - 1) * sd * sd for n, _, sd in cells) / free
-    else:
-        within = 0.0
-
+    within = _within(cells)
     if within <= 0:
         return NAN, sizes
     first = means[0]  # equal means then give exactly 0
@@ -279,7 +269,7 @@ def _divided(n: int, parts: int) -> list[int]:
     return [n // parts + (at < n % parts) for at in range(parts)]
 
 
-def _sizes(test: Test, levels: Sequence[Level]) -> dict[str, Any]:
+def _sizes(test: Test, levels: Sequence[Level]) -> dict[str, object]:
     """n1 and n2, as arguments of `Side`."""
     if test.factors:
         pair = [float(sum(group)) for group in _grouped(test, cell_sizes(test, levels) or [])]
@@ -314,10 +304,10 @@ def _sizes(test: Test, levels: Sequence[Level]) -> dict[str, Any]:
     return {"n1": float(n)}
 
 
-def _of_anova(test: Test, levels: Sequence[Level]) -> dict[str, Any]:
+def _of_anova(test: Test, levels: Sequence[Level]) -> dict[str, object]:
     """Degrees of freedom, sizes and the sign of an F."""
     human = test.human
-    known: dict[str, Any] = {}
+    known: dict[str, object] = {}
     groups, cells = test.cells, len(levels)
     sizes = tuple(float(level.n) for level in levels if level.n is not None)
     if test.factors:
@@ -429,7 +419,7 @@ def group_rows(test: Test, data: Columns) -> list[NDArray[np.intp]]:
     return found
 
 
-def numbers_of(values: Sequence[Any]) -> Floats:
+def numbers_of(values: Sequence[object]) -> Floats:
     """Numbers and booleans as floats; anything else becomes NaN."""
     good = (float(value) if isinstance(value, (bool, int, float)) else NAN for value in values)
     return np.fromiter(good, dtype=np.float64, count=len(values))
@@ -514,7 +504,7 @@ def _clustered(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) ->
     return Side(statistic=apart / error, n1=sizes[0], t_scale=alone / error, **pair)
 
 
-def outcome_of(value: Any, *, truth: bool) -> str | None:
+def outcome_of(value: object, *, truth: bool) -> str | None:
     """The category of an answer, or with `truth` "true" or "false"; None for what belongs to no
     category.
     """
@@ -632,32 +622,18 @@ def _several_groups(test: Test, samples: Sequence[Floats]) -> Side:
     described = [
         (len(sample), float(mean), _sd(sample)) for sample, mean in zip(samples, means, strict=True)
     ]
-    if test.factors:
-        return _factorial(test, described)
+    if test.statistic_kind == "anova":
+        return _anova(test, described)
     statistic = statistic_of_means(test.kind, [(float(n), mean, sd) for n, mean, sd in described])
     if math.isnan(statistic):
         return Side(missing="all answers within each group are the same: there is no spread")
-    if test.kind != "anova":
-        return Side(statistic=statistic, **pair)
-    df1 = len(sizes) - 1.0
-    above = float(np.sign(described[0][1] - described[1][1]))
-    if df1 == 1 and above:
-        sign = int(above)
-    else:
-        sign = None
-
-    return Side(
-        statistic=statistic,
-        df1=df1,
-        df2=sum(sizes) - len(sizes),
-        sizes=tuple(sizes),
-        sign=sign,
-        **pair,
-    )
+    return Side(statistic=statistic, **pair)
 
 
-def _factorial(test: Test, cells: Sequence[tuple[int, float, float]]) -> Side:
-    """F of one effect in a factorial design; `cells`: n, mean and sd of each."""
+def _anova(test: Test, cells: Sequence[tuple[int, float, float]]) -> Side:
+    """F of a one-way design, or of one effect in a factorial one; `cells`: n, mean and sd of
+    each.
+    """
     groups = np.array(cells).reshape(len(test.cells), -1, 3)
     largest = float(np.abs(groups[:, :, 1]).max())
     means = ties_merged(
@@ -667,19 +643,18 @@ def _factorial(test: Test, cells: Sequence[tuple[int, float, float]]) -> Side:
     if math.isnan(statistic):
         return Side(missing="all answers within each group are the same: there is no spread")
     sizes, df1 = groups[:, :, 0].sum(axis=1).tolist(), len(means) - 1.0
-    if df1 == 1:
-        above = float(np.sign(means[0] - means[1]))
-    else:
-        above = 0.0
-
+    two_groups = df1 == 1
+    sign = None
+    if two_groups and means[0] != means[1]:
+        sign = int(np.sign(means[0] - means[1]))
     return Side(
         statistic=statistic,
         df1=df1,
         df2=sum(sizes) - len(cells),
         sizes=tuple(sizes),
-        effective=tuple(effective),
-        sign=int(above) or None,
-        **({"n1": sizes[0], "n2": sizes[1]} if df1 == 1 else {}),
+        effective=tuple(effective) if test.factors else (),
+        sign=sign,
+        **({"n1": sizes[0], "n2": sizes[1]} if two_groups else {}),
     )
 
 

@@ -31,7 +31,6 @@ from karat_studies.kinds.study.analysis.model import (
     StudyResult,
     StudySummary,
     TestResult,
-    TestRow,
 )
 from karat_studies.kinds.study.analysis.verdicts import PAS_CEILING
 from karat_studies.kinds.study.sections import (
@@ -62,6 +61,16 @@ def study_page(part: StudySummary, run: str, name: str) -> KindPage | None:
         for condition in part.conditions
         if (result := condition.study(name)) is not None
     ]
+    again = (
+        " Statistic, ln BF and P(effect) are those of the first repetition; PAS and d are means "
+        "over all of them."
+    )
+    lead = (
+        f"ln BF: logarithm of the Bayes factor for an effect; above 6.9 it is decisive. d: "
+        f"Cohen's d ({part.convention}). PAS: the probability that agent and people are in the "
+        f"same state. Few answers: coverage below {formats.share(FLAGGED)}, so the number may "
+        f"only reflect those who answered.{again if part.repetitions > 1 else ''}"
+    )
     sections = (
         Section(
             id="agreement",
@@ -72,7 +81,7 @@ def study_page(part: StudySummary, run: str, name: str) -> KindPage | None:
             id="findings",
             title="Findings",
             blocks=tuple(map(explained, _findings(part, name))),
-            lead=_legend(part),
+            lead=lead,
         ),
         Section(id="arms", title="Arms", blocks=(explained(_arms(run, results)),)),
         Section(id="unread", title="What could not be read", blocks=tuple(_unread(run, results))),
@@ -232,17 +241,13 @@ def _again(
         if len(test.repetitions) > 1:
             yield Group(name, named(part.conditions[color]))
             for row in test.repetitions[:_MOST_REPETITIONS]:
-                yield _repeated(test.kind, row, color)
-
-
-def _repeated(kind: str, row: TestRow, color: int) -> Row:
-    cells = (
-        *_side(kind, row.agent),
-        pas_cell(row.pas, color),
-        _direction(row.same_direction, opposed=row.opposed, decisive=row.decisive),
-        coverage_cell(row.coverage),
-    )
-    return Row(name=f"repetition {formats.count(row.repetition + 1)}", cells=cells)
+                cells = (
+                    *_side(test.kind, row.agent),
+                    pas_cell(row.pas, color),
+                    _direction(row.same_direction, opposed=row.opposed, decisive=row.decisive),
+                    coverage_cell(row.coverage),
+                )
+                yield Row(name=f"repetition {formats.count(row.repetition + 1)}", cells=cells)
 
 
 def _pooled(
@@ -401,16 +406,3 @@ def _lost(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> It
 
 def _listed(run: str, study: str, arm: str, condition: str, **query: str) -> str:
     return address("runs", run, "samples", study=study, arm=arm, condition=condition, **query)
-
-
-def _legend(part: StudySummary) -> str:
-    again = (
-        " Statistic, ln BF and P(effect) are those of the first repetition; PAS and d are means "
-        "over all of them."
-    )
-    return (
-        f"ln BF: logarithm of the Bayes factor for an effect; above 6.9 it is decisive. d: "
-        f"Cohen's d ({part.convention}). PAS: the probability that agent and people are in the "
-        f"same state. Few answers: coverage below {formats.share(FLAGGED)}, so the number may "
-        f"only reflect those who answered.{again if part.repetitions > 1 else ''}"
-    )

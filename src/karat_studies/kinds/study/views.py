@@ -169,8 +169,27 @@ class StudyViews(Views):
             }
 
         chosen = seat if members else None
+
+        # The participant, and each task with the replies of every trial and how reviewers read
+        # them.
+        sample, trials = page.sample, [_Turns(trial) for trial in page.trials]
+        turns = [
+            at for at, turn in enumerate(sample.turns) if chosen is None or turn.seat == chosen
+        ]
+        who = sample.detail if chosen is None else _members(sample)[chosen]
+        profile = list(_mapping(who.get("profile")).items())[:_MOST]
+        session = {
+            "who": str(who.get("participant", sample.id)),
+            "study": str(sample.detail.get("study", "")),
+            "arms": list(
+                dict.fromkeys(str(sample.turns[at].detail.get("arm", "")) for at in turns)
+            )[:_MOST],
+            "profile": [(str(name).replace("_", " "), str(value)) for name, value in profile],
+            "tasks": [_task(page, at, trials) for at in turns[:_MOST]],
+            "left": max(0, len(turns) - _MOST),
+        }
         content |= {
-            "session": _session(page, chosen),
+            "session": session,
             "prompts": prompts(page.info, page.sample, chosen),
         }
         return "session.html.j2", content
@@ -309,26 +328,6 @@ class _Turns:
             "repetition": trial.repetition,
             "name": page.name_of(trial),
         }
-
-
-def _session(page: SamplePage, seat: int | None) -> dict[str, object]:
-    """The participant, and each task with the replies of every trial and how reviewers read
-    them.
-    """
-    sample, trials = page.sample, [_Turns(trial) for trial in page.trials]
-    turns = [at for at, turn in enumerate(sample.turns) if seat is None or turn.seat == seat]
-    who = sample.detail if seat is None else _members(sample)[seat]
-    profile = list(_mapping(who.get("profile")).items())[:_MOST]
-    return {
-        "who": str(who.get("participant", sample.id)),
-        "study": str(sample.detail.get("study", "")),
-        "arms": list(dict.fromkeys(str(sample.turns[at].detail.get("arm", "")) for at in turns))[
-            :_MOST
-        ],
-        "profile": [(str(name).replace("_", " "), str(value)) for name, value in profile],
-        "tasks": [_task(page, at, trials) for at in turns[:_MOST]],
-        "left": max(0, len(turns) - _MOST),
-    }
 
 
 def _task(page: SamplePage, at: int, trials: Sequence[_Turns]) -> dict[str, object]:

@@ -15,7 +15,6 @@ from karat import formats
 from karat.analysis.estimates import estimated, known
 from karat.analysis.ledger import quantile
 from karat.analysis.model import Account
-from karat.analysis.numbers import Estimate
 from karat.stats import ClusteredRatio, Sums, ratio_gap, ratio_interval
 from karat_conversations.kinds.conversation.analysis.model import (
     Cost,
@@ -264,7 +263,14 @@ def _feature(part: Turns, name: str) -> Feature | None:
         correlation = None
 
     if kinds == {bool} and len(parts) == 2:
-        difference = _between(part, parts)
+        # The last group's rate minus the first one's.
+        first, second = (_sums(values, part) for values in parts)
+        gap = ratio_gap(first, second, level=part.level)
+        if math.isnan(gap.se):
+            difference = None
+        else:
+            difference = estimated(gap, -1.0, 1.0)
+
     else:
         difference = None
 
@@ -290,15 +296,6 @@ def _correlation(part: Turns, first: Floats, second: Floats) -> float | None:
     if scale > 1e-12:
         return known(float((weights * (x * y)).sum()) / scale)
     return None
-
-
-def _between(part: Turns, groups: Sequence[Floats]) -> Estimate | None:
-    """The last group's rate minus the first one's."""
-    first, second = (_sums(values, part) for values in groups)
-    gap = ratio_gap(first, second, level=part.level)
-    if math.isnan(gap.se):
-        return None
-    return estimated(gap, -1.0, 1.0)
 
 
 def _ratio(values: Floats, part: Turns, samples: Ints | None = None) -> ClusteredRatio:

@@ -474,7 +474,7 @@ def _note(part: Turns, slots: slice, score: _Score) -> str:
     return detail.rules
 
 
-def _written(value: Any) -> str:
+def _written(value: object) -> str:
     if isinstance(value, float):
         return formats.brief(value)
     if isinstance(value, str):
@@ -482,7 +482,7 @@ def _written(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _proof(evidence: Any) -> str:
+def _proof(evidence: object) -> str:
     """A short proof that an error was carried over; the full proof is in the score row."""
     if not isinstance(evidence, dict):
         return _written(evidence)

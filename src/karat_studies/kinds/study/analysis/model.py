@@ -508,7 +508,7 @@ class StudySummary(Part, frozen=True, kw_only=True):
                     f"{formats.signed(between[key]['value'], digits=3)} {span}".rstrip()
                 )
 
-    def tables(self) -> dict[str, tuple[tuple[str, ...], Iterable[Mapping[str, Any]]]]:
+    def tables(self) -> dict[str, tuple[tuple[str, ...], Iterable[Mapping[str, object]]]]:
         return {"tests": (TEST_COLUMNS, test_rows(self))}
 
     def headline(self) -> str:
@@ -523,14 +523,6 @@ class StudySummary(Part, frozen=True, kw_only=True):
         from karat_studies.kinds.study.analysis.readability import reading_notices
 
         return reading_notices(self)
-
-    def main_numbers(self, condition: str) -> dict[str, str]:
-        """PAS and ECS."""
-        result = self.of(condition)
-        if result is None:
-            return {"PAS": formats.UNKNOWN, "ECS": formats.UNKNOWN}
-        scores = {"PAS": result.benchmark.pas, "ECS": result.benchmark.ecs}
-        return {head: plain(score, digits=3) for head, score in scores.items()}
 
     def of(self, condition: str) -> StudyCondition | None:
         """One condition; None if there is none."""
@@ -587,7 +579,7 @@ TEST_COLUMNS = (
 )
 
 
-def test_rows(part: StudySummary) -> Iterator[dict[str, Any]]:
+def test_rows(part: StudySummary) -> Iterator[dict[str, object]]:
     """By the names of `TEST_COLUMNS`.
 
     With several repetitions scores and effects are means, and a side that differs between them is
@@ -627,7 +619,7 @@ def test_rows(part: StudySummary) -> Iterator[dict[str, Any]]:
                     }
 
 
-def _of_floor(part: StudySummary, study: str, test: FloorTest | None) -> dict[str, Any]:
+def _of_floor(part: StudySummary, study: str, test: FloorTest | None) -> dict[str, object]:
     """Scores of random answers in the same test and study; empty if they have none."""
     if part.floor is None:
         floor = None
@@ -642,17 +634,21 @@ def _of_floor(part: StudySummary, study: str, test: FloorTest | None) -> dict[st
     }
 
 
-def picked(source: object, *names: str) -> dict[str, Any]:
+def picked(source: object, *names: str) -> dict[str, object]:
     """These fields, by name."""
     return {name: getattr(source, name) for name in names}
 
 
-def _of_test(test: TestResult) -> dict[str, Any]:
-    sides: dict[str, Any] = {}
+def _of_test(test: TestResult) -> dict[str, object]:
+    sides: dict[str, object] = {}
     for which in ("human", "agent"):
         alike = {getattr(repetition, which) for repetition in test.repetitions}
         if len(alike) == 1:
-            sides |= _side(which, alike.pop())
+            side = alike.pop()
+            columns: dict[str, object] = {f"{which}_{name}": getattr(side, name) for name in _SIDE}
+            if side.table is not None:
+                columns[f"{which}_table"] = ";".join(",".join(map(str, row)) for row in side.table)
+            sides |= columns
         else:
             sides |= {}
 
@@ -678,10 +674,3 @@ def _of_test(test: TestResult) -> dict[str, Any]:
         ),
         **picked(test, "decisive", "coverage", "reason"),
     }
-
-
-def _side(which: str, side: SideNumbers) -> dict[str, Any]:
-    columns: dict[str, Any] = {f"{which}_{name}": getattr(side, name) for name in _SIDE}
-    if side.table is not None:
-        columns[f"{which}_table"] = ";".join(",".join(map(str, row)) for row in side.table)
-    return columns

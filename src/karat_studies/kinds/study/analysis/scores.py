@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -119,24 +119,30 @@ def unscored(reasons: Iterable[str | None]) -> str | None:
 
 
 def finding_result(
-    declared: Finding,
-    study: str,
+    key: tuple[str, str, str],
+    declared: Finding | None,
     *,
     agreements: Sequence[Agreement],
     sure: Spread | None,
     each: Sequence[Uncertainty],
 ) -> FindingResult:
-    """`sure`: for the mean over repetitions; `each`: for every repetition separately."""
-    key = (study, declared.sub_study, declared.id)
+    """`key`: study, sub-study and finding; `declared`: None for a table of tests; `sure`: for the
+    mean over repetitions; `each`: for every repetition separately.
+    """
+    study, sub_study, name = key
     scores = []
     for agreement in agreements:
         scores.append(next(finding for finding in agreement.findings if finding.id == key))
     level = agreements[0].level
+    declarations = {test.id: test for test in declared.tests} if declared is not None else {}
     tests = tuple(
         _test_result(
-            test, [_with_other(agreement, (key, test.id)) for agreement in agreements], level=level
+            declarations.get(score.test.test),
+            [_with_other(agreement, (key, score.test.test)) for agreement in agreements],
+            level=level,
         )
-        for test in declared.tests
+        for score in agreements[0].tests
+        if score.test.finding_id == key
     )
     pas, used = (
         mean(score.pas for score in scores),
@@ -149,9 +155,9 @@ def finding_result(
 
     return FindingResult(
         study=study,
-        sub_study=declared.sub_study,
-        id=declared.id,
-        claim=declared.claim,
+        sub_study=sub_study,
+        id=name,
+        claim=declared.claim if declared is not None else "",
         pas=estimated(sure, value=pas, n=len(used), reason=reason, level=level),
         ceiling=mean(
             _ceiling(agreement, score) for agreement, score in zip(agreements, scores, strict=True)
@@ -209,7 +215,7 @@ def _with_other(
 
 
 def _test_result(
-    declared: Test, scores: Sequence[tuple[TestScore, tuple[float, float]]], *, level: float
+    declared: Test | None, scores: Sequence[tuple[TestScore, tuple[float, float]]], *, level: float
 ) -> TestResult:
     rows = tuple(
         _row(number, score, other, level=level) for number, (score, other) in enumerate(scores)
@@ -233,11 +239,12 @@ def _test_result(
         method=f"mean of {len(scored)} repetitions",
         reason=reason or "none is computed over repetitions",
     )
+    test = scores[0][0].test
     return TestResult(
-        id=declared.id,
-        kind=declared.kind,
-        expect=declared.expect,
-        reported=declared.human.reported,
+        id=test.test,
+        kind=declared.kind if declared is not None else test.kind,
+        expect=declared.expect if declared is not None else "",
+        reported=declared.human.reported if declared is not None else None,
         pas=alone or several,
         **means(rows, "ceiling", "pas_directional", "z_diff"),
         d_human=mean(row.human.d for row in rows),
@@ -435,26 +442,6 @@ NOTHING = StudyUsage(
 )
 
 
-class _Human(msgspec.Struct, frozen=True):
-    reported: str | None = None
-
-
-class _Test(msgspec.Struct, frozen=True):
-    """A study file's declarations for a test, as far as a table has them."""
-
-    id: str
-    kind: str
-    expect: str = ""
-    human: _Human = _Human()
-
-
-class _Finding(msgspec.Struct, frozen=True):
-    sub_study: str
-    id: str
-    tests: Sequence[_Test]
-    claim: str = ""
-
-
 def summary_of_tests(scored: Mapping[str, tuple[Agreement, Uncertainty]]) -> StudySummary:
     """Every condition of a table, in one repetition.
 
@@ -521,7 +508,13 @@ def _distinct(agreement: Agreement) -> Agreement:
 
 
 def _condition(name: str, agreement: Agreement, sure: Uncertainty) -> StudyCondition:
-    findings = [_finding(finding.id, agreement, sure) for finding in agreement.findings]
+    findings = []
+    for finding in agreement.findings:
+        spread = sure.pas.get(("finding", finding.id))
+        findings.append(
+            finding_result(finding.id, None, agreements=[agreement], sure=spread, each=[sure])
+        )
+
     domains = {test.test.study: test.test.domain for test in agreement.tests}
     condition = Condition(
         agreements=[agreement],
@@ -553,16 +546,4 @@ def _condition(name: str, agreement: Agreement, sure: Uncertainty) -> StudyCondi
         noise_ceiling=quantity(sure.noise_ceiling, "too few tests have both standard errors"),
         caricature=from_fields(Caricature, agreement.caricature),
         ecs_other=quantity(agreement.other.ecs.value, "too few tests have an effect"),
-    )
-
-
-def _finding(key: tuple[str, str, str], agreement: Agreement, sure: Uncertainty) -> FindingResult:
-    study, sub_study, name = key
-    tests = []
-    for test in agreement.tests:
-        if test.test.finding_id == key:
-            tests.append(_Test(test.test.test, test.test.kind))
-    declared: Any = _Finding(sub_study, name, tests)
-    return finding_result(
-        declared, study, agreements=[agreement], sure=sure.pas.get(("finding", key)), each=[sure]
     )

@@ -46,7 +46,6 @@ from karat_studies.kinds.study.analysis.runs import (
     CONVENTION,
     REPLICATES,
     Answers,
-    Code,
     People,
     agreement_of,
     covered,
@@ -217,7 +216,13 @@ class _Work:
         if one_answer.scored:
             mostly_one = None
         else:
-            mostly_one = self._mostly_one(file, number, arms=arms, code=code, seed=seed)
+            guessers = mostly_one_an_arm(seed, repetitions=self._one_answer)
+            guessed = guessed_by(guessers, self.run, self.index, self.answers, number=number)
+            experiments = study_experiments(
+                file, guessed, reducer=code.reducer, refused=code.refused, arms=arms
+            )
+            tests = [covered(experiment.tests, file.min_coverage) for experiment in experiments]
+            mostly_one = Guesses(study=file.study, tests=tests)
 
         return _Part(
             file=file,
@@ -242,17 +247,6 @@ class _Work:
             mostly_one=mostly_one,
             seed=seed,
         )
-
-    def _mostly_one(
-        self, file: StudyFile, number: int, *, arms: Sequence[str], code: Code, seed: int
-    ) -> Guesses:
-        guessers = mostly_one_an_arm(seed, repetitions=self._one_answer)
-        guessed = guessed_by(guessers, self.run, self.index, self.answers, number=number)
-        experiments = study_experiments(
-            file, guessed, reducer=code.reducer, refused=code.refused, arms=arms
-        )
-        tests = [covered(experiment.tests, file.min_coverage) for experiment in experiments]
-        return Guesses(study=file.study, tests=tests)
 
     def failures(self, part: _Part, condition: int) -> tuple[dict[str, int], int]:
         """How often samples of the study ended without a score, by kind; and how many are
@@ -328,14 +322,13 @@ class _Scored(msgspec.Struct, frozen=True, kw_only=True):
         findings = []
         for part in self.parts:
             for finding in part.file.findings:
+                key = (part.file.study, finding.sub_study, finding.id)
                 findings.append(
                     finding_result(
+                        key,
                         finding,
-                        part.file.study,
                         agreements=self.agreements,
-                        sure=sure.pas.get(
-                            ("finding", (part.file.study, finding.sub_study, finding.id))
-                        ),
+                        sure=sure.pas.get(("finding", key)),
                         each=sure.each,
                     )
                 )

@@ -17,14 +17,16 @@ from karat_studies import replication as rep
 VECTORS = Path(__file__).resolve().parents[3] / "shared" / "data" / "vectors"
 
 BY_STATS = [
-    "binomial_ci", "brennan_prediger", "clustered_se_mean", "cohen_kappa", "cohen_kappa_raters", "gwet_ac", "icc",
-    "krippendorff_alpha", "krippendorff_alpha_2raters_table", "mcnemar_exact", "mde_ttest_paired",
-    "multirater_agreement", "n_questions_paired_mde", "newcombe_diff_ci", "optimal_repetitions", "p_adjust",
-    "paired_condition_difference", "paired_condition_difference_mixed_model", "pairwise_consistency", "pass_at_k",
-    "pass_hat_k", "pass_hat_k_mean", "power_anova", "power_correlation", "power_ttest", "ppi_mean",
-    "sample_size_ttest", "se_mean_planned", "sign_flip_permutation_exact", "spearman_brown",
-    "twoway_clustered_se_mean", "variance_components_balanced", "variance_components_reml",
-    "variance_components_unbalanced_anova", "wilcoxon_signed_rank_exact",
+    "binomial_ci", "clustered_se_mean", "cohen_kappa", "cohen_kappa_raters", "gwet_ac", "krippendorff_alpha",
+    "mde_ttest_paired", "multirater_agreement", "p_adjust", "paired_condition_difference",
+    "paired_condition_difference_mixed_model", "power_ttest", "ppi_mean", "sample_size_ttest",
+    "variance_components_balanced", "variance_components_reml", "variance_components_unbalanced_anova",
+]  # fmt: skip
+NO_REPORT = [
+    "brennan_prediger", "icc", "krippendorff_alpha_2raters_table", "mcnemar_exact", "n_questions_paired_mde",
+    "newcombe_diff_ci", "optimal_repetitions", "pairwise_consistency", "pass_at_k", "pass_hat_k", "pass_hat_k_mean",
+    "power_anova", "power_correlation", "se_mean_planned", "sign_flip_permutation_exact", "spearman_brown",
+    "twoway_clustered_se_mean", "wilcoxon_signed_rank_exact",
 ]  # fmt: skip
 NO_KIND = [
     "cohens_h", "arcsine_difference_metafor", "freeman_tukey_proportion", "risk_difference", "smd_change_change_scores",
@@ -32,6 +34,7 @@ NO_KIND = [
 ]  # fmt: skip
 NOT_OURS = {
     **dict.fromkeys(BY_STATS, "tests/stats/test_vectors.py asks karat.stats"),
+    **dict.fromkeys(NO_REPORT, "computed nowhere: no command or report uses it"),
     **dict.fromkeys(NO_KIND, "computed nowhere: no kind of test has this effect size"),
     **dict.fromkeys(["meta_fixed", "meta_random_DL", "meta_random_REML"], "computed nowhere: no study is pooled so"),
     "hedges_g_var_unbiased": "computed nowhere: standard errors are the large-sample ones",
@@ -210,7 +213,7 @@ ANSWERS = {
 
 
 def _noncentral(t, df, ncp):
-    from karat.stats import noncentral_t_cdf
+    from karat.stats.power import noncentral_t_cdf
 
     return noncentral_t_cdf(t, df, ncp)
 

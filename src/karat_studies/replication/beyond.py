@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from karat.stats import special
-from karat.stats.noncentral import noncentral_t_cdf
-from karat.stats.power import effect_size_ttest
+from karat.stats.power import effect_size_ttest, noncentral_t_cdf
 from karat_studies.replication._inputs import (
     Numbers,
     above_0,
@@ -167,12 +166,8 @@ def effect_with_power(n: Sequence[int], *, power: float = 1 / 3, alpha: float = 
     """
     _design("n", n)
     first, *second = n
-    if second:
-        return effect_size_ttest(
-            first, n2=second[0], power=power, type="two-sample", alpha=alpha
-        ).value
-
-    return effect_size_ttest(first, power=power, type="one-sample", alpha=alpha).value
+    n2 = second[0] if second else None
+    return effect_size_ttest(first, n2=n2, power=power, alpha=alpha).value
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -274,9 +274,11 @@ def _recorded(row: AnswerRow, columns: Mapping[str, float]) -> float | None:
     does.
     """
     for name, unit in columns.items():
+        if name not in row:
+            continue
         try:
             value = float(row[name]) * unit
-        except (KeyError, TypeError, ValueError):
+        except (TypeError, ValueError):
             continue
 
         if 0 <= value < math.inf:

@@ -505,7 +505,9 @@ def _grouping_columns(
     """
     settings = dict(setting.split("=", 1) for setting in answers.settings if "=" in setting)
     named = mapped.get("id_key") or settings.get("agent.id_key") or settings.get("dataset.id_key")
-    present = dict.fromkeys(column for row in rows.all for column in row)
+    present: dict[str, None] = {}
+    for row in rows.all:
+        present.update(dict.fromkeys(row))
     dataset: JsonObject = {}
     agent: JsonObject = {}
     ids = [named or "id"]

@@ -49,7 +49,14 @@ def hint(role: str, column: str, columns: Collection[str]) -> str:
 
 def key_of(row: Row, columns: Sequence[str]) -> tuple[str, ...]:
     """The texts in these columns, without differences in white space."""
-    return tuple(" ".join(_text(cell(row, column)).split()) for column in columns)
+    texts = []
+    for column in columns:
+        value = row.get(column)
+        if not isinstance(value, str):
+            value = _text(cell(row, column))
+        texts.append(" ".join(value.split()))
+
+    return tuple(texts)
 
 
 def _text(value: object) -> str:
@@ -79,10 +86,11 @@ def sample_columns(
     count = 0
     for row in rows:
         name = _text(cell(row, id_column))
-        asked = key_of(row, [question])
+        key = key_of(row, text)
+        asked = key[:1]
         if not name or questions.setdefault(name, asked) != asked:
             return text
-        texts.add(key_of(row, text))
+        texts.add(key)
         count += 1
 
     numbers_rows = golden is not None and len(questions) == count and 2 * len(texts) <= count
@@ -111,7 +119,9 @@ def condition_columns(
     A column with a usual name counts if a question has rows with different values in it. `used`:
     columns with another meaning.
     """
-    present = dict.fromkeys(column for row in rows for column in row)
+    present: dict[str, None] = {}
+    for row in rows:
+        present.update(dict.fromkeys(row))
     always = usual(_ALWAYS, present)
     chosen: list[str] = []
     for column in with_role(present, "condition", "model"):

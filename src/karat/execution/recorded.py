@@ -25,6 +25,7 @@ def recorded_answers(work: Work, run: RunContext) -> Iterator[PendingScore]:
 
     A trial without one is given to the journal here, as failed.
     """
+    started = datetime.now(UTC).isoformat(timespec="milliseconds")
     for trial in work.trials:
         name = trial.condition.name
         broken = work.broken.get(name)
@@ -53,7 +54,7 @@ def recorded_answers(work: Work, run: RunContext) -> Iterator[PendingScore]:
             condition=name,
             repetition=trial.repetition,
             replies=tuple(replies),
-            started=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            started=started,
             seconds=recorded_seconds(reply.milliseconds for reply in replies),
         )
         yield PendingScore(answer=answer, sample=trial.sample, scorers=work.scorers, is_new=True)

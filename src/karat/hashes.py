@@ -30,7 +30,7 @@ class HashSet:
 
     def add(self, thing: Hashable) -> bool:
         """Whether the thing is new."""
-        code = hash(thing) or 1
+        code = hash(thing) or -1  # which is no object's hash
         slots = self._slots
         mask = len(slots) - 1
         at = code & mask

@@ -528,7 +528,9 @@ def _grouping_columns(
     if "condition_key" in mapped:
         return dataset, agent
     used = {*ids, *answers.answer, str(answers.question), str(answers.golden), *mapped.values()}
-    conditions = condition_columns(rows.all, lambda row: key_of(row, ids), used=used)
+    conditions = condition_columns(
+        rows.all, lambda row: key_of(row, ids), used=used, present=present
+    )
     if conditions and len(answers.answer) > 1:
         message = (
             f"names several conditions, and so does the column '{conditions[0]}': score one "

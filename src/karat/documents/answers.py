@@ -113,20 +113,26 @@ def usual_id(columns: Iterable[str]) -> str | None:
 
 
 def condition_columns(
-    rows: Iterable[Row], sample_of: Callable[[Row], Hashable], *, used: Collection[str] = ()
+    rows: Iterable[Row],
+    sample_of: Callable[[Row], Hashable],
+    *,
+    used: Collection[str] = (),
+    present: Collection[str] = (),
 ) -> tuple[str, ...]:
     """The columns whose values are conditions: usually one, none, or several that only together
     tell rows apart.
 
     A column with a usual name counts if a question has rows with different values in it. `used`:
-    columns with another meaning.
+    columns with another meaning. `present`: all columns; empty: those of all rows.
     """
-    present: dict[str, None] = {}
-    for row in rows:
-        present.update(dict.fromkeys(row))
-    always = usual(_ALWAYS, present)
+    columns = dict.fromkeys(present)
+    for row in rows if not columns else ():
+        if not row.keys() <= columns.keys():
+            columns |= dict.fromkeys(row)
+
+    always = usual(_ALWAYS, columns)
     chosen: list[str] = []
-    for column in with_role(present, "condition", "model"):
+    for column in with_role(columns, "condition", "model"):
         if column in used:
             continue
         values, groups, parts = Tally(), Tally(), Tally()

@@ -27,6 +27,8 @@ def recorded_answers(work: Work, run: RunContext) -> Iterator[PendingScore]:
     """
     started = datetime.now(UTC).isoformat(timespec="milliseconds")
     for trial in work.trials:
+        if run.draining.is_set():
+            return
         name = trial.condition.name
         broken = work.broken.get(name)
         if broken is not None:

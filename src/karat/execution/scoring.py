@@ -159,7 +159,7 @@ class Scoring:
         """
         answers = [pending.answer for pending in batch if pending.is_new]
         if answers:
-            durable = self._run.journal.append(*answers)  # before a scorer can end the process
+            await self._run.write(*answers)  # before a scorer can end the process
         scores: list[Score] = []
         done: list[PendingScore] = []
         left: list[tuple[PendingScore, Mapping[str, Unfinished]]] = []
@@ -181,10 +181,7 @@ class Scoring:
                 pause = monotonic() + _MOST_SECONDS
 
         if scores:
-            durable = self._run.journal.append(*scores)
-        if answers or scores:
-            await durable
-        self._run.status.journalled(*answers, *scores)
+            await self._run.write(*scores)
         for pending in done:
             self._settled(pending, missed=False)
         return left

@@ -147,7 +147,7 @@ class Csv:
                 findings.note(f"each column of answers is a {part}: {_listed([*systems])}")
                 chosen |= table.columns
             if not {"id", "question"} & {*chosen}:
-                table = [(number, {_ROW: number, **row}) for number, row in table]
+                table = _Numbered(table)
                 chosen["id"] = _ROW
                 findings.note(f"there are neither ids nor questions: each {rows.unit} is a sample")
             metrics = {}
@@ -397,6 +397,16 @@ _SYSTEM, _ANSWER, _ROW = "karat system", "karat answer", "karat row"
 """Columns of our own."""
 
 
+class _Numbered:
+    """The rows of a table with their numbers in a column."""
+
+    def __init__(self, rows: Iterable[tuple[int, Row]]) -> None:
+        self._rows = rows
+
+    def __iter__(self) -> Iterator[tuple[int, Row]]:
+        return ((number, {_ROW: number, **row}) for number, row in self._rows)
+
+
 class _OnlyRows:
     """The rows of a table without their numbers, read anew each time."""
 
@@ -430,13 +440,16 @@ class _Trials:
         for _, row in rows:
             group = self._group(row)
             samples.add(group[0])
-            groups.add(group)
             conditions.add(group[1])
+            if self._conditions:
+                groups.add(group)
 
         self._repeated = samples.again()  # with several rows
         # whether no question lacks a result: each has rows under each condition, and none says
         # which repetition
-        is_complete = groups.different() == samples.different() * len(conditions)
+        is_complete = not self._conditions or (
+            groups.different() == samples.different() * len(conditions)
+        )
         self.sparse = is_complete and "repetition" not in columns
         self.hint = None
         if self._repeated:

@@ -510,6 +510,9 @@ def absurd_usage(usage: Usage | None) -> str | None:
 
 def absurd_reply(reply: Reply) -> str | None:
     """What is wrong with the numbers of a reply; None: nothing."""
+    is_only_text = reply.dollars is None and reply.usage is None and reply.milliseconds is None
+    if is_only_text and reply.responses is None and not reply.tool_calls:
+        return None
     times = [reply.milliseconds, *(call.milliseconds for call in reply.tool_calls)]
     wrong = (_outside("milliseconds", value, MOST_MILLISECONDS) for value in times)
     responses = _outside("responses", reply.responses, MOST_TOKENS)

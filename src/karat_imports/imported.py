@@ -30,10 +30,11 @@ from karat.errors import (
     did_you_mean,
     unreadable,
 )
-from karat.execution.plan import trial_id
+from karat.execution.plan import end_of_id, id_of
 from karat.execution.provenance import now
 from karat.files import in_use, open_regular, remove_leftovers, sync_folder, write_durably
 from karat.formats import clean, excerpt
+from karat.hashes import HashSet
 from karat.importers import (
     Findings,
     ImportedCondition,
@@ -83,6 +84,7 @@ from karat.records import (
 from karat_imports.importers.csv import Csv
 
 _BLOCK = 2**20
+_LINES = 1_000  # written together
 _HEAD = 2**16  # bytes
 _IMPORTED = "imported"  # folder in the user's cache
 _MOST_CACHED = 4 * 2**30  # bytes
@@ -345,11 +347,12 @@ class _Writer:
         self._cluster = cluster
         self._shared = SharedValues()
         self._clustered = 0
-        # id in the file, digest → the sample without its texts
-        self._samples: dict[tuple[str, str], Sample] = {}
-        self._ids: set[str] = set()
+        self._samples = HashSet()  # id in the file and digest
+        self._ids = HashSet()
+        self._renamed: dict[tuple[str, str], str] = {}  # id in the file and digest → its own id
         self._conditions: dict[str, Condition] = {}
-        self._seen: set[str] = set()
+        self._ends: dict[tuple[str, int], bytes] = {}  # condition, repetition → for a trial's id
+        self._seen = HashSet()  # trials
         self._ranges: dict[str, dict[str, _Range]] = {}  # scorer → metric → its values
         self._asked_models: set[str] = set()  # scorers that may have asked a model
         self._content = blake2b(digest_size=32)
@@ -387,17 +390,22 @@ class _Writer:
         self._samples_file = samples
         cover = Cover()
 
-        def write(lines: Sequence[bytes]) -> None:
-            journal.writelines(lines)
-            cover.add([line[:-1] for line in lines])
+        waiting = [self._codec.line(Head(format=FORMAT_WITHOUT_STOP, run=name))]
 
-        write([self._codec.line(Head(format=FORMAT_WITHOUT_STOP, run=name))])
+        def write() -> None:
+            journal.writelines(waiting)
+            cover.add([line[:-1] for line in waiting])
+            waiting.clear()
+
         for trial in self._run.trials:
             lines = [self._codec.line(event) for event in self._events(trial)]
-            if any(len(line) > LONGEST_LINE for line in lines):
+            size = sum(map(len, lines))
+            if size > LONGEST_LINE and max(map(len, lines)) > LONGEST_LINE:
                 self._findings.lose("a trial longer than 64 MB", trial.sample)
                 continue
-            write(lines)
+            waiting += lines
+            if len(waiting) >= _LINES or size > _BLOCK:
+                write()
 
         self.missing += self._run.unfinished
         self.missing += [f"{problem} ({place})" for problem, place in self._findings.lost.items()]
@@ -406,7 +414,9 @@ class _Writer:
         end = End(
             at=now(), reason="interrupted" if self.missing else "done", seconds=self._run.seconds
         )
-        write([self._codec.line(cover.stated_by(end))])
+        write()
+        waiting.append(self._codec.line(cover.stated_by(end)))
+        write()
         for file in (journal, samples):
             file.flush()
             os.fsync(file.fileno())
@@ -519,14 +529,13 @@ class _Writer:
 
         sample = self._sample(trial)
         condition = self._condition(trial.condition)
-        name = trial_id(sample, condition, trial.repetition)
-        if name in self._seen:
+        name = self._trial_id(sample, condition, trial.repetition)
+        if not self._seen.add(name):
             self._findings.left_out(
                 "a second result of a sample, condition and repetition", trial.sample
             )
             return
 
-        self._seen.add(name)
         self._read[trial.condition] += 1
         self._repetitions = max(self._repetitions, trial.repetition + 1)
         reply = trial.reply and self._reply(trial.reply, trial)
@@ -577,7 +586,9 @@ class _Writer:
             detail=bounded(trial.detail),
         )
         self.counts["answers"] += 1
-        rows = Counter(score.scorer for score in trial.scores)
+        rows: Mapping[str, int] = {}
+        if trial.scores:
+            rows = Counter(score.scorer for score in trial.scores)
         for score in trial.scores:
             self._add_up(score, trial.condition)
             yield self._score(score, name, rows[score.scorer], trial.sample)
@@ -651,22 +662,23 @@ class _Writer:
 
     def _sample(self, trial: ImportedTrial) -> Sample:
         digest = sample_digest([_plain(trial.question), _plain(trial.golden)])
-        sample = self._samples.get((trial.sample, digest))
-        if sample is not None:
-            return sample
+        key = trial.sample, digest
         name = trial.sample
+        if not self._samples.add(key):
+            name = self._renamed.get(key, name)
+            return Sample(id=name, position=0, digest=digest, turns=())
         number = 1
-        while name in self._ids:
+        while not self._ids.add(name):
             number += 1
             name = f"{trial.sample} ({number})"
         if number > 1:
+            self._renamed[key] = name
             change = (
                 "a sample with the id of another one, but another question or golden answer, is a "
                 "separate sample"
             )
             self._findings.changed(change, trial.sample)
 
-        self._ids.add(name)
         if self._cluster is None:
             cluster = None
         else:
@@ -678,16 +690,20 @@ class _Writer:
             kind=DEFAULT_KIND,
             cluster=cluster,
             id=name,
-            position=len(self._samples),
+            position=len(self._samples) - 1,
             digest=digest,
             turns=(Turn(question=trial.question, golden=trial.golden),),
             metadata=bounded(trial.metadata),
         )
         self._samples_file.write(self._codec.line(sample))
         self._content.update(f"{len(name)}:{name}{digest}".encode("utf-8", "replace"))
-        sample = msgspec.structs.replace(sample, turns=(), metadata={})  # texts are on disk
-        self._samples[trial.sample, digest] = sample
         return sample
+
+    def _trial_id(self, sample: Sample, condition: Condition, repetition: int) -> str:
+        key = condition.name, repetition
+        if key not in self._ends:
+            self._ends[key] = end_of_id(condition, repetition)
+        return id_of(sample, self._ends[key])
 
     def _condition(self, name: str, of_condition: ImportedCondition | None = None) -> Condition:
         if name not in self._conditions:
@@ -775,8 +791,8 @@ def _name(text: str) -> str:
 
 
 def _plain(text: str | None) -> str | None:
-    if text is None:
-        return None
+    if text is None or text.isascii():
+        return text
     return text.encode("utf-8", "replace").decode()
 
 

@@ -109,7 +109,8 @@ class TrialAgent(Protocol):
     and the report count such samples. `changes`: sentences that are shown at the end of the run.
     `unread`: keys of its replies that karat does not know, named at the end of the run.
     `never_made`, where its answers were made elsewhere: whether a trial is none of theirs, so that
-    it is not missing. `bounds_replies`: it refuses replies longer than its own limit.
+    it is not missing; `recorded_reply(trial, number)`: the reply to a turn, looked up without
+    waiting, or a TrialFault. `bounds_replies`: it refuses replies longer than its own limit.
     `reports_tool_calls`: its replies name every tool call, those of MCP servers with the server;
     without it, no reported call means it is not known whether any was made. `measures_calls`: its
     calls are what is measured, so a failed one is a result and no fault of the measurement.
@@ -175,6 +176,9 @@ class _Adapter:
         self.changes: Sequence[str] = getattr(agent, "changes", ())
         self.unread: Collection[str] = getattr(agent, "unread", ())
         self.never_made: Callable[[Trial], bool] | None = getattr(agent, "never_made", None)
+        self.recorded_reply: Callable[[Trial, int], Reply] | None = getattr(
+            agent, "recorded_reply", None
+        )
         self.check_sample: Callable[[Condition, Sample], object] | None = getattr(
             agent, "check_sample", None
         )

@@ -65,10 +65,13 @@ class _Keys:
 
     def add(self, row: AnswerRow, number: int) -> None:
         """Takes note of the row's repetition. `number`: of the row, from 0."""
-        sample = self._sample(row, number)
+        given = cell(row, self._columns.repetition)
+        if given is None and len(self._columns.id) < 2:
+            return  # several: samples are numbered in the order of the rows
         with suppress(ValueError):  # `of` raises it again
-            value = repetition_value(cell(row, self._columns.repetition), self._columns.repetition)
-            self._numbers.add(sample, condition_of(row, self._columns.condition), value)
+            value = repetition_value(given, self._columns.repetition)
+            condition = condition_of(row, self._columns.condition)
+            self._numbers.add(self._sample(row, number), condition, value)
 
     def of(self, row: AnswerRow, number: int, place: int) -> Key | None:
         """None: the row is identical to an earlier one. Raises ValueError that names the fault of

@@ -195,6 +195,13 @@ class Replay:
             trial.repetition in known and self._row(trial, trial.repetition) is None
         )
 
+    @property
+    def recorded_reply(self) -> Callable[[Trial, int], Reply] | None:
+        """What looks up the reply to a turn; None: it is to take as long as a slow agent."""
+        if self._options.latency_seconds:
+            return None
+        return self._look_up
+
     async def ask(
         self,
         condition: Condition,
@@ -204,8 +211,11 @@ class Replay:
         trial: Trial,
         number: int,
     ) -> Reply:
-        if self._options.latency_seconds:
-            await asyncio.sleep(self._options.latency_seconds)
+        await asyncio.sleep(self._options.latency_seconds)
+        return self._look_up(trial, number)
+
+    def _look_up(self, trial: Trial, number: int) -> Reply:
+        sample, condition = trial.sample, trial.condition
         repetition = 0 if self._options.reuse else trial.repetition
         if self._recorded is not None:
             return self._recorded.reply(sample, number, condition.name, repetition)
@@ -230,7 +240,10 @@ class Replay:
                     f"{self._rows.path.name} holds {len(replies)} turns, asked for {turn + 1}",
                 )
 
-            return msgspec.convert(replies[turn], Reply)
+            try:
+                return msgspec.convert(replies[turn], Reply)
+            except msgspec.ValidationError as error:
+                raise AgentFault("bad_record", f"holds a reply that is none: {error}") from error
 
         columns = _names(self._options.answer_key)
         if len(columns) > 1:
@@ -261,9 +274,11 @@ def _recorded(row: AnswerRow, columns: Mapping[str, float]) -> float | None:
     does.
     """
     for name, unit in columns.items():
+        if name not in row:
+            continue
         try:
             value = float(row[name]) * unit
-        except (KeyError, TypeError, ValueError):
+        except (TypeError, ValueError):
             continue
 
         if 0 <= value < math.inf:

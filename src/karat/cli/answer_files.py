@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from karat import api, kinds, plugins
-from karat.agents import AgentSetting
+from karat import kinds, plugins
+from karat.agents import AgentSetting, as_agent
 from karat.cli.checking import cluster_hint
 from karat.cli.ending import keep_hidden
 from karat.cli.joining import answer_columns, joined_by_id
@@ -27,13 +27,13 @@ from karat.documents.answers import (
     sample_columns,
     usual_id,
 )
-from karat.documents.columns import Column, cell, columns_of, paths_in
+from karat.documents.columns import Column, Row, cell, columns_of, paths_in
 from karat.documents.hub import shown
 from karat.documents.names import Role
 from karat.documents.roles import Undecided, assign
 from karat.documents.understood import examples
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
-from karat.execution import run_in_own_loop
+from karat.execution import Loaded, run_experiment, run_in_own_loop
 from karat.formats import count, excerpt, plural, some_of
 from karat.installation import shown_path
 from karat.mcp import Toolbox
@@ -43,6 +43,7 @@ from karat.redact import Redactor
 if TYPE_CHECKING:
     from karat.cli.options import Answers, Scorers
     from karat.execution import Outcome
+    from karat.kinds import Dataset
 
 _NEVER = 10**9
 """An answer that the file lacks is missing, however many are."""
@@ -70,13 +71,14 @@ def score_answers(
             f"is required to score {file}: the file with the questions and golden answers",
         )
 
+    rows = _FileRows(file)
     if answers.dataset is None:
-        answers = in_one_file(file, answers, output)
+        answers = in_one_file(rows, answers, output)
     try:
         if kind is None and answers.dataset != file:
             answers = _joined(file, answers, output)
         with aside():
-            experiment = experiment_of_answers(file, answers, wanted, kind=kind)
+            experiment, agent = experiment_of_answers(rows, answers, wanted, kind=kind)
     except (BadDataset, BadOption) as error:
         if kind is None:
             other = _kind_with_rows(answers.dataset)
@@ -90,40 +92,62 @@ def score_answers(
 
     keep_hidden(experiment.secrets)
     output.say(*(f"warning: {text}" for text in experiment.warnings))
-    agent = _recorded(experiment)
     if kind is None and (agent.repetitions > 1 or len(agent.conditions) > 1):
-        output.say(_groups(file, experiment, agent))
-    hint = cluster_hint(experiment.load_dataset(), "score with --cluster")
+        output.say(_groups(rows, experiment, agent))
+    dataset = experiment.load_dataset()
+    hint = cluster_hint(dataset, "score with --cluster")
     if hint is not None:
         output.say(hint)
-    faults = report_faults(agent, experiment, strict=answers.strict, output=output)
+    faults = report_faults(agent, experiment, dataset, strict=answers.strict, output=output)
     if kind is None:
-        left_out = _left_out(file, experiment)
+        left_out = _left_out(rows, experiment, dataset)
     else:
         left_out = []
 
     if answers.strict:
         names = [condition.name for condition in experiment.conditions]
         report = agent.source_notes(
-            experiment.load_dataset(),
-            conditions=names,
-            repetitions=experiment.execution.num_repetitions,
+            dataset, conditions=names, repetitions=experiment.execution.num_repetitions
         )
         messages = [*([report["faults"]] if "faults" in report else []), *left_out]
         if messages:
             raise BadDataset(file, [Fault(place="file", message=text) for text in messages])
 
+    rows.forget()
     with following(output, Redactor(experiment.secrets)) as status:
         for text in [*left_out, *(faults if output.events else [])]:
             status.notice(text)
-        outcome = run_in_own_loop(
-            api.carry_out(experiment, results=results, status=status, handle_signals=True)
+        loaded = Loaded(dataset=dataset, agents=((experiment.agent, as_agent(agent)),))
+        run = run_experiment(
+            experiment, results=results, status=status, handle_signals=True, loaded=loaded
         )
+        outcome = run_in_own_loop(run)
 
     return outcome, left_out
 
 
-def _groups(file: Path, experiment: Experiment, agent: _RecordedAgent) -> str:
+class _FileRows:
+    """The rows of a file of answers, read once, when they are first wanted.
+
+    `all` raises BadDataset if nothing can be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._rows: list[Row] | None = None
+
+    @property
+    def all(self) -> list[Row]:
+        if self._rows is None:
+            self._rows = [row for _, row in kinds.read_rows(self.path).rows]
+        return self._rows
+
+    def forget(self) -> None:
+        """Frees the memory; they are read again if they are wanted again."""
+        self._rows = None
+
+
+def _groups(rows: _FileRows, experiment: Experiment, agent: _RecordedAgent) -> str:
     """Which rows belong together, for a file with several answers to a question."""
     options = experiment.agent.options
     ids, conditions, said = (
@@ -140,9 +164,8 @@ def _groups(file: Path, experiment: Experiment, agent: _RecordedAgent) -> str:
 
     if agent.repetitions > 1:
         text += f"; up to {agent.repetitions} repetitions"
-        rows = [row for _, row in kinds.read_rows(file).rows]
         hint = like_conditions(
-            rows, lambda row: key_of(row, [*ids, *conditions]), used={*said, *conditions}
+            rows.all, lambda row: key_of(row, [*ids, *conditions]), used={*said, *conditions}
         )
         if hint is not None:
             text += f"\n{hint}"
@@ -170,15 +193,15 @@ def _kind_with_rows(dataset: Path | None) -> str | None:
 
 
 def experiment_of_answers(
-    file: Path, answers: Answers, wanted: Scorers, *, kind: str | None
-) -> Experiment:
-    """An experiment whose agent replays the answers of a file.
+    rows: _FileRows, answers: Answers, wanted: Scorers, *, kind: str | None
+) -> tuple[Experiment, _RecordedAgent]:
+    """An experiment whose agent replays the answers of a file, and that agent.
 
     Its conditions and repetitions are those in the file. If the dataset sets no key, its ids are
     read from the column that holds the ids of the answers.
     """
     settings = answers.settings
-    keys = _keys_of_answers(file, answers, wanted, kind)
+    keys = _keys_of_answers(rows, answers, wanted, kind)
     _set(keys, settings)
     first = Experiment(**keys)
     keep_hidden(first.secrets)
@@ -204,7 +227,7 @@ def experiment_of_answers(
         if samples and id_key in samples[0].metadata:
             keys["dataset"]["id_key"] = id_key
 
-    return Experiment(**keys)
+    return Experiment(**keys), agent
 
 
 def _set(keys: JsonObject, settings: Iterable[str]) -> None:
@@ -256,12 +279,15 @@ def _joined(file: Path, answers: Answers, output: Output) -> Answers:
     return type(answers)(**vars(answers) | changed)
 
 
-def _keys_of_answers(file: Path, answers: Answers, wanted: Scorers, kind: str | None) -> JsonObject:
+def _keys_of_answers(
+    rows: _FileRows, answers: Answers, wanted: Scorers, kind: str | None
+) -> JsonObject:
+    file = rows.path
     form = None if kind is None else kinds.of(kind).answer_file
     columns = mapped_columns(answers.columns, option=None if form is None else form.option)
     dataset, agent = _named_columns(answers)
     if form is None:
-        of_dataset, of_agent = _grouping_columns(file, answers, columns)
+        of_dataset, of_agent = _grouping_columns(rows, answers, columns)
         dataset |= of_dataset
         agent |= of_agent
 
@@ -337,16 +363,16 @@ def _recorded(experiment: Experiment) -> _RecordedAgent:
     return agent
 
 
-def _left_out(file: Path, experiment: Experiment) -> list[str]:
+def _left_out(rows: _FileRows, experiment: Experiment, dataset: Dataset) -> list[str]:
     """One sentence about the answers that belong to no sample of the dataset; empty if there are
     none.
     """
     id_key = experiment.agent.options["id_key"]
     if isinstance(id_key, list):
         return []  # the file is its own dataset
-    known = {sample.id for sample in experiment.load_dataset()}
+    known = {sample.id for sample in dataset}
     unknown: dict[str, int] = {}
-    for number, (_, row) in enumerate(kinds.read_rows(file).rows):
+    for number, row in enumerate(rows.all):
         if id_key is None:
             name = str(number)
         else:
@@ -367,14 +393,14 @@ def _left_out(file: Path, experiment: Experiment) -> list[str]:
     return [f"{count} left out: the dataset has no sample called {named}{more}"]
 
 
-def in_one_file(file: Path, answers: Answers, output: Output) -> Answers:
+def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
     """The options for a file that is its own dataset: each row has a question, its golden answer
     and one answer.
 
     Columns without an option are found by their names, and the choice is printed. Raises BadOption
     if one is missing, named twice, or not certain.
     """
-    columns = columns_of(row for _, row in kinds.read_rows(file).rows)
+    file, columns = rows.path, columns_of(rows.all)
     named: dict[Role, tuple[str, ...]] = {}
     options: dict[Role, str | tuple[str, ...] | None] = {
         "question": answers.question,
@@ -472,22 +498,23 @@ def _named_columns(answers: Answers) -> tuple[JsonObject, JsonObject]:
 
 
 def _grouping_columns(
-    file: Path, answers: Answers, mapped: Mapping[str, str]
+    rows: _FileRows, answers: Answers, mapped: Mapping[str, str]
 ) -> tuple[JsonObject, JsonObject]:
     """Options for the dataset and for the replaying agent: which rows are of one question, and of
     one condition.
     """
     settings = dict(setting.split("=", 1) for setting in answers.settings if "=" in setting)
     named = mapped.get("id_key") or settings.get("agent.id_key") or settings.get("dataset.id_key")
-    rows = [row for _, row in kinds.read_rows(file).rows]
-    present = dict.fromkeys(column for row in rows for column in row)
+    present: dict[str, None] = {}
+    for row in rows.all:
+        present.update(dict.fromkeys(row))
     dataset: JsonObject = {}
     agent: JsonObject = {}
     ids = [named or "id"]
-    if answers.dataset == file:
+    if answers.dataset == rows.path:
         if named is None:
             ids = sample_columns(
-                rows,
+                rows.all,
                 question=str(answers.question),
                 golden=answers.golden,
                 id_column=usual_id(present),
@@ -501,7 +528,9 @@ def _grouping_columns(
     if "condition_key" in mapped:
         return dataset, agent
     used = {*ids, *answers.answer, str(answers.question), str(answers.golden), *mapped.values()}
-    conditions = condition_columns(rows, lambda row: key_of(row, ids), used=used)
+    conditions = condition_columns(
+        rows.all, lambda row: key_of(row, ids), used=used, present=present
+    )
     if conditions and len(answers.answer) > 1:
         message = (
             f"names several conditions, and so does the column '{conditions[0]}': score one "
@@ -578,7 +607,12 @@ def mapped_columns(pairs: Sequence[str], *, option: str | None) -> dict[str, str
 
 
 def report_faults(
-    agent: _RecordedAgent, experiment: Experiment, *, strict: bool, output: Output
+    agent: _RecordedAgent,
+    experiment: Experiment,
+    dataset: Dataset,
+    *,
+    strict: bool,
+    output: Output,
 ) -> list[str]:
     """Prints all faults of the file, counted by kind, and returns them as sentences.
 
@@ -586,7 +620,7 @@ def report_faults(
     """
     names = [condition.name for condition in experiment.conditions]
     repetitions = experiment.execution.num_repetitions
-    census = agent.census(experiment.load_dataset(), conditions=names, repetitions=repetitions)
+    census = agent.census(dataset, conditions=names, repetitions=repetitions)
     if census is None:
         return []
     columns = " ".join(f"{target}={column}" for target, column in census.columns.items())

@@ -202,11 +202,14 @@ class Experiment:
             return msgspec.structs.replace(loaded, samples=named)
         return loaded
 
-    def with_dataset(self, commit: str | None = None) -> tuple[Experiment, Dataset]:
-        """The dataset as `load_dataset` gives it, and the experiment with its default scorer if
-        none is named.
+    def with_dataset(
+        self, commit: str | None = None, *, dataset: Dataset | None = None
+    ) -> tuple[Experiment, Dataset]:
+        """The dataset as `load_dataset` gives it, or has given it, and the experiment with its
+        default scorer if none is named.
         """
-        dataset = self.load_dataset(commit)
+        if dataset is None:
+            dataset = self.load_dataset(commit)
         wanted = kinds.of(self.kind).own_scorer(dataset)
         if wanted is None or self.resolved["scorers"].source != "default":
             return self, dataset

@@ -16,6 +16,7 @@ from karat.documents.columns import Row, cell
 from karat.documents.names import meanings, with_role
 from karat.errors import did_you_mean
 from karat.formats import excerpt, plural, some_of, text_of
+from karat.hashes import HashSet, Tally
 
 _ALWAYS = ("condition", "model", "model_name")  # also if no question has rows with two values
 _EMPTY = (None, "")
@@ -49,7 +50,14 @@ def hint(role: str, column: str, columns: Collection[str]) -> str:
 
 def key_of(row: Row, columns: Sequence[str]) -> tuple[str, ...]:
     """The texts in these columns, without differences in white space."""
-    return tuple(" ".join(_text(cell(row, column)).split()) for column in columns)
+    texts = []
+    for column in columns:
+        value = row.get(column)
+        if not isinstance(value, str):
+            value = _text(cell(row, column))
+        texts.append(" ".join(value.split()))
+
+    return tuple(texts)
 
 
 def _text(value: object) -> str:
@@ -74,18 +82,20 @@ def sample_columns(
 
     if id_column is None:
         return text
-    questions: dict[str, tuple[str, ...]] = {}
-    texts: set[tuple[str, ...]] = set()
-    count = 0
+    names, named, texts = Tally(), Tally(), Tally()
     for row in rows:
         name = _text(cell(row, id_column))
-        asked = key_of(row, [question])
-        if not name or questions.setdefault(name, asked) != asked:
+        if not name:
             return text
-        texts.add(key_of(row, text))
-        count += 1
+        key = key_of(row, text)
+        names.add(name)
+        named.add((name, key[0]))
+        texts.add(key)
 
-    numbers_rows = golden is not None and len(questions) == count and 2 * len(texts) <= count
+    ids = names.different()
+    if named.different() > ids:
+        return text
+    numbers_rows = golden is not None and ids == len(names) >= 2 * texts.different()
     if numbers_rows:
         return text
     return [id_column]
@@ -103,32 +113,39 @@ def usual_id(columns: Iterable[str]) -> str | None:
 
 
 def condition_columns(
-    rows: Iterable[Row], sample_of: Callable[[Row], Hashable], *, used: Collection[str] = ()
+    rows: Iterable[Row],
+    sample_of: Callable[[Row], Hashable],
+    *,
+    used: Collection[str] = (),
+    present: Collection[str] = (),
 ) -> tuple[str, ...]:
     """The columns whose values are conditions: usually one, none, or several that only together
     tell rows apart.
 
     A column with a usual name counts if a question has rows with different values in it. `used`:
-    columns with another meaning.
+    columns with another meaning. `present`: all columns; empty: those of all rows.
     """
-    present = dict.fromkeys(column for row in rows for column in row)
-    always = usual(_ALWAYS, present)
+    columns = dict.fromkeys(present)
+    for row in rows if not columns else ():
+        if not row.keys() <= columns.keys():
+            columns |= dict.fromkeys(row)
+
+    always = usual(_ALWAYS, columns)
     chosen: list[str] = []
-    for column in with_role(present, "condition", "model"):
+    for column in with_role(columns, "condition", "model"):
         if column in used:
             continue
-        values: set[str] = set()
-        of_group: dict[Hashable, str] = {}
-        parts_a_group = False
+        values, groups, parts = Tally(), Tally(), Tally()
         for row in rows:
             value = _text(cell(row, column))
-            if not value:
-                continue
-            values.add(value)
-            group = (sample_of(row), *(cell(row, name) for name in chosen))
-            parts_a_group = parts_a_group or of_group.setdefault(group, value) != value
+            if value:
+                group = (sample_of(row), *(cell(row, name) for name in chosen))
+                values.add(value)
+                groups.add(group)
+                parts.add((group, value))
 
-        is_first_of_several = not chosen and column in always and len(values) > 1
+        parts_a_group = parts.different() > groups.different()
+        is_first_of_several = not chosen and column in always and values.different() > 1
         if parts_a_group or is_first_of_several:
             chosen.append(column)
 
@@ -141,21 +158,28 @@ def like_conditions(
     """A sentence that names a column whose values each question has equally often, as it has those
     of conditions.
 
-    None: there is none. Whole numbers count repetitions. `used`: columns with another meaning.
+    None: there is none. Whole numbers count repetitions. `rows`: read several times. `used`:
+    columns with another meaning.
     """
-    groups: dict[Hashable, list[Row]] = {}
+    sizes = Counter[int]()
+    first: list[Row] = []  # the rows of the first group
     for row in rows:
-        groups.setdefault(group_of(row), []).append(row)
-    first, *others = groups.values()
+        code = hash(group_of(row))
+        sizes[code] += 1
+        if len(sizes) == 1 or code == next(iter(sizes)):
+            first.append(row)
+
+    if len(sizes) == 1 or len(first) == 1 or len({*sizes.values()}) > 1:
+        return None
     for column in [name for name in first[0] if name not in used]:
-        values = []
-        for group in (first, *others):
-            values.append(sorted(_text(cell(row, column)) for row in group))
-        counts = Counter(values[0])
-        alike = len({*counts.values()}) == 1 < len(counts) and all(
-            other == values[0] for other in values
-        )
-        if others and alike and not all(value.isdecimal() for value in counts):
+        counts = Counter(sorted(_text(cell(row, column)) for row in first))
+        counted = all(value.isdecimal() for value in counts)
+        if counted or len(counts) == 1 or len({*counts.values()}) > 1:
+            continue
+        sums = dict.fromkeys(sizes, 0)  # of hashes: equal for equal values in any order
+        for row in rows:
+            sums[hash(group_of(row))] += hash(_text(cell(row, column)))
+        if len({*sums.values()}) == 1:
             named = some_of([f"'{excerpt(value, 24)}'" for value in counts])
             hint = f"if they are conditions, --map condition={column}"
             return f"each question has rows with {named} in '{column}': {hint}"
@@ -251,7 +275,7 @@ class Copies:
 
     def __init__(self, unit: str) -> None:
         self._unit = unit
-        self._seen: set[int] = set()
+        self._seen = HashSet()
         self._numbers: list[int] = []
 
     def is_copy(self, number: int, row: Row) -> bool:
@@ -259,12 +283,10 @@ class Copies:
 
         `number`: of the row, for the sentence.
         """
-        code = hash(msgspec.json.encode(row, order="sorted"))
-        if code in self._seen:
-            self._numbers.append(number)
-            return True
-        self._seen.add(code)
-        return False
+        if self._seen.add(msgspec.json.encode(row, order="sorted")):
+            return False
+        self._numbers.append(number)
+        return True
 
     def is_same(self, number: int, row: Row, earlier: Row) -> bool:
         """Whether a row is the same as an earlier one with its question, condition and

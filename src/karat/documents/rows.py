@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -663,42 +664,86 @@ def _odd_json(path: Path, data: bytes) -> Any:
 
 def _csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
     _refuse_binary(path, data)
-    text = io.StringIO(_spreadsheet_text(rows, data), newline="")
+    encoding = _spreadsheet_encoding(rows, data)
     if delimiter == ",":
-        delimiter = _delimiter(text.getvalue())
+        delimiter = _delimiter(io.BytesIO(data).readline().decode(encoding))
     csv.field_size_limit(_LONGEST_LINE)
-    spaced = _SPACED.search(text.getvalue()) is not None
-    reader = csv.reader(text, strict=True, delimiter=delimiter, skipinitialspace=spaced)
-    header: list[str] | None = None
-    begins = 1
+    cells = _Cells(data, encoding, delimiter)
+    header: list[str] = []
+    before = 1  # lines before the first row
+    unfit: list[int] = []
     try:
-        for cells in reader:
-            number, begins = begins, reader.line_num + 1
-            if not cells:
-                continue
-            if header is None and _are_data(cells):
-                header = [f"{NO_NAME}{place}" for place in range(1, len(cells) + 1)]
+        for number, row in cells:
+            if not header and _are_data(row):
+                before = 0
+                header = [f"{NO_NAME}{place}" for place in range(1, len(row) + 1)]
                 rows.notes.append(f"line 1 is a row: columns are called {', '.join(header[:3])}")
-            if header is None:
-                header = header_names(path, cells)
-            elif len(header) == 1:
-                rows.add(number, {header[0]: delimiter.join(cells)})
-            elif len(cells) != len(header):
-                found = f"has {plural(len(cells), 'cell')}, the header has {len(header)}"
-                rows.fault(number, f"{found}; put text with commas in quotes")
+            if not header:
+                header = header_names(path, row)
+            elif len(row) == len(header) or len(header) == 1:
+                rows.count += 1
             else:
-                rows.add(number, dict(zip(header, cells, strict=True)))
+                found = f"has {plural(len(row), 'cell')}, the header has {len(header)}"
+                rows.fault(number, f"{found}; put text with commas in quotes")
+                unfit.append(number)
     except csv.Error as error:
         rows.fault(
-            begins,
+            cells.begins,
             (
                 f"is not CSV: {error}; put text with quotes or commas in double quotes, and "
                 f"double quotes inside it twice"
             ),
         )
+    rows.rows = _Records(cells, header, before=before, unfit=frozenset(unfit))
 
 
-_SPACED = re.compile(r'^"[^"\n]*"[,;] +"', re.MULTILINE)  # quotes after a space
+class _Cells:
+    """The cells of each line of a CSV file that is not empty, with the number of its first line.
+
+    Only the file's bytes are kept in memory. Raises csv.Error.
+    """
+
+    def __init__(self, data: bytes, encoding: str, delimiter: str) -> None:
+        self._data, self._encoding, self.delimiter = data, encoding, delimiter
+        self._spaced = _SPACED.search(data) is not None
+        self.begins = 1  # the line on which the row that is being read begins
+
+    def __iter__(self) -> Iterator[tuple[int, list[str]]]:
+        text = io.TextIOWrapper(io.BytesIO(self._data), encoding=self._encoding, newline="")
+        reader = csv.reader(
+            text, strict=True, delimiter=self.delimiter, skipinitialspace=self._spaced
+        )
+        self.begins = 1
+        for cells in reader:
+            number, self.begins = self.begins, reader.line_num + 1
+            if cells:
+                yield number, cells
+
+
+class _Records:
+    """The rows of a CSV file, made anew each time.
+
+    In a file of one column the delimiter is text.
+    """
+
+    def __init__(
+        self, cells: _Cells, header: Sequence[str], *, before: int, unfit: frozenset[int]
+    ) -> None:
+        self._cells, self._header = cells, header
+        self._before, self._unfit = before, unfit
+
+    def __iter__(self) -> Iterator[tuple[int, Row]]:
+        header, unfit = self._header, self._unfit
+        with suppress(csv.Error):  # of which a fault says where the rows end
+            for number, cells in islice(self._cells, self._before, None):
+                if len(header) == 1:
+                    yield number, {header[0]: self._cells.delimiter.join(cells)}
+                elif number not in unfit:
+                    yield number, dict(zip(header, cells, strict=True))
+
+
+# quotes after a space
+_SPACED = re.compile(rb'^(?:\xef\xbb\xbf)?"[^"\n]*"[,;] +"', re.MULTILINE)
 _SENTENCE = re.compile(r"\S+(?:\s+\S+){2,}[.?!।。？！]['\"”]?|\S.{10,}[。？！]|.{80,}", re.DOTALL)
 _DATE_OR_PATH = re.compile(r"\d{4}-\d\d-\d\d\b.*|-?\d+[.]\d+|(?:https?:/)?/?[\w.-]+(?:/[\w.-]+)+")
 
@@ -715,11 +760,10 @@ def _are_data(cells: Sequence[str]) -> bool:
     return 2 * likely > len(cells)
 
 
-def _delimiter(text: str) -> str:
+def _delimiter(header: str) -> str:
     """What parts the columns of the header: a comma, unless it has none and has semicolons, tabs or
     bars.
     """
-    header = text[: text.find("\n")] if "\n" in text else text
     unquoted = re.sub(r'"[^"]*"', "", header)
     if "," in unquoted:
         commas = unquoted.count(",")
@@ -825,17 +869,20 @@ def _text(path: Path, data: bytes) -> str:
         raise BadDataset(str(path), faults) from None
 
 
-def _spreadsheet_text(rows: Rows, data: bytes) -> str:
-    """The text of a CSV or TSV file: UTF-8, else Windows-1252, in which spreadsheets save."""
+def _spreadsheet_encoding(rows: Rows, data: bytes) -> str:
+    """That of a CSV or TSV file: UTF-8, else Windows-1252, in which spreadsheets save."""
     try:
-        return data.decode("utf-8-sig")
+        data.decode("utf-8-sig")
     except UnicodeDecodeError:
         with suppress(UnicodeDecodeError):
-            text = data.decode("cp1252")
+            data.decode("cp1252")
             rows.notes.append("read as Windows-1252, since it is not UTF-8")
-            return text
+            return "cp1252"
+    else:
+        return "utf-8-sig"
+
     rows.notes.append("read as Mac Roman, since it is neither UTF-8 nor Windows-1252")
-    return data.decode("mac_roman")
+    return "mac_roman"
 
 
 def _wrong_byte(line: bytes) -> str | None:

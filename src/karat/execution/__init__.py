@@ -24,10 +24,11 @@ if TYPE_CHECKING:
         refuse_unfit_samples,
         refuse_unknown_gates,
     )
-    from karat.execution.start import Outcome, Selection, rescore, run_experiment
+    from karat.execution.start import Loaded, Outcome, Selection, rescore, run_experiment
 
 __all__ = [
     "Limits",
+    "Loaded",
     "Outcome",
     "RunStatus",
     "ScorerInUse",
@@ -62,6 +63,6 @@ __getattr__, __dir__ = lazy(
             "agent_notes agents_taken build_agents build_scorers close_agents experiment_scorers "
             "opened_scorers refuse_unfit_samples refuse_unknown_gates"
         ),
-        "start": "Outcome Selection rescore run_experiment",
+        "start": "Loaded Outcome Selection rescore run_experiment",
     },
 )

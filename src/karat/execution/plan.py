@@ -92,11 +92,7 @@ class Plan:
     def __iter__(self) -> Iterator[Trial]:
         index = 0
         ends = [
-            (
-                condition,
-                _framed(condition.name, condition.digest, condition.agent.digest, str(repetition)),
-                repetition,
-            )
+            (condition, end_of_id(condition, repetition), repetition)
             for repetition in range(self.repetitions)
             for condition in self.conditions
         ]
@@ -178,10 +174,17 @@ def trial_id(sample: Sample, condition: Condition, repetition: int) -> str:
     (two equal conditions stay apart) and content, the agent with its options, and the
     repetition. Not judge, scorers, gates' names, `execution`, or paths.
     """
-    of_condition = _framed(
-        condition.name, condition.digest, condition.agent.digest, str(repetition)
-    )
-    return blake2b(_framed(sample.id, sample.digest) + of_condition, digest_size=12).hexdigest()
+    return id_of(sample, end_of_id(condition, repetition))
+
+
+def end_of_id(condition: Condition, repetition: int) -> bytes:
+    """What the ids of all trials of one condition and repetition cover."""
+    return _framed(condition.name, condition.digest, condition.agent.digest, str(repetition))
+
+
+def id_of(sample: Sample, end: bytes) -> str:
+    """A trial's id. `end`: of `end_of_id`."""
+    return blake2b(_framed(sample.id, sample.digest) + end, digest_size=12).hexdigest()
 
 
 def _framed(*parts: str) -> bytes:

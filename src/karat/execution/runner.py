@@ -9,20 +9,24 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain, islice
 from typing import Literal
 
 from karat.execution.executors import MakeTrials, TrialsElsewhere
 from karat.execution.foreign_code import ForeignCode
 from karat.execution.limits import Budget, FailureLimit, Limits
 from karat.execution.progress import RunStatus
-from karat.execution.scoring import PendingScore, RunContext, Scoring
+from karat.execution.recorded import are_recorded, recorded_answers
+from karat.execution.scoring import PendingScore, RunContext, Scoring, Unfinished
 from karat.execution.stopping import EarlyStop
 from karat.execution.trial import Job, TrialRunner, Work
 from karat.journal import Journal
 from karat.records import Trial
 
+_BATCH = 500  # answers: one write to the journal
+_MOST_BATCHES = 2  # one is scored while the other is written
 EndReason = Literal["done", "interrupted", "max_failures", "budget", "no_workers"]
 
 
@@ -48,13 +52,19 @@ class Runner:
         self._status = status
         self._limits = limits
         self._pending = work.pending
-        self._waiting: PendingScore | None = None  # the next of them
+        # scored by rule, and now by scorers that wait
+        self._unfinished: deque[tuple[PendingScore, Mapping[str, Unfinished]]] = deque()
+        self._batches = 0  # in flight
         self._calls = 1  # of judges for one of them
         self._late: Callable[[], Iterator[PendingScore]] | None = work.late
         self._early = early
         most_waiting = max(16, 2 * limits.max_concurrent)
+        trials = work.trials
+        looks_up = early is None and elsewhere is None and not budget.bounded and are_recorded(work)
+        if looks_up:
+            trials = iter(())
         self._queue = TrialQueue(
-            work.trials, most_waiting=most_waiting, on_due=self._start_more, early=early
+            trials, most_waiting=most_waiting, on_due=self._start_more, early=early
         )
         self._foreign_code = ForeignCode(status, redact=journal.redact)
         self._draining = asyncio.Event()
@@ -71,6 +81,8 @@ class Runner:
             failures=failures,
         )
         self._run = run
+        if looks_up:
+            self._pending = chain(work.pending, recorded_answers(work, run))
         self._scoring = Scoring(run)
         self._trials: TrialRunner | TrialsElsewhere = TrialRunner(work, self._scoring, run)
         self._remote: TrialsElsewhere | None = None
@@ -133,8 +145,8 @@ class Runner:
         """Starts trials, and after the last of them pending scores, while there is room."""
         while not self._stopping and len(self._tasks) < self._room:
             asking = self._status.in_flight
-            if self._early is not None and (pending := self._next_pending()) is not None:
-                self._start(self._scoring.score(pending))  # first: they may decide the run
+            if self._early is not None and (scoring := self._next_pending()) is not None:
+                self._start(scoring)  # first: they may decide the run
             elif asking < self._most and self._queue.ready():
                 if not self._budget.allows(agents=asking, judges=len(self._tasks) - asking):
                     if not self._tasks:
@@ -150,14 +162,14 @@ class Runner:
             elif (
                 not asking
                 and self._queue.exhausted
-                and (pending := self._next_pending()) is not None
+                and (scoring := self._next_pending()) is not None
             ):
-                self._start(self._scoring.score(pending))
+                self._start(scoring)
             elif (
                 not self._tasks
                 and self._queue.exhausted
                 and self._late is not None
-                and self._waiting is None
+                and not self._unfinished
             ):
                 # From now on scorers run that had to wait for every answer, within the budget: each
                 # may cost something before the budget is updated.
@@ -180,25 +192,38 @@ class Runner:
     def _stopping(self) -> bool:
         return bool(self._status.draining) or self._foreign_code.stopping
 
-    def _next_pending(self) -> PendingScore | None:
-        """None: there is none, or what it may cost does not fit in the budget."""
-        try:
-            self._waiting = self._waiting or next(self._pending, None)
-        except BaseException as error:  # noqa: BLE001 -- a journal that cannot be read stops the run in order
-            self._abort(error)
+    def _next_pending(self) -> Coroutine[object, object, None] | None:
+        """What scores the next answers; None: there are none, or what the next one may cost does
+        not fit in the budget.
+        """
+        if not self._unfinished and self._batches < _MOST_BATCHES:
+            size = _BATCH if self._early is None else 1
+            try:
+                batch = [*islice(self._pending, size)]
+            except BaseException as error:  # noqa: BLE001 -- a journal that cannot be read stops the run in order
+                self._abort(error)
+                return None
 
-        if self._waiting is not None and any(
-            not used.info.offline for used in self._waiting.scorers
-        ):
+            if batch:
+                self._batches += 1
+                return self._score_batch(batch)
+
+        if not self._unfinished:
+            return None
+        pending, attempts = self._unfinished[0]
+        if any(not used.info.offline for used in pending.scorers):
             judges = self._calls * (len(self._tasks) + 1) - 1
             if not self._budget.allows(agents=0, judges=judges, asks=False):
                 if not self._tasks:
                     self.drain("budget")
                 return None
 
-        pending = self._waiting
-        self._waiting = None
-        return pending
+        self._unfinished.popleft()
+        return self._scoring.score(pending, attempts)
+
+    async def _score_batch(self, batch: Sequence[PendingScore]) -> None:
+        self._unfinished += await self._scoring.score_batch(batch)
+        self._batches -= 1
 
     async def _look(self, work: Coroutine[object, object, None] | None = None) -> None:
         """Does the work, if any, and journals the decisions that follow."""

@@ -33,6 +33,7 @@ from karat.redact import Redactor
 from karat.scorers import Row, Verdict, as_verdicts
 from karat.threads import Threads
 
+_MOST_SECONDS = 0.05  # that scorers hold the event loop in one step
 Unfinished = AttemptError | Awaitable[Any]
 """What became of a scorer that has no score yet: it failed, or it returned an awaitable."""
 
@@ -59,6 +60,7 @@ class PendingScore(msgspec.Struct, frozen=True, kw_only=True):
     scorers: Sequence[ScorerInUse]
     present: Mapping[str, Collection[Row]] = {}  # scoring → its rows on disk, if some are missing
     again: bool = False  # its trial has been counted as settled
+    is_new: bool = False  # the answer is not in the journal yet
 
 
 class EventLog(Protocol):
@@ -109,15 +111,19 @@ class Scoring:
             self._last = pending.sample, msgspec.structs.replace(masked, id=pending.sample.id)
         return msgspec.structs.replace(pending, sample=self._last[1])
 
-    def score_at_once(self, pending: PendingScore) -> tuple[list[Score], dict[str, Unfinished]]:
+    def score_at_once(
+        self, pending: PendingScore, *, only_offline: bool = False
+    ) -> tuple[list[Score], dict[str, Unfinished]]:
         """The scores of scorers that do not wait, not yet in the journal; by scoring, those without
         a score.
+
+        `only_offline`: leaves those out that may cost something.
         """
         pending = self._masked(pending)
         scores: list[Score] = []
         unfinished: dict[str, Unfinished] = {}
         for used in pending.scorers:
-            if not used.waits:
+            if not used.waits and (used.info.offline or not only_offline):
                 result = self._score_now(used, pending)
                 if isinstance(result, list):
                     scores += result
@@ -144,6 +150,42 @@ class Scoring:
 
         return self._scores(used, pending, verdicts, monotonic() - clock)
 
+    async def score_batch(
+        self, batch: Sequence[PendingScore]
+    ) -> list[tuple[PendingScore, Mapping[str, Unfinished]]]:
+        """Writes new answers, and the scores of scorers that neither wait nor cost anything.
+
+        Returns what is left for `score`: the answers with the other scorers, and their attempts.
+        """
+        answers = [pending.answer for pending in batch if pending.is_new]
+        if answers:
+            await self._run.write(*answers)  # before a scorer can end the process
+        scores: list[Score] = []
+        done: list[PendingScore] = []
+        left: list[tuple[PendingScore, Mapping[str, Unfinished]]] = []
+        pause = monotonic() + _MOST_SECONDS
+        for pending in batch:
+            of_answer, unfinished = self.score_at_once(pending, only_offline=True)
+            scores += of_answer
+            others = []
+            for used in pending.scorers:
+                by_rule = used.info.offline and not used.waits
+                if not by_rule or used.info.scoring in unfinished:
+                    others.append(used)
+            if others:
+                left.append((msgspec.structs.replace(pending, scorers=others), unfinished))
+            else:
+                done.append(pending)
+            if monotonic() > pause:  # Ctrl-C must be heard
+                await asyncio.sleep(0)
+                pause = monotonic() + _MOST_SECONDS
+
+        if scores:
+            await self._run.write(*scores)
+        for pending in done:
+            self._settled(pending, missed=False)
+        return left
+
     async def score(
         self, pending: PendingScore, unfinished: Mapping[str, Unfinished] | None = None
     ) -> None:
@@ -152,7 +194,6 @@ class Scoring:
         `unfinished`: the attempts of `score_at_once`.
         """
         pending = self._masked(pending)
-        answer = pending.answer
         missed = False
         for used in pending.scorers:
             if unfinished:
@@ -165,6 +206,10 @@ class Scoring:
                 return  # the run is stopping: the next --resume asks the judge again
             missed = missed or not scored
 
+        self._settled(pending, missed=missed)
+
+    def _settled(self, pending: PendingScore, *, missed: bool) -> None:
+        answer = pending.answer
         if not pending.again:
             self._run.status.settled_trial(
                 answer.trial, answer.condition, pending.sample, failed=missed

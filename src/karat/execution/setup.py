@@ -5,7 +5,15 @@ from __future__ import annotations
 import asyncio
 import inspect
 import random
-from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -36,14 +44,23 @@ Agents = Mapping[str, TrialAgent]
 """By condition."""
 
 
-def build_agents(experiment: Experiment, selected: Plan, toolbox: Toolbox) -> dict[str, TrialAgent]:
-    """One agent per set of options: conditions with equal options share the agent."""
+def build_agents(
+    experiment: Experiment,
+    selected: Plan,
+    toolbox: Toolbox,
+    *,
+    known: Iterable[tuple[AgentSpec, TrialAgent]] = (),
+) -> dict[str, TrialAgent]:
+    """One agent per set of options: conditions with equal options share the agent.
+
+    `known`: those that have been built already.
+    """
     folder = experiment.folder
     redact = Redactor(experiment.secrets)
     setting = AgentSetting(
         folder=folder, toolbox=toolbox, redact=redact, env=experiment.env, prices=experiment.prices
     )
-    built: list[tuple[AgentSpec, TrialAgent]] = []
+    built = [*known]
     agents: dict[str, TrialAgent] = {}
     for condition in selected.conditions:
         spec = condition.agent

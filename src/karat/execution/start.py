@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import msgspec
 
 from karat import kinds
+from karat.agents import TrialAgent
 from karat.context import TrialWorkspaces, snapshots, trial_workspaces
 from karat.errors import ResumeRefused
 from karat.execution.executors import Distributed, Executor, MakeTrials, executor_of
@@ -62,9 +63,10 @@ from karat.journal import (
     create_run,
     server_changes,
 )
+from karat.kinds import Dataset
 from karat.mcp import Toolbox
 from karat.models import Price, Rate, limit_rates, limiters
-from karat.records import JsonObject, Sample, ScorerSpec, ServerEvent, Trial
+from karat.records import AgentSpec, JsonObject, Sample, ScorerSpec, ServerEvent, Trial
 from karat.redact import Redactor
 from karat.scorers import ScorerSetting
 
@@ -84,6 +86,13 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     shard: Shard | None = None  # of a new run; a resumed one knows its own
 
 
+class Loaded(msgspec.Struct, frozen=True, kw_only=True):
+    """What has been read of an experiment before it is run."""
+
+    dataset: Dataset
+    agents: tuple[tuple[AgentSpec, TrialAgent], ...]
+
+
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """How a run, or a part of it, ended."""
 
@@ -92,7 +101,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     failed: int  # trials of this part that ended without an answer or without a score
 
 
-async def run_experiment(
+async def run_experiment(  # noqa: PLR0913 - what to run, where, and who watches
     experiment: Experiment,
     *,
     results: Path = Path("results"),
@@ -101,12 +110,13 @@ async def run_experiment(
     selection: Selection | None = None,
     status: RunStatus | None = None,
     handle_signals: bool = False,
+    loaded: Loaded | None = None,
 ) -> Outcome:
     """Runs an experiment: all of it, or with `resume` the rest of a run.
 
     Every operator mistake is found before the first call:
     OperatorError, and nothing is on disk. `handle_signals`: Ctrl-C finishes trials in
-    flight, a second one stops at once (main thread only).
+    flight, a second one stops at once (main thread only). `loaded`: what is not read again.
     """
     status, here = status or RunStatus(), Path.cwd()
     async with AsyncExitStack() as stack:
@@ -116,7 +126,7 @@ async def run_experiment(
         else:
             before = None
 
-        part = _Part(experiment, selection or Selection(), before)
+        part = _Part(experiment, selection or Selection(), before, loaded)
         experiment = part.experiment
         executor = executor_of(experiment)
         limit_rates(_shared_rates(experiment.limits, part.selected.shard))
@@ -138,7 +148,8 @@ async def run_experiment(
         for text in part.folder.gap_notices() if before is not None else ():
             status.notice(text)
         toolbox = await stack.enter_async_context(part.toolbox())
-        agents = build_agents(experiment, part.selected, toolbox)
+        known = loaded.agents if loaded is not None else ()
+        agents = build_agents(experiment, part.selected, toolbox, known=known)
         stack.push_async_callback(close_agents, agents, status.notice)
         refuse_unpriced(experiment, agents, part.scorers)
         announce_agents(part.selected, agents, status)
@@ -274,7 +285,13 @@ class _Part:
     folder: RunFolder
     journal: Journal
 
-    def __init__(self, experiment: Experiment, selection: Selection, run: RunFolder | None) -> None:
+    def __init__(
+        self,
+        experiment: Experiment,
+        selection: Selection,
+        run: RunFolder | None,
+        loaded: Loaded | None,
+    ) -> None:
         """`run`: the one to resume."""
         commit = None
         if run is not None:
@@ -282,7 +299,8 @@ class _Part:
             if experiment.resolved["dataset.path"].value == run.info.dataset.path:
                 commit = run.info.dataset.commit
 
-        experiment, self.dataset = experiment.with_dataset(commit)
+        dataset = loaded.dataset if loaded is not None else None
+        experiment, self.dataset = experiment.with_dataset(commit, dataset=dataset)
         self.experiment = experiment
         self.selected = plan(
             experiment,

@@ -347,19 +347,23 @@ class TrialRunner:
         self, trial: Trial, stage: Literal["preflight", "agent"], error: AttemptError
     ) -> None:
         """Journals that a trial finally has no answer."""
-        failure = Failure(
-            trial=trial.id,
-            stage=stage,
-            sample=trial.sample.id,
-            condition=trial.condition.name,
-            repetition=trial.repetition,
-            **error.fields(),
-        )
-        await self._run.write(failure)
+        await self._run.write(failure_of(trial, stage, error))
         self._run.status.settled_trial(
             trial.id, trial.condition.name, trial.sample, answered=False, failed=True
         )
         self._run.failures.unanswered(error, counts=stage != "preflight" and error.cls != "limit")
+
+
+def failure_of(trial: Trial, stage: Literal["preflight", "agent"], error: AttemptError) -> Failure:
+    """Why a trial finally has no answer."""
+    return Failure(
+        trial=trial.id,
+        stage=stage,
+        sample=trial.sample.id,
+        condition=trial.condition.name,
+        repetition=trial.repetition,
+        **error.fields(),
+    )
 
 
 async def _ask(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -54,6 +55,7 @@ __all__ = [
 
 
 DEFAULT_KIND = "golden"
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
 """The kind of a dataset that names none."""
 
 
@@ -494,9 +496,7 @@ def installed() -> Mapping[str, type[Kind]]:
 
 def sample_digest(parts: Any) -> str:
     """A digest over a sample's content, keys sorted: 32 hex digits of blake2b."""
-    from hashlib import blake2b
-
-    return blake2b(msgspec.json.encode(parts, order="sorted"), digest_size=16).hexdigest()
+    return blake2b(_encode_sorted(parts), digest_size=16).hexdigest()
 
 
 def kind_of(path: Path) -> str:

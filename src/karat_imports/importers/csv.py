@@ -31,6 +31,7 @@ from karat.documents.understood import examples
 from karat.documents.unfolding import unfolded
 from karat.errors import BadDataset, BadOption, Fault, OperatorError, did_you_mean
 from karat.formats import some_of, text_of
+from karat.hashes import Tally
 from karat.importers import Findings, ImportedFailure, ImportedRun, ImportedScore, ImportedTrial
 from karat.records import Metric, Reply, Usage, was_cut
 from karat_imports.importers._reading import title
@@ -146,7 +147,7 @@ class Csv:
                 findings.note(f"each column of answers is a {part}: {_listed([*systems])}")
                 chosen |= table.columns
             if not {"id", "question"} & {*chosen}:
-                table = [(number, {_ROW: number, **row}) for number, row in table]
+                table = _Numbered(table)
                 chosen["id"] = _ROW
                 findings.note(f"there are neither ids nor questions: each {rows.unit} is a sample")
             metrics = {}
@@ -396,8 +397,28 @@ _SYSTEM, _ANSWER, _ROW = "karat system", "karat answer", "karat row"
 """Columns of our own."""
 
 
+class _Numbered:
+    """The rows of a table with their numbers in a column."""
+
+    def __init__(self, rows: Iterable[tuple[int, Row]]) -> None:
+        self._rows = rows
+
+    def __iter__(self) -> Iterator[tuple[int, Row]]:
+        return ((number, {_ROW: number, **row}) for number, row in self._rows)
+
+
+class _OnlyRows:
+    """The rows of a table without their numbers, read anew each time."""
+
+    def __init__(self, rows: Iterable[tuple[int, Row]]) -> None:
+        self._rows = rows
+
+    def __iter__(self) -> Iterator[Row]:
+        return (row for _, row in self._rows)
+
+
 class _Trials:
-    """The trials of a table."""
+    """The trials of a table, which is read several times and never kept."""
 
     def __init__(
         self,
@@ -411,20 +432,29 @@ class _Trials:
     ) -> None:
         self._place, self._rows, self._columns, self._metrics = place, rows, columns, metrics
         self._findings, self._has_conditions = findings, has_conditions
+        self._used = {*columns.values()}
         self._ids, self._conditions = self._grouping()
         texts = [columns[target] for target in ("question", "golden") if target in columns]
         self._of_one_sample = list(dict.fromkeys([*self._ids, *texts]))
-        used = {*columns.values(), *self._conditions}
-        self.hint = like_conditions((row for _, row in rows), self._group, used=used)
+        samples, groups, conditions = Tally(), Tally(), set[str | None]()
+        for _, row in rows:
+            group = self._group(row)
+            samples.add(group[0])
+            conditions.add(group[1])
+            if self._conditions:
+                groups.add(group)
 
-    @property
-    def sparse(self) -> bool:
-        """Whether no question lacks a result: each has rows under each condition, and none says
-        which repetition.
-        """
-        groups = {self._group(row) for _, row in self._rows}
-        samples, conditions = ({group[part] for group in groups} for part in (0, 1))
-        return "repetition" not in self._columns and len(groups) == len(samples) * len(conditions)
+        self._repeated = samples.again()  # with several rows
+        # whether no question lacks a result: each has rows under each condition, and none says
+        # which repetition
+        is_complete = not self._conditions or (
+            groups.different() == samples.different() * len(conditions)
+        )
+        self.sparse = is_complete and "repetition" not in columns
+        self.hint = None
+        if self._repeated:
+            used = {*self._used, *self._conditions}
+            self.hint = like_conditions(_OnlyRows(rows), self._group, used=used)
 
     def _group(self, row: Row) -> tuple[tuple[str, ...], str | None]:
         """The row's sample and condition."""
@@ -432,21 +462,22 @@ class _Trials:
 
     def __iter__(self) -> Iterator[ImportedTrial]:
         repetitions, copies = Repetitions(), Copies("row")
-        for _, row in self._rows:
+        for _, row in self._rows if "repetition" in self._columns else ():
             with suppress(ValueError):  # counted below
                 repetitions.add(*self._group(row), self._repetition(row))
         counts = Counter[tuple[tuple[str, ...], str | None]]()
-        first: dict[tuple[str, ...], ImportedTrial] = {}
+        first: dict[tuple[str, ...], tuple[str, str | None]] = {}
         for number, row in self._rows:
             place = f"{self._place} {number}"
             sample = key_of(row, self._ids[:1])[0]
             if not sample:
                 self._findings.lose("row without an id or a question", place)
                 continue
-            if self._text(row, "answer") and copies.is_copy(number, row):
+            group = self._group(row)
+            is_repeated = hash(group[0]) in self._repeated
+            if is_repeated and self._text(row, "answer") and copies.is_copy(number, row):
                 self._findings.left_out("row identical to an earlier one: it counts once", place)
                 continue
-            group = self._group(row)
             value = None
             try:
                 value = self._repetition(row)
@@ -458,10 +489,12 @@ class _Trials:
             else:
                 repetition = repetitions.number(*group, value)
 
-            counts[group] += 1
             trial = self._trial(row, sample, group[1] or "answers", repetition, place)
-            same = first.setdefault(group[0], trial)
-            yield msgspec.structs.replace(trial, question=same.question, golden=same.golden)
+            if is_repeated:
+                counts[group] += 1
+                texts = first.setdefault(group[0], (trial.question, trial.golden))
+                trial = msgspec.structs.replace(trial, question=texts[0], golden=texts[1])
+            yield trial
 
         most = max(counts.values(), default=0)
         if most > _MANY and "repetition" not in self._columns:
@@ -472,7 +505,7 @@ class _Trials:
 
     def _grouping(self) -> tuple[list[str], tuple[str, ...]]:
         """The columns in which rows of one question agree, and those that name the condition."""
-        columns, rows = self._columns, [row for _, row in self._rows]
+        columns, rows = self._columns, _OnlyRows(self._rows)
         ids = [columns.get("id") or columns["question"]]
         if "question" in columns:
             ids = sample_columns(
@@ -532,7 +565,6 @@ class _Trials:
                 model=self._text(row, "model") or None,
             )
 
-        used = set(self._columns.values())
         if error:
             failure = ImportedFailure(cls="agent", kind="error", message=error)
         else:
@@ -558,7 +590,7 @@ class _Trials:
                 )
                 for name, value in scores.items()
             ],
-            metadata={name: value for name, value in row.items() if name not in used},
+            metadata={name: value for name, value in row.items() if name not in self._used},
         )
 
     def _text(self, row: Row, target: str) -> str:
@@ -575,12 +607,12 @@ class _Trials:
     def _seconds(self, row: Row, place: str) -> float | None:
         """The latency: a column whose name says so is in milliseconds."""
         value = self._number(row, "seconds", place)
+        if value is None:
+            return None
         in_milliseconds = {"ms", "millis", "milliseconds"} & {
             *words_of(self._columns.get("seconds", ""))
         }
-        if value is not None and in_milliseconds:
-            return value / 1000
-        return value
+        return value / 1000 if in_milliseconds else value
 
     def _number(self, row: Row, target: str, place: str) -> float | None:
         column = self._columns.get(target)

@@ -172,9 +172,10 @@ class Golden(Kind):
             problems = wrong
             if sample is not None:
                 is_new, first = sample.id not in seen, seen.setdefault(sample.id, number)
-                if self._options.repeated and _asks_the_same(
-                    merged.setdefault(sample.id, sample), sample
-                ):
+                if is_new and self._options.repeated:
+                    merged[sample.id] = sample
+                    continue
+                if self._options.repeated and _asks_the_same(merged[sample.id], sample):
                     same = {}
                     for name, value in merged[sample.id].metadata.items():
                         if sample.metadata.get(name) == value:

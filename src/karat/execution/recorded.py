@@ -1,0 +1,86 @@
+"""Answers that exist are looked up, not asked for: no session, no slot, no time limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+from karat.errors import TrialFault
+from karat.execution.retry import classify
+from karat.execution.scoring import PendingScore, RunContext
+from karat.execution.trial import Work, checked_reply, failure_of, question_for
+from karat.journal import Attempt
+from karat.mcp import gates
+from karat.records import NOT_ASKED, Answer, Failure, Reply, Trial, recorded_seconds
+
+
+def are_recorded(work: Work) -> bool:
+    """Whether every agent looks its answers up."""
+    agents = work.agents.values()
+    return all(getattr(agent, "recorded_reply", None) is not None for agent in agents)
+
+
+def recorded_answers(work: Work, run: RunContext) -> Iterator[PendingScore]:
+    """The answers of a run's trials, not yet in the journal.
+
+    A trial without one is given to the journal here, as failed.
+    """
+    started = datetime.now(UTC).isoformat(timespec="milliseconds")
+    for trial in work.trials:
+        if run.draining.is_set():
+            return
+        name = trial.condition.name
+        broken = work.broken.get(name)
+        if broken is not None:
+            _failed(run, trial, failure_of(trial, "preflight", broken))
+            run.failures.unanswered(broken, counts=False)
+            continue
+
+        replies: list[Reply] = []
+        try:
+            look_up = getattr(work.agents[name], "recorded_reply", None)
+            _look_up(trial, look_up, run, replies)
+        except TrialFault as fault:
+            error = classify(fault, stage="agent", redact=run.journal.redact).besides(replies)
+            attempt = Attempt(
+                trial=trial.id, n=1, seconds=0.0, replies=tuple(replies), **error.fields()
+            )
+            _failed(run, trial, attempt, failure_of(trial, "agent", error))
+            run.failures.unanswered(error, counts=error.cls != "limit")
+            continue
+
+        run.failures.answered()
+        answer = Answer(
+            trial=trial.id,
+            sample=trial.sample.id,
+            condition=name,
+            repetition=trial.repetition,
+            replies=tuple(replies),
+            started=started,
+            seconds=recorded_seconds(reply.milliseconds for reply in replies),
+        )
+        yield PendingScore(answer=answer, sample=trial.sample, scorers=work.scorers, is_new=True)
+
+
+def _look_up(
+    trial: Trial, look_up: Callable[[Trial, int], Reply], run: RunContext, replies: list[Reply]
+) -> None:
+    """Adds a reply for each turn. Raises TrialFault."""
+    sample = trial.sample
+    for number, turn in enumerate(sample.turns):
+        reply = NOT_ASKED
+        if not turn.open or question_for(sample, number, replies) is not None:
+            reply = run.journal.redact.struct(checked_reply(look_up(trial, number)))
+        replies.append(reply)
+
+    gate = trial.condition.gate
+    if gate.require_mcp_tool_use or gate.require_mcp_tool_success:
+        gates.check(gate, [call for reply in replies for call in reply.tool_calls])
+
+
+def _failed(run: RunContext, trial: Trial, *events: Attempt | Failure) -> None:
+    run.journal.append(*events)  # not awaited: the answers that follow are, and after it
+    run.status.journalled(*events)
+    run.status.settled_trial(
+        trial.id, trial.condition.name, trial.sample, answered=False, failed=True
+    )

@@ -1,0 +1,24 @@
+"""Rows of a table are read as often as they are wanted, and a fault late in the file names its row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from karat.documents.rows import read_rows
+
+
+def test_rows_before_an_open_quote_are_read_each_time(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text('a,b\n1,"two\nlines"\n\n3,4,5\n6,7\n8,"never closed\n9,10\n')
+    rows = read_rows(file)
+    expected = [(2, {"a": "1", "b": "two\nlines"}), (6, {"a": "6", "b": "7"})]
+    assert [*rows.rows] == [*rows.rows] == expected
+    assert rows.count == 2
+    assert [fault.place for fault in rows.sorted_faults()] == ["line 5", "line 7"]
+
+
+def test_a_table_in_another_encoding_is_read_like_one_in_utf_8(tmp_path: Path) -> None:
+    for encoding in ("utf-8", "utf-8-sig", "utf-16", "cp1252"):
+        file = tmp_path / "t.csv"
+        file.write_bytes("größe;b\r\n1;2".encode(encoding))
+        assert [*read_rows(file).rows] == [(2, {"größe": "1", "b": "2"})]

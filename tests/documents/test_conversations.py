@@ -153,6 +153,16 @@ def test_turns_with_golden_answers_are_questions_with_what_was_said_before(tmp_p
     ]
 
 
+def test_a_turn_without_a_question_is_a_fault_and_not_the_turn_before(tmp_path):
+    steps = [
+        {"question": "Who?", "expected": "Ann"},
+        {"question": "", "expected": "1999"},
+        {"question": "Why?", "expected": "So"},
+    ]
+    with pytest.raises(BadDataset, match="'messages' is empty"):
+        questions(tmp_path, [{"id": "x", "steps": steps}])
+
+
 def test_lists_of_questions_in_documents_are_questions_apart(tmp_path):
     pairs = [{"question": "Who?", "answer": "Ann"}, {"question": "When?", "answer": "1999"}]
     nested = {

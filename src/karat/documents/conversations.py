@@ -449,7 +449,8 @@ def _read_entries(rows: Rows, path: str, asked: str | None) -> Iterator[tuple[in
                 yield number, {**beside, **entry}
                 continue
             question = {"role": "user", "content": cell(entry, asked)}
-            yield number, {**beside, **_without(entry, asked), MESSAGES: [*before, question]}
+            chat = [] if is_empty(question["content"]) else [*before, question]
+            yield number, {**beside, **_without(entry, asked), MESSAGES: chat}
             before += _pair(entry, _ASKED, _ANSWERED) or [question]
 
 

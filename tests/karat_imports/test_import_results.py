@@ -216,3 +216,19 @@ def test_what_cannot_be_imported_is_named_for_what_it_is(tmp_path, name, text, s
     (tmp_path / name).write_text(text)
     with pytest.raises((BadOption, BadDataset), match=re.escape(said)):
         list(import_results("csv", [tmp_path / name], tmp_path / "runs"))
+
+
+def test_a_file_of_conversations_is_reported_whatever_its_form(here):
+    chat = [{"sender": "customer", "text": "One?"}, {"sender": "agent", "text": "1"}]
+    (here / "log.json").write_text(json.dumps([{"dialogue_id": "c1", "log": chat}]))
+    done = CliRunner().invoke(cli, ["report", "log.json"])
+    assert done.exit_code == 0, done.output
+    assert "1 question" in done.output
+
+
+def test_lists_by_system_are_compared_without_an_import(here):
+    rows = [{"question": f"{number}?", "answer": "a", "faithfulness": number % 2} for number in range(6)]
+    (here / "r.json").write_text(json.dumps({"small": rows, "large": rows}))
+    done = CliRunner().invoke(cli, ["compare", "r.json"])
+    assert "small" in done.output
+    assert "large" in done.output

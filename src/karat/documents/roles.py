@@ -242,11 +242,11 @@ class _Assignment:
         return found
 
     def _scores(self) -> list[str]:
-        if self._door == "results":
-            named = {path for paths in self._named.values() for path in paths}
-            found = [path for path in score_columns(self._columns) if path not in named]
-            return [*self._named.get("score", ()), *found]
-        return [path for path in self._free if self._is_score(path)]
+        named = self._named.get("score", ())
+        if self._door == "dataset":
+            return [*named, *(path for path in self._free if self._is_score(path))]
+        taken = {path for paths in self._named.values() for path in paths}
+        return [*named, *(path for path in score_columns(self._columns) if path not in taken)]
 
     def _choices(self) -> tuple[str, ...]:
         """A column with a list, or columns that differ by a running letter or number."""

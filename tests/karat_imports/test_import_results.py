@@ -232,3 +232,9 @@ def test_lists_by_system_are_compared_without_an_import(here):
     done = CliRunner().invoke(cli, ["compare", "r.json"])
     assert "small" in done.output
     assert "large" in done.output
+
+
+def test_what_looks_like_conditions_is_named_although_a_row_is_missing(here):
+    rows = [f"{question},{style},1\n" for question in "abcdef" for style in ("kind", "rushed")]
+    (here / "r.csv").write_text("question_id,style,judge_tone\n" + "".join(rows[:-1]))
+    assert "'kind', 'rushed' in 'style': if they are conditions" in karat("import", "csv", "r.csv").output

@@ -216,3 +216,25 @@ def test_what_cannot_be_imported_is_named_for_what_it_is(tmp_path, name, text, s
     (tmp_path / name).write_text(text)
     with pytest.raises((BadOption, BadDataset), match=re.escape(said)):
         list(import_results("csv", [tmp_path / name], tmp_path / "runs"))
+
+
+def test_a_file_of_conversations_is_reported_whatever_its_form(here):
+    chat = [{"sender": "customer", "text": "One?"}, {"sender": "agent", "text": "1"}]
+    (here / "log.json").write_text(json.dumps([{"dialogue_id": "c1", "log": chat}]))
+    done = CliRunner().invoke(cli, ["report", "log.json"])
+    assert done.exit_code == 0, done.output
+    assert "1 question" in done.output
+
+
+def test_lists_by_system_are_compared_without_an_import(here):
+    rows = [{"question": f"{number}?", "answer": "a", "faithfulness": number % 2} for number in range(6)]
+    (here / "r.json").write_text(json.dumps({"small": rows, "large": rows}))
+    done = CliRunner().invoke(cli, ["compare", "r.json"])
+    assert "small" in done.output
+    assert "large" in done.output
+
+
+def test_what_looks_like_conditions_is_named_although_a_row_is_missing(here):
+    rows = [f"{question},{style},1\n" for question in "abcdef" for style in ("kind", "rushed")]
+    (here / "r.csv").write_text("question_id,style,judge_tone\n" + "".join(rows[:-1]))
+    assert "'kind', 'rushed' in 'style': if they are conditions" in karat("import", "csv", "r.csv").output

@@ -56,9 +56,7 @@ def answer_columns(file: Path, *, named: Iterable[str]) -> tuple[str, ...]:
     others = {*named}
     free = {path: column for path, column in columns.items() if path not in others}
     result = assign(free, door="results", file=file.name)
-    readings: Sequence[Reading] = (result,)
-    if isinstance(result, Undecided):
-        readings = result.readings
+    readings = result.readings if isinstance(result, Undecided) else (result,)
     different = list(dict.fromkeys(reading.roles.get("answer", ()) for reading in readings))
     if len(different) == 1:
         return different[0]

@@ -20,6 +20,7 @@ from karat.hashes import HashSet, Tally
 
 _ALWAYS = ("condition", "model", "model_name")  # also if no question has rows with two values
 _EMPTY = (None, "")
+_NEARLY_ALL = 0.8  # of the questions have a row for each condition
 _JOINED = " · "
 
 
@@ -155,22 +156,18 @@ def condition_columns(
 def like_conditions(
     rows: Iterable[Row], group_of: Callable[[Row], Hashable], *, used: Collection[str]
 ) -> str | None:
-    """A sentence that names a column whose values each question has equally often, as it has those
-    of conditions.
+    """A sentence that names a column whose values nearly each question has equally often, as it
+    has those of conditions.
 
     None: there is none. Whole numbers count repetitions. `rows`: read several times. `used`:
     columns with another meaning.
     """
-    sizes = Counter[int]()
-    first: list[Row] = []  # the rows of the first group
-    for row in rows:
-        code = hash(group_of(row))
-        sizes[code] += 1
-        if len(sizes) == 1 or code == next(iter(sizes)):
-            first.append(row)
-
-    if len(sizes) == 1 or len(first) == 1 or len({*sizes.values()}) > 1:
+    sizes = Counter(hash(group_of(row)) for row in rows)
+    ((size, number),) = Counter(sizes.values()).most_common(1) or [(0, 0)]
+    if len(sizes) == 1 or size < 2 or number < _NEARLY_ALL * len(sizes):
         return None
+    whole = next(code for code, rows_of_group in sizes.items() if rows_of_group == size)
+    first = [row for row in rows if hash(group_of(row)) == whole]
     for column in [name for name in first[0] if name not in used]:
         counts = Counter(sorted(_text(cell(row, column)) for row in first))
         counted = all(value.isdecimal() for value in counts)
@@ -179,7 +176,8 @@ def like_conditions(
         sums = dict.fromkeys(sizes, 0)  # of hashes: equal for equal values in any order
         for row in rows:
             sums[hash(group_of(row))] += hash(_text(cell(row, column)))
-        if len({*sums.values()}) == 1:
+        alike = sum(value == sums[whole] for value in sums.values())
+        if alike >= _NEARLY_ALL * len(sizes):
             named = some_of([f"'{excerpt(value, 24)}'" for value in counts])
             hint = f"if they are conditions, --map condition={column}"
             return f"each question has rows with {named} in '{column}': {hint}"

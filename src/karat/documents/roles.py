@@ -242,11 +242,11 @@ class _Assignment:
         return found
 
     def _scores(self) -> list[str]:
-        if self._door == "results":
-            named = {path for paths in self._named.values() for path in paths}
-            found = [path for path in score_columns(self._columns) if path not in named]
-            return [*self._named.get("score", ()), *found]
-        return [path for path in self._free if self._is_score(path)]
+        named = self._named.get("score", ())
+        if self._door == "dataset":
+            return [*named, *(path for path in self._free if self._is_score(path))]
+        taken = {path for paths in self._named.values() for path in paths}
+        return [*named, *(path for path in score_columns(self._columns) if path not in taken)]
 
     def _choices(self) -> tuple[str, ...]:
         """A column with a list, or columns that differ by a running letter or number."""
@@ -505,7 +505,9 @@ class _Assignment:
         parsed = [path for path in of_agent if "raw" not in words_of(last_part(path))]
         if of_agent:
             return [(path,) for path in parsed or of_agent]
-        said = [(path,) for path in weak if _joined(path) in _AGENTS_IN_RESULTS]
+        said: list[tuple[str, ...]] = [
+            (path,) for path in weak if _joined(path) in _AGENTS_IN_RESULTS
+        ]
         if not said:
             ends = {path: words_of(last_part(path)) for path in weak}
             said = [(path,) for path, words in ends.items() if words[-1] in _AGENTS_IN_RESULTS]
@@ -679,7 +681,7 @@ class _Assignment:
     ) -> Reading | None:
         chosen = {*question.get("question", ()), *self._named.get("question", ())}
         roles: Taken = {}
-        named = {role: paths for role, paths in self._named.items() if role != "score"}
+        named = {**self._named, "score": shapes.get("score", ())}  # the named ones are among them
         for role, paths in {**shapes, **question, **golden, **named}.items():
             decided = role in question or role in golden or role in self._named
             kept = paths if decided else tuple(path for path in paths if path not in chosen)

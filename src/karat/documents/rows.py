@@ -530,9 +530,9 @@ def _list_in(path: Path, document: Any, within: _Within | None) -> tuple[list[An
         raise _bad(path, "file", _what_it_is(document))
     likely = best_of(tables, results=within.results)
     if len(likely) > 1 and within.results:
-        rows = together(tables, likely)
-        if rows:
-            return rows, some_of(likely)
+        joined = together(tables, likely)
+        if joined:
+            return joined, some_of(likely)
     if len(likely) > 1 and not within.first:
         raise _bad(
             path,

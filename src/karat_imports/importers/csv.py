@@ -227,10 +227,7 @@ class Csv:
         if judged:
             named["score"] = tuple(dict.fromkeys(judged))
         taken = {column for target, column in chosen.items() if target not in _ROLES}
-        free = {}
-        for name, column in columns.items():
-            if name in judged or name not in taken:
-                free[name] = column
+        free = {name: columns[name] for name in columns if name in judged or name not in taken}
         result = assign(free, door="results", file=path.name, named=named)
         if isinstance(result, Undecided):
             if {"id", "question"} & {*mapped} and _is_result(mapped):

@@ -93,6 +93,8 @@ def summarize(
         rule = kind_of(run.info.kind).rule(run, own)
         compared = _Asked(baseline, pairs == "all", *rule, own)
         summary = _summary(run, scorings or {}, level, compared)
+        if not summary.differences:
+            return _with_problems(run, summary)
         # with every pair, a condition is compared with all others
         side = cache(partial(on_demand.units_of, summary))
         differences = []
@@ -190,14 +192,7 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
     else:
         compared = ()
 
-    whole = run.widened_info()
-    contexts: tuple[ContextUse, ...] = ()
-    tools: tuple[ToolUse, ...] = ()
-    confusions: tuple[ToolConfusion, ...] = ()
-    if shown or any(whole.condition_servers.values()) or whole.condition_offers:
-        expected = on_demand.expectations(run, index, scorers, shown)
-        tools, confusions = on_demand.tool_uses(index, expected, level=level)
-        contexts = on_demand.context_uses(index, compared, level=level)
+    contexts, tools, confusions = _use(given, compared)
     incomplete = []  # what imported files state and do not hold
     if info.source.get("incomplete"):
         incomplete = [f"Not the whole run: {info.source['incomplete']}"]
@@ -272,6 +267,18 @@ def _undiscerning(index: RunIndex, shown: Mapping[str, str]) -> Iterator[str]:
 
 _ENOUGH_TO_DIFFER = 10
 """Judgements of one value from which on a judge is named."""
+
+
+def _use(
+    given: AnalysisInput, grids: Sequence[on_demand.Grid]
+) -> tuple[tuple[ContextUse, ...], tuple[ToolUse, ...], tuple[ToolConfusion, ...]]:
+    run, index, level = given.run, given.index, given.level
+    info = run.widened_info()
+    if not given.shown and not any(info.condition_servers.values()) and not info.condition_offers:
+        return (), (), ()
+    expected = on_demand.expectations(run, index, given.scorers, given.shown)
+    tools, confusions = on_demand.tool_uses(index, expected, level=level)
+    return on_demand.context_uses(index, grids, level=level), tools, confusions
 
 
 def _part(given: AnalysisInput, asked: _Asked) -> tuple[dict[str, Part], str, list[str]]:

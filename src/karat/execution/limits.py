@@ -158,7 +158,7 @@ class RunStatus:
         self.most = most
         self.began = monotonic()
 
-    def journalled(self, *events: Any) -> None:
+    def journalled(self, *events: object) -> None:
         """Counts events on disk, and passes them on."""
         for event in events:
             if isinstance(event, Score):

@@ -66,6 +66,7 @@ class Redactor:
     """
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
+        self.active = False  # whether there is anything to mask
         self._values: dict[str, tuple[str, ...]] = {
             name: (value,) for name, value in secrets.items()
         }
@@ -92,8 +93,7 @@ class Redactor:
             for gram, least in _grams(value).items():
                 self._grams[gram] = min((least, name), self._grams.get(gram, (least, name)))
 
-    def __bool__(self) -> bool:
-        return bool(self._grams)
+        self.active = bool(self._grams)
 
     def __call__(self, text: str) -> str:
         if not self._grams or len(text) < _PIECE:

@@ -83,7 +83,8 @@ class Threads:
             except BaseException as error:  # noqa: BLE001 -- raised for the caller of the function
                 problem = error
 
-            end_child_of(self._process, problem)
+            if os.getpid() != self._process:
+                end_child(problem)
             try:
                 loop.call_soon_threadsafe(self._finish, inbox, future, value, problem)
             except RuntimeError:
@@ -115,12 +116,10 @@ class Threads:
             future.set_exception(stopped)
 
 
-def end_child_of(process: int, problem: BaseException | None) -> None:
-    """Ends a process that foreign code has forked and that returns into karat, which goes on only
-    in `process`.
+def end_child(problem: BaseException | None) -> None:
+    """Ends this process, which foreign code has forked and which returns into karat: karat goes on
+    only in the process that called that code.
     """
-    if os.getpid() == process:
-        return
     code = problem.code if isinstance(problem, SystemExit) else None
     os._exit(
         code

@@ -92,7 +92,7 @@ def refuse_secrets(base: Base, redact: Redactor) -> None:
     """Raises BadOption if a file of a starting folder holds a secret, because the run folder stores
     the file.
     """
-    for entry in base.tree.entries if redact else ():
+    for entry in base.tree.entries if redact.active else ():
         if not entry.folder and entry.link is None:
             data = (base.path / entry.path).read_bytes()
             if _masked(data, redact) != data:
@@ -196,7 +196,7 @@ def summary_of(stored: Stored, path: Path, sha256: str | None = None) -> Workspa
 
 
 def _masked(data: bytes, redact: Redactor) -> bytes:
-    if not redact:
+    if not redact.active:
         return data
     return redact(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 

@@ -62,8 +62,7 @@ from karat.journal import (
     ScorerInfo,
     slugged,
 )
-from karat.journal.codec import LONGEST_LINE
-from karat.journal.cover import Cover
+from karat.journal.codec import LONGEST_LINE, Cover
 from karat.kinds import DEFAULT_KIND, sample_digest
 from karat.records import (
     MOST_CONDITIONS,

@@ -37,7 +37,7 @@ from karat.journal import (
     RunInfo,
     slugged,
 )
-from karat.journal.cover import Cover
+from karat.journal.codec import Cover
 from karat.journal.folder import widened, with_conditions_of
 from karat.journal.outcomes import add_outcomes, read_outcomes
 from karat.records import Sample

@@ -238,7 +238,7 @@ class RemoteTrials:
         if stored or trial.condition.name in self._work.broken:
             await self._local.run(job, asked=asked, retry=retry)
             return
-        progress = self._run.status.condition(trial.condition.name)
+        progress = self._run.status.conditions[trial.condition.name]
         progress.in_flight += 1
 
         def agent_done() -> None:
@@ -430,7 +430,7 @@ class RemoteTrials:
             self._store(name, data)
         events = [self._checked(line, link) for line in finished.lines]
         if events:
-            await self._journal.append_lines(b"".join(finished.lines))
+            await self._journal.append(lines=b"".join(finished.lines))
             self._run.status.journalled(*events)
         for event in events:
             self._count(event)

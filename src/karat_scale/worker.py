@@ -24,9 +24,8 @@ from karat.context import FOLDER as WORKSPACES
 from karat.context import snapshots, trial_workspaces
 from karat.errors import BadOption, KaratError, described
 from karat.execution.foreign_code import ForeignCode
-from karat.execution.limits import Budget, Limits
+from karat.execution.limits import Budget, Limits, RunStatus
 from karat.execution.plan import Plan
-from karat.execution.progress import RunStatus
 from karat.execution.retry import AttemptError
 from karat.execution.scoring import RunContext, ScorerMemory, Scoring
 from karat.execution.setup import (

@@ -11,6 +11,8 @@ import msgspec
 import pytest
 
 from karat.analysis import Summary, summarize
+from karat.document.render.terminal import render_terminal
+from karat.document.run import document
 from karat.errors import BadOption
 from karat.exports import save
 from karat.exports.csv import Csv
@@ -95,6 +97,12 @@ def test_the_first_screen_says_who_is_better_on_what(run, golden):
     whole = terminal(summarize(run), run, width=80, full=True)
     assert text.split("\n")[:9] == whole.split("\n")[:9]
     assert "Cost and time" not in text
+
+
+def test_the_first_screen_is_that_of_the_whole_document(run):
+    summary = summarize(run)
+    whole = render_terminal(document(summary), width=80, full=False)
+    assert terminal(summary, run, width=80) == whole
 
 
 def test_many_differences_are_named_by_pair(tmp_path, journals):

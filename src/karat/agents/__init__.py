@@ -36,6 +36,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -233,26 +234,20 @@ class _WithSessions(_Adapter):
 class _WithoutSessions(_Adapter):
     def __init__(self, agent: Any) -> None:
         super().__init__(agent)
-        self._ask = agent.ask
-        self._extra = _known(agent.ask, "trial", "number", "workspace")
-        _check_call(agent.ask, ("condition", "sample", "turn", "history"), self._extra)
-
-    def session(self, trial: Trial, first: int = 0, workspace: Workspace | None = None) -> _History:
-        return _History(self._ask, trial, first, workspace, self._extra)
+        extra = _known(agent.ask, "trial", "number", "workspace")
+        _check_call(agent.ask, ("condition", "sample", "turn", "history"), extra)
+        self.session = partial(_History, agent.ask, extra)
 
 
-class _History:
+class _History(msgspec.Struct):
     """A session as a context manager: there is nothing to close."""
 
-    def __init__(
-        self, ask: Any, trial: Trial, first: int, workspace: Workspace | None, extra: Sequence[str]
-    ) -> None:
-        self._ask = ask
-        self._trial = trial
-        self._workspace = workspace
-        self._extra = extra
-        self._places = turns_from(trial.sample, first)
-        self._so_far: list[tuple[Turn, Reply]] = []
+    call: Callable[..., Any]
+    extra: Sequence[str]
+    trial: Trial
+    first: int = 0
+    workspace: Workspace | None = None
+    so_far: list[tuple[Turn, Reply]] = []
 
     async def __aenter__(self) -> Session:
         return self
@@ -261,23 +256,22 @@ class _History:
         return None
 
     def restore(self, history: History) -> None:
-        self._so_far.extend(history)
+        self.so_far.extend(history)
 
     async def ask(self, turn: Turn) -> Reply:
-        trial = self._trial
-        known = {
-            "trial": trial,
-            "number": self._places[len(self._so_far)],
-            "workspace": self._workspace,
-        }
-        extra = {name: known[name] for name in self._extra}
-        result = self._ask(trial.condition, trial.sample, turn, tuple(self._so_far), **extra)
+        trial = self.trial
+        number = self.first + len(self.so_far)
+        if trial.sample.turns[self.first].seat is not None:
+            number = turns_from(trial.sample, self.first)[len(self.so_far)]
+        known = {"trial": trial, "number": number, "workspace": self.workspace}
+        extra = {name: known[name] for name in self.extra}
+        result = self.call(trial.condition, trial.sample, turn, tuple(self.so_far), **extra)
         if inspect.isawaitable(result):
             reply: Reply = await result
         else:
             reply = result
 
-        self._so_far.append((turn, reply))
+        self.so_far.append((turn, reply))
         return reply
 
 

@@ -93,14 +93,29 @@ def _result(
         clusters = len(set(units.clusters[units.there].tolist()))
         design_effect = known(found.design_effect)
 
+    variance, cells = grid.judge_variance
+    mine = cells // values.shape[1] % grid.values.shape[1] == index
+    variance = variance[mine & ~np.isnan(variance)]
+    judge_sd = Quantity(value=None, reason="each answer was judged once")
+    if variance.size:
+        judge_sd = Quantity(value=math.sqrt(float(variance.mean())))
+
+    _, top = _worst_and_best(info)
+    if top is None or info.kind == "number" or info.direction == "none":
+        top_share = Quantity(value=None, reason="the metric has no steps with a best one")
+    elif not flat.size:
+        top_share = Quantity(value=None, reason="no values")
+    else:
+        top_share = Quantity(value=float(np.mean(np.isclose(flat, top, rtol=0, atol=1e-9))))
+
     return Result(
         condition=condition,
         metric=info.key,
         mean=estimated(found, info.low, info.high),
         within_sd=_quantity(pooled_sd(flat, questions, level=level)),
         between_sd=_quantity(between_sd(flat, questions, level=level)),
-        judge_sd=_judge_sd(grid, index),
-        top_share=_top_share(info, flat),
+        judge_sd=judge_sd,
+        top_share=top_share,
         distribution=distribution,
         reliability=_reliability(info, values[asked], there[asked], level=level),
         n_questions=int(np.count_nonzero(units.answers)),
@@ -196,24 +211,6 @@ def _quantity(interval: Interval) -> Quantity:
     return Quantity(value=value, reason=interval.reason if value is None else None)
 
 
-def _judge_sd(grid: Grid, index: int) -> Quantity:
-    variance, cells = grid.judge_variance
-    _, conditions, repetitions = grid.values.shape
-    mine = variance[(cells // repetitions % conditions == index) & ~np.isnan(variance)]
-    if not mine.size:
-        return Quantity(value=None, reason="each answer was judged once")
-    return Quantity(value=math.sqrt(float(mine.mean())))
-
-
-def _top_share(info: MetricInfo, flat: Floats) -> Quantity:
-    _, best = _worst_and_best(info)
-    if best is None or info.kind == "number" or info.direction == "none":
-        return Quantity(value=None, reason="the metric has no steps with a best one")
-    if not flat.size:
-        return Quantity(value=None, reason="no values")
-    return Quantity(value=float(np.mean(np.isclose(flat, best, rtol=0, atol=1e-9))))
-
-
 def _distribution(info: MetricInfo, flat: Floats) -> dict[str, int] | None:
     """Answers by step of the scale; a mean over judges or repeats counts at the nearest step."""
     if info.kind == "number":
@@ -278,16 +275,18 @@ def _bounds(units: Units) -> tuple[Quantity, Quantity]:
     """The mean if every planned trial without a number had the worst, or the best, value of the
     scale.
     """
-
-    def bound(end: float | None) -> Quantity:
+    bounds = []
+    for end in _worst_and_best(units.metric):
+        value, reason = None, "no values"
         if not units.means.size:
-            return Quantity(value=None, reason="nothing was planned")
-        if end is None and units.missing.any():
-            return Quantity(value=None, reason="the metric is not bounded on this side")
-        value = known(filled(units, units.missing, end or 0.0).plain_mean)
-        return Quantity(value=value, reason="no values" if value is None else None)
+            reason = "nothing was planned"
+        elif end is None and units.missing.any():
+            reason = "the metric is not bounded on this side"
+        else:
+            value = known(filled(units, units.missing, end or 0.0).plain_mean)
+        bounds.append(Quantity(value=value, reason=reason if value is None else None))
 
-    worst, best = map(bound, _worst_and_best(units.metric))
+    worst, best = bounds
     return worst, best
 
 
@@ -322,15 +321,19 @@ def differences(
     """Comparisons of conditions on every metric; p-values adjusted (Holm) over all returned.
 
     `units`: of each grid, by condition. Each condition is compared with the one at `baseline`, and
-    with the best on the metric; with `every` every pair. `stopping`: the looks at comparisons that
-    were examined before the end.
+    with the best on the metric; with `every` every pair. The baseline is always first in a pair,
+    otherwise the order is the file's. `stopping`: the looks at comparisons that were examined
+    before the end.
     """
     raw: list[tuple[Grid, str, str, Compared]] = []
     for grid, sides in zip(grids, units, strict=True):
         if grid.info.compared is False:
             continue
-        for a, b in _pairs(sides, conditions[baseline], every=every):
-            raw.append((grid, a, b, compared(sides[a], sides[b], level=level)))
+        first = conditions[baseline]
+        best = first if every else _best(sides)
+        for a, b in combinations(dict.fromkeys((first, *sides)), 2):
+            if every or first in (a, b) or best in (a, b):
+                raw.append((grid, a, b, compared(sides[a], sides[b], level=level)))
 
     looks = [look_of(stopping, grid.info, a, b) for grid, a, b, _ in raw]
     tested = [
@@ -350,15 +353,6 @@ def differences(
         effect if grid.is_tested else structs.replace(effect, verdict=NOT_TESTED)
         for grid, effect in shown
     ]
-
-
-def _pairs(sides: Mapping[str, Units], baseline: str, *, every: bool) -> list[tuple[str, str]]:
-    """Which conditions are compared: the baseline is always first in a pair, otherwise the order is
-    the file's.
-    """
-    order = [baseline, *(name for name in sides if name != baseline)]
-    best = baseline if every else _best(sides)
-    return [pair for pair in combinations(order, 2) if every or baseline in pair or best in pair]
 
 
 def _best(sides: Mapping[str, Units]) -> str | None:

@@ -126,6 +126,7 @@ def grids(
     """
     described = {(scorer.name, scorer.scoring): scorer for scorer in scorers}
     metrics: list[tuple[str, str, Metric, ScoreRows | None, bool]] = []
+    names = []
     for name, scoring in shown.items():
         info, rows = described.get((name, scoring)), index.scores.get((name, scoring))
         if rows is not None:
@@ -133,9 +134,10 @@ def grids(
         else:
             offline = info is not None and info.offline
 
-        metrics += [(name, scoring, metric, rows, offline) for metric in _metrics(info, rows)]
+        for metric in _metrics(info, rows):
+            metrics.append((name, scoring, metric, rows, offline))
+            names.append(metric.name)
 
-    names = [metric.name for _, _, metric, _, _ in metrics]
     layouts: dict[int, Layout] = {}
     all_grids: list[Grid] = []
     decided = index.not_needed()
@@ -198,36 +200,37 @@ def grids(
 
 
 def _metrics(info: ScorerInfo | None, rows: ScoreRows | None) -> Iterable[Metric]:
-    """Announced metrics that are measured, then unannounced ones."""
-    if info is not None:
-        announced = {metric.name: metric for metric in info.metrics}
-    else:
-        announced = {}
+    """Announced metrics that are measured, then unannounced ones.
 
+    One with only true and false values is a share, even if its scorer did not announce it so.
+    """
+    announced: dict[str, Metric] = {}
+    if info is not None:
+        announced.update((metric.name, metric) for metric in info.metrics)
     if rows is None:
         return announced.values()
-    measured = {name: metric for name, metric in announced.items() if name in rows.values}
-    for name in sorted(rows.values):
-        measured.setdefault(name, Metric(name=name))
-    return [_as_share(metric, rows) for metric in measured.values()]
-
-
-def _as_share(metric: Metric, rows: ScoreRows) -> Metric:
-    """Marks a metric with only true and false values as a share, even if its scorer did not
-    announce it so.
-    """
-    if (
-        metric.kind != "number"
-        or metric.name in rows.numbers
-        or np.isnan(rows.values[metric.name]).all()
-    ):
-        return metric
-
-    return msgspec.structs.replace(metric, low=0.0, high=1.0, kind="share")
+    measured = []
+    for name in (*announced, *sorted({*rows.values}.difference(announced))):
+        values = rows.values.get(name)
+        if values is None:
+            continue
+        metric = announced.get(name) or Metric(name=name)
+        only_flags = name not in rows.numbers and not np.isnan(values).all()
+        if only_flags and metric.kind == "number":
+            metric = msgspec.structs.replace(metric, low=0.0, high=1.0, kind="share")
+        measured.append(metric)
+    return measured
 
 
 def _described(metric: Metric, key: str, scorer: str, scoring: str, offline: bool) -> MetricInfo:
     low, high = metric.bounds
+    # The least reliable value: right (share), or one step below the best (ordinal).
+    threshold = None
+    step = 1.0 if metric.kind == "ordinal" else 0.0
+    if metric.kind != "number" and metric.direction == "higher" and high is not None:
+        threshold = high - step
+    elif metric.kind != "number" and metric.direction == "lower" and low is not None:
+        threshold = low + step
     return MetricInfo(
         key=key,
         name=metric.name,
@@ -238,28 +241,10 @@ def _described(metric: Metric, key: str, scorer: str, scoring: str, offline: boo
         direction=metric.direction,
         kind=metric.kind,
         offline=offline,
-        threshold=_threshold(metric, low, high),
+        threshold=threshold,
         description=metric.description,
         compared=msgspec.UNSET if metric.compared else False,
     )
-
-
-def _threshold(metric: Metric, low: float | None, high: float | None) -> float | None:
-    """The least reliable value: right (share), or one step below the best (ordinal).
-
-    Other metrics have none.
-    """
-    if metric.kind == "number" or metric.direction == "none":
-        return None
-    step = 1.0 if metric.kind == "ordinal" else 0.0
-    if metric.direction == "higher":
-        if high is None:
-            return None
-        return high - step
-
-    if low is None:
-        return None
-    return low + step
 
 
 class Layout:
@@ -304,7 +289,9 @@ def _grid(index: RunIndex, info: MetricInfo, layout: Layout | None) -> Grid:
             values, cells, turns = _mean(values, starts)[0], cells[starts], turns[starts]
 
     flat[cells] = values
-    return Grid(_with_judges(info, layout), flat.reshape(shape), judge_variance, by_judge)
+    repeats = int(layout.repeats.max()) + 1
+    info = msgspec.structs.replace(info, judges=tuple(layout.judge_names), repeats=repeats)
+    return Grid(info, flat.reshape(shape), judge_variance, by_judge)
 
 
 def _turn_sums(
@@ -366,11 +353,6 @@ def _turn_means(layout: Layout | None, metric: str) -> tuple[Ints, Ints, Floats]
     return cells[starts][there], turns[starts][there], means[there]
 
 
-def _with_judges(info: MetricInfo, layout: Layout) -> MetricInfo:
-    repeats = int(layout.repeats.max()) + 1
-    return msgspec.structs.replace(info, judges=tuple(layout.judge_names), repeats=repeats)
-
-
 def _by_judge(
     layout: Layout,
     shape: tuple[int, int, int],
@@ -392,19 +374,14 @@ def _by_judge(
     return by_judge
 
 
-def _changes(*keys: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where a sorted row differs from the one before it."""
+def _starts(*keys: NDArray[Any]) -> Ints:
+    """Where the groups of equal keys begin, in sorted rows."""
+    if not len(keys[0]):
+        return np.empty(0, dtype=np.int64)
     changed: NDArray[np.bool_] = keys[0][1:] != keys[0][:-1]
     for key in keys[1:]:
         changed = changed | (key[1:] != key[:-1])
-    return changed
-
-
-def _starts(*keys: NDArray[Any]) -> Ints:
-    """Where the groups of equal keys begin."""
-    if not len(keys[0]):
-        return np.empty(0, dtype=np.int64)
-    return np.concatenate(([0], np.flatnonzero(_changes(*keys)) + 1))
+    return np.concatenate(([0], np.flatnonzero(changed) + 1))
 
 
 def _mean(values: Floats, starts: Ints) -> tuple[Floats, Ints]:

@@ -24,7 +24,6 @@ from karat.analysis.model import (
     MetricInfo,
     Provenance,
     Result,
-    SampleColumn,
     SampleTable,
     Stopping,
     Summary,
@@ -79,10 +78,31 @@ def summarize(
     if not 0 < level < 1:
         raise BadOption("level", f"must lie between 0 and 1, got {level}")
     with trusted(run):
+        conditions, choice = plan_of(run).conditions, run.info.experiment.get("baseline")
+        if baseline is not None and baseline not in conditions:
+            raise BadOption(
+                "baseline",
+                f"run {run.info.run} has no condition '{baseline}'"
+                f"{did_you_mean(baseline, conditions)}",
+            )
+        if baseline is None and choice is not None:
+            baseline = choice.value
+        if baseline not in conditions:  # a partial run may lack the one in the file
+            baseline = conditions[0]
         own = options_of(run.info.kind, asked)
         rule = kind_of(run.info.kind).rule(run, own)
-        compared = _Asked(_baseline(run, baseline), pairs == "all", *rule, own)
-        return _with_problems(run, _with_repeats(_summary(run, scorings or {}, level, compared)))
+        compared = _Asked(baseline, pairs == "all", *rule, own)
+        summary = _summary(run, scorings or {}, level, compared)
+        if not summary.differences:
+            return _with_problems(run, summary)
+        # with every pair, a condition is compared with all others
+        side = cache(partial(on_demand.units_of, summary))
+        differences = []
+        for pair in summary.differences:
+            units = side(pair.a, pair.metric), side(pair.b, pair.metric)
+            again = on_demand.would_repeat(pair, units, ((summary, pair.a), (summary, pair.b)))
+            differences.append(structs.replace(pair, again=again))
+        return _with_problems(run, structs.replace(summary, differences=tuple(differences)))
 
 
 class _Asked(NamedTuple):
@@ -95,32 +115,17 @@ class _Asked(NamedTuple):
     options: Mapping[str, object]  # of the kind
 
 
-def _with_repeats(summary: Summary) -> Summary:
-    """The summary, with the chance that a repeat gives the same verdict added to each
-    difference.
-    """
-    if not summary.differences:
-        return summary
-    # with every pair, a condition is compared with all others
-    side = cache(partial(on_demand.units_of, summary))
-    differences = []
-    for pair in summary.differences:
-        units = side(pair.a, pair.metric), side(pair.b, pair.metric)
-        again = on_demand.would_repeat(pair, units, ((summary, pair.a), (summary, pair.b)))
-        differences.append(structs.replace(pair, again=again))
-
-    return structs.replace(summary, differences=tuple(differences))
-
-
 def _with_problems(run: RunFolder, summary: Summary) -> Summary:
     """The summary, headed by the conditions whose MCP servers were not used: it says nothing about
     their effect.
     """
+    info = run.widened_info()
+    if not summary.contexts and not any(info.condition_servers.values()):
+        return summary
     unknown = set()
     for use in summary.contexts:
         if use.kind == "server" and use.used is None:
             unknown.add(use.condition)
-    info = run.widened_info()
     problems = server_problems(
         summary.accounts, info.condition_servers, unknown, measures_calls=info.measures_calls
     )
@@ -155,28 +160,6 @@ def _with_problems(run: RunFolder, summary: Summary) -> Summary:
     )
 
 
-def _baseline(run: RunFolder, name: str | None) -> str:
-    """The condition that the others are compared with."""
-    conditions, choice = plan_of(run).conditions, run.info.experiment.get("baseline")
-    if name is not None and name not in conditions:
-        raise BadOption(
-            "baseline",
-            f"run {run.info.run} has no condition '{name}'{did_you_mean(name, conditions)}",
-        )
-
-    if name is not None:
-        wanted = name
-    elif choice is not None:
-        wanted = choice.value
-    else:
-        wanted = None
-
-    # a partial run may lack the one in the file
-    if wanted in conditions:
-        return wanted
-    return conditions[0]
-
-
 def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _Asked) -> Summary:
     # The status is read first, so that a run that ends meanwhile counts as running.
     status, info, index, scorers = run.status(), run.info, read_index(run), run.scorers()
@@ -209,7 +192,10 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
     else:
         compared = ()
 
-    contexts, tools, confusions = _use(run, index, scorers, shown, compared, level)
+    contexts, tools, confusions = _use(given, compared)
+    incomplete = []  # what imported files state and do not hold
+    if info.source.get("incomplete"):
+        incomplete = [f"Not the whole run: {info.source['incomplete']}"]
     return Summary(
         format=formats.OUTPUT_FORMAT,
         run=info.run,
@@ -242,7 +228,7 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
         confusions=confusions,
         notices=(
             *run.gap_notices(),
-            *_incomplete(run),
+            *incomplete,
             *_undiscerning(index, shown),
             *unreadable_notices(unreadable_counts(index, shown)),
             *cut_notices(rows),
@@ -283,23 +269,15 @@ _ENOUGH_TO_DIFFER = 10
 """Judgements of one value from which on a judge is named."""
 
 
-_Use = tuple[tuple[ContextUse, ...], tuple[ToolUse, ...], tuple[ToolConfusion, ...]]
-
-
 def _use(
-    run: RunFolder,
-    index: RunIndex,
-    scorers: Iterable[ScorerInfo],
-    shown: Mapping[str, str],
-    grids: Sequence[on_demand.Grid],
-    level: float,
-) -> _Use:
+    given: AnalysisInput, grids: Sequence[on_demand.Grid]
+) -> tuple[tuple[ContextUse, ...], tuple[ToolUse, ...], tuple[ToolConfusion, ...]]:
+    run, index, level = given.run, given.index, given.level
     info = run.widened_info()
-    if not shown and not any(info.condition_servers.values()) and not info.condition_offers:
+    if not given.shown and not any(info.condition_servers.values()) and not info.condition_offers:
         return (), (), ()
-    tools, confusions = on_demand.tool_uses(
-        index, on_demand.expectations(run, index, scorers, shown), level=level
-    )
+    expected = on_demand.expectations(run, index, given.scorers, given.shown)
+    tools, confusions = on_demand.tool_uses(index, expected, level=level)
     return on_demand.context_uses(index, grids, level=level), tools, confusions
 
 
@@ -389,6 +367,14 @@ def _figures(given: AnalysisInput, asked: _Asked, stopping: Stopping | None) -> 
         column for sides in units for column in on_demand.columns_of(sides, index.repetitions)
     )
     compared = [grid for grid in all_grids if grid.info.compared is not False]
+    family = None
+    if apart:
+        family = Family(
+            pairs="all" if asked.every else "baseline",
+            baseline=asked.baseline,
+            tests=sum(difference.p_adjusted is not None for difference in apart),
+            left_out=len(compared) * math.comb(len(conditions), 2) - len(apart),
+        )
     return _Figures(
         metrics=tuple(grid.info for grid in all_grids),
         compared=[grid for grid in compared if grid.is_tested],
@@ -401,33 +387,16 @@ def _figures(given: AnalysisInput, asked: _Asked, stopping: Stopping | None) -> 
         ),
         differences=apart,
         lowest=on_demand.lowest(index, all_grids[0], conditions),
-        samples=_table(index, columns, None if by_turn is None else by_turn.weights.tolist()),
+        samples=SampleTable(
+            ids=list(index.samples),
+            positions=index.positions.tolist(),
+            digests=index.digests,
+            columns=columns,
+            weights=None if by_turn is None else by_turn.weights.tolist(),
+            clusters=index.clusters if any(name is not None for name in index.clusters) else None,
+        ),
         panel=tuple(on_demand.judge_pairs(all_grids)),
-        family=_family(apart, asked, possible=len(compared) * math.comb(len(conditions), 2)),
-    )
-
-
-def _family(differences: Sequence[Difference], asked: _Asked, *, possible: int) -> Family | None:
-    if not differences:
-        return None
-    return Family(
-        pairs="all" if asked.every else "baseline",
-        baseline=asked.baseline,
-        tests=sum(difference.p_adjusted is not None for difference in differences),
-        left_out=possible - len(differences),
-    )
-
-
-def _table(
-    index: RunIndex, columns: tuple[SampleColumn, ...], weights: list[float] | None
-) -> SampleTable:
-    return SampleTable(
-        ids=list(index.samples),
-        positions=index.positions.tolist(),
-        digests=index.digests,
-        columns=columns,
-        weights=weights,
-        clusters=index.clusters if any(name is not None for name in index.clusters) else None,
+        family=family,
     )
 
 
@@ -438,6 +407,8 @@ def _server_warnings(
     without them.
     """
     info = run.widened_info()
+    if not info.servers:
+        return
     for _, text in server_changes(info.servers, run.changed_servers()):
         yield clean(f"{text}; answers of both parts are not alike")
     yield from map(clean, server_news(info.servers, run.server_events()))
@@ -459,13 +430,13 @@ def _unannounced(index: RunIndex, scorers: Iterable[ScorerInfo]) -> Iterator[str
     1).
     """
     for info in scorers:
-        rows, known = (
-            index.scores.get((info.name, info.scoring)),
-            [metric.name for metric in info.metrics],
-        )
+        rows = index.scores.get((info.name, info.scoring))
         nothing = info.metrics == (Metric(name=info.name),)  # it announces none
         if rows is None or nothing or index.newest.get(info.name) != info.scoring:
             continue
+        known = []
+        for metric in info.metrics:
+            known.append(metric.name)
         if others := sorted(set(rows.values) - set(known)):
             yield clean(
                 f"scorer '{info.name}' announces {', '.join(known)} but gave {', '.join(others)}, "
@@ -474,38 +445,22 @@ def _unannounced(index: RunIndex, scorers: Iterable[ScorerInfo]) -> Iterator[str
             )
 
 
-def _made_up(run: RunFolder) -> list[str]:
-    """How results differ from those of the real agent or judge."""
-    if run.info.rehearsed:
-        caveats = [REHEARSED]
-    else:
-        caveats = []
-
-    if (replay := run.info.experiment.get("mcp.replay")) is not None:
-        where = clean(str(replay.value))
-        caveats.append(
-            f"MCP servers were not asked: their answers and latencies come from the recording "
-            f"'{where}'"
-        )
-
-    caveats += [
-        clean(run.info.source[key]) for key in ("notes", "faults") if run.info.source.get(key)
-    ]
-    return caveats
-
-
-def _incomplete(run: RunFolder) -> list[str]:
-    """What imported files state and do not hold."""
-    missing = run.info.source.get("incomplete")
-    if missing:
-        return [f"Not the whole run: {missing}"]
-    return []
-
-
 def _warnings(
     run: RunFolder, index: RunIndex, status: str, total: Account, waiting: int
 ) -> list[str]:
-    warnings = [*_unannounced(index, run.scorers()), *_made_up(run)]
+    warnings = [*_unannounced(index, run.scorers())]
+    # How results differ from those of the real agent or judge.
+    if run.info.rehearsed:
+        warnings.append(REHEARSED)
+    if (replay := run.info.experiment.get("mcp.replay")) is not None:
+        warnings.append(
+            f"MCP servers were not asked: their answers and latencies come from the recording "
+            f"'{clean(str(replay.value))}'"
+        )
+    for key in ("notes", "faults"):
+        if run.info.source.get(key):
+            warnings.append(clean(run.info.source[key]))
+
     left = f"{plural(total.ledger.not_run, 'trial')} not run"
     if run.info.shard is not None:
         left += ", those of other shards included"
@@ -578,9 +533,15 @@ def _provenance(
     run: RunFolder, scorers: tuple[ScorerInfo, ...], shown: Mapping[str, str]
 ) -> Provenance:
     info = run.widened_info()
-    used = [scorer for scorer in scorers if shown.get(scorer.name) == scorer.scoring]
-    judge = next((scorer for scorer in used if not scorer.offline), None)
-    rubric = next((scorer for scorer in used if scorer.rubric is not None), None)
+    used = []
+    judge = rubric = None
+    for scorer in scorers:
+        if shown.get(scorer.name) == scorer.scoring:
+            used.append(scorer)
+            if judge is None and not scorer.offline:
+                judge = scorer
+            if rubric is None and scorer.rubric is not None:
+                rubric = scorer
     return from_fields(
         Provenance,
         info,

@@ -112,7 +112,7 @@ class _Commands(click.Group):
         info_name: str | None,
         args: list[str],
         parent: click.Context | None = None,
-        **extra: Any,
+        **extra: object,
     ) -> click.Context:
         with past_click():  # --help and --version print here
             return super().make_context(info_name, args, parent, **extra)

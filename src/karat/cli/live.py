@@ -132,7 +132,7 @@ def _as_events(
     codec = Codec(redact)
 
     def write(event: object) -> None:
-        whisper(formats.escaped(codec.encode(event).decode()), stream)
+        whisper(formats.escaped(codec.line(event, checksum=False).decode()), stream)
 
     def write_progress() -> None:
         if status.planned:

@@ -32,7 +32,7 @@ PATH = click.Path(path_type=Path)
 class _Declared:
     """An option or argument of click, named after the attribute that holds it."""
 
-    def __init__(self, declare: Callable[..., Decorator], *names: str, **about: Any) -> None:
+    def __init__(self, declare: Callable[..., Decorator], *names: str, **about: object) -> None:
         self._declare = declare
         self._names = names
         self._about = about
@@ -41,12 +41,12 @@ class _Declared:
         return self._declare(*self._names, name, **self._about)
 
 
-def option(*flags: str, **about: Any) -> Any:
+def option(*flags: str, **about: object) -> Any:
     """A field of `Options` that is an option of the field's type."""
     return _Declared(click.option, *flags, **about)
 
 
-def argument(**about: Any) -> Any:
+def argument(**about: object) -> Any:
     """A field of `Options` that is an argument."""
     return _Declared(click.argument, **about)
 
@@ -86,7 +86,7 @@ def gathered(into: str, options: type[Options]) -> Decorator:
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
-        def gathering(**given: Any) -> Any:
+        def gathering(**given: object) -> Any:
             values = {name: given.pop(name) for name in declared}
             asked = {name: given.pop(name) for name in added}
             asked = {name: value for name, value in asked.items() if value not in (None, False)}

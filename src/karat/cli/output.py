@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import click
 
@@ -32,7 +32,7 @@ class Output:
         for line in lines:
             whisper(clean(line))
 
-    def result(self, text: str, data: Any = None) -> None:
+    def result(self, text: str, data: object = None) -> None:
         """Prints the result: `text`, or with --json the value.
 
         `text` keeps colours but no other control sequences.

@@ -95,7 +95,7 @@ def report(
     return Exit.DONE
 
 
-def check(name: str, run: RunFolder, options: Mapping[str, Any] | None = None) -> Any:
+def check(name: str, run: RunFolder, options: Mapping[str, object] | None = None) -> Any:
     """The report of this name. Raises UnknownPlugin, or BadOption for options that it does not
     have.
 
@@ -125,7 +125,7 @@ def check(name: str, run: RunFolder, options: Mapping[str, Any] | None = None) -
 
 
 def render(
-    name: str, summary: Summary, run: RunFolder, options: Mapping[str, Any] | None = None
+    name: str, summary: Summary, run: RunFolder, options: Mapping[str, object] | None = None
 ) -> Mapping[str, str]:
     """File name → text.
 

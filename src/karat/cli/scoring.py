@@ -230,7 +230,7 @@ def in_words(scorers: Iterable[ScorerInfo]) -> list[str]:
     return [word for value in values for word in ("--scorer", _flow(value))]
 
 
-def _flow(value: Any) -> str:
+def _flow(value: object) -> str:
     """YAML on one line, without single quotes if possible: the shell needs those."""
     if isinstance(value, Mapping):
         return (
@@ -328,7 +328,7 @@ def secrets_of(run: RunFolder) -> dict[str, str]:
     return {name: os.environ[name] for name in sorted(names) if name in os.environ}
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _texts(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

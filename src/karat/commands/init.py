@@ -10,6 +10,7 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output, typed
 from karat.errors import BadOption
+from karat.installation import plugin_modules
 
 PLACE = ("start", 10)  # in `karat --help`
 
@@ -44,7 +45,8 @@ def command(kind: str | None, folder: Path | None, source: Path | None, output: 
             raise BadOption("KIND", "leave it out with --from: karat init --from PATH [DIR]")
         scaffolded = scaffold_from(source, Path(kind) if kind is not None else None)
     elif kind is None:
-        raise BadOption("KIND", "is required: golden, conversation or study; or --from PATH")
+        known = ", ".join(plugin_modules("kinds"))
+        raise BadOption("KIND", f"is required: {known}; or --from PATH")
     else:
         scaffolded = scaffold(kind, folder or Path(kind))
 

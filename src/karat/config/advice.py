@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 from karat.config.model import ExperimentFile, PromptFile
 from karat.config.prompts import prompt_advice, prompt_problems
@@ -131,7 +130,7 @@ def _advise_on_proxies(
             reading.warn(("mcp_servers", name, key), message)
 
 
-def models_of(options: Mapping[str, Any]) -> list[str]:
+def models_of(options: Mapping[str, object]) -> list[str]:
     """Every model named in a scorer's or an agent's options."""
     listed = options.get("judges")
     named = [options.get("model"), *(listed if isinstance(listed, (list, tuple)) else ())]
@@ -160,7 +159,7 @@ def keys_of(models: Iterable[str], env: Mapping[str, str]) -> dict[str, str]:
     return keys
 
 
-def judge_advice(options: Mapping[str, Any], agents: Collection[str]) -> list[tuple[str, str]]:
+def judge_advice(options: Mapping[str, object], agents: Collection[str]) -> list[tuple[str, str]]:
     """Key and warning, for a scorer's options. `agents`: the models whose answers it scores."""
     advice = []
     if options.get("temperature"):

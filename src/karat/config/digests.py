@@ -21,7 +21,7 @@ from karat.records import Context, Elicit, Gate, JsonObject
 _PATIENCE = {"init_timeout_seconds", "call_timeout_seconds"}
 
 
-def agent_digest(kind: str, plugin: type[Any], options: Mapping[str, Any]) -> str:
+def agent_digest(kind: str, plugin: type[Any], options: Mapping[str, object]) -> str:
     """Over the type and every option that can change an answer.
 
     Paths do not count, and neither do options in the plug-in's class attribute `indifferent`.
@@ -41,7 +41,7 @@ def agent_digest(kind: str, plugin: type[Any], options: Mapping[str, Any]) -> st
     return _digest({"type": kind, "options": telling})
 
 
-def server_digest(definition: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
+def server_digest(definition: Mapping[str, object], defaults: Mapping[str, object]) -> str:
     """Over the definition, including the name: agents see it in the names of tools."""
     telling = {}
     for key, value in definition.items():
@@ -87,7 +87,7 @@ def _defaults(plugin: type[Any]) -> JsonObject:
     return defaults
 
 
-def _digest(parts: Any) -> str:
+def _digest(parts: object) -> str:
     # What JSON cannot hold (a function given from Python) counts by its name.
     encoded = msgspec.json.encode(parts, order="sorted", enc_hook=printable)
     return blake2b(encoded, digest_size=16).hexdigest()

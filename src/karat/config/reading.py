@@ -108,7 +108,7 @@ class Reading(msgspec.Struct, eq=False):
             return list(node.value)
         return []
 
-    def shown(self, value: Any, node: Node | None) -> Any:
+    def shown(self, value: object, node: Node | None) -> Any:
         """A checked value with secret variables as `${NAME}`, if the file's text names one."""
         if node is None:
             return value

@@ -40,7 +40,7 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
 def rehearsal(
     experiment: Experiment | str | os.PathLike[str],
     *,
-    script: Script | Sequence[Any] | Mapping[str, Any] | Path | str | Hook | None = None,
+    script: Script | Sequence[object] | Mapping[str, object] | Path | str | Hook | None = None,
     log: Path | str | None = None,
 ) -> Iterator[Rehearsal]:
     """The experiment with every model replaced by a script, during the block; costs nothing, needs
@@ -147,7 +147,9 @@ def _spoken(model: str) -> str:
     return f"openai:{named.provider}/{named.name}"
 
 
-def _choices(place: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Choice]:
+def _choices(
+    place: str, before: Mapping[str, object], after: Mapping[str, object]
+) -> dict[str, Choice]:
     changed = {key: value for key, value in after.items() if before.get(key) != value}
     return {f"{place}.{key}": Choice(value=value, source="flag") for key, value in changed.items()}
 

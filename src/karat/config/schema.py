@@ -262,7 +262,7 @@ def _or_null(schema: Json) -> Json:
 class _Generator(GenerateJsonSchema):
     """As pydantic reads values: numbers also as text, and every value as text with `${NAME}`."""
 
-    def field_title_should_be_set(self, schema: Any) -> bool:
+    def field_title_should_be_set(self, schema: object) -> bool:
         return False
 
     def int_schema(self, schema: core_schema.IntSchema) -> Json:
@@ -319,7 +319,7 @@ _LIMITS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "ex
 _MODULE = "karat__config__reading__"  # pydantic puts it before the names of sections
 
 
-def _tidied(value: Any, *, names: bool = False) -> Any:
+def _tidied(value: object, *, names: bool = False) -> Any:
     """With the standard's words for limits behind a validator, and short names.
 
     `names`: the keys are names.

@@ -48,41 +48,33 @@ def document(
     files: Mapping[str, str] = _NONE,
     lowest: int = 5,
     longest: int = 8_000,
+    brief: bool = False,
 ) -> Document:
     """The document of a run; empty sections are left out.
 
-    `texts` and `files` are not in a summary. `longest`: characters of a quoted answer.
+    `texts` and `files` are not in a summary. `longest`: characters of a quoted answer. `brief`:
+    blocks that a first screen does not show are not made.
     """
     kind = kinds.of(summary.kind).sections(summary)
-    low = tuple(failing.lowest(summary, texts, most=lowest, limit=longest))
+    failed: list[Block] = [*failing.failures(summary.failures), *kind.failing]
+    spent: list[Block] = [*kind.cost]
+    repeated: list[Block] = [*kind.origin]
+    if not brief:
+        failed += [
+            *failing.lowest(summary, texts, most=lowest, limit=longest),
+            *gaps(summary),
+            *failing.every(summary),
+            *failing.claims(summary, texts),
+        ]
+        spent = [*spending.ledger(summary), *spending.spent(summary), *spent]
+        spent += spending.servers(summary)
+        repeated = [*origin(summary, files), *repeated]
     sections = [
-        *_measured(summary, kind),
+        *_measured(summary, kind, brief=brief),
         *kind.sections,
-        Section(
-            id="failing",
-            title="Where it fails",
-            blocks=(
-                *failing.failures(summary.failures),
-                *kind.failing,
-                *low,
-                *gaps(summary),
-                *failing.every(summary),
-                *failing.claims(summary, texts),
-            ),
-        ),
-        Section(
-            id="cost",
-            title="Cost and time",
-            blocks=(
-                *spending.ledger(summary),
-                *spending.spent(summary),
-                *kind.cost,
-                *spending.servers(summary),
-            ),
-        ),
-        Section(
-            id="origin", title="How to repeat it", blocks=(*origin(summary, files), *kind.origin)
-        ),
+        Section(id="failing", title="Where it fails", blocks=tuple(failed)),
+        Section(id="cost", title="Cost and time", blocks=tuple(spent)),
+        Section(id="origin", title="How to repeat it", blocks=tuple(repeated)),
     ]
     taken: set[str] = set()
     notes = () if summary.calibrated is msgspec.UNSET else summary.calibrated.notes
@@ -169,7 +161,7 @@ def facts(summary: Summary, kind: KindBlocks) -> Iterator[tuple[str, str]]:
         )
 
 
-def _measured(summary: Summary, kind: KindBlocks) -> Iterator[Section]:
+def _measured(summary: Summary, kind: KindBlocks, *, brief: bool) -> Iterator[Section]:
     metrics = scores.measured(summary, kind)
     results: tuple[Block, ...] = (*kind.results, *scores.means(summary, metrics), *kind.details)
     if not any(result.n_answers for result in summary.results):
@@ -181,14 +173,19 @@ def _measured(summary: Summary, kind: KindBlocks) -> Iterator[Section]:
         results = (*results, *corrected_blocks(summary.calibrated))
     yield Section(id="scores", title="Results", blocks=results)
     if kind.differences is None:
-        compared = tuple(scores.differences(summary))
+        compared = tuple(scores.differences(summary, brief=brief))
     else:
         compared = kind.differences
 
     yield Section(id="differences", title="Differences", blocks=compared)
-    yield Section(id="use", title="What was used", blocks=(*use.use(summary), *use.tools(summary)))
-    parts = (*variation.variation(summary, metrics), *spread(summary), *variation.retried(summary))
-    yield Section(id="variation", title="Variation", blocks=(*kind.variation, *parts))
+    used: tuple[Block, ...] = ()
+    varied: tuple[Block, ...] = tuple(kind.variation)
+    if not brief:
+        used = (*use.use(summary), *use.tools(summary))
+        varied += (*variation.variation(summary, metrics), *spread(summary))
+        varied += (*variation.retried(summary),)
+    yield Section(id="use", title="What was used", blocks=used)
+    yield Section(id="variation", title="Variation", blocks=varied)
 
 
 def shortened(sections: Sequence[Section], *, rows: int, charts: int) -> tuple[list[Section], int]:

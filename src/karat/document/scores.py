@@ -292,10 +292,13 @@ def _reasons(results: Sequence[Result]) -> Iterator[Block]:
         yield Note(texts=tuple(texts)[:_MOST_REASONS], tone="quiet", brief=True)
 
 
-def differences(summary: Summary) -> Iterator[Block]:
-    """Every pair of conditions on every tested metric."""
+def differences(summary: Summary, *, brief: bool = False) -> Iterator[Block]:
+    """Every pair of conditions on every tested metric. `brief`: only what a first screen shows."""
     tested = [pair for pair in summary.differences if pair.verdict != NOT_TESTED]
     if not tested:
+        return
+    if brief:
+        yield from _stopped(summary)
         return
     tests = sum(pair.p_adjusted is not None for pair in tested)
     unit, missing = of(summary.kind).unit, any(_misses(pair) for pair in tested)

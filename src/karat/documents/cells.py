@@ -37,6 +37,10 @@ ANY_OF = word_set(
 """Names whose list means that any of its texts is right."""
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _MARK = re.compile(r"####\s*(\S[^\n]*)\s*$")
+PLAIN = re.compile(r"(?!.*####)\s*[^\s\[]", re.DOTALL).match
+"""Matches a text that is the question or the golden answer as it is: it is not empty, nor a list,
+and marks no part of itself as the answer.
+"""
 _TEXT_KEYS = ("text", "choices", "value", "content", "option", "answer", "label")
 _LABEL_KEYS = ("label", "labels", "key", "letter", "id")
 _RIGHT_KEYS = ("is_correct", "isCorrect", "correct", "is_answer")

@@ -59,28 +59,33 @@ class Column(msgspec.Struct):
     values: set[str] = msgspec.field(default_factory=set)  # different ones, as text
     example: Any = None  # the first that is not empty
 
-    def add(self, value: object) -> None:
-        """Counts the cell of one row."""
-        self.rows += 1
-        if is_empty(value):
-            return
-        if self.example is None:
-            self.example = value
-        self.filled += 1
-        if isinstance(value, bool):
-            self.flags += 1
-        elif isinstance(value, (int, float)):
-            self.numbers += 1
-        elif isinstance(value, str):
-            self._add_text(value)
-        elif isinstance(value, list):
-            self.lists += 1
-            self._add_messages(value)
-        elif isinstance(value, dict):
-            self.objects += 1
+    def add(self, values: Iterable[object]) -> None:
+        """Counts cells."""
+        for value in values:
+            text = value.strip() if isinstance(value, str) else None
+            if text in _EMPTY_TEXTS or (text is None and is_empty(value)):
+                continue
+            if self.example is None:
+                self.example = value
+            self.filled += 1
+            if isinstance(value, str):
+                self.characters += len(value)
+            if isinstance(value, bool) or (text is not None and text.casefold() in _FLAGS):
+                self.flags += 1
+            elif isinstance(value, (int, float)) or (
+                text is not None and number_in(text) is not None
+            ):
+                self.numbers += 1
+            elif text is not None:
+                self.texts += 1
+            elif isinstance(value, list):
+                self.lists += 1
+                self._add_messages(value)
+            elif isinstance(value, dict):
+                self.objects += 1
 
-        if isinstance(value, (str, int, float)):
-            self.values.add(str(value)[:200])
+            if isinstance(value, (str, int, float)):
+                self.values.add(str(value)[:200])
 
     def _add_messages(self, value: list[Any]) -> None:
         if not are_messages(value):
@@ -89,15 +94,6 @@ class Column(msgspec.Struct):
         if ends_with_reply(value):
             self.replies += 1
             self.single += not any(ends_with_reply(value[:at]) for at in range(2, len(value)))
-
-    def _add_text(self, value: str) -> None:
-        self.characters += len(value)
-        if value.strip().casefold() in _FLAGS:
-            self.flags += 1
-        elif number_in(value) is not None:
-            self.numbers += 1
-        else:
-            self.texts += 1
 
     @property
     def is_text(self) -> bool:
@@ -220,29 +216,30 @@ def cell(row: Row, path: str) -> Any:
 def columns_of(rows: Iterable[Row]) -> dict[str, Column]:
     """The columns of a file, and the keys of objects in them as columns of their own."""
     looked_at = list(islice(rows, LOOKED_AT))
-    columns: dict[str, Column] = {}
-    for count, row in enumerate(looked_at):
-        _add_keys(columns, row, "", before=count, depth=1)
-        for column in columns.values():
-            if column.rows == count:  # this row lacks it
-                column.rows += 1
-
+    cells: dict[str, dict[int, Any]] = {}
+    _gather(cells, enumerate(looked_at))
+    columns = {path: Column(path, rows=len(looked_at)) for path in cells}
+    for path, column in columns.items():
+        column.add(cells[path].values())
     return columns
 
 
-def _add_keys(
-    columns: dict[str, Column], row: Row, prefix: str, *, before: int, depth: int
+def _gather(
+    cells: dict[str, dict[int, Any]],
+    rows: Iterable[tuple[int, Row]],
+    *,
+    prefix: str = "",
+    depth: int = 1,
 ) -> None:
-    for key, value in row.items():
-        path = f"{prefix}{key}"
-        if path not in columns:
-            if len(columns) >= _MOST_COLUMNS:
-                return
-            columns[path] = Column(path, rows=before)
-        if columns[path].rows == before:
-            columns[path].add(value)
-        if isinstance(value, dict) and depth < _DEEPEST and 0 < len(value) <= _MOST_KEYS:
-            _add_keys(columns, value, f"{path}.", before=before, depth=depth + 1)
+    """Adds path → row → value. A key that contains dots wins if it comes first."""
+    for number, row in rows:
+        for key, value in row.items():
+            path = f"{prefix}{key}"
+            if path not in cells and len(cells) >= _MOST_COLUMNS:
+                break
+            cells.setdefault(path, {}).setdefault(number, value)
+            if isinstance(value, dict) and depth < _DEEPEST and 0 < len(value) <= _MOST_KEYS:
+                _gather(cells, [(number, value)], prefix=f"{path}.", depth=depth + 1)
 
 
 def paths_in(columns: Iterable[str]) -> list[str]:

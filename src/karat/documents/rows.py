@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
+from operator import itemgetter, methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ _MOST_NAN = 1_000_000  # in JSON; each costs a microsecond
 _MOST_FAULTS = 100_000  # rows; then reading stops
 # bytes, of JSON Lines and of a JSON file, which is read as a whole
 _LONGEST_LINE, _LARGEST_JSON = 64 << 20, 512 << 20
+_BLOCK = 64  # lines that are checked at once
 # what a number can be in the memory of samples and in the journal
 _SMALLEST, _LARGEST = -(2**63), 2**64 - 1
 
@@ -406,14 +408,19 @@ def _json_lines(rows: Rows, path: Path, data: bytes) -> None:
     if data.removeprefix(_BOM).lstrip()[:1] == b"[":
         _json_list(rows, path, data)
         return
-    for number, line in _lines(data):
-        try:
-            json_object(line)
-        except ValueError as error:
-            rows.fault(number, str(error))
-            unfit.append(number)
-        else:
-            rows.count += 1
+    lines = _lines(data)
+    while block := [*islice(lines, _BLOCK)]:
+        if _are_objects([line for _, line in block]):
+            rows.count += len(block)
+            continue
+        for number, line in block:
+            try:
+                json_object(line)
+            except ValueError as error:
+                rows.fault(number, str(error))
+                unfit.append(number)
+            else:
+                rows.count += 1
 
     rows.rows = _Objects(data, frozenset(unfit))
     several_lines = data.removeprefix(_BOM).lstrip().startswith((b"{\n", b"{\r\n"))
@@ -458,6 +465,18 @@ def json_object(line: bytes) -> dict[str, Any]:
     return row
 
 
+def _are_objects(lines: Sequence[bytes]) -> bool:
+    """Whether `json_object` reads each line; asks for all at once."""
+    try:
+        rows = [msgspec.json.decode(line) for line in lines]
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return False
+
+    if not all(isinstance(row, dict) for row in rows) or why_unfit(rows) is not None:
+        return False
+    return repeated_key(b"[%b]" % b",".join(lines), rows) is None
+
+
 class _Objects:
     """The objects of a JSONL file, decoded anew each time: only the text is kept in memory."""
 
@@ -465,17 +484,17 @@ class _Objects:
         self._data, self._unfit = data, unfit
 
     def __iter__(self) -> Iterator[tuple[int, Row]]:
-        for number, line in _lines(self._data):
-            if number in self._unfit:
-                continue
-            yield number, msgspec.json.decode(line)
+        return (
+            (number, msgspec.json.decode(line))
+            for number, line in _lines(self._data)
+            if number not in self._unfit
+        )
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
-    for number, line in enumerate(io.BytesIO(data.removeprefix(_BOM)), start=1):
-        stripped = line.strip(_BLANK + b"\n")
-        if stripped:
-            yield number, stripped
+    """The lines that are not blank, and their numbers."""
+    lines = map(methodcaller("strip", _BLANK + b"\n"), io.BytesIO(data.removeprefix(_BOM)))
+    return filter(itemgetter(1), enumerate(lines, start=1))
 
 
 class _Within(msgspec.Struct, frozen=True):

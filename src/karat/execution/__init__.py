@@ -8,10 +8,9 @@ from karat.lazy import lazy
 
 if TYPE_CHECKING:
     from karat.execution.executors import executor_of
-    from karat.execution.limits import Limits, refuse_unpriced
+    from karat.execution.limits import Limits, RunStatus, refuse_unpriced
     from karat.execution.own_loop import run_in_own_loop
     from karat.execution.plan import Shard
-    from karat.execution.progress import RunStatus
     from karat.execution.scoring import ScorerInUse
     from karat.execution.setup import (
         agent_notes,
@@ -54,10 +53,9 @@ __getattr__, __dir__ = lazy(
     __name__,
     {
         "executors": "executor_of",
-        "limits": "Limits refuse_unpriced",
+        "limits": "Limits RunStatus refuse_unpriced",
         "own_loop": "run_in_own_loop",
         "plan": "Shard",
-        "progress": "RunStatus",
         "scoring": "ScorerInUse",
         "setup": (
             "agent_notes agents_taken build_agents build_scorers close_agents experiment_scorers "

@@ -13,10 +13,10 @@ from typing import Any, Generic, Literal, TypeVar
 import msgspec
 
 from karat.errors import OperatorError, TrialFault
-from karat.execution.progress import RunStatus
+from karat.execution.limits import RunStatus
 from karat.execution.retry import AttemptError, classify, timed_out
 from karat.models.metering import METER, Meter
-from karat.threads import end_child_of
+from karat.threads import end_child
 
 _T = TypeVar("_T")
 
@@ -105,7 +105,8 @@ class ForeignCode:
         try:
             async with call.limit:
                 outcome = await call.work()
-                end_child_of(process, None)
+                if os.getpid() != process:
+                    end_child(None)
         except OperatorError as error:
             # the disk fails, or a plug-in does not match the file: no trial can continue
             if not call.result.done():
@@ -114,7 +115,8 @@ class ForeignCode:
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            end_child_of(process, error)
+            if os.getpid() != process:
+                end_child(error)
             if self.stopping and isinstance(error, asyncio.CancelledError):
                 raise
             outcome = classify(error, stage=call.stage, redact=self._redact)

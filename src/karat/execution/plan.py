@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,6 +18,9 @@ from karat.records import Condition, Sample, Trial
 if TYPE_CHECKING:
     from karat.config import Experiment
     from karat.kinds import Dataset
+
+
+_BLOCK = 64  # trials that are made at once
 
 
 class Shard(msgspec.Struct, frozen=True):
@@ -90,7 +94,12 @@ class Plan:
         return counts
 
     def __iter__(self) -> Iterator[Trial]:
+        return chain.from_iterable(self._blocks())
+
+    def _blocks(self) -> Iterator[list[Trial]]:
+        """The trials of some samples at a time, so that one more trial costs little."""
         index = 0
+        block: list[Trial] = []
         ends = [
             (condition, end_of_id(condition, repetition), repetition)
             for repetition in range(self.repetitions)
@@ -103,8 +112,14 @@ class Plan:
                 digest.update(end)
                 name = digest.hexdigest()
                 if self.shard is None or self.shard.has(name):
-                    yield _trial(name, sample, condition, repetition, index)
+                    block.append(_trial(name, sample, condition, repetition, index))
                 index += 1
+
+            if len(block) >= _BLOCK:
+                yield block
+                block = []
+
+        yield block
 
     def __getitem__(self, index: int) -> Trial:
         rest, condition = divmod(index, len(self.conditions))

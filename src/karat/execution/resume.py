@@ -14,9 +14,8 @@ import msgspec
 
 from karat import plugins
 from karat.errors import ResumeRefused
-from karat.execution.limits import larger
+from karat.execution.limits import larger, tokens_of
 from karat.execution.plan import Plan
-from karat.execution.progress import tokens_of
 from karat.execution.scoring import PendingScore, ScorerInUse, ScorerMemory
 from karat.index import read_index, trusted
 from karat.index.lines import ReplyLine

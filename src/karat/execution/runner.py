@@ -16,8 +16,7 @@ from typing import Literal
 
 from karat.execution.executors import MakeTrials, TrialsElsewhere
 from karat.execution.foreign_code import ForeignCode
-from karat.execution.limits import Budget, FailureLimit, Limits
-from karat.execution.progress import RunStatus
+from karat.execution.limits import Budget, FailureLimit, Limits, RunStatus
 from karat.execution.recorded import are_recorded, recorded_answers
 from karat.execution.scoring import PendingScore, RunContext, Scoring, Unfinished
 from karat.execution.stopping import EarlyStop
@@ -143,8 +142,12 @@ class Runner:
 
     def _start_more(self) -> None:
         """Starts trials, and after the last of them pending scores, while there is room."""
-        while not self._stopping and len(self._tasks) < self._room:
+        # Few until a judge has given a usable judgement.
+        few = self._asks_judges and not self._failures.judged
+        while not (self._status.draining or self._foreign_code.stopping):
             asking = self._status.in_flight
+            if len(self._tasks) >= (self._most if few else self._most_tasks):
+                break
             if self._early is not None and (scoring := self._next_pending()) is not None:
                 self._start(scoring)  # first: they may decide the run
             elif asking < self._most and self._queue.ready():
@@ -181,16 +184,8 @@ class Runner:
             else:
                 break
 
-        self._finish_if_idle()
-
-    @property
-    def _room(self) -> int:
-        """How many trials may be under way: few until a judge has given a usable judgement."""
-        return self._most_tasks if self._failures.judged or not self._asks_judges else self._most
-
-    @property
-    def _stopping(self) -> bool:
-        return bool(self._status.draining) or self._foreign_code.stopping
+        if not self._tasks:
+            self._finish_if_idle()
 
     def _next_pending(self) -> Coroutine[object, object, None] | None:
         """What scores the next answers; None: there are none, or what the next one may cost does
@@ -300,30 +295,27 @@ class TrialQueue:
     @property
     def exhausted(self) -> bool:
         """Whether no trial is left, and none waits for another attempt."""
-        self._skip()
-        return (
-            self._next is None
-            and not self._due
-            and not any(self._wants(job.trial) for job in self._waiting)
-        )
+        waits = self._waiting
+        if self._early is not None:
+            self._skip(self._early)
+            waits = [job for job in waits if self._early.wants(job.trial)]
+        return self._next is None and not self._due and not waits
 
     def ready(self) -> bool:
         """Whether `take` has a job now."""
-        self._skip()
+        if self._early is not None:
+            self._skip(self._early)
         if self._due:
             return True
         if self._next is None or len(self._waiting) >= self._most_waiting:
             return False
         return self._early is None or self._early.may_start(self._next)
 
-    def _wants(self, trial: Trial) -> bool:
-        return self._early is None or self._early.wants(trial)
-
-    def _skip(self) -> None:
+    def _skip(self, early: EarlyStop) -> None:
         """Skips trials decided since."""
-        while self._due and not self._wants(self._due[0].trial):
+        while self._due and not early.wants(self._due[0].trial):
             self._due.popleft()
-        while self._next is not None and not self._wants(self._next):
+        while self._next is not None and not early.wants(self._next):
             self._next = next(self._trials, None)
 
     def take(self) -> Job:

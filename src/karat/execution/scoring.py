@@ -23,8 +23,7 @@ import msgspec
 from karat.context import RebuiltWorkspaces
 from karat.errors import OperatorError
 from karat.execution.foreign_code import ForeignCode
-from karat.execution.limits import Budget, FailureCounter, Limits
-from karat.execution.progress import RunStatus
+from karat.execution.limits import Budget, FailureCounter, Limits, RunStatus
 from karat.execution.retry import AttemptError, bounded, classify, delay
 from karat.index import RunIndex
 from karat.journal import Attempt, Event, RunFolder, ScorerInfo
@@ -119,7 +118,8 @@ class Scoring:
 
         `only_offline`: leaves those out that may cost something.
         """
-        pending = self._masked(pending)
+        if self._run.journal.redact.active:
+            pending = self._masked(pending)
         scores: list[Score] = []
         unfinished: dict[str, Unfinished] = {}
         for used in pending.scorers:
@@ -193,7 +193,8 @@ class Scoring:
 
         `unfinished`: the attempts of `score_at_once`.
         """
-        pending = self._masked(pending)
+        if self._run.journal.redact.active:
+            pending = self._masked(pending)
         missed = False
         for used in pending.scorers:
             if unfinished:

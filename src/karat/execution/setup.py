@@ -24,8 +24,8 @@ from karat import plugins
 from karat.agents import AgentSetting, TrialAgent, as_agent
 from karat.analysis.thresholds import Threshold, metric_names, resolve, thresholds_of
 from karat.errors import BadExperiment, BadOption, BadPlugin, Caught, Fault, described
+from karat.execution.limits import RunStatus
 from karat.execution.plan import Plan
-from karat.execution.progress import RunStatus
 from karat.execution.retry import AttemptError, RetryPolicy, delay
 from karat.execution.scoring import ScorerInUse, ScorerMemory
 from karat.formats import count, plural

@@ -21,7 +21,7 @@ from typing import Any
 
 from karat import formats
 from karat.execution.last_resort import LastResort
-from karat.execution.progress import RunStatus
+from karat.execution.limits import RunStatus
 from karat.execution.provenance import now
 from karat.execution.retry import is_foreign
 from karat.execution.runner import Runner

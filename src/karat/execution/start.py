@@ -17,9 +17,8 @@ from karat.agents import TrialAgent
 from karat.context import TrialWorkspaces, snapshots, trial_workspaces
 from karat.errors import ResumeRefused
 from karat.execution.executors import Distributed, Executor, MakeTrials, executor_of
-from karat.execution.limits import Budget, Limits, refuse_unpriced
+from karat.execution.limits import Budget, Limits, RunStatus, refuse_unpriced
 from karat.execution.plan import Shard, plan
-from karat.execution.progress import RunStatus
 from karat.execution.provenance import now, resumed, run_info
 from karat.execution.resume import (
     JournalState,
@@ -666,10 +665,17 @@ def _budget(experiment: Experiment, past: JournalState, shard: Shard | None) -> 
 
 def _made(trials: Iterable[Trial], agents: Agents) -> Iterator[Trial]:
     """The trials, without those that are none of the answers that were made elsewhere."""
-    for trial in trials:
-        never_made = getattr(agents[trial.condition.name], "never_made", None)
-        if never_made is None or not never_made(trial):
-            yield trial
+    never_made = {}
+    for name, agent in agents.items():
+        if (decides := getattr(agent, "never_made", None)) is not None:
+            never_made[name] = decides
+    if not never_made:
+        return iter(trials)
+    return (
+        trial
+        for trial in trials
+        if (name := trial.condition.name) not in never_made or not never_made[name](trial)
+    )
 
 
 def _show_plan(part: _Part, past: JournalState, agents: Agents, status: RunStatus) -> None:

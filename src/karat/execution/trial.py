@@ -12,7 +12,13 @@ import inspect
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncExitStack,
+    nullcontext,
+    suppress,
+)
 from datetime import UTC, datetime
 from time import monotonic
 from typing import Literal
@@ -71,23 +77,20 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     workspaces: TrialWorkspaces | None = None  # None: no condition has one
 
 
-class Attempt:
+class Attempt(msgspec.Struct):
     """One attempt at a trial, as far as it got."""
 
-    def __init__(self, job: Job) -> None:
-        self.job = job
-        self.kept: Sequence[Reply] = job.kept  # of earlier attempts
-        self.replies: list[Reply] = []  # its own
-        self.journalled = 0  # how many of its own, from the first, are journalled
-        self.answer: Answer | None = None
-        self.scores: Sequence[Score] = ()  # of the scorers that do not wait
-        # scoring → what became of those without a score
-        self.unfinished: Mapping[str, Unfinished] = {}
-        # done when the answer and `scores` are on disk
-        self.durable: asyncio.Future[None] | None = None
-        self.seconds = 0.0  # from each question to its reply, without waits that karat imposes
-        self.over = False  # nothing waits for it any longer
-        self.workspace: Workspace | None = None
+    job: Job
+    kept: Sequence[Reply]  # of earlier attempts
+    replies: list[Reply] = []  # its own
+    journalled: int = 0  # how many of its own, from the first, are journalled
+    answer: Answer | None = None
+    scores: Sequence[Score] = ()  # of the scorers that do not wait
+    unfinished: Mapping[str, Unfinished] = {}  # scoring → what became of those without a score
+    durable: asyncio.Future[None] | None = None  # done when answer and `scores` are on disk
+    seconds: float = 0.0  # from each question to its reply, without waits that karat imposes
+    over: bool = False  # nothing waits for it any longer
+    workspace: Workspace | None = None
 
     def resumable_replies(self, error: AttemptError) -> tuple[Reply, ...]:
         """Replies the next attempt resumes from; none if a gate failed, or if it starts with a
@@ -119,8 +122,8 @@ class TrialRunner:
         """
         trial = job.trial
         clock = monotonic()
-        attempt = Attempt(job)
-        progress = self._run.status.condition(trial.condition.name)
+        attempt = Attempt(job, job.kept)
+        progress = self._run.status.conditions[trial.condition.name]
         progress.in_flight += 1
         try:
             if (broken := self._work.broken.get(trial.condition.name)) is not None:
@@ -219,18 +222,14 @@ class TrialRunner:
 
     async def _attempt(self, attempt: Attempt) -> None:
         """The part covered by the agent's time limit. Raises anything an agent raises."""
-        if not attempt.job.trial.condition.mcp_servers:
-            await self._ask_all(attempt, None)
-            return
-        trial = attempt.job.trial
-        elicit = answers_for(trial.condition, trial.sample)
-        with attempts.Attempt(f"{trial.id}-{attempt.job.attempt}", elicit=elicit) as scope:
-            await self._ask_all(attempt, scope)
-
-    async def _ask_all(self, attempt: Attempt, scope: attempts.Attempt | None) -> None:
         job = attempt.job
-        trial = attempt.job.trial
-        sample = attempt.job.trial.sample
+        trial = job.trial
+        sample = trial.sample
+        scope: attempts.Attempt | None = None
+        around: AbstractContextManager[object] = nullcontext()
+        if trial.condition.mcp_servers:
+            elicit = answers_for(trial.condition, sample)
+            around = scope = attempts.Attempt(f"{trial.id}-{job.attempt}", elicit=elicit)
         agent = self._work.agents[trial.condition.name]
         if not getattr(agent, "allow_golden", False):
             # a sample's trials are consecutive
@@ -244,27 +243,30 @@ class TrialRunner:
             attempt.kept = self._work.saved_replies(trial.id)
         if scope is not None:
             scope.goes_on = job.attempt == 1 and bool(attempt.kept)
-        async with Sessions(agent, trial, self._work.kind, attempt.workspace) as sessions:
-            if attempt.kept:
-                attempt.kept = await sessions.restore(attempt.kept)
-            for number in range(len(attempt.kept), len(sample.turns)):
-                turn = question_for(sample, number, (*attempt.kept, *attempt.replies))
-                if turn is None:
-                    await self._add_reply(attempt, number, NOT_ASKED)
-                else:
-                    session = await sessions.for_turn(number)
-                    await self._add_reply(
-                        attempt, number, await _ask(attempt, agent, session, turn, scope)
-                    )
+        sessions = Sessions(agent, trial, self._work.kind, attempt.workspace)
+        with around:
+            async with sessions:
+                if attempt.kept:
+                    attempt.kept = await sessions.restore(attempt.kept)
+                for number in range(len(attempt.kept), len(sample.turns)):
+                    turn = question_for(sample, number, (*attempt.kept, *attempt.replies))
+                    if turn is None:
+                        await self._add_reply(attempt, number, NOT_ASKED)
+                    else:
+                        session = await sessions.for_turn(number)
+                        await self._add_reply(
+                            attempt, number, await _ask(attempt, agent, session, turn, scope)
+                        )
 
-            attempt.answer = self._answer(attempt, started)
-            # else its content is stored first, when the session is closed
-            if attempt.workspace is None:
-                self._append_answer(attempt)
+                attempt.answer = self._answer(attempt, started)
+                # else its content is stored first, when the session is closed
+                if attempt.workspace is None:
+                    self._append_answer(attempt)
 
     async def _add_reply(self, attempt: Attempt, number: int, reply: Reply) -> None:
-        # so scorers, later questions and the journal have the same
-        reply = self._run.journal.redact.struct(reply)
+        if self._run.journal.redact.active:
+            # so scorers, later questions and the journal have the same
+            reply = self._run.journal.redact.struct(reply)
         attempt.replies.append(reply)
         if attempt.over:
             raise asyncio.CancelledError
@@ -373,7 +375,10 @@ async def _ask(
     turn: Turn,
     scope: attempts.Attempt | None,
 ) -> Reply:
-    clock = _Stopwatch()
+    # Waits that karat imposes, for a rate limit or after a refusal, are no latency.
+    meter = METER.get()
+    waited = meter.waited if meter is not None else 0.0
+    started = monotonic()
     try:
         reply = checked_reply(
             await session.ask(turn), bounded=getattr(agent, "bounds_replies", False)
@@ -383,7 +388,9 @@ async def _ask(
             attempt.replies.append(checked_reply(getattr(fault, "reply", None)))
         raise
 
-    seconds = clock.seconds
+    seconds = monotonic() - started + waited
+    if meter is not None:
+        seconds -= meter.waited
     attempt.seconds += seconds
     if (
         len(attempt.job.trial.sample.turns) > 1
@@ -396,26 +403,6 @@ async def _ask(
         attempt.replies.append(reply)
         raise scope.fault  # karat met it on the agent's behalf, and the agent did not raise it
     return reply
-
-
-class _Stopwatch:
-    """Seconds since it was made, without waits that karat imposes: for a rate limit, or after a
-    refusal.
-    """
-
-    def __init__(self) -> None:
-        self._meter = METER.get()
-        self._started = monotonic()
-        self._waited = self._meter.waited if self._meter is not None else 0.0
-
-    @property
-    def seconds(self) -> float:
-        if self._meter is not None:
-            waited = self._meter.waited - self._waited
-        else:
-            waited = 0.0
-
-        return monotonic() - self._started - waited
 
 
 LONGEST_REPLY = 10_000_000
@@ -487,47 +474,53 @@ def question_for(sample: Sample, number: int, replies: Sequence[Reply]) -> Turn 
     return msgspec.structs.replace(turn, question=question)
 
 
-class Sessions:
-    """`async with Sessions(agent, trial) as sessions:` around one attempt.
+class Sessions(msgspec.Struct):
+    """`async with Sessions(agent, trial, kind) as sessions:` around one attempt.
 
     One session for the sample, one per seat, or one per turn if turns are asked separately. Each is
     opened when its first question is due, and all but those of separate turns stay open until the
     end of the attempt.
     """
 
-    def __init__(
-        self, agent: TrialAgent, trial: Trial, kind: type[Kind], workspace: Workspace | None = None
-    ) -> None:
-        self._agent = agent
-        self._trial = trial
-        self._sample = trial.sample
-        self._kind = kind
-        self._workspace = workspace
-        self._sessions: dict[int | None, Session] = {}  # by seat
-        self._contexts: list[AbstractAsyncContextManager[Session]] = []
+    agent: TrialAgent
+    trial: Trial
+    kind: type[Kind]
+    workspace: Workspace | None = None
+    by_seat: dict[int | None, Session] = {}
+    contexts: list[AbstractAsyncContextManager[Session]] = []
 
     async def __aenter__(self) -> Sessions:
         return self
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        # Its return value is ignored: a session that suppresses an exception does not turn it into
-        # an answer.
-        await self._close(error)
+        # The last one first, each regardless of errors in the others. What they return is ignored:
+        # a session that suppresses an exception does not turn it into an answer.
+        contexts = self.contexts
+        self.contexts = []
+        details = (None, None, None) if error is None else (type(error), error, error.__traceback__)
+        if len(contexts) == 1:  # nearly always, and a stack takes longer than all the rest
+            await contexts[0].__aexit__(*details)
+            return
+        stack = AsyncExitStack()
+        for context in contexts:
+            stack.push_async_exit(context)
+        await stack.__aexit__(*details)
 
     async def for_turn(self, number: int) -> Session:
         """The session that a turn is asked in."""
-        if self._sample.apart:
-            await self._close(None)
+        if self.trial.sample.apart:
+            await self.__aexit__(None, None, None)
             return await self._open(number, first=number)
-        seat = self._sample.turns[number].seat
-        session = self._sessions.get(seat)
+        turns = self.trial.sample.turns
+        seat = turns[number].seat
+        session = self.by_seat.get(seat)
         if session is None:
             if seat is None:
                 first = 0
             else:
-                first = next(at for at, turn in enumerate(self._sample.turns) if turn.seat == seat)
+                first = next(at for at, turn in enumerate(turns) if turn.seat == seat)
 
-            session = self._sessions[seat] = await self._open(number, first=first)
+            session = self.by_seat[seat] = await self._open(number, first=first)
 
         return session
 
@@ -538,9 +531,9 @@ class Sessions:
         Every session with a question left gets its history before the first question is asked, so
         none is asked in vain.
         """
-        if self._sample.apart:
+        if self.trial.sample.apart:
             return kept
-        turns = self._sample.turns
+        turns = self.trial.sample.turns
         histories = list[tuple[Resumable, list[tuple[Turn, Reply]]]]()
         next_turns = {
             turns[number].seat: number for number in reversed(range(len(kept), len(turns)))
@@ -548,7 +541,7 @@ class Sessions:
         for seat, number in sorted(next_turns.items(), key=lambda item: item[1]):
             # whether a seat is asked depends on its own replies
             padded = [*kept, *[NOT_ASKED] * (number - len(kept))]
-            if question_for(self._sample, number, padded) is None or not (
+            if question_for(self.trial.sample, number, padded) is None or not (
                 history := self._history(seat, kept)
             ):
                 continue
@@ -567,49 +560,29 @@ class Sessions:
 
     def _history(self, seat: int | None, kept: Sequence[Reply]) -> list[tuple[Turn, Reply]]:
         """A seat's questions, as sent, with their answers."""
-        numbers = [number for number in range(len(kept)) if self._sample.turns[number].seat == seat]
-        asked = [
-            (question_for(self._sample, number, kept[:number]), kept[number]) for number in numbers
-        ]
+        sample = self.trial.sample
+        numbers = [number for number in range(len(kept)) if sample.turns[number].seat == seat]
+        asked = [(question_for(sample, number, kept[:number]), kept[number]) for number in numbers]
         return [(turn, reply) for turn, reply in asked if turn is not None]
 
     async def _open(self, number: int, *, first: int) -> Session:
-        context = self._agent.session(
-            self._trial_of_seat(self._sample.turns[number].seat), first, self._workspace
-        )
-        session = await context.__aenter__()
-        self._contexts.append(context)
-        return session
-
-    def _trial_of_seat(self, seat: int | None) -> Trial:
-        """The trial as one participant sees it: with their own system prompt and seed."""
-        trial = self._trial
-        condition = self._trial.condition
-        prompt = self._kind.prompt(condition, self._sample, seat)
+        """A new session, with the system prompt and the seed of the turn's seat."""
+        trial = self.trial
+        condition = trial.condition
+        seat = trial.sample.turns[number].seat
+        prompt = self.kind.prompt(condition, trial.sample, seat)
         if prompt != condition.system_prompt:
             condition = msgspec.structs.replace(condition, system_prompt=prompt)
-        if seat is None:
-            if condition is trial.condition:
-                return trial
-            return msgspec.structs.replace(trial, condition=condition)
-
-        # Members of a group get the same questions: with one seed, agents that draw by it would
-        # answer the same.
-        seed = (trial.seed + seat * _SEED_STRIDE) % 2**32
-        return msgspec.structs.replace(trial, condition=condition, seed=seed)
-
-    async def _close(self, error: BaseException | None) -> None:
-        """The last one first, each regardless of errors in the others."""
-        contexts = self._contexts
-        self._contexts = []
-        details = (None, None, None) if error is None else (type(error), error, error.__traceback__)
-        if len(contexts) == 1:  # nearly always, and a stack takes longer than all the rest
-            await contexts[0].__aexit__(*details)
-            return
-        stack = AsyncExitStack()
-        for context in contexts:
-            stack.push_async_exit(context)
-        await stack.__aexit__(*details)
+            trial = msgspec.structs.replace(trial, condition=condition)
+        if seat is not None:
+            # Members of a group get the same questions: with one seed, agents that draw by it would
+            # answer the same.
+            seed = (trial.seed + seat * _SEED_STRIDE) % 2**32
+            trial = msgspec.structs.replace(trial, seed=seed)
+        context = self.agent.session(trial, first, self.workspace)
+        session = await context.__aenter__()
+        self.contexts.append(context)
+        return session
 
 
 _SEED_STRIDE = 0x9E3779B9  # odd and far from any small number: 2³² seats have different seeds

@@ -6,13 +6,13 @@ never repairs, and never runs code that a folder names.
 
 from karat.journal.codec import (
     Codec,
+    Gap,
     LineDamaged,
     checked_lines,
     checksum_fault,
     damaged,
     with_checksum,
 )
-from karat.journal.cover import Gap
 from karat.journal.events import (
     CHECKSUMS_SINCE,
     FORMAT_VERSION,

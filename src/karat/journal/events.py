@@ -90,7 +90,7 @@ class Resume(
     # MCP servers that are new, or whose offer has changed since the start
     servers: tuple[ServerInfo, ...] = ()
     lines: int | None = None  # before this one; None: of an older karat, as for `digest`
-    digest: str = ""  # over what `karat.journal.cover` says
+    digest: str = ""  # over what `karat.journal.codec` says
 
 
 class ReplyEvent(

@@ -30,6 +30,8 @@ from karat.journal.codec import (
     LONGEST_LINE,
     UNREADABLE,
     Codec,
+    Cover,
+    Gap,
     LineDamaged,
     checked_lines,
     checksum_fault,
@@ -39,7 +41,6 @@ from karat.journal.codec import (
     fail,
     is_whole,
 )
-from karat.journal.cover import Cover, Gap
 from karat.journal.events import (
     CHECKSUMS_SINCE,
     FORMAT_VERSION,

@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -180,7 +180,7 @@ def add_label(run: RunFolder, label: Label) -> None:
 
 
 def read_events(
-    run: RunFolder, name: str, kinds: Any, *, newest_format: int, holds: str, remedy: str
+    run: RunFolder, name: str, kinds: object, *, newest_format: int, holds: str, remedy: str
 ) -> Iterator[object]:
     """Every line of a file that `append_events` wrote, the head too. `kinds`: the types of the
     others.

@@ -18,8 +18,14 @@ import msgspec
 from karat.errors import BadRun
 from karat.formats import plural
 from karat.journal.calibration import CALIBRATION_FILE, read_calibrations
-from karat.journal.codec import LONGEST_LINE, UNREADABLE, LineDamaged, checked_lines, has_checksum
-from karat.journal.cover import Cover
+from karat.journal.codec import (
+    LONGEST_LINE,
+    UNREADABLE,
+    Cover,
+    LineDamaged,
+    checked_lines,
+    has_checksum,
+)
 from karat.journal.events import FORMAT_VERSION, KEPT, Event, Head, Resume
 from karat.journal.folder import RunFolder
 from karat.journal.labels import labels_path, read_labels

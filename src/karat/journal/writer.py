@@ -22,13 +22,13 @@ from karat.files import sync_folder
 from karat.journal.codec import (
     LONGEST_LINE,
     Codec,
+    Cover,
     LineDamaged,
     checked_lines,
     content_of,
     is_unended,
     is_whole,
 )
-from karat.journal.cover import Cover
 from karat.journal.events import End, Event, Resume
 from karat.journal.lock import RunLock, open_own
 from karat.redact import Redactor
@@ -131,25 +131,23 @@ class Journal:
         os.close(self._fd)
         self._lock.release(lines=self._cover.lines if self._broken is None else None)
 
-    def append(self, *events: Event) -> asyncio.Future[None]:
+    def append(self, *events: Event, lines: bytes = b"") -> asyncio.Future[None]:
         """A future that is done when the events, written together, are on disk.
 
-        It raises BadRun if the disk refuses.
+        It raises BadRun if the disk refuses. `lines`: instead of events, whole lines that a `Codec`
+        with the same secrets has written elsewhere.
         """
-        if isinstance(last := events[-1], End | Resume):
+        item: bytes | End | Resume = lines
+        if events and isinstance(last := events[-1], End | Resume):
             assert len(events) == 1
-            return self.append_lines(last)
-        return self.append_lines(b"".join(map(self._codec.line, events)))
-
-    def append_lines(self, lines: bytes | End | Resume) -> asyncio.Future[None]:
-        """As `append`, for whole lines that a `Codec` with the same secrets has written
-        elsewhere.
-        """
+            item = last
+        elif events:
+            item = b"".join(map(self._codec.line, events))
         future: asyncio.Future[None] = self._loop.create_future()
         if self._broken is not None:
             _settle([future], self._broken, str(self.path))
             return future
-        self._queue.put((lines, future))
+        self._queue.put((item, future))
         return future
 
     def write_out(self, last: End, *, seconds: float) -> None:
@@ -173,8 +171,8 @@ class Journal:
                 with self._changing:
                     self._write(batch)
 
-            while self._begins_sync():
-                self._sync_written()
+            while self._synced():
+                pass
 
     def _write(self, batch: list[_Item]) -> None:
         waiting = [future for _, future in batch]
@@ -196,17 +194,15 @@ class Journal:
         if kept < len(batch):
             self._settle(waiting[kept:], self._broken)
 
-    def _begins_sync(self) -> bool:
-        """Whether something is to be synced, and by this thread: not while the other one syncs,
-        which then goes on with it.
+    def _synced(self) -> bool:
+        """Syncs what was written, and settles its futures.
+
+        False: there is nothing, or the other thread syncs, which then goes on with it.
         """
         with self._changing:
-            begins = bool(self._unsynced) and not self._syncing
-            self._syncing = self._syncing or begins
-        return begins
-
-    def _sync_written(self) -> None:
-        with self._changing:
+            if not self._unsynced or self._syncing:
+                return False
+            self._syncing = True
             waiting, size = self._unsynced, self._size
             self._unsynced = []
 
@@ -230,6 +226,7 @@ class Journal:
                 self._truncate()
 
         self._settle(waiting, failure)
+        return True
 
     def _truncate(self) -> None:
         """Leaves the events that count, since the content behind them is unknown."""

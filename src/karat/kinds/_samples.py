@@ -7,8 +7,9 @@ all samples of a smaller one, and adding a row to the file does not move the oth
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from itertools import chain
 from typing import Annotated, overload
 
 import msgspec
@@ -69,9 +70,8 @@ class Packed(Sequence[Sample]):
         return self._block(block)[within]
 
     def __iter__(self) -> Iterator[Sample]:
-        for block in range(len(self._blocks)):
-            yield from self._decode(self._blocks[block])
-        yield from self._open
+        blocks = map(self._decode, self._blocks)
+        return chain(chain.from_iterable(blocks), self._open)
 
     def _block(self, block: int) -> list[Sample]:
         if block == len(self._blocks):
@@ -114,38 +114,44 @@ def folded(text: str) -> str:
     return " ".join(text.casefold().split()).rstrip("?.! ")
 
 
-def asks(sample: Sample) -> Hashable:
-    """What a sample asks: equal for two samples that ask the same about the same text."""
-    return tuple(folded(turn.question) for turn in sample.turns), sample.materials
+def repeats(samples: Iterable[Sample]) -> list[tuple[int, int]]:
+    """The places of samples that ask the same about the same text as an earlier one, each after
+    that of the first.
+    """
+    first: dict[Hashable, int] = {}
+    found = []
+    for place, sample in enumerate(samples):
+        asked = tuple(folded(turn.question) for turn in sample.turns), sample.materials
+        earlier = first.setdefault(asked, place)
+        if earlier != place:
+            found.append((earlier, place))
+    return found
 
 
-def with_repeats_clustered(samples: Packed) -> Packed:
-    """The samples; those that ask the same share a cluster, with all of their clusters, so that
+def with_repeats_clustered(samples: Packed, repeated: Sequence[tuple[int, int]]) -> Packed:
+    """The samples; those that `repeats` found share a cluster, with all of their clusters, so that
     they count as one.
     """
-    first: dict[Hashable, str] = {}
-    joined: dict[str, str] = {}
+    if not repeated:
+        return samples
+    clusters = []
     for sample in samples:
-        own = _joined(joined, _cluster_of(sample))
-        earlier = _joined(joined, first.setdefault(asks(sample), own))
+        clusters.append(f"sample {sample.id}" if sample.cluster is None else sample.cluster)
+
+    joined: dict[str, str] = {}
+    for first, later in repeated:
+        earlier = _joined(joined, clusters[first])
+        own = _joined(joined, clusters[later])
         if own != earlier:
             joined[own] = earlier
 
-    if not joined:
-        return samples
-    shared, made = {*joined, *joined.values()}, Packed()
-    for sample in samples:
-        cluster = _cluster_of(sample)
+    shared = {*joined, *joined.values()}
+    made = Packed()
+    for sample, cluster in zip(samples, clusters, strict=True):
         name = _joined(joined, cluster) if cluster in shared else sample.cluster
         made.append(msgspec.structs.replace(sample, cluster=name))
 
     return made
-
-
-def _cluster_of(sample: Sample) -> str:
-    if sample.cluster is None:
-        return f"sample {sample.id}"
-    return sample.cluster
 
 
 def _joined(joined: Mapping[str, str], cluster: str) -> str:

@@ -46,7 +46,7 @@ class SessionClient(httpx2.AsyncClient):
         self._renewed_id: str | None = None  # in place of the id that the SDK's transport knows
         self._renewing = asyncio.Lock()
 
-    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+    async def send(self, request: httpx2.Request, **options: object) -> httpx2.Response:
         """As `httpx2.AsyncClient.send`. Raises httpx2's errors."""
         if self._renewed_id is not None and SESSION_ID in request.headers:
             request.headers[SESSION_ID] = self._renewed_id

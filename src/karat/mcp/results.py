@@ -102,7 +102,7 @@ def masked(value: Any, redact: Redactor) -> Any:
     """An SDK value without secrets: a server may repeat what it is sent, and a model may read
     it.
     """
-    if redact:
+    if redact.active:
         text = value.model_dump_json(by_alias=True, exclude_unset=True)
     else:
         text = ""

@@ -334,7 +334,7 @@ def _key(
 
 def _provider(
     provider: str,
-    more: Mapping[str, Any],
+    more: Mapping[str, object],
     *,
     base_url: str | None,
     key: str | None,

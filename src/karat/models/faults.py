@@ -138,7 +138,7 @@ def _from_pydantic_ai(error: BaseException) -> TrialFault | None:
 _FILTER_CODES = ("content_filter", "content_policy_violation")
 
 
-def _provider_error(error: Any) -> Mapping[str, Any]:
+def _provider_error(error: object) -> Mapping[str, Any]:
     """The object in the body of a refused request that says why; empty if there is none."""
     body = getattr(error, "body", None)
     if isinstance(body, Mapping):

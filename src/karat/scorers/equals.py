@@ -56,7 +56,8 @@ class Equals:
         if len(sample.turns) < 2:
             if not sample.turns or sample.turns[-1].golden is None:
                 return None
-            return self._is_right(sample.turns[-1], answer.text)
+            (turn,) = sample.turns
+            return answer.text == turn.golden or self._is_right(turn, answer.text)
 
         (name,) = (metric.name for metric in self.metrics)
         verdicts = [

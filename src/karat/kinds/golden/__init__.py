@@ -27,6 +27,7 @@ from karat.kinds._samples import (
     by_columns,
     clustered,
     draw,
+    repeats,
     with_repeats_clustered,
 )
 from karat.kinds.golden import forms
@@ -129,13 +130,14 @@ class Golden(Kind):
 
         if self._options.cluster is not None:
             samples = clustered(samples, self._options.cluster, path=shown(path))
-        samples = with_repeats_clustered(samples)
+        repeated = repeats(samples)
+        samples = with_repeats_clustered(samples, repeated)
         stratum = by_columns(self._options.stratify)
         drawn = draw(samples, self._options.sample_size, seed=self._options.seed, stratum=stratum)
         warnings = (
             *([] if skipped is None else [skipped]),
             *dict.fromkeys(self._notes),
-            *suspicions(samples),
+            *suspicions(samples, repeated),
         )
         return Dataset(
             kind="golden",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
 from karat.formats import excerpt, plural, some_of
 from karat.kinds import Doubted
-from karat.kinds._samples import asks, folded
+from karat.kinds._samples import folded, repeats
 from karat.records import Sample
 
 MEANINGS = {
@@ -56,33 +56,24 @@ def doubted(samples: Iterable[Sample]) -> list[Doubted]:
     ]
 
 
-def suspicions(samples: Iterable[Sample]) -> list[str]:
-    """What `karat check` says of the samples: repeated questions, and golden texts that no answer
-    can equal.
+def suspicions(samples: Sequence[Sample], repeated: Sequence[tuple[int, int]]) -> list[str]:
+    """What `karat check` says of the samples: the `repeats` among them, and golden texts that no
+    answer can equal.
     """
-    repeated: list[str] = []
-    seen: dict[Hashable, str] = {}
-    unequalled: list[str] = []
-    reason = None
-    for sample in samples:
-        first = seen.setdefault(asks(sample), sample.id)
-        if first != sample.id:
-            repeated.append(f"'{excerpt(first, 24)}' and '{excerpt(sample.id, 24)}'")
-        wrong = why_unequalled(_golden(sample))
-        if wrong is not None:
-            reason = reason or wrong
-            unequalled.append(f"'{excerpt(sample.id, 24)}'")
-
     sentences = []
     if repeated:
+        names = [f"'{excerpt(sample.id, 24)}'" for sample in samples]
+        pairs = [f"{names[first]} and {names[later]}" for first, later in repeated]
         sentences.append(
-            f"{plural(len(repeated), 'question')} asked twice, counted as one: {some_of(repeated)}"
+            f"{plural(len(pairs), 'question')} asked twice, counted as one: {some_of(pairs)}"
         )
 
+    unequalled = [*_unequalled(samples)]
     if unequalled:
+        names = [f"'{excerpt(samples[place].id, 24)}'" for _, place, _ in unequalled]
         sentences.append(
-            f"no answer can equal {plural(len(unequalled), 'golden text')} "
-            f"({some_of(unequalled)}): {reason}"
+            f"no answer can equal {plural(len(names), 'golden text')} "
+            f"({some_of(names)}): {unequalled[0][2]['why']}"
         )
 
     return sentences
@@ -94,25 +85,6 @@ _RULE = re.compile(
 )
 
 
-def why_unequalled(golden: str) -> str | None:
-    """Why no answer is likely to equal a golden text; None: nothing is known against it."""
-    text = golden.strip()
-    if _RULE.match(text):
-        return (
-            f"it is a rule of promptfoo ('{excerpt(text, 24)}'); keep the text, and name the scorer"
-        )
-
-    if text.startswith("[") and text.endswith("]"):
-        with suppress(ValueError):
-            if isinstance(json.loads(text), list):
-                return (
-                    "it is a list as one text; keep one answer, and give the others to `equals` "
-                    "as `any_of`"
-                )
-
-    return None
-
-
 def _golden(sample: Sample) -> str:
     return sample.turns[0].golden or ""
 
@@ -122,11 +94,7 @@ _Finding = tuple[str, int, dict[str, Any]]
 
 def _repeated(samples: Sequence[Sample]) -> Iterable[_Finding]:
     """Each repeated question: `contradicts` with another answer, else `same_question`."""
-    first: dict[Hashable, int] = {}
-    for place, sample in enumerate(samples):
-        earlier = first.setdefault(asks(sample), place)
-        if earlier == place:
-            continue
+    for earlier, place in repeats(samples):
         answers = [_golden(samples[at]) for at in (earlier, place)]
         reason = "same_question" if _same(*answers) else "contradicts"
         evidence = {
@@ -137,11 +105,27 @@ def _repeated(samples: Sequence[Sample]) -> Iterable[_Finding]:
         yield reason, place, evidence
 
 
-def _unequalled(samples: Sequence[Sample]) -> Iterable[_Finding]:
+def _unequalled(samples: Iterable[Sample]) -> Iterable[_Finding]:
+    """Golden texts that no answer is likely to equal."""
     for place, sample in enumerate(samples):
-        wrong = why_unequalled(_golden(sample))
-        if wrong is not None:
-            yield "no_answer_equals", place, {"answer": _golden(sample)[:200], "why": wrong}
+        golden = sample.turns[0].golden or ""
+        text = golden.strip()
+        why = None
+        if _RULE.match(text):
+            why = (
+                f"it is a rule of promptfoo ('{excerpt(text, 24)}'); keep the text, and name the "
+                f"scorer"
+            )
+        elif text.startswith("[") and text.endswith("]"):
+            with suppress(ValueError):
+                if isinstance(json.loads(text), list):
+                    why = (
+                        "it is a list as one text; keep one answer, and give the others to "
+                        "`equals` as `any_of`"
+                    )
+
+        if why is not None:
+            yield "no_answer_equals", place, {"answer": golden[:200], "why": why}
 
 
 def _echoes(samples: Sequence[Sample]) -> Iterable[_Finding]:

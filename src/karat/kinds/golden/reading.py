@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, count, islice
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ import msgspec
 
 from karat.documents import cells
 from karat.documents.answers import hint, key_of
-from karat.documents.cells import Golden, Options, Unread
+from karat.documents.cells import PLAIN, Options, Unread
 from karat.documents.columns import LOOKED_AT, Column, cell, columns_of, is_empty
 from karat.documents.conversations import speaker_and_text_columns
 from karat.documents.names import Role, meanings, with_role, words_of
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 Numbered = tuple[int, Sample | None, list[str]]
 """A row's number, its sample, or what is wrong with it."""
+_BLOCK = 64  # rows that are read at once
 _SHORT_FORMS: Mapping[str, Role] = {
     "question_key": "question",
     "answer_key": "golden",
@@ -131,27 +132,26 @@ class RowReader:
 
     def samples(self) -> Iterator[Numbered]:
         """A sample for each row, or what is wrong with it."""
-        numbers: dict[tuple[str, ...], int] = {}  # of questions that several rows ask
-        for position, (number, row) in enumerate(self._rows.rows):
-            place = position
-            if self._options.repeated:
-                asked = key_of(row, [*self._question, self._golden or ""])
-                place = numbers.setdefault(asked, len(numbers))
-            wrong: list[str] = []
-            sample = None
-            if not self.faults:
-                sample = self._sample(place, row, wrong)
-            yield number, None if wrong else sample, wrong
+        if self.faults:
+            return ((number, None, []) for number, _ in self._rows.rows)
+        positions: Iterable[int] = count()
+        if self._options.repeated:  # rows with one question and answer have one position
+            first: dict[tuple[str, ...], int] = {}
+            paths = [*self._question, self._golden or ""]
+            asked = (key_of(row, paths) for _, row in self._rows.rows)
+            positions = (first.setdefault(key, len(first)) for key in asked)
+        rows = zip(positions, self._rows.rows, strict=False)
+        blocks = iter(lambda: [*islice(rows, _BLOCK)], [])
+        return chain.from_iterable(map(self._read, blocks))
 
     def understood(self) -> Understood | None:
         """The first row as it was read; None: there is none, or it could not be read."""
         if self.faults:
             return None
-        for position, (_, row) in enumerate(self._rows.rows):
-            wrong: list[str] = []
-            sample = self._sample(position, row, wrong)
+        for place in enumerate(self._rows.rows):
+            ((_, sample, wrong),) = self._read([place])
             if not wrong:
-                return self._described(sample, row)
+                return self._described(sample, place[1][1])
         return None
 
     # --- the file as a whole --------------------------------------------------------------------
@@ -196,8 +196,10 @@ class RowReader:
                             f"`choices_from: 0` or `choices_from: 1` below `dataset`",
                         )
                     )
-        elif self._options.several is None and any(
-            cells.is_undecided_list(cell(row, golden), golden) for row in sample
+        elif (
+            self._options.several is None
+            and (golden not in self._columns or self._columns[golden].lists)
+            and any(cells.is_undecided_list(cell(row, golden), golden) for row in sample)
         ):
             self.faults.append(
                 Fault(
@@ -247,7 +249,7 @@ class RowReader:
         readings.append(Reading(roles=question))
         self._ask(Undecided(asked="what is right", readings=tuple(readings)))
 
-    # --- a row ----------------------------------------------------------------------------------
+    # --- the rows -------------------------------------------------------------------------------
 
     def _options_of(self, row: Row) -> Options | None:
         if self._choices:
@@ -256,48 +258,66 @@ class RowReader:
             return cells.with_distractors(row, self._golden, self._distractors)
         return None
 
-    def _sample(self, position: int, row: Row, wrong: list[str]) -> Sample | None:
-        question = self._text_of(row, self._question, "question", wrong)
-        name = self._name(row, position, wrong)
-        given = self._options_of(row)
-        stated = self._stated(row, wrong)
-        golden = self._golden_of(row, given, wrong)
-        if wrong or question is None:
-            return None
-        if given is not None:
-            question = cells.with_options(question, given)
-        used = {*self._question, self._golden, self._id, *self._criteria}
-        metadata: JsonObject = {}
-        for key, value in row.items():
-            if key not in used:
-                metadata[key] = value
-        detail: JsonObject = {}
-        if golden is not None and len(golden.accepted) > 1:
-            detail = {"answers": list(golden.accepted)}
-        text = golden.text if golden is not None else None
-        parts: list[object] = [question, text]
-        if detail:
-            parts += [None, detail]
-        if stated:
-            parts.append(stated)
-        return Sample(
-            kind="golden",
-            id=name,
-            position=position,
-            digest=sample_digest(parts),
-            turns=(Turn(question=question, golden=text, detail=detail),),
-            metadata=metadata,
-            criteria=stated,
-        )
+    def _read(self, rows: Iterable[tuple[int, tuple[int, Row]]]) -> list[Numbered]:
+        """A sample for each position and row, or what is wrong with it.
 
-    def _text_of(self, row: Row, paths: Sequence[str], role: str, wrong: list[str]) -> str | None:
+        Most cells are plain texts, which need no function to be read.
+        """
+        used = {*self._question, self._golden, self._id, *self._criteria}
+        apart = len(self._question) == 1 and self._golden not in self._question
+        read: list[Numbered] = []
+        for position, (number, row) in rows:
+            wrong: list[str] = []
+            question = row.get(self._question[0]) if apart else None
+            if not (isinstance(question, str) and PLAIN(question)):
+                question = self._question_of(row, wrong)
+            name = str(position)
+            if self._id is not None:
+                name = self._name(row, self._id, wrong)
+            given: Options | None = None
+            if self._choices or self._distractors:
+                given = self._options_of(row)
+            stated: tuple[Criterion, ...] = ()
+            if self._criteria:
+                stated = self._stated(row, wrong)
+            golden: str | None = None
+            detail: JsonObject = {}
+            if self._golden is not None:
+                golden = row.get(self._golden)
+                plain = apart and isinstance(golden, str) and PLAIN(golden)
+                if given is not None or not plain:
+                    golden, detail = self._golden_of(row, self._golden, given, wrong)
+            if wrong or question is None:
+                read.append((number, None, wrong))
+                continue
+            if given is not None:
+                question = cells.with_options(question, given)
+            parts: list[object] = [question, golden]
+            if detail:
+                parts += [None, detail]
+            if stated:
+                parts.append(stated)
+            sample = Sample(
+                kind="golden",
+                id=name,
+                position=position,
+                digest=sample_digest(parts),
+                turns=(Turn(question=question, golden=golden, detail=detail),),
+                metadata={key: value for key, value in row.items() if key not in used},
+                criteria=stated,
+            )
+            read.append((number, sample, wrong))
+        return read
+
+    def _question_of(self, row: Row, wrong: list[str]) -> str | None:
+        paths = self._question
         try:
             text = cells.question(row, paths, golden=self._golden)
         except Unread as error:
-            wrong.append(f"'{paths[0]}' {error}; {_CALLED[role]} is one text")
+            wrong.append(f"'{paths[0]}' {error}; {_CALLED['question']} is one text")
             return None
         if text is None:
-            self._missing(row, paths[0], role, wrong)
+            self._missing(row, paths[0], "question", wrong)
         return text
 
     def _missing(self, row: Row, path: str, role: str, wrong: list[str]) -> None:
@@ -306,30 +326,34 @@ class RowReader:
         else:
             wrong.append(f"has no '{path}'{hint(role, path, list(row))}")
 
-    def _golden_of(self, row: Row, given: Options | None, wrong: list[str]) -> Golden | None:
-        if self._golden is None:
-            return None
-        value = cell(row, self._golden)
+    def _golden_of(
+        self, row: Row, path: str, given: Options | None, wrong: list[str]
+    ) -> tuple[str | None, JsonObject]:
+        """The golden answer, and the turn's detail with all that are right, if several are."""
+        value = cell(row, path)
+        golden = None
         try:
             if given is not None:
-                chosen = cells.of_choice(value, given, base=self._base)
-                if chosen is not None:
-                    return chosen
-            if self._golden in self._question:
+                golden = cells.of_choice(value, given, base=self._base)
+            if golden is None and path in self._question:
                 golden = cells.reply_of(value)
-            else:
+            elif golden is None:
                 golden = cells.golden(
                     value,
-                    path=self._golden,
+                    path=path,
                     several=self._options.several,
                     whole="golden" in self._named,
                 )
         except Unread as error:
-            wrong.append(f"'{self._golden}' {error}; {_CALLED['golden']} is one text")
-            return None
-        if golden is None and self._needs_golden and not self._has_criteria(row):
-            self._missing(row, self._golden, "golden", wrong)
-        return golden
+            wrong.append(f"'{path}' {error}; {_CALLED['golden']} is one text")
+            return None, {}
+        if golden is None:
+            if self._needs_golden and not self._has_criteria(row):
+                self._missing(row, path, "golden", wrong)
+            return None, {}
+        if len(golden.accepted) == 1:
+            return golden.text, {}
+        return golden.text, {"answers": list(golden.accepted)}
 
     def _stated(self, row: Row, wrong: list[str]) -> tuple[Criterion, ...]:
         """The criteria of a row."""
@@ -344,19 +368,17 @@ class RowReader:
         stated = any(not is_empty(cell(row, path)) for path in self._criteria)
         return stated and self._criteria_suffice
 
-    def _name(self, row: Row, position: int, wrong: list[str]) -> str:
-        if self._id is None:
-            return str(position)
-        value = cell(row, self._id)
+    def _name(self, row: Row, path: str, wrong: list[str]) -> str:
+        value = cell(row, path)
         if isinstance(value, str) and value.strip():
             return value
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
         if is_empty(value):
-            self._missing(row, self._id, "id", wrong)
+            self._missing(row, path, "id", wrong)
         else:
             shown = msgspec.json.encode(value).decode()
-            wrong.append(f"'{self._id}' must be a text or a whole number, got {shown:.40}")
+            wrong.append(f"'{path}' must be a text or a whole number, got {shown:.40}")
         return ""
 
     def _described(self, sample: Sample | None, row: Row) -> Understood | None:

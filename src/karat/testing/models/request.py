@@ -405,7 +405,7 @@ def _unreminded(text: str) -> str:
     return text
 
 
-def _function(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+def _function(tool: Mapping[str, object]) -> Mapping[str, Any]:
     function = tool.get("function") or tool.get("custom") or {}
     if isinstance(function, Mapping):
         return function

@@ -30,6 +30,7 @@ from karat.kinds._samples import (
     clustered,
     draw,
     draw_equally,
+    repeats,
     with_repeats_clustered,
 )
 from karat.records import Sample, Turn
@@ -266,7 +267,7 @@ class Conversation(Kind):
             raise BadDataset(shown(path), faults)
         if self._options.cluster is not None:
             samples = clustered(samples, self._options.cluster, path=shown(path))
-        drawn = self._drawn(with_repeats_clustered(samples))
+        drawn = self._drawn(with_repeats_clustered(samples, repeats(samples)))
         warnings = () if skipped is None else (skipped,)
         return Dataset(
             kind="conversation",

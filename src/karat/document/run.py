@@ -8,8 +8,7 @@ import msgspec
 
 from karat import formats, kinds
 from karat.analysis import Summary
-from karat.analysis.planning import probable_flips
-from karat.analysis.verdicts import server_warnings
+from karat.analysis.verdicts import probable_flips, server_warnings
 from karat.blocks import Block, Chart, Fold, KindBlocks, Note, Section, Table, limited
 from karat.document import failing, scores, spending, use, variation
 from karat.document.charts import gaps, spread, with_names_apart
@@ -48,12 +47,15 @@ def document(
     files: Mapping[str, str] = _NONE,
     lowest: int = 5,
     longest: int = 8_000,
+    drawn: bool = True,
 ) -> Document:
     """The document of a run; empty sections are left out.
 
-    `texts` and `files` are not in a summary. `longest`: characters of a quoted answer.
+    `texts` and `files` are not in a summary. `longest`: characters of a quoted answer. `drawn`:
+    false leaves out what goes through every question for a chart or a folded table.
     """
     kind = kinds.of(summary.kind).sections(summary)
+    of_every_question = (*gaps(summary), *failing.every(summary)) if drawn else ()
     low = tuple(failing.lowest(summary, texts, most=lowest, limit=longest))
     sections = [
         *_measured(summary, kind),
@@ -65,8 +67,7 @@ def document(
                 *failing.failures(summary.failures),
                 *kind.failing,
                 *low,
-                *gaps(summary),
-                *failing.every(summary),
+                *of_every_question,
                 *failing.claims(summary, texts),
             ),
         ),

@@ -48,7 +48,7 @@ class Terminal:
 
     def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
         options = self._options
-        page = document(summary, lowest=options.lowest)
+        page = document(summary, lowest=options.lowest, drawn=options.full)
         text = render_terminal(
             page, width=options.width, full=options.full, color=options.color, lowest=options.lowest
         )

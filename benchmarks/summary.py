@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -189,15 +189,22 @@ def without_checksums() -> Iterator[None]:
         yield
 
 
-def write(folder: Path, samples: int, *, scored: bool) -> None:
+def write(
+    folder: Path,
+    samples: int,
+    *,
+    scored: bool,
+    conditions: Sequence[str] = CONDITIONS,
+    repetitions: int = REPETITIONS,
+) -> None:
     """Writes a finished run with this many samples."""
     folder.mkdir()
     line, rng = Codec().line, random.Random(1)
     info = RunInfo(
         format=1, run="1234abcd", name="bench", version="1", created="2026-11-20T12:00:00Z", kind="golden",
-        plan=PlanInfo(samples=samples, conditions=CONDITIONS, repetitions=REPETITIONS),
+        plan=PlanInfo(samples=samples, conditions=tuple(conditions), repetitions=repetitions),
         dataset=DatasetInfo(kind="golden", path="questions.jsonl", sha256="00" * 32, samples=samples),
-        experiment={}, conditions=dict.fromkeys(CONDITIONS, "00"), prompts={}, agents={}, agent_type="replay",
+        experiment={}, conditions=dict.fromkeys(conditions, "00"), prompts={}, agents={}, agent_type="replay",
         scorers=(JUDGE,) if scored else (),
     )  # fmt: skip
     (folder / "run.json").write_bytes(line(info))
@@ -208,12 +215,12 @@ def write(folder: Path, samples: int, *, scored: bool) -> None:
             file.write(line(Sample(id=str(row), position=row, digest=f"{row:032x}", turns=(Turn(question="?"),))))
     with (folder / "journal.jsonl").open("wb") as file:
         file.write(line(Head(format=1, run=info.run)))
-        for number in range(samples * len(CONDITIONS) * REPETITIONS):
-            row, place = divmod(number, len(CONDITIONS) * REPETITIONS)
-            repetition, column = divmod(place, len(CONDITIONS))
+        for number in range(samples * len(conditions) * repetitions):
+            row, place = divmod(number, len(conditions) * repetitions)
+            repetition, column = divmod(place, len(conditions))
             trial = f"{number:024x}"
             answer = Answer(
-                trial=trial, sample=str(row), condition=CONDITIONS[column], repetition=repetition, replies=(reply,),
+                trial=trial, sample=str(row), condition=conditions[column], repetition=repetition, replies=(reply,),
                 started="2026-11-20T12:00:00Z", seconds=rng.random(),
             )  # fmt: skip
             file.write(line(answer))

@@ -142,8 +142,15 @@ def test_importing_karat_loads_nothing_heavy(tmp_path):
     assert sorted(set(done.stdout.split()) & {*HEAVY, "click", "asyncio"}) == []
 
 
-def test_the_agent_that_replays_answers_loads_no_numpy(tmp_path):
-    code = "import sys, karat.agents.replay; print(*sys.modules)"
+@pytest.mark.parametrize(
+    "modules",
+    [
+        pytest.param("karat.agents.replay", id="replayed answers"),
+        pytest.param("karat.cli.reporting, karat.exports.terminal", id="a report of a cached summary"),
+    ],
+)
+def test_what_computes_nothing_loads_no_numpy(tmp_path, modules):
+    code = f"import sys, {modules}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert sorted(set(done.stdout.split()) & {"numpy", "scipy", "_duckdb", "duckdb", "jinja2", "mcp"}) == []
 

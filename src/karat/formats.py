@@ -11,6 +11,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 
 OUTPUT_FORMAT = 1
 """The format of everything that `--json` prints, and of summaries. 1: 2026-11, the first."""
@@ -333,6 +334,8 @@ def clean(text: str) -> str:
     >>> clean("\x1b[31mred\x1b[0m\x07 \x1b]0;title\x07ok\r\nnext")
     'red ok\nnext'
     """
+    if text.isprintable():  # nearly all texts: none of the characters below is printable
+        return text
     text = _ESCAPES.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     return _SURROGATES.sub("\ufffd", _CONTROLS.sub("", text))
 
@@ -406,6 +409,7 @@ def width(line: str) -> int:
     return sum(map(_columns, line))
 
 
+@lru_cache
 def _columns(char: str) -> int:
     if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
         return 0

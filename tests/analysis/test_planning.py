@@ -11,7 +11,8 @@ import pytest
 from scipy import special
 
 from karat.analysis import compare, summarize
-from karat.analysis.planning import Pilot, comparison_of, pilot_of, plan, probable_flips
+from karat.analysis.planning import Pilot, comparison_of, pilot_of, plan
+from karat.analysis.verdicts import probable_flips
 from karat.errors import BadOption
 from karat.stats import power_ttest, same_verdict
 

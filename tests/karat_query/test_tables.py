@@ -236,6 +236,40 @@ def test_a_query_gets_every_row_of_the_tables_that_it_names(tmp_path, journals, 
     assert expected
 
 
+@pytest.mark.parametrize("name", [name for name in TABLES if name != "ledger"])
+def test_rows_of_one_sample_are_those_of_the_whole_table(tmp_path, journals, name):
+    run = eventful(tmp_path / "run", journals)
+    table = rows(run, f"SELECT * FROM {name}")
+    for sample in ("0", "1", "2", "nothing"):
+        of_sample = [row for row in table if row["sample"] == sample]
+        assert rows(run, f"SELECT * FROM {name} WHERE sample = '{sample}'") == of_sample
+    in_two = rows(run, f"SELECT * FROM {name} AS a WHERE a.run = 'run' AND a.Sample IN ('0', '2')")
+    assert in_two == [row for row in table if row["sample"] in ("0", "2")]
+
+
+@pytest.mark.parametrize(
+    ("sql", "count"),
+    [
+        ("SELECT * FROM trials", 12),
+        ("SELECT * FROM trials WHERE sample = '0' OR repetition = 0", 8),
+        ("SELECT * FROM trials WHERE NOT sample = '0'", 8),
+        ("SELECT * FROM trials WHERE sample IN ('0', lower('1'))", 8),
+        ("SELECT * FROM trials WHERE sample = (SELECT max(sample) FROM trials)", 4),
+        ("SELECT b.trial FROM trials a, trials b WHERE a.sample = '0'", 48),
+        ("SELECT * FROM (SELECT condition AS sample, trial FROM trials) WHERE sample = 'baseline'", 6),
+        ("WITH t AS (SELECT * FROM trials WHERE sample = '0') SELECT * FROM t UNION ALL SELECT * FROM trials", 16),
+        ("SELECT condition AS sample FROM trials WHERE sample = 'baseline'", 0),
+        ("SELECT * FROM trials AS t(a, sample) WHERE sample = '000000000000000000000000'", 1),
+        ("SELECT * FROM trials TABLESAMPLE 100 PERCENT WHERE sample = '0'", 4),
+        ("FROM trials WHERE '0' = sample", 4),
+        ("SELECT count(*) FROM trials WHERE sample = '0' GROUP BY condition", 2),
+    ],
+)
+def test_a_query_about_a_sample_gets_all_rows_that_it_means(tmp_path, journals, sql, count):
+    run = eventful(tmp_path / "run", journals)
+    assert len(rows(run, sql)) == count
+
+
 def test_runs_of_a_kind_that_is_not_installed_are_asked_beside_others(tmp_path, journals):
     kinds = ("golden", "interviews")
     runs = []

@@ -340,6 +340,57 @@ print(grown * (1 if sys.platform == "darwin" else 1024))
     assert int(done.stdout) < 200_000_000
 
 
+def first(count: int, path: Path, **options: Any) -> Dataset:
+    return Golden(Golden.Options(**options)).first(count).load(path)
+
+
+NUMBERED = [{"question": f"What is {n}?", "answer": str(n), "topic": str(n % 7)} for n in range(2_000)]
+SQUAD = [{"id": f"{n}", "question": "?", "context": f"Of {n}.", "answers": {"text": [f"{n}"]}} for n in range(2_000)]
+LATE = {"question": "And this?", "answer": "", "topic": "none"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("a.jsonl", lines([*NUMBERED, LATE])), ("a.csv", as_csv([*NUMBERED, LATE]))]
+)
+def test_a_run_of_the_first_samples_reads_no_more_rows_than_it_needs(folder: Path, name: str, text: str) -> None:
+    (folder / name).write_text(text, encoding="utf-8")
+    for count, read in ((3, 500), (700, 700)):
+        dataset = first(count, folder / name)
+        assert [sample.turns[0].golden for sample in dataset] == [str(n) for n in range(read)]
+        assert len(dataset) + dataset.unread == 2_001
+        assert dataset.sha256 == hashlib.sha256(text.encode()).hexdigest()
+
+    with pytest.raises(BadDataset, match="'answer' is empty"):
+        load(folder / name)
+
+
+def test_a_fault_in_the_first_rows_names_all_others(folder: Path) -> None:
+    (folder / "a.jsonl").write_text(lines([LATE, *NUMBERED, LATE]), encoding="utf-8")
+    with pytest.raises(BadDataset) as bad:
+        first(3, folder / "a.jsonl")
+    assert [fault.place for fault in bad.value.faults] == ["line 1", "line 2002"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "options"),
+    [
+        pytest.param(NUMBERED, {"sample_size": 900}, id="a draw is of all rows"),
+        pytest.param(NUMBERED, {"cluster": "topic"}, id="every row needs its cluster"),
+        pytest.param([*NUMBERED, *NUMBERED], {"repeated": True}, id="rows are merged"),
+        pytest.param([*NUMBERED, {**LATE, "answer": "x", "late": 1}], {"stratify": "late"}, id="a late column"),
+        pytest.param([LATE, *NUMBERED], {"skip": "unreadable"}, id="rows that are left out are counted"),
+        pytest.param(SQUAD, {}, id="a form of several questions"),
+    ],
+)
+def test_a_file_is_read_as_a_whole_where_samples_depend_on_it(
+    folder: Path, rows: list[dict[str, Any]], options: dict[str, Any]
+) -> None:
+    (folder / "a.jsonl").write_text(lines(rows), encoding="utf-8")
+    whole = load(folder / "a.jsonl", **options)
+    limited = first(3, folder / "a.jsonl", **options)
+    assert (list(limited), limited.warnings, limited.unread) == (list(whole), whole.warnings, 0)
+
+
 def test_lint_tells_what_golden_answers_say_against_each_other(folder: Path) -> None:
     rows = [
         {"id": "a", "question": "What is 2 + 2?", "answer": "4"},

@@ -275,19 +275,6 @@ def would_repeat(difference: Difference, pair: tuple[Units, Units], sides: Sides
     )
 
 
-def probable_flips(differences: Sequence[Difference]) -> tuple[float, int] | None:
-    """How many of these verdicts a repeat on new questions would change on average, and their
-    number; None: unknown.
-    """
-    chances = []
-    for pair in differences:
-        if pair.again and pair.again.new_questions is not None:
-            chances.append(pair.again.new_questions)
-    if chances:
-        return (exact_sum(1 - chance for chance in chances), len(chances))
-    return None
-
-
 def _settle(pilot: Pilot, delta: float, alpha: float) -> tuple[Step, ...]:
     """Plans that would show a difference of `delta` in 80 % of runs, the cheapest first.
 

@@ -1,6 +1,6 @@
 """The conclusions that the numbers support: verdicts, the headline, warnings.
 
-No number is computed here.
+Hardly a number is computed here, and NumPy is not loaded.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from karat.analysis.model import (
     Result,
     ServerProblem,
 )
+from karat.sums import exact_sum
 
 ALPHA = 0.05
 """A difference counts as shown if its p-value, adjusted over all comparisons shown, is below
@@ -125,6 +126,19 @@ def winner(info: MetricInfo, a: str, b: str, value: float | None, p: float | Non
     if value is None or p is None or p >= ALPHA or value == 0 or info.direction == "none":
         return None
     return b if (value > 0) == (info.direction == "higher") else a
+
+
+def probable_flips(differences: Sequence[Difference]) -> tuple[float, int] | None:
+    """How many of these verdicts a repeat on new questions would change on average, and their
+    number; None: unknown.
+    """
+    chances = []
+    for pair in differences:
+        if pair.again and pair.again.new_questions is not None:
+            chances.append(pair.again.new_questions)
+    if chances:
+        return (exact_sum(1 - chance for chance in chances), len(chances))
+    return None
 
 
 def verdict(info: MetricInfo, a: str, b: str, value: float | None, p: float | None) -> str:

@@ -11,10 +11,9 @@ from typing import Any
 
 import msgspec
 
-from karat import api, formats, kinds, plugins
+from karat import analysis, api, formats, kinds, plugins
 from karat.analysis import Summary
 from karat.analysis.cached import summarize_cached
-from karat.analysis.calibration import with_corrected
 from karat.analysis.verdicts import REHEARSED
 from karat.cli.ending import Exit
 from karat.cli.options import Reported
@@ -72,7 +71,7 @@ def report(
     with aside():
         summary = summarize_cached(folder, **shown.chosen())
     if shown.corrected:
-        summary = with_corrected(folder, summary)
+        summary = analysis.calibration.with_corrected(folder, summary)
 
     files = render(name, summary, folder, {**screen(name, out), **asked})
     deliver(name, files, out, output)

@@ -178,11 +178,11 @@ class Experiment:
             object.__setattr__(moved, field, value)
         return moved
 
-    def load_dataset(self, commit: str | None = None) -> Dataset:
+    def load_dataset(self, commit: str | None = None, *, first: int | None = None) -> Dataset:
         """The samples. Raises BadDataset with every fault of the file at once.
 
         `commit`: which one to read for a Hugging Face dataset with no revision in its path; None:
-        the newest.
+        the newest. `first`: how many samples are enough; other rows may be left unread.
         """
         plugin = plugins.find("kinds", self.kind, folder=self.folder)
         if commit is None:
@@ -196,6 +196,8 @@ class Experiment:
             kind = getattr(kind, "without_answers", lambda: kind)()
         elif not any(getattr(scorer, "scores_criteria", False) for scorer in scorers):
             kind = getattr(kind, "without_criteria", lambda: kind)()
+        if first is not None:
+            kind = getattr(kind, "first", lambda _: kind)(first)
         loaded: Dataset = kind.load(path)
         if loaded.samples and not loaded.samples[0].kind:
             named = [msgspec.structs.replace(sample, kind=self.kind) for sample in loaded.samples]
@@ -203,13 +205,17 @@ class Experiment:
         return loaded
 
     def with_dataset(
-        self, commit: str | None = None, *, dataset: Dataset | None = None
+        self,
+        commit: str | None = None,
+        *,
+        first: int | None = None,
+        dataset: Dataset | None = None,
     ) -> tuple[Experiment, Dataset]:
         """The dataset as `load_dataset` gives it, or has given it, and the experiment with its
         default scorer if none is named.
         """
         if dataset is None:
-            dataset = self.load_dataset(commit)
+            dataset = self.load_dataset(commit, first=first)
         wanted = kinds.of(self.kind).own_scorer(dataset)
         if wanted is None or self.resolved["scorers"].source != "default":
             return self, dataset

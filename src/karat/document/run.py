@@ -8,8 +8,7 @@ import msgspec
 
 from karat import formats, kinds
 from karat.analysis import Summary
-from karat.analysis.planning import probable_flips
-from karat.analysis.verdicts import server_warnings
+from karat.analysis.verdicts import probable_flips, server_warnings
 from karat.blocks import Block, Chart, Fold, KindBlocks, Note, Section, Table, limited
 from karat.document import failing, scores, spending, use, variation
 from karat.document.charts import gaps, spread, with_names_apart

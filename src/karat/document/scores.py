@@ -307,7 +307,8 @@ def differences(summary: Summary, *, brief: bool = False) -> Iterator[Block]:
         alike = [pair for pair in tested if pair.metric == info.key]
         if alike:
             rows.append(Group(info.key, note_of(info, summary, share="in percentage points")))
-            rows += [_difference(pair, info, alike, missing=missing) for pair in alike]
+            scale = _around_zero(alike)
+            rows += [_difference(pair, info, scale, missing=missing) for pair in alike]
 
     yield Table(
         caption="Differences between conditions",
@@ -416,21 +417,24 @@ def _misses(pair: Difference) -> bool:
     return pair.least != pair.most or pair.loss_a > 0 or pair.loss_b > 0
 
 
-def _difference(
-    pair: Difference, info: MetricInfo, alike: Sequence[Difference], *, missing: bool
-) -> Row:
+def _around_zero(alike: Sequence[Difference]) -> Scale:
+    """The scale on which all differences of one metric are drawn."""
+    ends = []
+    for pair in alike:
+        for end in (pair.estimate.value, pair.estimate.low, pair.estimate.high):
+            if end:
+                ends.append(end)
+
+    reach = 1.05 * max(map(abs, ends), default=1.0)
+    return Scale(-reach, reach, 0.0)
+
+
+def _difference(pair: Difference, info: MetricInfo, scale: Scale, *, missing: bool) -> Row:
     if _misses(pair):
         bounds = between(None, pair.least, pair.most, percent=info.percent)[1]
     else:
         bounds = ""
 
-    ends = []
-    for other in alike:
-        for end in (other.estimate.value, other.estimate.low, other.estimate.high):
-            if end:
-                ends.append(end)
-
-    reach = 1.05 * max(map(abs, ends), default=1.0)
     lost = pair.lost_a + pair.lost_b + pair.lost_both
     verdict = pair.verdict
     if pair.winner is not None:
@@ -443,9 +447,7 @@ def _difference(
     return Row(
         name=f"{pair.b} − {pair.a}",
         cells=(
-            blocks.estimate(
-                pair.estimate, percent=info.percent, signed=True, scale=Scale(-reach, reach, 0.0)
-            ),
+            blocks.estimate(pair.estimate, percent=info.percent, signed=True, scale=scale),
             PValue(pair.p_adjusted),
             blocks.Number(pair.effect),
             Count(pair.n_pairs, below=below),

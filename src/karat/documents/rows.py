@@ -183,6 +183,21 @@ class Rows(msgspec.Struct):
     as_text: str = "write it in quotes"  # how to make a number a text in this format
     commit: str | None = None  # of the Hub repository; None: local files
     notes: list[str] = []  # what was not plain about the file: its encoding, where its rows are
+    most: int | None = None  # rows to read of a file that need not be read as a whole; None: all
+    unread: int = 0  # further rows: their number is known, and nothing else
+
+    def room(self, most: int) -> int:
+        """How many more rows are wanted, of at most so many."""
+        if self.most is None:
+            return most
+        return min(most, self.most - self.count)
+
+    def enough(self) -> bool:
+        """Whether no more rows are wanted; then counts one that is left unread."""
+        if self.most is None or self.count < self.most:
+            return False
+        self.unread += 1
+        return True
 
     def add(self, number: int, row: Row) -> None:
         """Keeps one row, or records why it cannot be stored."""
@@ -218,6 +233,7 @@ def read_rows(
     entry: Entry | None = None,
     first: bool = False,
     results: bool = False,
+    most: int | None = None,
 ) -> Rows:
     """The rows of a file, whose ending says its format. Raises BadDataset if nothing can be read.
 
@@ -225,7 +241,8 @@ def read_rows(
     called `section`, is read; or, with `entry`, an object whose entries are rows; or, with `first`,
     the first of several lists; or, with `results`, lists of the same columns are read as one, their
     names as conditions. `sheet`: which sheet of a workbook; None: the only one. A path
-    `hf://…` is read from the Hugging Face Hub.
+    `hf://…` is read from the Hugging Face Hub. `most`: how many rows of JSON Lines and CSV are
+    read; `unread` counts the others.
     """
     from hashlib import sha256
 
@@ -273,7 +290,7 @@ def read_rows(
     except (OSError, ValueError) as error:
         raise _bad(path, "file", f"cannot be read: {unreadable(error)}") from error
 
-    rows = Rows(sha256=sha256(data).hexdigest(), unit="line")
+    rows = Rows(sha256=sha256(data).hexdigest(), unit="line", most=most)
     if packed:
         data = _unpacked(path, data)
     if not data or data.isspace():
@@ -408,8 +425,9 @@ def _json_lines(rows: Rows, path: Path, data: bytes) -> None:
     if data.removeprefix(_BOM).lstrip()[:1] == b"[":
         _json_list(rows, path, data)
         return
-    lines = _lines(data)
-    while block := [*islice(lines, _BLOCK)]:
+    lines, last = _lines(data), 0
+    while (room := rows.room(_BLOCK)) and (block := [*islice(lines, room)]):
+        last = block[-1][0]
         if _are_objects([line for _, line in block]):
             rows.count += len(block)
             continue
@@ -421,8 +439,9 @@ def _json_lines(rows: Rows, path: Path, data: bytes) -> None:
                 unfit.append(number)
             else:
                 rows.count += 1
+    rows.unread += sum(1 for _ in lines)
 
-    rows.rows = _Objects(data, frozenset(unfit))
+    rows.rows = _Objects(data, frozenset(unfit), last)
     several_lines = data.removeprefix(_BOM).lstrip().startswith((b"{\n", b"{\r\n"))
     if rows.faults and several_lines:
         rows.faults, rows.count = [], 0
@@ -480,15 +499,15 @@ def _are_objects(lines: Sequence[bytes]) -> bool:
 class _Objects:
     """The objects of a JSONL file, decoded anew each time: only the text is kept in memory."""
 
-    def __init__(self, data: bytes, unfit: frozenset[int]) -> None:
-        self._data, self._unfit = data, unfit
+    def __init__(self, data: bytes, unfit: frozenset[int], last: int) -> None:
+        self._data, self._unfit, self._last = data, unfit, last
 
     def __iter__(self) -> Iterator[tuple[int, Row]]:
-        return (
-            (number, msgspec.json.decode(line))
-            for number, line in _lines(self._data)
-            if number not in self._unfit
-        )
+        for number, line in _lines(self._data):
+            if number not in self._unfit:
+                yield number, msgspec.json.decode(line)
+            if number == self._last:
+                return
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -690,6 +709,7 @@ def _csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
     cells = _Cells(data, encoding, delimiter)
     header: list[str] = []
     before = 1  # lines before the first row
+    last = None  # line that is read
     unfit: list[int] = []
     try:
         for number, row in cells:
@@ -699,7 +719,11 @@ def _csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
                 rows.notes.append(f"line 1 is a row: columns are called {', '.join(header[:3])}")
             if not header:
                 header = header_names(path, row)
-            elif len(row) == len(header) or len(header) == 1:
+                continue
+            if rows.enough():
+                continue
+            last = number
+            if len(row) == len(header) or len(header) == 1:
                 rows.count += 1
             else:
                 found = f"has {plural(len(row), 'cell')}, the header has {len(header)}"
@@ -713,7 +737,7 @@ def _csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
                 f"double quotes inside it twice"
             ),
         )
-    rows.rows = _Records(cells, header, before=before, unfit=frozenset(unfit))
+    rows.rows = _Records(cells, header, before=before, unfit=frozenset(unfit), last=last)
 
 
 class _Cells:
@@ -746,10 +770,16 @@ class _Records:
     """
 
     def __init__(
-        self, cells: _Cells, header: Sequence[str], *, before: int, unfit: frozenset[int]
+        self,
+        cells: _Cells,
+        header: Sequence[str],
+        *,
+        before: int,
+        unfit: frozenset[int],
+        last: int | None,
     ) -> None:
         self._cells, self._header = cells, header
-        self._before, self._unfit = before, unfit
+        self._before, self._unfit, self._last = before, unfit, last
 
     def __iter__(self) -> Iterator[tuple[int, Row]]:
         header, unfit = self._header, self._unfit
@@ -759,6 +789,8 @@ class _Records:
                     yield number, {header[0]: self._cells.delimiter.join(cells)}
                 elif number not in unfit:
                     yield number, dict(zip(header, cells, strict=True))
+                if number == self._last:
+                    return
 
 
 # quotes after a space

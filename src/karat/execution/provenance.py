@@ -62,7 +62,7 @@ def run_info(
             kind=dataset.kind,
             path=str(written.value if written is not None else dataset.path),
             sha256=dataset.sha256,
-            samples=len(dataset),
+            samples=len(dataset) + dataset.unread,
             commit=dataset.commit,
             first_row={} if dataset.understood is None else dataset.understood.texts(),
         ),

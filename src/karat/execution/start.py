@@ -292,14 +292,16 @@ class _Part:
         loaded: Loaded | None,
     ) -> None:
         """`run`: the one to resume."""
-        commit = None
+        commit, first = None, selection.limit
+        if run is not None or selection.samples:
+            first = None  # a resumed run is compared with the whole file
         if run is not None:
             self.folder = run
             if experiment.resolved["dataset.path"].value == run.info.dataset.path:
                 commit = run.info.dataset.commit
 
         dataset = loaded.dataset if loaded is not None else None
-        experiment, self.dataset = experiment.with_dataset(commit, dataset=dataset)
+        experiment, self.dataset = experiment.with_dataset(commit, first=first, dataset=dataset)
         self.experiment = experiment
         self.selected = plan(
             experiment,

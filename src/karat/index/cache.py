@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 FORMAT_VERSION = 1
 """1: 2026-11, the first."""
 
-LARGE = 64 * 2**20
-"""Bytes of a journal: smaller ones are read within a second, and nothing is cached for them."""
+LARGE = 4 * 2**20
+"""Bytes of a journal: smaller ones are read at once, and nothing is cached for them."""
 
 _MOST_BYTES = 2 * 2**30  # of all files
 _LARGEST = 256 * 2**20  # of one file

@@ -70,6 +70,7 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()  # what was left out of the file, or is doubtful in it
     parts: tuple[object, ...] = ()  # as the kind shows them, if a dataset may have several
     understood: Understood | None = None  # the first row as it was read
+    unread: int = 0  # further rows of the file, which nothing depends on
 
     def __iter__(self) -> Iterator[Sample]:
         return iter(self.samples)
@@ -121,6 +122,7 @@ class DatasetKind(Protocol):
 
     `judged` (class attribute): whether answers need a judge if the file names no scorer.
     A kind may also have `scorer` (class attribute), the name of its default scorer;
+    `first(count)`, the same kind for a run of the first samples, which may leave other rows unread;
     `lint(path) -> Linted`, which `karat check --lint` calls; `locate(text, folders)` (static), if
     `dataset.path` is not always a file; and `attributes(path)`, the attributes of participants,
     whose system prompts may then contain `{{ profile.… }}`.

@@ -204,7 +204,8 @@ def quoted(name: str) -> str:
 class Stream:
     """The rows of one SELECT over tables of any size, as they arrive. Close it to end its process.
 
-    `fill` is called with the tables that the query may read, and returns the files that hold them.
+    `fill` is called with the tables that the query may read, and the values of a column `sample`
+    that it keeps (None: any); it returns the files that hold them.
     These are loaded into a database in `folder`, which the caller makes for this query and removes
     afterwards.
     """
@@ -213,7 +214,7 @@ class Stream:
         self,
         sql: str,
         types: Mapping[str, Mapping[str, str]],
-        fill: Callable[[Sequence[str]], Mapping[str, Filled]],
+        fill: Callable[[Sequence[str], Sequence[str] | None], Mapping[str, Filled]],
         folder: Path,
         *,
         limits: Limits | None = None,
@@ -234,9 +235,9 @@ class Stream:
         with ExitStack() as undone:
             undone.callback(self.close)
             self._write(question | msgspec.structs.asdict(self._limits))
-            self._write(
-                msgspec.to_builtins(fill(next(self._lines)["needed"]), enc_hook=str), last=True
-            )
+            reads = next(self._lines)
+            files = fill(reads["needed"], reads["samples"])
+            self._write(msgspec.to_builtins(files, enc_hook=str), last=True)
             # name → type, a key of `SQL_TYPES`
             self.columns: dict[str, str] = next(self._lines)["columns"]
             undone.pop_all()

@@ -209,7 +209,8 @@ def _stream(question: JsonObject) -> JsonObject:
         _lock(empty)  # before the query is parsed: parsing may open what it names
         described = empty.execute(f"DESCRIBE {sql}").fetchall()
         _check_names([row[0] for row in described])
-        _say({"needed": _needed(_tree(empty, sql), tables)})
+        tree = _tree(empty, sql)
+        _say({"needed": _needed(tree, tables), "samples": _samples_wanted(tree)})
         sys.stdout.flush()
 
     signal.setitimer(signal.ITIMER_REAL, 0)
@@ -266,6 +267,41 @@ def _needed(tree: JsonObject, tables: dict[str, dict[str, str]]) -> list[str]:
         return list(tables)
     read = {str(node.get("table_name", "")).lower() for node in nodes}
     return [name for name in tables if name.lower() in read]
+
+
+def _samples_wanted(tree: JsonObject) -> list[str] | None:
+    """The samples of which a query over one table keeps rows: `WHERE sample = 'a' AND …`, or IN;
+    None: it may keep others.
+    """
+    selects = [node for node in _walk(tree) if node.get("type") == "SELECT_NODE"]
+    table = selects[0].get("from_table") or {} if len(selects) == 1 else {}
+    if table.get("type") != "BASE_TABLE" or table.get("sample") or table.get("column_name_alias"):
+        return None
+    where = selects[0].get("where_clause") or {}
+    parts = where["children"] if where.get("type") == "CONJUNCTION_AND" else [where]
+    for part in parts:
+        if part.get("type") == "COMPARE_EQUAL":
+            column, *values = part["left"], part["right"]
+        elif part.get("type") == "COMPARE_IN":
+            column, *values = part["children"]
+        else:
+            continue
+
+        texts = [text for value in values if (text := _text_literal(value)) is not None]
+        named = [name.lower() for name in column.get("column_names") or ()]
+        if named[-1:] == ["sample"] and len(texts) == len(values):
+            return texts
+
+    return None
+
+
+def _text_literal(node: JsonObject) -> str | None:
+    literal = node.get("literal") or node.get("value") or {}
+    if literal.get("kind") == "STRING":
+        return str(literal["text"])
+    if (literal.get("type") or {}).get("id") == "VARCHAR" and not literal.get("is_null"):
+        return str(literal["value"])  # before 1.5
+    return None
 
 
 def fill_from_file(

@@ -40,8 +40,10 @@ def ask(
     types = {name: table.types for name, table in tables.items()}
     with temporary_folder("query") as folder:
 
-        def fill_needed(needed: Iterable[str]) -> Mapping[str, Filled]:
-            return fill(runs, needed, folder, scorings=scorings)
+        def fill_needed(
+            needed: Iterable[str], samples: Collection[str] | None
+        ) -> Mapping[str, Filled]:
+            return fill(runs, needed, folder, scorings=scorings, samples=samples)
 
         try:
             stream = Stream(sql, types, fill_needed, folder, limits=limits, place=_PLACE)

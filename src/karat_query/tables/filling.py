@@ -5,9 +5,10 @@ Rows go to files as they are made; only the index and the places of counting sco
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import cached_property, partial
+from io import BytesIO
 from math import fsum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,7 +18,7 @@ import msgspec
 from karat import kinds
 from karat.analysis.ledger import accounts, ledger_rows, outcome
 from karat.analysis.use import expectations, is_reported, offered
-from karat.index import ScoreRows, read_index, trusted
+from karat.index import LineReader, ScoreRows, read_index, trusted
 from karat.journal import Attempt, RunFolder
 from karat.journal.codec import decode
 from karat.records import Answer, Failure, Sample, Score, Usage, recorded_seconds
@@ -47,6 +48,7 @@ _TOKENS = (
     "cache_write_tokens",
     "reasoning_tokens",
 )
+_BLOCK = 2**20  # bytes in which lines are counted at a time
 _WHOLE = 2**63 - 1  # the largest integer in a column
 _encode = msgspec.json.Encoder().encode
 
@@ -55,11 +57,16 @@ _Number = TypeVar("_Number", int, float)
 
 
 def fill(
-    runs: Runs, needed: Iterable[str], folder: Path, *, scorings: Mapping[str, str] | None = None
+    runs: Runs,
+    needed: Iterable[str],
+    folder: Path,
+    *,
+    scorings: Mapping[str, str] | None = None,
+    samples: Collection[str] | None = None,
 ) -> dict[str, Filled]:
     """Writes the needed tables of all runs into a folder, as JSON lines.
 
-    Raises BadRun for damaged runs.
+    `samples`: whose rows are enough; tables may have others. Raises BadRun for damaged runs.
     """
     with ExitStack() as stack:
         files = {name: stack.enter_context(_File(folder / f"{name}.jsonl")) for name in needed}
@@ -67,7 +74,7 @@ def fill(
             for file in files.values():
                 file.run = run.path.resolve().name
             with trusted(run):
-                _Filling(run, files, scorings or {}).fill()
+                _Filling(run, files, scorings or {}, samples).fill()
 
         return {name: Filled(path=file.path, longest=file.longest) for name, file in files.items()}
 
@@ -121,7 +128,11 @@ class _Filling:
     """Fills the tables of one run."""
 
     def __init__(
-        self, run: RunFolder, files: Mapping[str, _File], scorings: Mapping[str, str]
+        self,
+        run: RunFolder,
+        files: Mapping[str, _File],
+        scorings: Mapping[str, str],
+        samples: Collection[str] | None,
     ) -> None:
         self._run, self.files = run, dict(files)
         self._kind = kinds.of(run.info.kind)
@@ -147,11 +158,17 @@ class _Filling:
             for at, cell, code in index.failures
             if cell >= 0 and (stages[code] == "score") == bool(index.answered[cell])
         }
-        self._scores = {
-            key: _CountingRows(index.scores[key])
-            for key in self._shown.items()
-            if key in index.scores
-        }
+        self._only = None if samples is None else self._cells_of(samples)
+        scores = {key: index.scores[key] for key in self._shown.items() if key in index.scores}
+        self._score_places: list[int] = []  # of the cells in `_only`
+        self._scores: dict[tuple[str, str], Callable[[int], int | None]] = {}
+        for key, rows in scores.items():
+            if self._only is None:
+                self._scores[key] = _CountingRows(rows).cell
+                continue
+            cells = {at: cell for cell in self._only for at in rows.places_of(cell)}
+            self._scores[key] = cells.get
+            self._score_places += cells
 
     def fill(self) -> None:
         self._read_samples()
@@ -172,7 +189,11 @@ class _Filling:
             ):
                 written.setdefault(head, []).append((file, makers[name]))
 
-        for number, at, line in self._run.numbered_lines() if written else ():
+        if self._only is None:
+            lines = self._run.numbered_lines()
+        else:
+            lines = self._lines_of(self._only)
+        for number, at, line in lines if written else ():
             tables = written.get(line[10:15])
             if tables is not None and line.startswith(b'{"event":"'):
                 event = decode(line, path=str(self._run.path), number=number)
@@ -184,13 +205,45 @@ class _Filling:
                         for row in rows(event, cell, self._last_failure.get(cell) == at):
                             file.write({**place, **row})
 
-        for cell in range(self.index.planned) if "trials" in self.files else ():
+        cells = range(self.index.planned) if self._only is None else self._only
+        for cell in cells if "trials" in self.files else ():
             if not self.index.answered[cell] and cell not in self._last_failure:
                 self.files["trials"].write({**self._place(cell), **self._planned(cell)})
         for row in (
             ledger_rows(*accounts(self.index, self._ended)) if "ledger" in self.files else ()
         ):
             self.files["ledger"].write(row)
+
+    def _cells_of(self, samples: Iterable[str]) -> list[int]:
+        """All cells of these samples; names that the run does not have are ignored."""
+        index, cells = self.index, []
+        each = len(index.conditions) * index.repetitions
+        for row in sorted({index.samples[name] for name in samples if name in index.samples}):
+            cells += range(row * each, (row + 1) * each)
+        return cells
+
+    def _lines_of(self, cells: Iterable[int]) -> Iterator[tuple[int, int, bytes]]:
+        """The lines that these cells, and failures outside the plan, are made of, as
+        `numbered_lines` gives them.
+        """
+        index, wanted = self.index, set(cells)
+        places = {index.answers[cell] for cell in wanted if index.answered[cell]}
+        places.update(self._score_places)
+        for lines in (index.failures, index.attempts):
+            places.update(at for at, cell, _ in lines if cell < 0 or cell in wanted)
+
+        number, read = 1, 0
+        with (
+            self._run.open_journal() or BytesIO() as file,
+            self._run.open_journal() or BytesIO() as counted,
+        ):
+            reader = LineReader(self._run, file)
+            for at in sorted(places):
+                while read < at:
+                    block = counted.read(min(at - read, _BLOCK))
+                    read += len(block)
+                    number += block.count(b"\n")
+                yield number, at, reader.line(at)
 
     def _read_samples(self) -> None:
         of_kind = not self._tables_of_kind.isdisjoint(self.files)
@@ -224,10 +277,8 @@ class _Filling:
             cell = self.index.cell(event.sample, event.condition, event.repetition)
             return cell if cell is not None and self.index.answers[cell] == at else None
         if isinstance(event, Score):
-            rows = self._scores.get((event.scorer, event.scoring))
-            if rows is not None:
-                return rows.cell(at)
-            return None
+            cell_at = self._scores.get((event.scorer, event.scoring))
+            return None if cell_at is None else cell_at(at)
 
         return self._cells.get(at)
 

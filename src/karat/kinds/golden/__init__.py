@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from karat import setups
 from karat.documents.answers import hint, key_of
+from karat.documents.columns import LOOKED_AT
 from karat.documents.conversations import gathered
 from karat.documents.hub import shown
 from karat.documents.names import Role
@@ -101,6 +102,7 @@ class Golden(Kind):
         self._understood: Understood | None = None
         self._id_key = options.id_key
         self._readings: tuple[str, ...] = ()  # to choose from, if the columns leave it open
+        self._most: int | None = None  # rows that are enough, unless one of them has a fault
 
     def without_answers(self) -> Golden:
         """The same, for scorers that use no golden answer: a row need not have one."""
@@ -110,10 +112,24 @@ class Golden(Kind):
         """The same, for scorers that do not score criteria: every row needs a golden answer."""
         return Golden(self._options, criteria_suffice=False)
 
+    def first(self, count: int) -> Golden:
+        """The same, reading no more rows than the first `count` samples and the columns need."""
+        options = self._options
+        same = Golden(
+            options, needs_answers=self._needs_answers, criteria_suffice=self._criteria_suffice
+        )
+        needs_all = options.repeated or options.cluster is not None
+        if not needs_all and options.sample_size is None:
+            same._most = max(count, LOOKED_AT)
+        return same
+
     def load(self, path: Path) -> Dataset:
         """The samples. Raises BadDataset with every bad row, by its line in an editor."""
         try:
             rows, samples, faults = self._read(path)
+            if faults and rows.unread:
+                self._most = None  # all faults at once
+                rows, samples, faults = self._read(path)
             skip = self._options.skip is not None and len(samples) > 0
             skipped = left_out(path, faults, skip=skip, unit=rows.unit)
         except BadDataset as error:
@@ -147,6 +163,7 @@ class Golden(Kind):
             commit=rows.commit,
             warnings=warnings,
             understood=self._understood,
+            unread=rows.unread,
         )
 
     def lint(self, path: Path) -> Linted:
@@ -208,7 +225,10 @@ class Golden(Kind):
         named = options.roles or options.question_key or options.answer_key or options.split
         found = None if named else setups.questions(path)
         if found is None:
-            return read_rows(path, section=options.split, sheet=options.sheet)
+            rows = read_rows(path, section=options.split, sheet=options.sheet, most=self._most)
+            if rows.unread and self._takes_all(rows):
+                rows = read_rows(path, section=options.split, sheet=options.sheet)
+            return rows
         tool, setup = found
         with open_regular(path) as file:
             rows = Rows(sha256=sha256(file.read()).hexdigest(), unit="question")
@@ -217,6 +237,10 @@ class Golden(Kind):
         self._id_key = "id"
         self._notes += [f"a configuration of {tool}, of which its tests are taken", *setup.left_out]
         return rows
+
+    def _takes_all(self, rows: Rows) -> bool:
+        """Whether samples are made of several rows, or as all rows say."""
+        return forms.known(rows) or gathered(rows, self._options.named_columns()) is not rows
 
     def _samples(self, rows: Rows, path: Path) -> tuple[list[Fault], Iterator[Numbered]]:
         """Faults of the whole file; each question with its row's number, the sample or its

@@ -8,6 +8,7 @@ Formats: Rajpurkar et al. 2016 (arXiv:1606.05250) and 2018 (arXiv:1806.03822); Y
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 
 import msgspec
 
@@ -34,6 +35,11 @@ class Item(msgspec.Struct, kw_only=True):
     materials: str | None = None
     metadata: JsonObject = {}
     detail: JsonObject = {}  # for scorers; hidden from agents
+
+
+def known(rows: Rows) -> bool:
+    """Whether the rows have one of these forms. The first row decides."""
+    return any(_form_of(row) is not None for _, row in islice(rows.rows, 1))
 
 
 def items(rows: Rows) -> list[Item] | None:

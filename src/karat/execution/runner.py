@@ -24,7 +24,7 @@ from karat.execution.trial import Job, TrialRunner, Work
 from karat.journal import Journal
 from karat.records import Trial
 
-_BATCH = 500  # answers: one write to the journal
+_BATCH, _SMALL_BATCH = 1_000, 64  # answers written together; few if they then wait for a judge
 _MOST_BATCHES = 2  # one is scored while the other is written
 EndReason = Literal["done", "interrupted", "max_failures", "budget", "no_workers"]
 
@@ -54,6 +54,10 @@ class Runner:
         # scored by rule, and now by scorers that wait
         self._unfinished: deque[tuple[PendingScore, Mapping[str, Unfinished]]] = deque()
         self._batches = 0  # in flight
+        by_rule = all(used.info.offline and not used.waits for used in work.scorers)
+        self._batch = _BATCH if by_rule else _SMALL_BATCH
+        if early is not None:
+            self._batch = 1  # each answer may decide the run
         self._calls = 1  # of judges for one of them
         self._late: Callable[[], Iterator[PendingScore]] | None = work.late
         self._early = early
@@ -192,9 +196,8 @@ class Runner:
         not fit in the budget.
         """
         if not self._unfinished and self._batches < _MOST_BATCHES:
-            size = _BATCH if self._early is None else 1
             try:
-                batch = [*islice(self._pending, size)]
+                batch = [*islice(self._pending, self._batch)]
             except BaseException as error:  # noqa: BLE001 -- a journal that cannot be read stops the run in order
                 self._abort(error)
                 return None

@@ -292,7 +292,8 @@ class _Part:
         loaded: Loaded | None,
     ) -> None:
         """`run`: the one to resume."""
-        commit, first = None, selection.limit
+        commit = None
+        first = selection.limit
         if run is not None or selection.samples:
             first = None  # a resumed run is compared with the whole file
         if run is not None:

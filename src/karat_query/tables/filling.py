@@ -216,7 +216,8 @@ class _Filling:
 
     def _cells_of(self, samples: Iterable[str]) -> list[int]:
         """All cells of these samples; names that the run does not have are ignored."""
-        index, cells = self.index, []
+        index = self.index
+        cells: list[int] = []
         each = len(index.conditions) * index.repetitions
         for row in sorted({index.samples[name] for name in samples if name in index.samples}):
             cells += range(row * each, (row + 1) * each)

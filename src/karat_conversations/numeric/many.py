@@ -102,13 +102,7 @@ class _Lines:
         self.before = np.zeros(buffer.size + 1, dtype=np.int64)
         np.cumsum(self.digit, out=self.before[1:])
         self._read_front()
-        outer = self._power_before(self.ends)
-        stop = self._before_space(self.ends - (outer != 0))
-        self.closed = (stop > self.first) & self._is(stop - 1, ")")
-        stop = self._before_space(stop - self.closed)
-        inner = np.where(self.closed & (outer == 0), self._power_before(stop), 0)
-        self.stop = self._before_space(stop - (inner != 0))
-        self.power = outer + inner
+        self._read_back()
         self.count = self.before[self.stop] - self.before[self.first]
         dots = np.flatnonzero(buffer == ord("."))
         at = np.searchsorted(self.ends, dots)
@@ -129,17 +123,26 @@ class _Lines:
         self.minus |= sign | self.bracket
         self.first = self._past_space(at + (sign | bracket))
 
-    def _is(self, at: Ints, byte: str) -> Bools:
+    def _read_back(self) -> None:
+        outer = self._power_before(self.ends)
+        stop = self._before_space(self.ends - (outer != 0))
+        self.closed = (stop > self.first) & self._is(stop - 1, ")")
+        stop = self._before_space(stop - self.closed)
+        inner = np.where(self.closed & (outer == 0), self._power_before(stop), 0)
+        self.stop = self._before_space(stop - (inner != 0))
+        self.power = outer + inner
+
+    def _is(self, at: NDArray[Any], byte: str) -> Bools:
         here: Bools = self.buffer[at] == ord(byte)
         return here
 
-    def _past_space(self, at: Ints) -> Ints:
+    def _past_space(self, at: NDArray[Any]) -> NDArray[Any]:
         return at + self._is(at, " ")
 
-    def _before_space(self, at: Ints) -> Ints:
+    def _before_space(self, at: NDArray[Any]) -> NDArray[Any]:
         return at - ((at > self.first) & self._is(at - 1, " "))
 
-    def _power_before(self, at: Ints) -> Ints:
+    def _power_before(self, at: NDArray[Any]) -> Ints:
         return np.where(at > self.first, _POWER[self.buffer[at - 1]], 0)
 
     def fine(self) -> Bools:
@@ -235,30 +238,7 @@ def read(values: Values) -> Columns:
         except OverflowError:  # an integer beyond float64 is unreadable: read one by one
             pass
 
-    all_text = types == {str}
-    columns = _blank(values, np.full(len(values), np.nan))
-    texts = (
-        range(len(values))
-        if all_text
-        else [at for at, x in enumerate(values) if isinstance(x, str)]
-    )
-    if all_text:
-        others = []
-    else:
-        others = [at for at, x in enumerate(values) if not isinstance(x, str)]
-
-    for first in range(0, len(texts), _MANY):
-        at = texts[first : first + _MANY]
-        _read_texts(columns, np.asarray(at), [values[row] for row in at])
-    for row in others:
-        value = parse_value(values[row])
-        if value is None:
-            continue
-        columns.number[row] = value.number
-        columns.boolean[row] = NO_BOOLEAN if value.boolean is None else value.boolean
-        columns.decimals[row] = SHORTEST
-
-    return columns
+    return _of_any(values, all_text=types == {str})
 
 
 def _of_numbers(array: NDArray[Any], raw: Values | None = None) -> Columns:
@@ -282,6 +262,32 @@ def _blank(raw: Values, number: Floats) -> Columns:
         power=np.zeros(n, dtype=np.int8),
         decimals=np.zeros(n, dtype=np.int32),
     )
+
+
+def _of_any(values: Values, *, all_text: bool) -> Columns:
+    columns = _blank(values, np.full(len(values), np.nan))
+    texts = (
+        range(len(values))
+        if all_text
+        else [at for at, x in enumerate(values) if isinstance(x, str)]
+    )
+    if all_text:
+        others = []
+    else:
+        others = [at for at, x in enumerate(values) if not isinstance(x, str)]
+
+    for first in range(0, len(texts), _MANY):
+        at = texts[first : first + _MANY]
+        _read_texts(columns, np.asarray(at), [values[row] for row in at])
+    for row in others:
+        value = parse_value(values[row])
+        if value is None:
+            continue
+        columns.number[row] = value.number
+        columns.boolean[row] = NO_BOOLEAN if value.boolean is None else value.boolean
+        columns.decimals[row] = SHORTEST
+
+    return columns
 
 
 def _read_texts(columns: Columns, at: NDArray[np.intp], texts: list[str]) -> None:
@@ -416,38 +422,15 @@ def _compare(
     alike = np.zeros(e.number.size, dtype=np.bool_)
     for row in np.flatnonzero(~(e.readable & a.readable)).tolist():
         alike[row] = same_text(e.raw[row], a.raw[row])
-
-    # The bare number of a percentage compared with a number that is not a percentage.
-    bare = np.zeros(e.number.size, dtype=np.bool_)
-    e_percent, a_percent = e.power == _PERCENT, a.power == _PERCENT
-    at = np.flatnonzero(e_percent != a_percent)
-    if at.size:
-        x = np.where(e_percent[at], 100 * e.number[at], e.number[at])
-        y = np.where(a_percent[at], 100 * a.number[at], a.number[at])
-        bare[at] = near(x, y) & np.isfinite(x)
-
-    own = a.power != 0
-    stated, is_stated = _powers(units, a.number.size)
-    power = np.where(own, a.power, stated)
-    plain = np.where(own, _shifted(a.number, -a.power.astype(np.int64)), a.number)
-    scaled_number = np.where(own, a.number, _shifted(a.number, power))
-    golden_power, is_golden = _powers(golden_units, e.number.size)
-    percent_printed = forms.power == _PERCENT  # then the golden number is a share
-    is_golden &= (e.power == 0) & ~percent_printed
-    as_it_stands = np.where(is_golden, ~(own | is_stated), ~(percent_printed & (power == _PERCENT)))
-    declared = as_it_stands & near(e.number, plain)
-    declared |= ~is_golden & near(e.number, scaled_number)
-    declared |= is_golden & near(e.number, _shifted(plain, power - golden_power))
-    _refuse_currencies(declared, (e, forms), a, units, golden_units)
     return {
         "numerical": numerical,
         "soft": close(e.number, a.number),
         "unit_agnostic": numerical | scaled(e.number, a.number),
         "sign_agnostic": without_sign,
-        "general": right | bare | alike,
+        "general": right | _bare(e, a) | alike,
         "exact": _same_at_five(e.number, a.number) | same,
         "scale_and_sign": without_sign | scaled(x, y),
-        "declared": same | cast("Bools", declared),
+        "declared": same | _declared(e, a, forms, units, golden_units),
         "printed": _printed(forms, a) & e.readable,
         "right": right,
         "unreadable": _SIDES[(~e.readable).astype(np.intp) + 2 * ~a.readable],
@@ -471,6 +454,36 @@ def _same_at_five(e: Floats, a: Floats) -> Bools:
 
 def _tied(x: Floats) -> Bools:
     return abs(abs(x - np.floor(x)) - 0.5) <= 1e-6 + 4e-16 * abs(x)
+
+
+def _bare(e: Columns, a: Columns) -> Bools:
+    """The bare number of a percentage compared with a number that is not a percentage."""
+    bare = np.zeros(e.number.size, dtype=np.bool_)
+    e_percent, a_percent = e.power == _PERCENT, a.power == _PERCENT
+    at = np.flatnonzero(e_percent != a_percent)
+    if at.size:
+        x = np.where(e_percent[at], 100 * e.number[at], e.number[at])
+        y = np.where(a_percent[at], 100 * a.number[at], a.number[at])
+        bare[at] = near(x, y) & np.isfinite(x)
+
+    return bare
+
+
+def _declared(e: Columns, a: Columns, forms: Columns, units: Units, golden_units: Units) -> Bools:
+    own = a.power != 0
+    stated, is_stated = _powers(units, a.number.size)
+    power = np.where(own, a.power, stated)
+    plain = np.where(own, _shifted(a.number, -a.power.astype(np.int64)), a.number)
+    scaled_number = np.where(own, a.number, _shifted(a.number, power))
+    golden_power, is_golden = _powers(golden_units, e.number.size)
+    percent_printed = forms.power == _PERCENT  # then the golden number is a share
+    is_golden &= (e.power == 0) & ~percent_printed
+    as_it_stands = np.where(is_golden, ~(own | is_stated), ~(percent_printed & (power == _PERCENT)))
+    declared = as_it_stands & near(e.number, plain)
+    declared |= ~is_golden & near(e.number, scaled_number)
+    declared |= is_golden & near(e.number, _shifted(plain, power - golden_power))
+    _refuse_currencies(declared, (e, forms), a, units, golden_units)
+    return cast("Bools", declared)
 
 
 def _powers(units: Units, size: int) -> tuple[Ints, Bools]:

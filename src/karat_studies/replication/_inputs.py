@@ -133,10 +133,14 @@ def evaluate(kernel: Callable[..., Floats], *arguments: Floats, block: int = BLO
         if np.isnan(array).any():
             missing |= np.broadcast_to(np.isnan(array), shape).reshape(-1)
     result = np.full(flat[0].size, np.nan)
-    present = np.flatnonzero(~missing)
+    present = np.flatnonzero(~missing) if missing.any() else None
+    total = result.size if present is None else present.size
+    picked: slice | npt.NDArray[np.intp]
     with np.errstate(all="ignore"):
-        for start in range(0, present.size, block):
-            picked = present[start : start + block]
+        for start in range(0, total, block):
+            picked = slice(start, start + block)
+            if present is not None:
+                picked = present[picked]
             result[picked] = kernel(*(np.ascontiguousarray(array[picked]) for array in flat))
 
     return unwrap(result.reshape(shape))

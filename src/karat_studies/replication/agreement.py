@@ -188,7 +188,10 @@ def pool_pas(
 
     HumanStudy-Bench (2025); Fisher (1921), Metron 1:3.
     """
-    values = np.array([float(within_0_1("pas", one)) for one in np.ravel(pas)])
+    values = floats("pas", pas).reshape(-1)
+    outside = (values < 0) | (values > 1)
+    if outside.any():
+        raise ValueError(f"pas: must be between 0 and 1, got {values[outside][0]:g}")
     pooled = pool_scores(2 * values - 1, n_eff, clamp=clamp)
     if np.isnan(pooled):
         return 0.5 if documented_fallbacks(fallbacks) else empty

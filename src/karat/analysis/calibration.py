@@ -14,9 +14,9 @@ import numpy as np
 
 from karat import formats
 from karat.analysis.details import trials
-from karat.analysis.estimates import estimated, known
+from karat.analysis.estimates import estimated
 from karat.analysis.model import Difference, MetricInfo, Summary, metric_of
-from karat.analysis.numbers import Estimate
+from karat.analysis.numbers import Estimate, known
 from karat.analysis.panels import nearest_steps, steps_of
 from karat.analysis.parts import kind_of
 from karat.analysis.people import Calibrated, Corrected, Disagreement, MetricAgreement

@@ -23,6 +23,7 @@ from karat.analysis.verdicts import NOT_TESTED, REHEARSED, main_finding, server_
 from karat.errors import BadOption, did_you_mean
 from karat.index import plan_of
 from karat.journal import RunFolder
+from karat.records import JsonObject
 from karat.stats import adjust
 
 FLIPS = 10  # questions listed, at most
@@ -208,7 +209,7 @@ def _metrics(a: Summary, b: Summary) -> list[MetricInfo]:
     return found
 
 
-_NO_SCALE: dict[str, Any] = {
+_NO_SCALE: JsonObject = {
     "direction": "none",
     "kind": "number",
     "low": None,
@@ -217,7 +218,7 @@ _NO_SCALE: dict[str, Any] = {
 }
 
 
-def _scale(metric: MetricInfo) -> tuple[Any, ...]:
+def _scale(metric: MetricInfo) -> tuple[object, ...]:
     """What must be equal for two values to be on one scale."""
     return metric.direction, metric.percent, metric.low if metric.percent else None
 

@@ -12,6 +12,7 @@ from karat.analysis.format_metric import POINT_LEGEND, between, is_point, measur
 from karat.analysis.model import Difference, MetricInfo, Repeat, ServerProblem
 from karat.analysis.parts import PartHolder, builtins_of, installed
 from karat.analysis.verdicts import over_units
+from karat.records import JsonObject
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,13 +89,13 @@ class Comparison(PartHolder, frozen=True, kw_only=True):
         """Whether a pairing's metric is a share, which people read in percent."""
         return any(info.key == pairing.difference.metric and info.percent for info in self.metrics)
 
-    def to_builtins(self) -> dict[str, Any]:
+    def to_builtins(self) -> JsonObject:
         """As `--json` prints it: null for kinds whose runs are compared differently."""
         return builtins_of(
             self, absent=(name for name, kind in installed().items() if len(kind.parts) > 1)
         )
 
-    def table(self) -> list[dict[str, Any]]:
+    def table(self) -> list[JsonObject]:
         """One row per pairing, raw numbers."""
         return [_row(pairing) for pairing in self.pairings]
 
@@ -111,7 +112,7 @@ class Comparison(PartHolder, frozen=True, kw_only=True):
         return comparison_html(self)
 
 
-def _row(pairing: Pairing) -> dict[str, Any]:
+def _row(pairing: Pairing) -> JsonObject:
     difference = pairing.difference
     return {
         "metric": difference.metric,

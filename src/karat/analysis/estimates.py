@@ -23,7 +23,7 @@ from karat.analysis.model import (
     Result,
     Stopping,
 )
-from karat.analysis.numbers import Estimate, Quantity
+from karat.analysis.numbers import Estimate, Quantity, known
 from karat.analysis.stopping import adjusted_by, look_of
 from karat.analysis.units import Compared, Units, filled, mean, question_means
 from karat.analysis.units import difference as compared
@@ -45,13 +45,6 @@ _NOISE = 1e-12  # relative to the scale: only rounding
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
-
-
-def known(value: float) -> float | None:
-    """NaN and infinities as None: valid in JSON, and "not known" in a summary."""
-    if math.isfinite(value):
-        return float(value)
-    return None
 
 
 def results(

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from karat.analysis.model import MetricInfo, Summary
+from karat.analysis.numbers import known
 from karat.analysis.people import Corrected
 from karat.analysis.thresholds import Threshold, resolve
 from karat.analysis.totals import TOTALS
@@ -477,8 +478,8 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
     """
     limit = -threshold.value if threshold.bound == "max_drop" else threshold.value
     sides = rows.sides
-    known = [bool(np.isfinite(side).all()) for side in sides]
-    reason = None if all(known) else "the metric has no range that would bound the missing trials"
+    bounded = [bool(np.isfinite(side).all()) for side in sides]
+    reason = None if all(bounded) else "the metric has no range that would bound the missing trials"
     if ends[0] is None or ends[1] is None:
         scale = None
     else:
@@ -530,7 +531,7 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
             # all values are equal, or the rule needs more than the test
             needed = bounds.needed(limit, above=above)
 
-    if known[0 if above else 1] and seen.size:
+    if bounded[0 if above else 1] and seen.size:
         p_failed = bounds.p_missed(limit, above=above)
     else:
         p_failed = None
@@ -540,9 +541,9 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
         metric=info.key,
         condition=condition,
         verdict=verdict,
-        value=_known(value),
-        low=_known(low),
-        high=_known(high),
+        value=known(value),
+        low=known(low),
+        high=known(high),
         p_failed=p_failed,
         questions=seen.size,
         missing=missing,
@@ -669,10 +670,6 @@ def _corrected(
     return msgspec.structs.replace(
         bounds, low=low, high=high, reason=estimate.reason or bounds.reason
     )
-
-
-def _known(number: float) -> float | None:
-    return number if math.isfinite(number) else None
 
 
 def _needed(margin: float, sd: float) -> int | None:

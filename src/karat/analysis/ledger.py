@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Container, Iterable, Mapping, Sequence
 from math import ceil, fsum
-from typing import Any, get_args
+from typing import get_args
 
 from msgspec import structs
 
@@ -25,7 +25,7 @@ from karat.analysis.model import (
     Tokens,
 )
 from karat.index import Calls, FailureGroup, RunIndex, Tally
-from karat.records import LedgerClass
+from karat.records import JsonObject, LedgerClass
 
 CHARACTERS_A_TOKEN = 4
 """The usual rule of thumb for English.
@@ -210,7 +210,7 @@ def _account(
     )
 
 
-def ledger_rows(accounts: Mapping[str, Account], total: Account) -> list[dict[str, Any]]:
+def ledger_rows(accounts: Mapping[str, Account], total: Account) -> list[JsonObject]:
     """The ledger as flat rows: one per condition, and a last one for the whole run, with condition
     None.
 

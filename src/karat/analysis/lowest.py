@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from karat import formats
-from karat.analysis.estimates import known
 from karat.analysis.grids import Grid
 from karat.analysis.model import LowCell, LowSample
+from karat.analysis.numbers import known
 from karat.analysis.units import question_means
 from karat.index import RunIndex
 from karat.records import Sample, Score

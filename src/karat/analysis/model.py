@@ -15,6 +15,7 @@ from karat.analysis.parts import PartHolder
 from karat.analysis.people import Calibrated
 from karat.errors import BadOption, did_you_mean
 from karat.journal import ServerInfo
+from karat.records import JsonObject
 
 
 class Ledger(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -468,11 +469,11 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     versions: dict[str, str]
     host: str
     source: dict[str, str]
-    settings: dict[str, Any]  # dotted key → value, as resolved
+    settings: JsonObject  # dotted key → value, as resolved
     # what the first row of the dataset was read as: role → text and its columns
     first_row: dict[str, str] = {}
     # scorer → its models, parameters, digests of rubric and prompt, prices
-    judges: dict[str, dict[str, Any]] = {}
+    judges: dict[str, JsonObject] = {}
 
 
 class Summary(PartHolder, frozen=True, kw_only=True):
@@ -532,7 +533,7 @@ class Summary(PartHolder, frozen=True, kw_only=True):
             None,
         )
 
-    def table(self) -> list[dict[str, Any]]:
+    def table(self) -> list[JsonObject]:
         """One row per condition and metric, raw numbers."""
         return shapes.rows(self)
 

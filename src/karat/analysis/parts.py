@@ -13,6 +13,7 @@ import msgspec
 
 from karat.analysis.numbers import Estimate
 from karat.errors import BadOption, did_you_mean
+from karat.records import JsonObject
 
 if TYPE_CHECKING:
     from karat.analysis.comparison import Comparison, Side
@@ -86,7 +87,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
         """
         return {}
 
-    def show(self, tree: dict[str, Any]) -> None:
+    def show(self, tree: JsonObject) -> None:
         """Adds the displayed texts to the part's JSON, under `shown`, next to the raw numbers."""
         del tree
 
@@ -234,12 +235,12 @@ class PartHolder(msgspec.Struct, frozen=True, kw_only=True):
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
 
-def builtins_of(value: PartHolder, *, absent: Iterable[str] = ()) -> dict[str, Any]:
+def builtins_of(value: PartHolder, *, absent: Iterable[str] = ()) -> JsonObject:
     """The JSON form: each part under the name of its kind, null for those in `absent` without
     one.
     """
-    tree: dict[str, Any] = msgspec.to_builtins(value)
-    parts: dict[str, Any] = tree.pop("parts")
+    tree: JsonObject = msgspec.to_builtins(value)
+    parts: JsonObject = tree.pop("parts")
     return {**tree, **dict.fromkeys(absent), **parts}
 
 
@@ -249,7 +250,7 @@ def from_json(data: bytes, wanted: type[_Holder]) -> _Holder:
 
     Parts of a kind that is not installed are left out.
     """
-    tree = msgspec.json.decode(data, type=dict[str, Any])
+    tree = msgspec.json.decode(data, type=JsonObject)
     raw = tree.pop("parts", {})
     at = 0 if "results" in tree else 1
     parts = {}

@@ -10,12 +10,13 @@ from karat import formats
 from karat.analysis.format_metric import estimated
 from karat.errors import BadOption
 from karat.installation import install_command
+from karat.records import JsonObject
 
 if TYPE_CHECKING:
     from karat.analysis.model import MetricInfo, Result, Summary
 
 
-def rows(summary: Summary) -> list[dict[str, Any]]:
+def rows(summary: Summary) -> list[JsonObject]:
     """One row per condition and metric (per condition, if nothing was scored), raw numbers."""
     if not summary.results:
         return [
@@ -28,7 +29,7 @@ def rows(summary: Summary) -> list[dict[str, Any]]:
     ]
 
 
-def _numbers(result: Result) -> dict[str, Any]:
+def _numbers(result: Result) -> JsonObject:
     return {
         "condition": result.condition,
         "metric": result.metric,
@@ -51,7 +52,7 @@ def _numbers(result: Result) -> dict[str, Any]:
     }
 
 
-def _account(summary: Summary, condition: str) -> dict[str, Any]:
+def _account(summary: Summary, condition: str) -> JsonObject:
     account = summary.accounts[condition]
     ledger, cost = account.ledger, account.cost
     return {
@@ -67,7 +68,7 @@ def _account(summary: Summary, condition: str) -> dict[str, Any]:
     }
 
 
-def frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> Any:
+def frame(rows: Sequence[Mapping[str, object]], columns: Sequence[str] = ()) -> Any:
     """Rows as a DataFrame of pandas, or of polars if only that is installed.
 
     No extra of karat includes either.

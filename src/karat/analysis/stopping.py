@@ -17,7 +17,7 @@ from msgspec import UnsetType, structs
 from karat import formats, stats
 from karat.analysis.ledger import outcome
 from karat.analysis.model import Difference, MetricInfo, StopLook, Stopping
-from karat.analysis.numbers import Estimate, from_fields
+from karat.analysis.numbers import Estimate, from_fields, known
 from karat.analysis.verdicts import EQUIVALENT, ONLY_AHEAD
 from karat.index import RunIndex
 from karat.journal import Decided, Horizon
@@ -427,9 +427,9 @@ def stopping_of(index: RunIndex, *, level: float) -> Stopping | None:
                 p=rule.least[pair],
                 p_adjusted=adjusted[pair],
                 estimate=Estimate(
-                    value=_known(look.value),
-                    low=_known(look.low),
-                    high=_known(look.high),
+                    value=known(look.value),
+                    low=known(look.low),
+                    high=known(look.high),
                     se=None,
                     n=look.n,
                     level=level,
@@ -446,10 +446,6 @@ def stopping_of(index: RunIndex, *, level: float) -> Stopping | None:
         comparisons=tuple(stop_looks),
         out=tuple(name for name in index.conditions if name in index.out),
     )
-
-
-def _known(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def look_of(

@@ -16,6 +16,7 @@ from karat.analysis.ledger import ledger_rows
 from karat.analysis.model import ServerUse
 from karat.errors import BadOption
 from karat.journal import RunFolder
+from karat.records import JsonObject
 
 __all__ = ["Csv"]
 
@@ -132,8 +133,8 @@ def _written(columns: tuple[str, ...], rows: Iterable[Mapping[str, Any]]) -> str
     return out.getvalue()
 
 
-def _scores(trial: TrialRecord) -> Iterator[dict[str, Any]]:
-    place: dict[str, Any] = {
+def _scores(trial: TrialRecord) -> Iterator[JsonObject]:
+    place: JsonObject = {
         "sample": trial.sample.id,
         "position": trial.sample.position,
         "condition": trial.condition,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from karat.stats.agreement import cohen_kappa, gwet_ac, krippendorff_alpha
     from karat.stats.bounds import OneSided, one_sided_bounds
     from karat.stats.calibration import Calibration, calibrate
-    from karat.stats.differences import cliffs_delta, paired_difference, tost
+    from karat.stats.differences import paired_difference, tost
     from karat.stats.drift import Alarm, ChangePoint, change_point, cusum_alarm, whitened
     from karat.stats.intervals import clustered_mean, mean_interval, too_few_clusters
     from karat.stats.labels import (
@@ -73,7 +73,6 @@ __all__ = [
     "between_sd",
     "calibrate",
     "change_point",
-    "cliffs_delta",
     "clustered_mean",
     "cohen_kappa",
     "corrected_bounds",
@@ -118,7 +117,7 @@ __getattr__, __dir__ = lazy(
         "agreement": "cohen_kappa gwet_ac krippendorff_alpha",
         "bounds": "OneSided one_sided_bounds",
         "calibration": "Calibration calibrate",
-        "differences": "cliffs_delta paired_difference tost",
+        "differences": "paired_difference tost",
         "drift": "Alarm ChangePoint change_point cusum_alarm whitened",
         "intervals": "clustered_mean mean_interval too_few_clusters",
         "labels": (

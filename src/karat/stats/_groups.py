@@ -139,15 +139,6 @@ def t_two_sided(t: float, df: float) -> float:
     return max(2.0 * float(special.stdtr(df, -abs(t))), math.ulp(0.0))
 
 
-def unbiased(df: float) -> float:
-    """The factor that removes the bias of a standardised difference; NaN for df ≤ 1."""
-    if not df > 1:
-        return math.nan
-    return math.exp(float(special.gammaln(df / 2) - special.gammaln((df - 1) / 2))) / math.sqrt(
-        df / 2
-    )
-
-
 def z_quantile(probability: float) -> float:
     """Quantile of the standard normal distribution."""
     return float(special.ndtri(probability))

@@ -46,7 +46,7 @@ def paired_difference(
     >>> found.value, round(found.p, 3), found.better, found.equal
     (0.5, 0.182, 2, 2)
 
-    Miller (2024), arXiv:2411.00640, section 4; Cliff (1993), Psychol. Bull. 114:494.
+    Miller (2024), arXiv:2411.00640, section 4.
     """
     check_level(level)
     pairs = _pairs(a, b, clusters, clusters_b, sources)
@@ -96,8 +96,6 @@ def paired_difference(
         mean_a=centred_mean(means_a),
         mean_b=centred_mean(means_b),
         d_z=d_z,
-        cliffs_delta=cliffs_delta(means_a, means_b),
-        correlation=correlation(means_a, means_b),
         better=int(np.count_nonzero(d > 0)),
         worse=int(np.count_nonzero(d < 0)),
         equal=int(np.count_nonzero(d == 0)),
@@ -184,36 +182,6 @@ def t_test(
         return math.nan, 1.0, zero
     p = max(2.0 ** (1 - d.n), math.ulp(0.0))
     return math.copysign(math.inf, d.value), p, f"all {d.n} {units} are equal: p by sign flips"
-
-
-def correlation(a: Floats, b: Floats) -> float:
-    """Pearson's; NaN where one side does not vary."""
-    if a.size < 2:
-        return math.nan
-    x, y = a - centred_mean(a), b - centred_mean(b)
-    scale = math.sqrt(float(x @ x) * float(y @ y))
-    if scale > 0:
-        return max(-1.0, min(1.0, float(x @ y) / scale))
-    return math.nan
-
-
-def cliffs_delta(a: Iterable[object], b: Iterable[object]) -> float:
-    """P(b > a) − P(b < a) over all pairs of one value of each: −1 to 1, 0 if neither tends to be
-    higher.
-
-    NaN if either is empty or contains a NaN. n log n time.
-
-    >>> cliffs_delta([1, 2, 3], [2, 3, 4])
-    0.5555555555555556
-
-    Cliff (1993), Psychol. Bull. 114:494.
-    """
-    x, y = np.sort(columns("a", a)), columns("b", b)
-    if not x.size or not y.size or np.isnan(x).any() or np.isnan(y).any():
-        return math.nan
-    below = np.searchsorted(x, y, side="left")
-    above = x.size - np.searchsorted(x, y, side="right")
-    return float((below - above).sum() / (x.size * y.size))
 
 
 def tost(

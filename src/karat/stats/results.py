@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from karat.stats._groups import t_quantile, unbiased
+from karat.stats._groups import t_quantile
 
 NAN = float("nan")
 
@@ -52,8 +52,6 @@ class PairedDifference:
     mean_a: float  # over the shared questions
     mean_b: float
     d_z: float  # value / sd of the differences
-    cliffs_delta: float  # P(b > a) − P(b < a) over question means
-    correlation: float  # of question means: the share of variance that pairing removes
     better: int  # questions where b is higher
     worse: int
     equal: int
@@ -65,11 +63,6 @@ class PairedDifference:
     design_effect: float = NAN  # variance, relative to that of independent questions
     warnings: tuple[str, ...] = ()
     reason: str | None = None
-
-    @property
-    def g_z(self) -> float:
-        """d_z corrected for small-sample bias."""
-        return self.d_z * unbiased(self.df)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,10 +10,9 @@ from typing import Any
 from karat_studies.kinds.study.format import StudyFile
 from karat_studies.kinds.study.places import shipped_studies
 from karat_studies.kinds.study.reading import read_study
-from karat_studies.replication import repeated_differences
 from karat_studies.replication.evidence import Side
 
-__all__ = ["MATERIALS", "STUDY", "differences", "read", "shipped", "stated", "write"]
+__all__ = ["MATERIALS", "STUDY", "read", "shipped", "stated", "write"]
 
 
 @cache
@@ -93,8 +92,3 @@ def stated(side: Side) -> dict[str, object]:
     """What a side says: its fields but for None and NaN, which equals nothing."""
     said = {field.name: getattr(side, field.name) for field in dataclasses.fields(side)}
     return {name: value for name, value in said.items() if value is not None and value == value}
-
-
-def differences(first, second, *, first_draws, second_draws, **more):
-    """PAS and ECS of one repetition of each, second minus first."""
-    return repeated_differences([first], [second], first_draws=[first_draws], second_draws=[second_draws], **more)

@@ -13,6 +13,7 @@ from karat_studies.replication import (
     pas,
     pas_ceiling,
     pas_directional,
+    pas_log_odds,
     pas_normalized,
     pool_pas,
     posterior,
@@ -24,10 +25,29 @@ LOGS = st.floats(-1e6, 1e6)
 
 
 @patiently
+@given(a=LOGS, b=LOGS)
+def test_box_plus_is_symmetric_and_no_surer_than_either(a, b):
+    found = pas_log_odds(a, b)
+    assert found == pas_log_odds(b, a)
+    assert abs(found) <= min(abs(a), abs(b)) * (1 + 1e-12)
+    assert pas_log_odds(a, -b) == pytest.approx(-found, rel=1e-12)
+
+
+@patiently
 @given(a=st.floats(-30, 30), b=st.floats(-30, 30))
-def test_pas_is_a_product_of_two_hyperbolic_tangents(a, b):
+def test_pas_and_its_log_odds_are_one(a, b):
     direct = pas(posterior(a), posterior(b))
+    assert posterior(pas_log_odds(a, b)) == pytest.approx(direct, abs=1e-14)
     assert direct == pytest.approx((1 + math.tanh(a / 2) * math.tanh(b / 2)) / 2, abs=1e-14)
+
+
+def test_log_odds_reach_where_probabilities_cannot():
+    assert pas_log_odds(1e300, 1e300) == pytest.approx(1e300)
+    assert pas_log_odds(1e300, -2.0) == -2.0
+    assert pas_log_odds(math.inf, 3.0) == 3.0
+    assert pas_log_odds(math.inf, -math.inf) == -math.inf
+    assert pas_log_odds(1e-200, 4.0) == pytest.approx(1e-200 * math.tanh(2.0))
+    assert math.isnan(pas_log_odds(math.nan, 1.0))
 
 
 def test_prior_odds_move_the_posterior():

@@ -12,10 +12,13 @@ from scipy import special
 from karat_studies.replication import (
     log_bf10_anova,
     log_bf10_binomial,
+    log_bf10_bound_from_p,
     log_bf10_contingency,
+    log_bf10_kendall,
     log_bf10_mann_whitney,
     log_bf10_meta_ttest,
     log_bf10_pearson,
+    log_bf10_regression,
     log_bf10_spearman,
     log_bf10_ttest,
     log_bf10_z,
@@ -74,6 +77,14 @@ def test_t_of_many_is_z():
             assert log_bf10_ttest(z, n, alternative=one) == pytest.approx(log_bf10_z(z, n, alternative=one), abs=2e-4)
 
 
+def test_regression_of_one_predictor_is_the_f_of_the_correlation():
+    """A slope with scale r, N observations: G = N·r² on both pages."""
+    r2, n = 0.3, 50
+    f = r2 / (1 - r2) * (n - 2)
+    as_f = log_bf10_anova(f, 1, n - 2, n_per_group=n, rscale=0.3)
+    assert log_bf10_regression(r2, n, 1, rscale=0.3) == pytest.approx(as_f, abs=1e-12)
+
+
 def test_little_information_is_little_evidence():
     assert abs(log_bf10_ttest(0.0, 2, rscale=1e-4)) < 1e-3
     assert abs(log_bf10_z(0.0, 1e-6)) < 1e-2
@@ -81,7 +92,7 @@ def test_little_information_is_little_evidence():
     assert log_bf10_pearson(1.0, 2) == 0.0
 
 
-@pytest.mark.parametrize("function", [log_bf10_pearson, log_bf10_spearman])
+@pytest.mark.parametrize("function", [log_bf10_pearson, log_bf10_spearman, log_bf10_kendall])
 @pytest.mark.parametrize("n", [4, 5, 20, 300, 100_000])
 def test_evidence_of_a_correlation_grows_with_it_and_its_sides_share_it(function, n):
     r = np.linspace(0, 0.999, 200)
@@ -116,14 +127,15 @@ def test_binomial_agrees_with_the_sum_over_all_outcomes(k, n, p0):
 
 
 @patiently
-@given(k=st.integers(0, 500), n=st.integers(1, 500), p0=st.floats(0.05, 0.95))
-def test_binomial_is_the_same_for_failures_and_its_sides_share_it(k, n, p0):
+@given(k=st.integers(0, 500), n=st.integers(1, 500), p0=st.floats(0.05, 0.95), a=st.floats(0.3, 5), b=st.floats(0.3, 5))
+def test_binomial_is_the_same_for_failures_and_its_sides_share_it(k, n, p0, a, b):
     k = min(k, n)
-    both = log_bf10_binomial(k, n, p0=p0)
-    assert both == pytest.approx(log_bf10_binomial(n - k, n, p0=1 - p0), abs=1e-8)
-    above = log_bf10_binomial(k, n, p0=p0, alternative="greater")
-    below = log_bf10_binomial(k, n, p0=p0, alternative="less")
-    assert np.logaddexp(math.log1p(-p0) + above, math.log(p0) + below) == pytest.approx(both, abs=1e-8)
+    both = log_bf10_binomial(k, n, p0=p0, a=a, b=b)
+    assert both == pytest.approx(log_bf10_binomial(n - k, n, p0=1 - p0, a=b, b=a), abs=1e-8)
+    above = log_bf10_binomial(k, n, p0=p0, a=a, b=b, alternative="greater")
+    below = log_bf10_binomial(k, n, p0=p0, a=a, b=b, alternative="less")
+    mass = special.betaincc(a, b, p0)
+    assert np.logaddexp(math.log(mass) + above, math.log1p(-mass) + below) == pytest.approx(both, abs=1e-8)
 
 
 def test_one_sided_binomial_stays_finite_against_all_evidence():
@@ -141,9 +153,14 @@ TABLES = st.lists(st.lists(st.integers(0, 300), min_size=2, max_size=3), min_siz
 
 @patiently
 @given(table=TABLES)
-def test_a_table_says_the_same_reordered(table):
+def test_a_table_says_the_same_turned_and_reordered(table):
     y = np.array(table)
-    assert log_bf10_contingency(y) == pytest.approx(log_bf10_contingency(y[::-1, ::-1]), abs=1e-9)
+    for sampling in ("poisson", "joint_multinomial"):
+        found = log_bf10_contingency(y, sampling=sampling)
+        assert found == pytest.approx(log_bf10_contingency(y.T, sampling=sampling), abs=1e-9)
+        assert found == pytest.approx(log_bf10_contingency(y[::-1, ::-1], sampling=sampling), abs=1e-9)
+    rows = log_bf10_contingency(y, fixed="rows")
+    assert rows == pytest.approx(log_bf10_contingency(y.T, fixed="columns"), abs=1e-9)
 
 
 @patiently
@@ -185,6 +202,19 @@ def test_the_counts_of_u_are_those_of_all_orders(n1, n2):
 @given(t=st.floats(-8, 8), n=st.integers(2, 500))
 def test_one_test_pooled_is_that_test(t, n):
     assert log_bf10_meta_ttest([t], [n]) == pytest.approx(log_bf10_ttest(t, n), abs=1e-9)
+    for one in ("greater", "less"):
+        # One-sided, the pooled integral ends at 0: at |t| below 1e-3 it is good to 7e-8 (the contract asks for 1e-6).
+        assert log_bf10_meta_ttest([t], [n], alternative=one) == pytest.approx(
+            log_bf10_ttest(t, n, alternative=one), abs=1e-7
+        )
+
+
+def test_a_bound_is_above_every_bayes_factor_of_its_p():
+    t = np.linspace(0.1, 12, 300)
+    p = 2 * special.stdtr(58, -t)
+    assert (log_bf10_ttest(t, 30, 30) <= log_bf10_bound_from_p(p)).all()
+    assert log_bf10_bound_from_p(0.0) == math.inf
+    assert log_bf10_bound_from_p(0.9) == 0.0
 
 
 SWEEP = np.array([0, 1e-8, 1, 50, 1e3, -1e-8, -1, -50, -1e3])
@@ -207,6 +237,7 @@ def test_certainty_is_infinite():
     assert log_bf10_pearson(-1.0, 10) == math.inf
     assert log_bf10_pearson(-1.0, 10, alternative="less") == math.inf
     assert log_bf10_spearman(1.0, 10) == math.inf
+    assert log_bf10_regression(1.0, 10, 2) == math.inf
 
 
 @pytest.mark.parametrize(
@@ -229,6 +260,7 @@ def test_certainty_is_infinite():
         (lambda: log_bf10_contingency([[0, 0], [0, 0]]), "not all 0; all are 0"),
         (lambda: log_bf10_contingency([[1, -2], [3, 4]]), "got -2"),
         (lambda: log_bf10_contingency([1, 2]), "must have shape"),
+        (lambda: log_bf10_contingency([[1, 2], [3, 4]], a=0.5), "a: must be above 0.5"),
     ],
 )
 def test_a_number_outside_its_domain_is_named(call, message):
@@ -236,10 +268,12 @@ def test_a_number_outside_its_domain_is_named(call, message):
         call()
 
 
-def test_in_arrays_what_is_outside_is_nan():
+def test_in_arrays_what_is_outside_is_nan_unless_errors_are_wanted():
     found = log_bf10_pearson([0.3, 1.5, math.nan], 40)
     assert np.isnan(found).tolist() == [False, True, True]
     assert found[0] == log_bf10_pearson(0.3, 40)
+    with pytest.raises(ValueError, match=r"r: must be between −1 and 1, got 1.5"):
+        log_bf10_pearson([0.3, 1.5], 40, errors="raise")
     assert np.isnan(log_bf10_ttest(1.0, [1, 10], 5)).tolist() == [False, False]
     assert np.isnan(log_bf10_ttest(1.0, [0, 10], 5)).tolist() == [True, False]
     tables = np.array([[[1, 2], [3, 4]], [[0, 0], [0, 0]], [[1, 2.5], [3, 4]]])

@@ -1,4 +1,4 @@
-"""Effects: against SciPy, by their laws, at their edges."""
+"""Effects and p-values: against SciPy, by their laws, at their edges."""
 
 import math
 
@@ -6,15 +6,22 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from karat_studies.replication import (
     CONVENTIONS,
+    KINDS,
     Side,
     StudyTest,
+    cohens_d,
     cohens_d_se,
+    cohens_h,
+    d_from_means,
+    fisher_z,
     log_odds_ratio,
     log_odds_ratio_se,
     measure,
+    p_value,
     proportion_wilson,
     rank_biserial,
     score_test,
@@ -29,6 +36,15 @@ patiently = settings(deadline=None)  # the first call of a kernel imports SciPy
 def test_the_other_groups_u_turns_the_effect_round():
     for u in (0, 12, 55.5, 100):
         assert rank_biserial(u, 10, 10) == pytest.approx(-rank_biserial(100 - u, 10, 10))
+
+
+def test_d_of_means_is_d_of_their_t():
+    rng = np.random.default_rng(2)
+    x, y = rng.normal(0.4, 1, 23), rng.normal(0, 1.4, 31)
+    t = stats.ttest_ind(x, y).statistic
+    d = d_from_means(x.mean(), x.std(ddof=1), 23, mean2=y.mean(), sd2=y.std(ddof=1), n2=31)
+    assert d == pytest.approx(cohens_d(t, 23, 31), rel=1e-12)
+    assert math.isnan(d_from_means(1, 0, 5, mean2=0, sd2=0, n2=5))
 
 
 @pytest.mark.parametrize(
@@ -86,9 +102,62 @@ def test_effects_refuse_and_miss():
         to_cohens_d("chi", 1.0)
     with pytest.raises(ValueError, match="convention: must be one of humanstudy, standard"):
         to_cohens_d("binomial", 0.5, convention="other")
+    assert math.isnan(fisher_z(1.0))
     assert math.isnan(z_diff(0.5, 0.0, 0.4, 0.0))
     assert z_diff(0.5, 0.3, 0.4, 0.4) == pytest.approx(-0.2)
     assert cohens_d_se(0.0, 10, 10) == pytest.approx(math.sqrt(0.2))
+
+
+def test_p_values_agree_with_scipy():
+    rng = np.random.default_rng(4)
+    x, y = np.round(rng.normal(0.5, 1, 12), 1), np.round(rng.normal(0, 1.5, 15), 2)
+    assert p_value("ttest_ind", stats.ttest_ind(x, y).statistic, n1=12, n2=15) == pytest.approx(
+        stats.ttest_ind(x, y).pvalue
+    )
+    welch = stats.ttest_ind(x, y, equal_var=False)
+    assert p_value("welch", welch.statistic, df=welch.df) == pytest.approx(welch.pvalue)
+    assert p_value("ttest_one", stats.ttest_1samp(x, 0).statistic, n1=12) == pytest.approx(
+        stats.ttest_1samp(x, 0).pvalue
+    )
+    r = stats.pearsonr(x, y[:12])
+    assert p_value("correlation", r.statistic, n1=12) == pytest.approx(r.pvalue)
+    f = stats.f_oneway(x, y, y + 0.3)
+    assert p_value("anova", f.statistic, df=2, df2=39) == pytest.approx(f.pvalue)
+    for k, n, p0 in [(3, 20, 0.3), (0, 9, 0.5), (15, 20, 0.9), (500, 1000, 0.47)]:
+        assert p_value("binomial", k, n1=n, p0=p0) == pytest.approx(stats.binomtest(k, n, p0).pvalue)
+    for table in ([[3, 7], [6, 4]], [[109, 43], [34, 121]], [[0, 5], [7, 3]]):
+        assert p_value("contingency", table) == pytest.approx(stats.fisher_exact(table).pvalue)
+    wide = [[12, 5, 8], [6, 14, 9]]
+    assert p_value("contingency", wide) == pytest.approx(stats.chi2_contingency(wide).pvalue)
+    u = stats.mannwhitneyu(x, y + 0.003, method="exact")
+    assert p_value("mannwhitney", u.statistic, n1=12, n2=15) == pytest.approx(u.pvalue)
+    assert p_value("wilcoxon", 1.96) == pytest.approx(0.05, abs=1e-4)
+    ratio = x.var(ddof=1) / y.var(ddof=1)
+    assert p_value("variance_ratio", ratio, n1=12, n2=15) == pytest.approx(
+        2 * min(stats.f.cdf(ratio, 11, 14), stats.f.sf(ratio, 11, 14))
+    )
+
+
+def test_every_kind_has_a_p_value():
+    given = {
+        "contingency": [[3, 7], [6, 4]],
+        "binomial": 3,
+        "proportion": 3,
+        "correlation": 0.3,
+        "spearman": 0.3,
+    }
+    for kind in KINDS:
+        found = p_value(kind, given.get(kind, 2.0), n1=12, n2=15, df=1 if kind == "anova" else 25, df2=25)
+        assert 0 < found < 1, kind
+
+
+def test_p_values_name_what_they_lack():
+    with pytest.raises(ValueError, match="df: is required for Welch's t"):
+        p_value("welch", 2.0, n1=10, n2=10)
+    with pytest.raises(ValueError, match="U must lie between 0 and 100, got 101"):
+        p_value("mannwhitney", 101, n1=10, n2=10)
+    with pytest.raises(ValueError, match="must be 0 ≤ k ≤ n"):
+        p_value("binomial", 11, n1=10)
 
 
 @pytest.mark.parametrize(
@@ -154,12 +223,16 @@ def test_equal_shares_have_no_effect_in_any_measure(k, rest, one, two):
     for other in (table, *swapped(table)):
         assert log_odds_ratio(other) == 0
         assert measure("contingency", Side(table=tuple(map(tuple, other))), method="independent_multinomial").sign == 0
+    for first, second in ((p, q), (q, p), (1 - p, 1 - q), (1 - p, two * rest / n[1])):
+        assert cohens_h(first, second) == 0
     if 0 < p < 1:
         for hits, reference in ((k, q), (rest, 1 - q)):
             share = hits / (k + rest)
             assert [to_cohens_d("binomial", share, p0=reference, convention=one) for one in CONVENTIONS] == [0, 0]
             found = measure("binomial", Side(statistic=hits, n1=k + rest, p0=reference), method="default")
             assert (found.sign, found.d) == (0, 0)
+    if k > 1 and rest:
+        assert d_from_means(p, 1, n[0] + 1, mean2=q, sd2=1, n2=n[1] + 1) == 0
 
 
 @pytest.mark.parametrize(

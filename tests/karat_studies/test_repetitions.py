@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 import pytest
-from tests.karat_studies.studies import differences
 
 from karat_studies.replication import (
     Agreement,
     Draws,
     Side,
     StudyTest,
+    difference_uncertainty,
     draw_scores,
     repeated_differences,
     repeated_uncertainty,
@@ -104,7 +104,7 @@ def test_differences_are_means_and_paired_ones_have_no_noise_of_their_own() -> N
     one, two = agreement(), agreement(1.0)
     draws = draw_scores(one, rng=rng(), replicates=300)
     moved = Draws(log_bf=draws.log_bf + 1.0, d=draws.d + 0.2)
-    single, _ = differences(one, two, first_draws=draws, second_draws=moved)
+    single = difference_uncertainty(one, two, first_draws=draws, second_draws=moved)
     pas, ecs = repeated_differences([one] * 2, [two] * 2, first_draws=[draws] * 2, second_draws=[moved] * 2)
     assert (pas.value, pas.se, pas.n) == pytest.approx((single.value, single.se, single.n))
     assert ecs.n == 12

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-from tests.karat_studies.studies import differences
 
 from karat_studies.replication import (
     KINDS,
@@ -13,6 +12,7 @@ from karat_studies.replication import (
     Side,
     StudyTest,
     TestRows,
+    difference_uncertainty,
     join_draws,
     log_odds_ratio,
     multiplicities,
@@ -227,6 +227,6 @@ def test_the_method_says_what_was_drawn():
     said = "over participants and groups; 1 of 3 tests by their statistics"
     assert spread.pas["benchmark", ""].method == f"± 1.96 bootstrap SE {said}"
     assert spread.ecs_fixed["benchmark", ""].method == f"percentile, moved by the bootstrap's bias {said}"
-    apart, _ = differences(found, found, first_draws=draws, second_draws=draws)
+    apart = difference_uncertainty(found, found, first_draws=draws, second_draws=draws)
     assert (apart.value, apart.se) == (0.0, 0.0)
     assert apart.method == f"± 1.96 bootstrap SE, paired by draw {said}"

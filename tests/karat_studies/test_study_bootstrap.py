@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
-from tests.karat_studies.studies import differences
 
 from karat.errors import BadOption
 from karat_studies.kinds.study.bootstrap import StudyRun, copied_rows, study_draws, test_rows, units_of
@@ -23,6 +22,8 @@ from karat_studies.kinds.study.repeats import COUNTED
 from karat_studies.kinds.study.sides import agent_side
 from karat_studies.replication import (
     TestRows,
+    difference_uncertainty,
+    ecs_difference_uncertainty,
     join_draws,
     measure,
     multiplicities,
@@ -304,7 +305,10 @@ def test_conditions_share_their_draw_and_identical_ones_differ_by_nothing(tmp_pa
     one, two = study_draws(study, [run, run], rng=np.random.default_rng(2), replicates=50)
     agreement = score_tests([score.test for score in run.scores])
     draws = {"first_draws": one.draws, "second_draws": two.draws}
-    for found in differences(agreement, agreement, **draws):
+    for found in (
+        difference_uncertainty(agreement, agreement, **draws),
+        ecs_difference_uncertainty(agreement, agreement, **draws),
+    ):
         assert (found.value, found.se, found.low, found.high) == (0.0, 0.0, 0.0, 0.0)
         assert "paired by draw over participants" in found.method
 
@@ -340,8 +344,8 @@ def test_a_paired_difference_is_narrower_than_one_drawn_apart() -> None:
     agreements = [score_tests([score.test for score in run.scores]) for run in runs]
     one, two = study_draws(study, runs, rng=np.random.default_rng(2), replicates=300)
     [other] = study_draws(study, runs[1:], rng=np.random.default_rng(3), replicates=300)
-    together, _ = differences(*agreements, first_draws=one.draws, second_draws=two.draws)
-    apart, _ = differences(*agreements, first_draws=one.draws, second_draws=other.draws, paired=False)
+    together = difference_uncertainty(*agreements, first_draws=one.draws, second_draws=two.draws)
+    apart = difference_uncertainty(*agreements, first_draws=one.draws, second_draws=other.draws, paired=False)
     assert together.se < 0.5 * apart.se
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.stats import cohen_kappa
+from karat.stats import cohen_kappa, kappa_of_table
 
 STEPS = (1, 2, 3, 4, 5)
 ratings = st.lists(st.tuples(st.sampled_from(STEPS), st.sampled_from(STEPS)), min_size=2, max_size=60)
@@ -49,6 +49,15 @@ def test_kappa_does_not_ask_who_is_first_nor_in_which_order(pairs, weights):
     assert one.se == pytest.approx(two.se, abs=1e-6, nan_ok=True)
 
 
+def test_weights_may_be_ones_own():
+    harmless = [[1, 1, 0], [1, 1, 0], [0, 0, 1]]  # the first two steps are as good as one
+    a, b = [1, 2, 3, 3, 1], [2, 2, 3, 1, 1]
+    merged = cohen_kappa([max(x, 2) for x in a], [max(x, 2) for x in b], categories=[2, 3], weights="none")
+    found = cohen_kappa(a, b, categories=[1, 2, 3], weights=harmless)
+    assert (found.value, found.se) == (pytest.approx(merged.value), pytest.approx(merged.se))
+    assert found.method == "cohen's kappa, own weights"
+
+
 @settings(deadline=None)
 @given(values=st.lists(st.sampled_from(STEPS), min_size=2, max_size=30).filter(lambda one: len(set(one)) > 1))
 def test_full_agreement_is_one(values):
@@ -85,7 +94,9 @@ def test_the_interval_holds_the_true_kappa_in_about_its_level():
     truth = rng.integers(1, 6, 400_000)
     noise = rng.choice([-1, 0, 1], 400_000, p=[0.2, 0.6, 0.2])
     second = np.clip(truth + noise, 1, 5)
-    kappa = cohen_kappa(truth.tolist(), second.tolist(), categories=STEPS).value
+    table = np.zeros((5, 5))
+    np.add.at(table, (truth - 1, second - 1), 1)
+    kappa = kappa_of_table(table).value
     held = 0
     for at in range(1000):
         rows = slice(at * 100, at * 100 + 100)
@@ -107,12 +118,20 @@ def test_no_variation_is_no_agreement_and_says_so():
     [
         (lambda: cohen_kappa([6], [1], categories=STEPS), "6 is not one of the categories"),
         (lambda: cohen_kappa([None], [1], categories=STEPS), "None is not one of the categories"),
-        (lambda: cohen_kappa([[1]], [1], categories=STEPS), r"\[1\] is not one of the categories"),
-        (lambda: cohen_kappa([1], [1, 2], categories=STEPS), "as long as"),
-        (lambda: cohen_kappa([1], [1], [1, 2], categories=STEPS), "one per rated thing"),
+        (lambda: cohen_kappa([[1]], [1], categories=STEPS), r"a, b: \[1\] is not one of the categories"),
+        (lambda: cohen_kappa([1], [1, 2], categories=STEPS), "shorter|longer"),
+        (lambda: cohen_kappa([1], [1], [1, 2], categories=STEPS), "one per pair"),
         (lambda: cohen_kappa([1], [1], categories=(1, 1)), "twice"),
         (lambda: cohen_kappa([1], [1], categories=STEPS, weights="cubic"), "weights"),
+        (lambda: cohen_kappa([1], [1], categories=STEPS, weights=[[1, 0], [0, 1]]), "one row and column per category"),
+        (lambda: cohen_kappa([1], [1], categories=(1, 2), weights=[[1, 0.5], [0, 1]]), "symmetric"),
+        (lambda: cohen_kappa([1], [1], categories=(1, 2), weights=[[1, 2], [2, 1]]), "nothing agrees more"),
+        (lambda: cohen_kappa([1], [1], categories=(1, 2), weights=[["a", 2], [2, 1]]), "numbers"),
         (lambda: cohen_kappa([1], [1], categories=STEPS, level=95), "level"),
+        (lambda: kappa_of_table([[1, 2]]), "square"),
+        (lambda: kappa_of_table([[1, -2], [0, 1]]), "counts"),
+        (lambda: kappa_of_table([[1, 0.5], [0, 1]]), "counts"),
+        (lambda: kappa_of_table([[math.nan, 0], [0, 1]]), "counts"),
     ],
 )
 def test_what_makes_no_sense_is_refused(call, told):

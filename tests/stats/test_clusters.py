@@ -151,6 +151,17 @@ def test_clusters_that_all_differ_alike_have_the_p_of_whole_clusters():
     assert found.reason == "all 3 mean differences of clusters are equal: p by sign flips"
 
 
+def test_whole_clusters_are_flipped():
+    d = [3, -1, 2, 2, 1, 1, 4, 0, 1, 1]
+    clusters = [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
+    found = stats.sign_flip_test(d, clusters=clusters)
+    sums = [2, 4, 2, 4, 2]
+    by_hand = [sum(s if bit >> at & 1 else -s for at, s in enumerate(sums)) for bit in range(32)]
+    assert found.p == pytest.approx(sum(abs(total) >= 14 for total in by_hand) / 32)
+    assert (found.n, found.value) == (5, 1.4)
+    assert stats.sign_flip_test(d, clusters=range(10)).p == stats.sign_flip_test(d).p
+
+
 def test_a_share_counts_clusters_at_its_effective_n():
     right = np.repeat([1, 1, 0, 1, 1, 1], 10)
     found = stats.share_interval(right, range(60), sources=SIX_BY_TEN)

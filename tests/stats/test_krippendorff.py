@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.stats import krippendorff_alpha
+from karat.stats import fleiss_kappa, krippendorff_alpha
 
 N = None
 # Krippendorff (2011), Computing Krippendorff's Alpha-Reliability, section C: 12 units, 4 observers
@@ -21,7 +21,7 @@ EXAMPLE = (
     (N, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, N),
     (1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, N),
 )
-levels = st.sampled_from(["nominal", "ordinal", "interval"])
+levels = st.sampled_from(["nominal", "ordinal", "interval", "ratio"])
 values = st.sampled_from([0, 1, 2, 3.5, 5, 8, None])
 
 
@@ -31,7 +31,9 @@ def tables(draw, said=values):
     return draw(st.lists(st.lists(said, min_size=n, max_size=n), min_size=m, max_size=m))
 
 
-@pytest.mark.parametrize(("level", "printed"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
+@pytest.mark.parametrize(
+    ("level", "printed"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849), ("ratio", 0.797)]
+)
 def test_his_example_comes_out_as_printed(level, printed):
     found = krippendorff_alpha(*EXAMPLE, level=level)
     assert found.value == pytest.approx(printed, abs=5.1e-4)
@@ -39,7 +41,7 @@ def test_his_example_comes_out_as_printed(level, printed):
 
 
 def by_hand(raters, level):
-    """The coincidence matrix, value by value, and three of his differences (section 5 of the paper)."""
+    """The coincidence matrix, value by value, and his four differences (section 5 of the paper)."""
     units = [[value for value in unit if value is not None] for unit in zip(*raters, strict=True)]
     units = [unit for unit in units if len(unit) > 1]
     seen: Counter[tuple[float, float]] = Counter()
@@ -53,6 +55,8 @@ def by_hand(raters, level):
         if level == "ordinal":
             between = sum(count for value, count in often.items() if min(c, k) <= value <= max(c, k))
             return (between - (often[c] + often[k]) / 2) ** 2 if c != k else 0.0
+        if level == "ratio":
+            return ((c - k) / (c + k)) ** 2 if c + k else 0.0
         return float(c != k) if level == "nominal" else (c - k) ** 2
 
     by_chance = sum(often[c] * often[k] * apart(c, k) for c in often for k in often)
@@ -80,13 +84,31 @@ def test_each_level_forgives_what_it_says(raters, scale, shift):
         ("nominal", lambda value: -value),
         ("ordinal", lambda value: value**3),
         ("interval", lambda value: value * scale + shift),
+        ("ratio", lambda value: value * scale),
     ):
         one, two = (krippendorff_alpha(*told, level=level) for told in (raters, changed(change)))
         assert one.value == pytest.approx(two.value, abs=1e-7, nan_ok=True)
         assert one.se == pytest.approx(two.se, abs=1e-6, nan_ok=True)
 
 
-@pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
+@given(raters=tables(said=st.sampled_from([1, 2, 3])))
+def test_on_equal_steps_the_levels_are_weights(raters):
+    for level, weights in (("nominal", "none"), ("interval", "quadratic")):
+        one = krippendorff_alpha(*raters, level=level)
+        two = krippendorff_alpha(*raters, weights=weights, categories=[1, 2, 3])
+        assert one.value == pytest.approx(two.value, abs=1e-12, nan_ok=True)
+        assert one.se == pytest.approx(two.se, abs=1e-9, nan_ok=True)
+
+
+@given(raters=tables(said=st.sampled_from([1, 2, 3, 4])))
+def test_without_gaps_it_is_fleiss_kappa_but_for_the_size_of_the_sample(raters):
+    kappa = fleiss_kappa(*raters, categories=[1, 2, 3, 4], weights="none").value
+    total = len(raters) * len(raters[0])
+    alpha = krippendorff_alpha(*raters, level="nominal").value
+    assert alpha == pytest.approx(kappa + (1 - kappa) / total, abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize("level", ["nominal", "ordinal", "interval", "ratio"])
 def test_the_error_is_that_of_leaving_out_one_at_a_time(level):
     rng, n = np.random.default_rng(2), 250
     truth = rng.integers(1, 6, n)
@@ -99,20 +121,25 @@ def test_the_error_is_that_of_leaving_out_one_at_a_time(level):
     assert krippendorff_alpha(*raters, level=level).se == pytest.approx(jackknife, rel=0.02)
 
 
-def test_words_differ_or_do_not():
+def test_words_need_an_order_for_ranks_and_numbers_for_distances():
     a, b = ["low", "mid", "high", "mid"], ["low", "high", "high", "mid"]
-    as_numbers = krippendorff_alpha([1, 2, 3, 2], [1, 3, 3, 2], level="nominal")
-    assert krippendorff_alpha(a, b, level="nominal") == as_numbers
+    found = krippendorff_alpha(a, b, level="ordinal", categories=["low", "mid", "high"])
+    as_ranks = krippendorff_alpha([1, 2, 3, 2], [1, 3, 3, 2], level="ordinal")
+    assert (found.value, found.se) == (as_ranks.value, as_ranks.se)
+    assert krippendorff_alpha(a, b, level="nominal").value < 1
 
 
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda: krippendorff_alpha([1], [1], level="metric"), "nominal, ordinal or interval"),
-        (lambda: krippendorff_alpha(["a"], ["b"], level="ordinal"), "must be numbers for the level ordinal"),
+        (lambda: krippendorff_alpha([1], [1]), "level: is required"),
+        (lambda: krippendorff_alpha([1], [1], level="ordinal", weights="linear"), "level: is required"),
+        (lambda: krippendorff_alpha([1], [1], level="metric"), "nominal, ordinal, interval or ratio"),
+        (lambda: krippendorff_alpha(["a"], ["b"], level="ordinal"), "must be given in their order"),
         (lambda: krippendorff_alpha(["a"], ["b"], level="interval"), "must be numbers"),
+        (lambda: krippendorff_alpha([-1], [2], level="ratio"), "at least 0"),
         (lambda: krippendorff_alpha([math.inf], [2], level="interval"), "finite"),
-        (lambda: krippendorff_alpha(["a"], [2], level="nominal"), "have an order"),
+        (lambda: krippendorff_alpha(["a"], [2], level="nominal"), "no order"),
         (lambda: krippendorff_alpha([1], [2], level="nominal", confidence=2), "level"),
     ],
 )

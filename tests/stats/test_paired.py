@@ -1,6 +1,8 @@
 """Two conditions over the same questions."""
 
+import itertools
 import math
+import time
 
 import numpy as np
 import pytest
@@ -42,6 +44,7 @@ def test_exchanging_the_conditions_turns_every_sign_and_no_p(rows):
     a, b = zip(*rows, strict=True)
     one, two = stats.paired_difference(a, b), stats.paired_difference(b, a)
     assert two.value == pytest.approx(-one.value)
+    assert two.cliffs_delta == pytest.approx(-one.cliffs_delta)
     assert two.p == pytest.approx(one.p)
     assert (two.low, two.high) == pytest.approx((-one.high, -one.low))
     assert (two.better, two.worse) == (one.worse, one.better)
@@ -102,3 +105,107 @@ def test_wrong_shapes_are_named():
         stats.paired_difference([1, 2], [1])
     with pytest.raises(ValueError, match="clusters: must be given where clusters_b is"):
         stats.paired_difference([1], [1], clusters_b=["q"])
+
+
+@given(st.lists(scores, min_size=1, max_size=20), st.lists(scores, min_size=1, max_size=20))
+def test_cliffs_delta_is_the_count_over_all_pairs(a, b):
+    slow = sum((y > x) - (y < x) for x in a for y in b) / (len(a) * len(b))
+    assert stats.cliffs_delta(a, b) == pytest.approx(slow)
+
+
+def test_cliffs_delta_reaches_its_ends_and_knows_when_it_cannot_know():
+    assert (stats.cliffs_delta([1, 2], [3, 4]), stats.cliffs_delta([3, 4], [1, 2])) == (1.0, -1.0)
+    assert math.isnan(stats.cliffs_delta([], [1]))
+    assert math.isnan(stats.cliffs_delta([1, None], [1]))
+
+
+def test_sign_flips_agree_with_fishers_count_for_darwins_plants():
+    """Fisher (1935), section 21: 863 of 32,768 arrangements on each side reach 314."""
+    found = stats.sign_flip_test(DARWIN)
+    assert found.statistic == 314
+    assert found.p == 2 * 863 / 2**15
+
+
+@given(st.lists(st.integers(-4, 4), min_size=1, max_size=10))
+def test_exact_sign_flips_agree_with_full_enumeration(d):
+    sums = [
+        abs(sum(s * x for s, x in zip(signs, d, strict=True))) for signs in itertools.product((1, -1), repeat=len(d))
+    ]
+    found = stats.sign_flip_test(d)
+    assert found.p == pytest.approx(sum(total >= abs(sum(d)) for total in sums) / len(sums))
+    assert 2.0 ** -len(d) <= found.p <= 1
+    assert stats.sign_flip_test([-x for x in d]).p == found.p
+
+
+def test_drawn_sign_flips_are_seeded_near_the_exact_value_and_never_0():
+    rng = np.random.default_rng(1)
+    d = rng.normal(0.4, 1.0, 30)
+    one, two = (stats.sign_flip_test(d, rng=np.random.default_rng(7)).p for _ in range(2))
+    assert one == two
+    assert one == pytest.approx(scipy.stats.ttest_1samp(d, 0).pvalue, abs=0.01)
+    assert stats.sign_flip_test(np.full(40, 3.0), rng=rng).p == 1 / 20_001
+
+
+def test_random_flips_need_a_generator_and_few_differences_are_told():
+    with pytest.raises(ValueError, match="rng: is required for more than 20 differences"):
+        stats.sign_flip_test(range(1, 23))
+    assert "cannot reach p = 0.05" in (stats.sign_flip_test([1, 1, 1, 1, 1]).reason or "")
+    assert stats.sign_flip_test([0.0] * 40).p == 1.0
+    assert math.isnan(stats.sign_flip_test([]).p)
+    assert math.isnan(stats.sign_flip_test([1, None]).p)
+
+
+def test_twenty_thousand_draws_of_500_differences_take_less_than_a_second():
+    d = np.random.default_rng(1).normal(size=500)
+    start = time.process_time()
+    stats.sign_flip_test(d, rng=np.random.default_rng(2))
+    assert time.process_time() - start < 1.0  # 0.1 s on an idle core; the bound leaves room for a busy one
+
+
+@given(st.integers(0, 300), st.integers(0, 300))
+def test_mcnemar_agrees_with_scipys_binomial_test(b, c):
+    found = stats.mcnemar_exact(b, c)
+    wanted = scipy.stats.binomtest(b, b + c).pvalue if b + c else 1.0
+    assert found.p == pytest.approx(wanted, rel=1e-9)
+    assert 0 < found.p_mid <= found.p <= 1
+    assert stats.mcnemar_exact(c, b).p == found.p
+
+
+def test_mcnemar_agrees_with_the_printed_example():
+    """Agresti (1990), approval ratings: 150 and 86 discordant; z² is 17.36 without correction."""
+    found = stats.mcnemar_exact(150, 86)
+    assert found.statistic == pytest.approx(17.36 * (63 / 64) ** 2, abs=0.01)  # with it
+    assert found.p == pytest.approx(3.7e-05, abs=5e-07)
+
+
+@given(st.lists(st.integers(-9, 9).filter(bool), min_size=1, max_size=12))
+def test_exact_wilcoxon_agrees_with_full_enumeration_ties_included(d):
+    ranks = scipy.stats.rankdata(np.abs(d))
+    positive = float(ranks[np.array(d) > 0].sum())
+    every = np.array([np.dot(signs, ranks) for signs in itertools.product((0, 1), repeat=len(d))])
+    lower, upper = np.mean(every <= positive + 1e-9), np.mean(every >= positive - 1e-9)
+    found = stats.wilcoxon(d)
+    assert found.statistic == positive
+    assert found.p == pytest.approx(min(1.0, 2 * min(lower, upper)))
+
+
+def test_wilcoxon_agrees_with_scipy_for_many_differences_and_with_the_printed_table():
+    d = np.random.default_rng(3).normal(0.2, 1, 80).round(1)
+    d = d[d != 0]
+    theirs = scipy.stats.wilcoxon(d, correction=True, method="asymptotic").pvalue
+    assert stats.wilcoxon(d).p == pytest.approx(theirs, rel=1e-9)
+    # Wilcoxon (1945), table II: with 8 pairs a smaller rank total of 4 has p near 0.05 (exactly 14 of 256).
+    assert stats.wilcoxon([-4, 1, 2, 3, 5, 6, 7, 8]).p == 14 / 256
+
+
+def test_wilcoxon_knows_when_there_is_nothing_to_rank():
+    assert stats.wilcoxon([0, 0]).p == 1.0
+    assert math.isnan(stats.wilcoxon([]).p)
+    assert math.isnan(stats.wilcoxon([1, None]).p)
+
+
+def test_g_z_is_d_z_without_its_bias():
+    found = stats.paired_difference([0] * 10, [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4])
+    exact = math.gamma(9 / 2) / math.gamma(8 / 2) / math.sqrt(9 / 2)
+    assert found.g_z == pytest.approx(found.d_z * exact)
+    assert math.isnan(stats.paired_difference([1], [2]).g_z)

@@ -13,10 +13,13 @@ from karat.stats import (
     best_split,
     difference_variances,
     minimum_detectable_effect,
+    optimal_repetitions,
     paired_difference,
+    planned_se,
     power_ttest,
     questions_needed,
     repetitions_needed,
+    spearman_brown,
     variance_components,
 )
 
@@ -27,18 +30,21 @@ times = st.integers(1, 10)
 
 @pytest.mark.parametrize(
     ("within", "needed"),
-    # 969 and 3,876 by the normal formula; noise of variance 0 and of 1/6 under each condition
-    [(0.0, 971), (1 / 6, 3_878)],
+    [(0.0, 969), (1 / 6, 3_876)],  # statistics_reference.md §1.5: no noise, and variance 1/6 under each condition
 )
 def test_three_points_need_about_a_thousand_questions_and_four_times_that_with_noise(within, needed):
-    assert questions_needed(0.03, 1 / 9, within).n == needed
+    assert questions_needed(0.03, 1 / 9, within, method="z").n == needed
 
 
 @given(delta=deltas, between=variances, within=variances, k=times)
 def test_the_least_detectable_effect_turns_the_number_of_questions_round(delta, between, within, k):
-    needed = questions_needed(delta, between, within, k)
-    if needed.n > 2:
-        at, below = (minimum_detectable_effect(n, between, within, k).value for n in (needed.n, needed.n - 1))
+    for method in ("t", "z"):
+        needed = questions_needed(delta, between, within, k, method=method)
+        if needed.n <= 2:
+            continue
+        at, below = (
+            minimum_detectable_effect(n, between, within, k, method=method).value for n in (needed.n, needed.n - 1)
+        )
         assert at <= delta * (1 + 1e-9) < below * (1 + 2e-9)
 
 
@@ -51,15 +57,16 @@ def test_asking_more_never_needs_more(delta, between, within, k):
     assert value(delta=delta * 1.1) <= value()
     assert value(within=within * 1.1) >= value()
     assert value(power=0.9) >= value()
+    assert value() >= value(method="z")  # the normal formula is short of questions
 
 
 @given(between=variances, a=variances, b=variances, k_a=times, k_b=times)
 def test_one_number_stands_for_both_conditions(between, a, b, k_a, k_b):
-    pair = questions_needed(0.1, between, (a, b), (k_a, k_b)).value
-    other = questions_needed(0.1, between, (b, a), (k_b, k_a)).value
+    pair = questions_needed(0.1, between, (a, b), (k_a, k_b), method="z").value
+    other = questions_needed(0.1, between, (b, a), (k_b, k_a), method="z").value
     assert pair == pytest.approx(other)
-    alone = questions_needed(0.1, between, a, k_a).value
-    assert alone == pytest.approx(questions_needed(0.1, between, (a, a), (k_a, k_a)).value)
+    alone = questions_needed(0.1, between, a, k_a, method="z").value
+    assert alone == pytest.approx(questions_needed(0.1, between, (a, a), (k_a, k_a), method="z").value)
 
 
 @given(delta=deltas, questions=st.integers(5, 2000), between=variances, within=variances)
@@ -160,10 +167,29 @@ def test_repetitions_pay_only_where_questions_cost_or_run_out():
     capped = best_split(60, 0.02, 0.01, **parts, max_questions=100)
     assert (capped.questions, capped.repetitions) == (100, 10)
     many = best_split(20_000, 0.02, 0.01, **parts, cost_question=5.0)
-    ideal = math.sqrt(5.0 / (2 * 0.03) * (2 * 0.5) / 0.25)  # Cochran (1977), section 10.6
+    ideal = optimal_repetitions(0.25, 2 * 0.5, cost_question=5.0, cost_run=2 * 0.03)
     assert many.repetitions == pytest.approx(ideal, abs=1)
     with pytest.raises(ValueError, match="max_questions"):
         best_split(60, 0.0, 0.0, **parts)
+
+
+def test_the_ideal_number_of_repetitions_has_its_ends():
+    assert optimal_repetitions(0.3, 0.2, cost_question=0, cost_run=1) == 1
+    assert optimal_repetitions(5.0, 0.2, cost_question=2, cost_run=1) == 1
+    assert optimal_repetitions(0.0, 0.2, cost_question=2, cost_run=1) == math.inf
+    assert optimal_repetitions(0.1, 0.0, cost_question=2, cost_run=1) == 1
+
+
+@given(reliability=st.floats(0, 1), j=times, k=times)
+def test_reliability_grows_as_if_answers_were_added(reliability, j, k):
+    assert spearman_brown(reliability, 1) == pytest.approx(reliability)
+    assert spearman_brown(spearman_brown(reliability, j), k) == pytest.approx(spearman_brown(reliability, j * k))
+
+
+@given(between=variances, within=variances, k=times)
+def test_the_planned_error_is_that_of_spearman_and_brown(between, within, k):
+    icc = between / (between + within)
+    assert planned_se(10, between, within, k) ** 2 * 10 == pytest.approx(between / spearman_brown(icc, k))
 
 
 def test_nothing_that_varies_needs_two_questions():
@@ -172,6 +198,7 @@ def test_nothing_that_varies_needs_two_questions():
     assert repetitions_needed(0.1, 10, 0.0, 0.0).power == 1.0
     assert "nothing varies" in found.reason
     assert "too few" in minimum_detectable_effect(1, 0.2).reason
+    assert "too few" in minimum_detectable_effect(1, 0.2, method="z").reason
 
 
 @pytest.mark.parametrize(
@@ -183,12 +210,17 @@ def test_nothing_that_varies_needs_two_questions():
         (lambda: questions_needed(0.1, 0.1, math.nan), "var_within"),
         (lambda: questions_needed(0.1, 0.1, 0.1, 0), "repetitions"),
         (lambda: questions_needed(0.1, 0.1, (0.1, 0.2, 0.3)), "one number, or one for each"),
+        (lambda: questions_needed(0.1, 0.1, method="normal"), "method"),
         (lambda: questions_needed(0.1, 0.1, power=1), "power"),
-        (lambda: questions_needed(0.1, 0.1, power=0.05), "power: must be above alpha"),
-        (lambda: minimum_detectable_effect(10, 0.1, power=0.04), "power: must be above alpha"),
+        (lambda: questions_needed(0.1, 0.1, power=0.05, method="z"), "power: must be above alpha"),
+        (lambda: minimum_detectable_effect(10, 0.1, power=0.04, method="z"), "power: must be above alpha"),
         (lambda: repetitions_needed(-1, 10, 0.1, 0.1), "delta"),
+        (lambda: optimal_repetitions(0.1, 0.1, cost_question=1, cost_run=0), "cost_run"),
         (lambda: best_split(-1, 1, var_between=0.1, var_within=0.1), "budget"),
         (lambda: best_split(1, 1, var_between=0.1, var_within=0.1, conditions=3), "conditions"),
+        (lambda: planned_se(0, 0.1), "at least 1"),
+        (lambda: spearman_brown(0.5, 0), "k: "),
+        (lambda: spearman_brown(1.5, 2), "reliability"),
         (lambda: difference_variances([1], [1, 2], ["a"]), "as many as"),
     ],
 )
@@ -198,9 +230,12 @@ def test_what_makes_no_sense_is_refused(call, told):
 
 
 def test_the_power_is_that_of_the_whole_number():
-    found = questions_needed(0.2, 0.25)
-    assert found.power == power_ttest(0.2 / 0.5, found.n).power
-    assert 0.8 < found.power < 0.81
+    z = questions_needed(0.2, 0.25, method="z")
+    shift, bar = 0.2 * math.sqrt(z.n / 0.25), 1.959963984540054
+    both = math.erfc((bar - shift) / math.sqrt(2)) / 2 + math.erfc((bar + shift) / math.sqrt(2)) / 2
+    assert z.power == pytest.approx(both)
+    assert 0.8 < z.power < 0.81
+    assert minimum_detectable_effect(200, 0.25, method="z").power == pytest.approx(0.8, abs=1e-5)
     often = repetitions_needed(0.2, 100, 0.2, 0.5)
     assert often.power == power_ttest(0.2 / math.sqrt(0.2 + 2 * 0.5 / often.n), 100).power
     assert often.power > 0.8

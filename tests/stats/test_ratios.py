@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from karat.stats import (
     Sums,
+    clustered_se,
     paired_difference,
     ratio_difference,
     ratio_gap,
     ratio_interval,
+    sign_flip_test,
 )
 
 CLUSTERS = st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=6), min_size=2, max_size=12)
@@ -30,12 +32,11 @@ def sums(clusters: list[list[int]], weights: list[float] | None = None) -> Sums:
 def test_without_weights_it_is_the_mean_of_all_values_with_cr3(clusters):
     found = ratio_interval(sums(clusters), share=False).interval
     values = [value for one in clusters for value in one]
-    mean, n = sum(values) / len(values), len(clusters)
-    sums_of = [sum(value - mean for value in one) / (1 - len(one) / len(values)) for one in clusters]
-    cr3 = math.sqrt(sum(score**2 for score in sums_of)) / len(values)
-    assert found.value == pytest.approx(mean)
-    assert found.se == pytest.approx(cr3 * math.sqrt((n - 1) / n), abs=1e-9)
-    assert (found.n, found.df, found.observations) == (n, n - 1, len(values))
+    labels = [place for place, one in enumerate(clusters) for _ in one]
+    twin = clustered_se(values, labels, kind="CR3")
+    assert found.value == pytest.approx(twin.value)
+    assert found.se == pytest.approx(twin.se * math.sqrt((twin.n - 1) / twin.n), abs=1e-9)
+    assert (found.n, found.df, found.observations) == (twin.n, twin.df, len(values))
 
 
 @settings(deadline=None)
@@ -129,6 +130,8 @@ def test_equal_differences_have_the_p_of_their_signs_never_0(conversations):
     exact = Fraction(2, 2**conversations)  # all signs alike, of 2^n equally likely ones
     assert found.p == max(float(exact), math.ulp(0.0)) > 0
     assert found.statistic == math.inf
+    if conversations <= 20:
+        assert found.p == sign_flip_test(side).p
 
 
 def test_conversations_without_values_on_a_side_are_lost_and_counted():

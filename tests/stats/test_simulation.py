@@ -123,6 +123,65 @@ def within(share, experiments, *, truth=0.05):
     return share <= truth + 2 * (truth * (1 - truth) / experiments) ** 0.5
 
 
+@pytest.mark.parametrize(("questions", "repetitions", "conditions"), [(20, 3, 3), (20, 1, 6), (50, 3, 5)])
+def test_identical_conditions_are_told_apart_in_at_most_5_percent_of_leaderboards(questions, repetitions, conditions):
+    rng, experiments = np.random.default_rng([SEED, questions, conditions]), 400
+    clusters, told = np.repeat(np.arange(questions), repetitions), 0
+    for _ in range(experiments):
+        latent = 3.4 + 0.9 * rng.standard_normal((1, questions, 1))
+        y = np.clip(np.rint(latent + 0.8 * rng.standard_normal((conditions, questions, repetitions))), 1, 5)
+        found = stats.leaderboard(y.reshape(conditions, -1), clusters, rng=rng, replicates=199)
+        told += any(one.apart for one in found.contrasts)
+    assert within(told / experiments, experiments)
+
+
+def test_the_intervals_of_a_leaderboard_hold_all_true_differences_at_once():
+    rng, experiments = np.random.default_rng(SEED), 400
+    truth, held = np.array([0.6, 0.3, 0.3, 0.0]), 0
+    for _ in range(experiments):
+        y = rng.standard_normal((1, 25)) + truth[:, None] + rng.standard_normal((4, 25))
+        found = stats.leaderboard(y, rng=rng, replicates=399)
+        at = {str(place): mean for place, mean in enumerate(truth, start=1)}
+        held += all(one.low <= at[one.first] - at[one.second] <= one.high for one in found.contrasts)
+    assert within(1 - held / experiments, experiments)
+
+
+@pytest.mark.parametrize("method", ["bootstrap-t", "bca"])
+def test_bootstrap_intervals_of_50_skewed_questions_cover_what_they_say(method):
+    """Bands as simulated: bootstrap-t 93–97 %, BCa a little less (statistics_reference, 1.3)."""
+    rng, experiments = np.random.default_rng(SEED), 600
+    covered = 0
+    for _ in range(experiments):
+        found = stats.mean_interval(rng.exponential(size=50), method=method, rng=rng, replicates=499)
+        covered += found.low <= 1 <= found.high
+    low, high = (0.93, 0.97) if method == "bootstrap-t" else (0.91, 0.96)
+    error = 2 * (0.05 * 0.95 / experiments) ** 0.5
+    assert low - error <= covered / experiments <= high + error
+
+
+@pytest.mark.parametrize("design", ["paired", "independent", "pooled"])
+def test_a_difference_at_the_bound_is_called_equivalence_in_at_most_5_percent(design):
+    rng, experiments = np.random.default_rng(SEED), 1_000
+    shown = 0
+    for _ in range(experiments):
+        a, b = rng.standard_normal(40), rng.standard_normal(40) + 0.7
+        shown += stats.tost(a, b, bounds=0.7, design=design).equivalent
+    assert within(shown / experiments, experiments)
+
+
+def test_two_groups_of_questions_are_called_different_in_at_most_5_percent():
+    rng, experiments = np.random.default_rng(SEED), 1_000
+    at = [np.repeat(np.arange(size), 3) for size in (15, 40)]
+    different = 0
+    for _ in range(experiments):
+        a, b = (
+            np.clip(np.rint(3.4 + rng.standard_normal((size, 1)) + 0.8 * rng.standard_normal((size, 3))), 1, 5)
+            for size in (15, 40)
+        )
+        different += stats.mean_difference(a.ravel(), b.ravel(), *at).p < 0.05
+    assert within(different / experiments, experiments)
+
+
 def test_shares_of_three_levels_lie_in_their_intervals_in_93_to_100_percent():
     """Generalised intervals err to the wide side where a part is near 0."""
     rng, experiments = np.random.default_rng(SEED), 100

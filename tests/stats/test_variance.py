@@ -21,6 +21,11 @@ def flat(rows):
     return [y for row in rows for y in row], [place for place, row in enumerate(rows) for _ in row]
 
 
+def test_icc_agrees_with_shrout_and_fleiss():
+    """Table 4 prints ICC(1,1) = .17."""
+    assert stats.icc(*flat(RATINGS)).value == pytest.approx(0.17, abs=0.005)
+
+
 def test_the_anova_table_agrees_with_shrout_and_fleiss():
     """Table 3 prints the mean squares 11.24 between targets and 6.26 within."""
     found = stats.variance_components(*flat(RATINGS))

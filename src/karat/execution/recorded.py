@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
@@ -39,6 +40,7 @@ def recorded_answers(work: Work, run: RunContext) -> Iterator[PendingScore]:
         replies: list[Reply] = []
         try:
             look_up = getattr(work.agents[name], "recorded_reply", None)
+            assert look_up is not None, "the caller has asked `are_recorded`"
             _look_up(trial, look_up, run, replies)
         except TrialFault as fault:
             error = classify(fault, stage="agent", redact=run.journal.redact).besides(replies)
@@ -79,7 +81,8 @@ def _look_up(
 
 
 def _failed(run: RunContext, trial: Trial, *events: Attempt | Failure) -> None:
-    run.journal.append(*events)  # not awaited: the answers that follow are, and after it
+    written = run.journal.append(*events)  # not awaited: the answers that follow are, and after it
+    written.add_done_callback(asyncio.Future.exception)  # what the disk refused, they say
     run.status.journalled(*events)
     run.status.settled_trial(
         trial.id, trial.condition.name, trial.sample, answered=False, failed=True

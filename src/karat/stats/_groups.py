@@ -13,6 +13,7 @@ from karat.stats import special
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
+Counts = int | Iterable[float]  # for one question, or for each
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,6 +111,40 @@ def labels_of(groups: Groups, labels: Iterable[object]) -> list[object]:
     return [found[code] for code in range(len(groups.labels))]
 
 
+def whole(name: str, number: float) -> int:
+    """A count. Raises ValueError for anything but a whole number ≥ 0."""
+    if not math.isfinite(number) or number != int(number) or number < 0:
+        raise ValueError(f"{name}: must be a whole number of at least 0, got {number}")
+    return int(number)
+
+
+def plain(numbers: Counts) -> Counts:
+    """An array without dimensions as a number; anything else unchanged."""
+    if isinstance(numbers, np.ndarray) and numbers.ndim == 0:
+        value: Counts = numbers.item()
+    else:
+        value = numbers
+
+    return value
+
+
+def counts_of(names: tuple[str, str], parts: Counts, totals: Counts) -> tuple[list[int], list[int]]:
+    """Parts and totals of the same questions.
+
+    Raises ValueError for unequal lengths and a part above its total.
+    """
+    some, every = _counts(names[0], parts), _counts(names[1], totals)
+    if len(some) != len(every):
+        raise ValueError(
+            f"{names[0]}: must be as long as {names[1]} ({len(every)}), got {len(some)}"
+        )
+
+    for part, total in zip(some, every, strict=True):
+        if part > total:
+            raise ValueError(f"{names[0]}: must be at most {names[1]} ({total}), got {part}")
+    return some, every
+
+
 def summed_by(codes: Codes, weights: Floats, size: int) -> Floats:
     """The sum of the weights of each code from 0 to size − 1."""
     summed: Floats = np.bincount(codes, weights=weights, minlength=size).astype(
@@ -139,6 +174,15 @@ def t_two_sided(t: float, df: float) -> float:
     return max(2.0 * float(special.stdtr(df, -abs(t))), math.ulp(0.0))
 
 
+def unbiased(df: float) -> float:
+    """The factor that removes the bias of a standardised difference; NaN for df ≤ 1."""
+    if not df > 1:
+        return math.nan
+    return math.exp(float(special.gammaln(df / 2) - special.gammaln((df - 1) / 2))) / math.sqrt(
+        df / 2
+    )
+
+
 def z_quantile(probability: float) -> float:
     """Quantile of the standard normal distribution."""
     return float(special.ndtri(probability))
@@ -160,3 +204,11 @@ def _codes(clusters: Iterable[object]) -> tuple[Codes, tuple[Hashable, ...]]:
         (numbers.setdefault(label, len(numbers)) for label in listed), np.int64, len(listed)
     )
     return codes, tuple(numbers)
+
+
+def _counts(name: str, numbers: Counts) -> list[int]:
+    """Counts of questions; one number is one question."""
+    numbers = plain(numbers)
+    if isinstance(numbers, (int, float, np.number)):
+        return [whole(name, float(numbers))]
+    return [whole(name, number) for number in numbers]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
 from karat.stats import special
-from karat.stats._groups import Codes, Floats, Groups, check_level, columns, group
+from karat.stats._groups import Floats, Groups, check_level, columns, group
 from karat.stats.intervals import centred_mean, mean_interval, t_interval
 from karat.stats.labels import Target, around, stratified_mean
 from karat.stats.results import Interval
@@ -128,7 +129,7 @@ class _Draw(Struct, frozen=True):
     people: Floats
     clusters: Sequence[object]
 
-    def clusters_of(self, rows: Bools | Codes) -> list[object]:
+    def clusters_of(self, rows: npt.NDArray[Any]) -> list[object]:
         """The clusters of some answers, given by index or as a mask."""
         return [self.clusters[row] for row in np.arange(self.judged.size)[rows].tolist()]
 

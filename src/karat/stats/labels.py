@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from msgspec import Struct
 
-from karat.stats._groups import Codes, Floats, check_level, columns, group, t_quantile
+from karat.stats._groups import Floats, check_level, columns, group, t_quantile
 from karat.stats.bounds import OneSided
 from karat.stats.results import Interval
 
@@ -30,7 +30,7 @@ class LabelDraw(Struct, frozen=True, kw_only=True):
     drawn: tuple[int, ...]  # of each stratum
 
 
-def strata_of_scores(scores: Iterable[object], groups: Iterable[Hashable]) -> list[int]:
+def strata_of_scores(scores: Iterable[Any], groups: Iterable[Hashable]) -> list[int]:
     """The stratum of each answer: its group (a condition) and its exact score; -1 if it has no
     score.
 
@@ -62,7 +62,7 @@ def strata_of_scores(scores: Iterable[object], groups: Iterable[Hashable]) -> li
     return strata.tolist()
 
 
-def _merged(sizes: Codes) -> Codes:
+def _merged(sizes: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Step of the scale -> stratum: the smallest is merged with its smaller neighbour until all are
     large enough.
     """
@@ -83,7 +83,7 @@ def _merged(sizes: Codes) -> Codes:
 
 
 def draw_for_labels(
-    scores: Iterable[object], groups: Iterable[Hashable], size: int, *, rng: np.random.Generator
+    scores: Iterable[Any], groups: Iterable[Hashable], size: int, *, rng: np.random.Generator
 ) -> LabelDraw:
     """Draws `size` answers in proportion to the strata of `strata_of_scores`, at least 4 from each.
 

@@ -7,22 +7,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from karat.stats._groups import Floats, Groups, columns, group
+from karat.stats import special
+from karat.stats._groups import Floats, Groups, columns, group, z_quantile
 from karat.stats.intervals import sample_sd
 from karat.stats.power import (
     Planned,
     check_power,
     effect_size_ttest,
+    normal_sum,
     power_ttest,
     sample_size_ttest,
 )
 from karat.sums import exact_sum
 
 OneOrTwo = float | tuple[float, float]
+Method = Literal["t", "z"]
 
 
 def questions_needed(
@@ -33,19 +37,21 @@ def questions_needed(
     *,
     power: float = 0.8,
     alpha: float = 0.05,
+    method: Method = "t",
 ) -> Planned:
     """How many questions show a difference of `delta` between two conditions that both answer them
     all.
 
     `var_between`: the variance over questions of the *true difference* between the conditions, not
-    of scores; `var_within`: the variance of repeated answers to one question; both from
-    `difference_variances`. A pair gives one number per condition. By the noncentral t, which needs
-    about two questions more than the normal formula. `value` is the solution, `n` the smallest
-    whole number that is enough.
+    of scores;
+    `var_within`: the variance of repeated answers to one question; both from
+    `difference_variances`. A pair gives one number per condition. `t` uses the noncentral t; `z` is
+    the normal formula, which is about two questions short. `value` is the solution, `n` the
+    smallest whole number that is enough.
 
-    >>> found = questions_needed(0.03, 1 / 9)
+    >>> found = questions_needed(0.03, 1 / 9, method="z")
     >>> round(found.value, 3), found.n
-    (970.918, 971)
+    (968.997, 969)
 
     Miller (2024), arXiv:2411.00640, section 5.
     """
@@ -54,11 +60,16 @@ def questions_needed(
     if not delta > 0:
         raise ValueError(f"delta: must be above 0, got {delta:g}")
     if spread == 0:
-        none = "nothing varies: two questions show every difference"
-        method = "paired t, two-sided"
-        return Planned(value=2.0, n=2, power=1.0, alpha=alpha, method=method, reason=none)
+        none, test = "nothing varies: two questions show every difference", _named(method)
+        test = "paired t, two-sided" if test == "t" else test
+        return Planned(value=2.0, n=2, power=1.0, alpha=alpha, method=test, reason=none)
 
-    return sample_size_ttest(delta / math.sqrt(spread), power=power, alpha=alpha)
+    if method == "t":
+        return sample_size_ttest(delta / math.sqrt(spread), power=power, alpha=alpha)
+    value = normal_sum(power, alpha) ** 2 * spread / delta**2
+    n = max(2, math.ceil(value))
+    reached = _normal_power(delta * math.sqrt(n / spread), alpha)
+    return Planned(value=value, n=n, power=reached, alpha=alpha, method=_named(method))
 
 
 def minimum_detectable_effect(
@@ -69,6 +80,7 @@ def minimum_detectable_effect(
     *,
     power: float = 0.8,
     alpha: float = 0.05,
+    method: Method = "t",
 ) -> Planned:
     """The smallest difference between two conditions that this many questions show with this power.
 
@@ -80,8 +92,27 @@ def minimum_detectable_effect(
     Miller (2024), arXiv:2411.00640, section 5.
     """
     spread = question_variance(var_between, var_within, repetitions)
+    if _named(method) == "z":
+        check_power(power, alpha)
+        errors = normal_sum(power, alpha)
+        if not questions > 1:
+            few = "too few questions"
+            return Planned(
+                value=math.nan, n=questions, power=power, alpha=alpha, method="z", reason=few
+            )
+
+        value, reached = errors * math.sqrt(spread / questions), _normal_power(errors, alpha)
+        return Planned(value=value, n=questions, power=reached, alpha=alpha, method="z")
+
     effect = effect_size_ttest(questions, power=power, alpha=alpha)
-    return replace(effect, value=effect.value * math.sqrt(spread))
+    return Planned(
+        value=effect.value * math.sqrt(spread),
+        n=effect.n,
+        power=power,
+        alpha=alpha,
+        method=effect.method,
+        reason=effect.reason,
+    )
 
 
 def repetitions_needed(
@@ -127,6 +158,43 @@ def repetitions_needed(
         power_ttest(delta / math.sqrt(spread), questions, alpha=alpha).power if spread > 0 else 1.0
     )
     return Planned(value=value, n=n, power=reached, alpha=alpha, method=size.method)
+
+
+def planned_se(
+    questions: int, var_between: float, var_within: float = 0.0, repetitions: int = 1
+) -> float:
+    """The error that the mean of one condition will have: √((s_b² + s_w²/K) / questions).
+
+    >>> round(planned_se(100, 0.4, 0.5, 3), 6)
+    0.075277
+
+    Miller (2024), arXiv:2411.00640, section 3.
+    """
+    if questions < 1 or repetitions < 1:
+        raise ValueError(
+            f"questions, repetitions: must be at least 1, got {questions}, {repetitions}"
+        )
+
+    question_variance(var_between, var_within, 1)
+    return math.sqrt((var_between + var_within / repetitions) / questions)
+
+
+def spearman_brown(reliability: float, k: float) -> float:
+    """The reliability of a mean of k answers, given that of one (its ICC).
+
+    >>> round(spearman_brown(0.8, 3), 4)
+    0.9231
+
+    Spearman (1910), Br. J. Psychol. 3:271; Brown (1910), Br. J. Psychol. 3:296.
+    """
+    if not k > 0:
+        raise ValueError(f"k: must be above 0, got {k:g}")
+    if reliability > 1:
+        raise ValueError(f"reliability: must be at most 1, got {reliability:g}")
+    below = 1 + (k - 1) * reliability
+    if below > 0:
+        return k * reliability / below
+    return math.nan
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -250,7 +318,49 @@ def _pair(name: str, value: OneOrTwo) -> tuple[float, float]:
     return listed
 
 
+def _normal_power(errors: float, alpha: float) -> float:
+    """The power of a two-sided normal test, given the effect in standard errors."""
+    bar = -z_quantile(alpha / 2)
+    return float(special.ndtr(errors - bar) + special.ndtr(-errors - bar))
+
+
+def _named(method: Method) -> str:
+    if method not in ("t", "z"):
+        raise ValueError(f"method: must be t or z, got {method!r}")
+    return method
+
+
 _MOST_REPETITIONS, _MOST_JUDGEMENTS = 1_000, 50
+
+
+def optimal_repetitions(
+    var_between: float, var_within: float, *, cost_question: float, cost_run: float
+) -> float:
+    """How often to ask each question so that a budget gives the smallest error: √(c_q/c_r · s²/w²),
+    at least 1.
+
+    A question costs `cost_question` once; `cost_run`: one repetition under all the conditions
+    compared. If a question costs 0, the answer is 1: more questions are always better than more
+    repetitions. If questions do not differ, infinity. `var_within` is the sum over the conditions
+    compared.
+
+    >>> round(optimal_repetitions(0.3, 0.2, cost_question=2, cost_run=1), 4)
+    1.1547
+
+    Cochran (1977), Sampling Techniques, section 10.6.
+    """
+    question_variance(var_between, var_within, 1)
+    if cost_question < 0 or not cost_run > 0:
+        raise ValueError(
+            f"cost_run: must be above 0 and cost_question at least 0, got {cost_run:g}, "
+            f"{cost_question:g}"
+        )
+
+    if cost_question == 0 or var_within == 0:
+        return 1.0
+    if var_between:
+        return max(1.0, math.sqrt(cost_question / cost_run * var_within / var_between))
+    return math.inf
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

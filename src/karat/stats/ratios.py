@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from karat.stats._groups import Codes, Floats, check_level, columns, group
-from karat.stats.differences import t_test
+from karat.stats.differences import cliffs_delta, correlation, t_test
 from karat.stats.intervals import clustered_mean
 from karat.stats.results import Interval, PairedDifference
 from karat.stats.shares import effective_n, wilson_bounds
@@ -323,6 +323,8 @@ def ratio_difference(
         mean_a=first.ratio,
         mean_b=second.ratio,
         d_z=d_z,
+        cliffs_delta=cliffs_delta(x, y),
+        correlation=correlation(first.pulls(), second.pulls()),
         better=int(np.count_nonzero(change > 0)),
         worse=int(np.count_nonzero(change < 0)),
         equal=int(np.count_nonzero(change == 0)),

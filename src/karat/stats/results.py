@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from karat.stats._groups import t_quantile
+from karat.stats._groups import t_quantile, unbiased
 
 NAN = float("nan")
 
@@ -34,6 +34,20 @@ class Interval:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class HypothesisTest:
+    """A test of "no difference". NaN: unknown, and `reason` explains why."""
+
+    statistic: float
+    p: float  # two-sided; never exactly 0
+    n: int
+    method: str
+    df: float = NAN
+    value: float = NAN  # the tested estimate, in the unit of the data
+    p_mid: float = NAN  # mid-p, if the test is exact on counts
+    reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class PairedDifference:
     """How much higher the second condition is than the first, over the questions that both
     answered.
@@ -52,6 +66,8 @@ class PairedDifference:
     mean_a: float  # over the shared questions
     mean_b: float
     d_z: float  # value / sd of the differences
+    cliffs_delta: float  # P(b > a) − P(b < a) over question means
+    correlation: float  # of question means: the share of variance that pairing removes
     better: int  # questions where b is higher
     worse: int
     equal: int
@@ -63,6 +79,42 @@ class PairedDifference:
     design_effect: float = NAN  # variance, relative to that of independent questions
     warnings: tuple[str, ...] = ()
     reason: str | None = None
+
+    @property
+    def g_z(self) -> float:
+        """d_z corrected for small-sample bias."""
+        return self.d_z * unbiased(self.df)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MeanDifference:
+    """How much higher the second group is than the first, when each has its own questions."""
+
+    value: float  # mean of b − mean of a, each over question means, in points of the metric
+    se: float
+    low: float
+    high: float
+    level: float
+    n_a: int  # questions with a value
+    n_b: int
+    method: str
+    statistic: float
+    df: float
+    p: float  # two-sided; never exactly 0
+    mean_a: float
+    mean_b: float
+    cohens_d: float  # value / pooled sd of question means
+    hedges_g: float  # the same, corrected for small-sample bias
+    cliffs_delta: float  # P(b > a) − P(b < a) over question means
+    missing_a: int = 0  # NaN values under a
+    missing_b: int = 0
+    warnings: tuple[str, ...] = ()
+    reason: str | None = None
+
+    @property
+    def n(self) -> int:
+        """Questions of both groups."""
+        return self.n_a + self.n_b
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,6 +160,46 @@ class Equivalence:
         if self.p != self.p:
             return None
         return self.p < self.alpha
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Standing:
+    """One condition of a leaderboard."""
+
+    name: str
+    interval: Interval  # of its mean; simultaneous with those of the others
+    best_rank: int  # 1 + the number of conditions that are apart from it, and better
+    worst_rank: int
+    lost: int = 0  # questions without a value under this condition
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Contrast:
+    """Two conditions of a leaderboard."""
+
+    first: str  # ranked higher
+    second: str
+    value: float  # mean of (first − second) over questions
+    se: float
+    low: float  # simultaneous with the intervals of all other pairs
+    high: float
+    p: float  # two-sided, adjusted for all pairs; never exactly 0
+    apart: bool  # the two differ at this level
+    reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Leaderboard:
+    """Conditions in order, and how certain that order is."""
+
+    standings: tuple[Standing, ...]  # the best first
+    contrasts: tuple[Contrast, ...]  # of each pair
+    groups: tuple[tuple[str, ...], ...]  # maximal sets in which no two are apart; they may overlap
+    n: int  # questions answered under all conditions
+    level: float  # of all differences together, and of all means together
+    method: str
+    warnings: tuple[str, ...] = ()
+    reason: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -21,13 +21,17 @@ if TYPE_CHECKING:
         pas,
         pas_ceiling,
         pas_directional,
+        pas_log_odds,
         pas_normalized,
         pool_pas,
         posterior,
     )
     from karat_studies.replication.bayes import (
         log_bf10_anova,
+        log_bf10_bound_from_p,
         log_bf10_meta_ttest,
+        log_bf10_normal_prior,
+        log_bf10_regression,
         log_bf10_ttest,
         log_bf10_z,
     )
@@ -55,11 +59,13 @@ if TYPE_CHECKING:
         weights_by_study,
     )
     from karat_studies.replication.correlations import (
+        log_bf10_kendall,
         log_bf10_pearson,
         log_bf10_spearman,
     )
     from karat_studies.replication.counts import (
         log_bf10_binomial,
+        log_bf10_binomial_logistic,
         log_bf10_contingency,
     )
     from karat_studies.replication.effects import (
@@ -67,9 +73,13 @@ if TYPE_CHECKING:
         KINDS,
         cohens_d,
         cohens_d_se,
+        cohens_h,
+        d_from_means,
         d_from_t_df,
         eta_squared,
+        fisher_z,
         fisher_z_se,
+        hedges_g,
         log_odds_ratio,
         log_odds_ratio_se,
         proportion_se,
@@ -84,15 +94,14 @@ if TYPE_CHECKING:
         Measured,
         Side,
         common_method,
-        draw_agent,
         log_bf10_of,
         measure,
     )
+    from karat_studies.replication.p_values import p_value
     from karat_studies.replication.ranks import (
         log_bf10_mann_whitney,
     )
     from karat_studies.replication.repetitions import (
-        Difference,
         Repetitions,
         directed_pas,
         reference_differences,
@@ -122,10 +131,14 @@ if TYPE_CHECKING:
         score_tests,
     )
     from karat_studies.replication.uncertainty import (
+        Difference,
         Draws,
         Spread,
         Uncertainty,
+        difference_uncertainty,
         draw_scores,
+        draw_statistics,
+        ecs_difference_uncertainty,
         join_draws,
         pas_interval_of_test,
         score_uncertainty,
@@ -162,26 +175,37 @@ __all__ = [
     "caricature",
     "cohens_d",
     "cohens_d_se",
+    "cohens_h",
     "common_method",
+    "d_from_means",
     "d_from_t_df",
+    "difference_uncertainty",
     "directed_pas",
     "directional_posterior",
-    "draw_agent",
     "draw_scores",
+    "draw_statistics",
+    "ecs_difference_uncertainty",
     "ecs_interval",
     "ecs_strict",
     "effect_with_power",
     "equivalence_test",
     "eta_squared",
+    "fisher_z",
     "fisher_z_se",
+    "hedges_g",
     "join_draws",
     "log_bf10_anova",
     "log_bf10_binomial",
+    "log_bf10_binomial_logistic",
+    "log_bf10_bound_from_p",
     "log_bf10_contingency",
+    "log_bf10_kendall",
     "log_bf10_mann_whitney",
     "log_bf10_meta_ttest",
+    "log_bf10_normal_prior",
     "log_bf10_of",
     "log_bf10_pearson",
+    "log_bf10_regression",
     "log_bf10_spearman",
     "log_bf10_ttest",
     "log_bf10_z",
@@ -191,11 +215,13 @@ __all__ = [
     "measure",
     "multiplicities",
     "noise_ceiling",
+    "p_value",
     "parse_reported",
     "pas",
     "pas_ceiling",
     "pas_directional",
     "pas_interval_of_test",
+    "pas_log_odds",
     "pas_normalized",
     "pool_pas",
     "posterior",
@@ -229,9 +255,12 @@ __getattr__, __dir__ = lazy(
         "_inputs": "z_of_level",
         "agreement": (
             "DirectionalPosterior directional_posterior pas pas_ceiling pas_directional "
-            "pas_normalized pool_pas posterior"
+            "pas_log_odds pas_normalized pool_pas posterior"
         ),
-        "bayes": "log_bf10_anova log_bf10_meta_ttest log_bf10_ttest log_bf10_z",
+        "bayes": (
+            "log_bf10_anova log_bf10_bound_from_p log_bf10_meta_ttest log_bf10_normal_prior "
+            "log_bf10_regression log_bf10_ttest log_bf10_z"
+        ),
         "beyond": (
             "Equivalence PredictionInterval ReplicationMeasures SmallTelescopes effect_with_power "
             "equivalence_test log_replication_bayes_factor prediction_interval "
@@ -241,17 +270,18 @@ __getattr__, __dir__ = lazy(
             "Caricature Concordance EcsInterval caricature ecs_interval ecs_strict noise_ceiling "
             "weighted_ccc weights_by_study"
         ),
-        "correlations": "log_bf10_pearson log_bf10_spearman",
-        "counts": "log_bf10_binomial log_bf10_contingency",
+        "correlations": "log_bf10_kendall log_bf10_pearson log_bf10_spearman",
+        "counts": "log_bf10_binomial log_bf10_binomial_logistic log_bf10_contingency",
         "effects": (
-            "CONVENTIONS KINDS cohens_d cohens_d_se d_from_t_df eta_squared fisher_z_se "
-            "log_odds_ratio log_odds_ratio_se proportion_se proportion_wilson rank_biserial "
-            "rank_biserial_se to_cohens_d to_cohens_d_se z_diff"
+            "CONVENTIONS KINDS cohens_d cohens_d_se cohens_h d_from_means d_from_t_df eta_squared "
+            "fisher_z fisher_z_se hedges_g log_odds_ratio log_odds_ratio_se proportion_se "
+            "proportion_wilson rank_biserial rank_biserial_se to_cohens_d to_cohens_d_se z_diff"
         ),
-        "evidence": "Measured Side common_method draw_agent log_bf10_of measure",
+        "evidence": "Measured Side common_method log_bf10_of measure",
+        "p_values": "p_value",
         "ranks": "log_bf10_mann_whitney",
         "repetitions": (
-            "Difference Repetitions directed_pas reference_differences repeated_differences "
+            "Repetitions directed_pas reference_differences repeated_differences "
             "repeated_uncertainty"
         ),
         "report_strings": "Reported parse_reported",
@@ -261,7 +291,9 @@ __getattr__, __dir__ = lazy(
             "score_test score_tests"
         ),
         "uncertainty": (
-            "Draws Spread Uncertainty draw_scores join_draws pas_interval_of_test score_uncertainty"
+            "Difference Draws Spread Uncertainty difference_uncertainty draw_scores "
+            "draw_statistics ecs_difference_uncertainty join_draws pas_interval_of_test "
+            "score_uncertainty"
         ),
     },
 )

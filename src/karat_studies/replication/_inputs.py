@@ -5,7 +5,7 @@ broadcasting, blocks.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,17 +13,13 @@ import numpy.typing as npt
 from karat.stats import special
 
 Floats = npt.NDArray[np.float64]
-Numbers = npt.ArrayLike
-"""One number, or an array of them."""
-Result: TypeAlias = Any
-"""A float if every argument was one number, else an array: no type says that."""
 
 ALTERNATIVES = ("two-sided", "greater", "less")
 Z95 = 1.959963984540054
 BLOCK = 4_096  # elements at a time, so that the buffers of a kernel stay in the second-level cache
 
 
-def floats(name: str, values: Numbers) -> Floats:
+def floats(name: str, values: Any) -> Floats:
     """Values as float64; None is NaN. Raises ValueError for anything but numbers."""
     try:
         return np.asarray(values, dtype=np.float64)
@@ -32,24 +28,25 @@ def floats(name: str, values: Numbers) -> Floats:
 
 
 def domain(
-    name: str, values: Numbers, inside: Callable[[Floats], npt.NDArray[np.bool_]], wanted: str
+    name: str, values: Any, inside: Callable[[Floats], Any], wanted: str, *, errors: str = "nan"
 ) -> Floats:
     """The values, with NaN for those outside the domain.
 
-    A single number outside the domain raises ValueError with its name and value. NaN is kept
-    and never counts as outside.
+    A single number outside the domain raises ValueError with its name and value; so does any
+    element with `errors="raise"`. NaN is kept and never counts as outside.
     """
+    check_choice("errors", errors, ("nan", "raise"))
     array = floats(name, values)
     with np.errstate(invalid="ignore"):
         outside = ~(np.asarray(inside(array), dtype=bool) | np.isnan(array))
     if not outside.any():
         return array
-    if array.ndim == 0:
-        raise ValueError(f"{name}: must be {wanted}, got {float(array):g}")
+    if array.ndim == 0 or errors == "raise":
+        raise ValueError(f"{name}: must be {wanted}, got {float(array[outside].flat[0]):g}")
     return np.where(outside, np.nan, array)
 
 
-def counts(name: str, values: Numbers, *, least: int = 0) -> Floats:
+def counts(name: str, values: Any, *, least: int = 0, errors: str = "nan") -> Floats:
     """Whole numbers of at least `least`, as floats."""
     wanted = f"a whole number of at least {least}"
     return domain(
@@ -57,32 +54,33 @@ def counts(name: str, values: Numbers, *, least: int = 0) -> Floats:
         values,
         lambda n: (n >= least) & (n == np.floor(n)) & np.isfinite(n),
         wanted,
+        errors=errors,
     )
 
 
-def within_0_1(name: str, values: Numbers) -> Floats:
+def within_0_1(name: str, values: Any, *, errors: str = "nan") -> Floats:
     """Shares of a whole."""
-    return domain(name, values, lambda v: (v >= 0) & (v <= 1), "between 0 and 1")
+    return domain(name, values, lambda v: (v >= 0) & (v <= 1), "between 0 and 1", errors=errors)
 
 
-def within_1(name: str, values: Numbers) -> Floats:
+def within_1(name: str, values: Any, *, errors: str = "nan") -> Floats:
     """Correlations."""
-    return domain(name, values, lambda v: np.abs(v) <= 1, "between −1 and 1")
+    return domain(name, values, lambda v: np.abs(v) <= 1, "between −1 and 1", errors=errors)
 
 
-def at_least_0(name: str, values: Numbers) -> Floats:
+def at_least_0(name: str, values: Any, *, errors: str = "nan") -> Floats:
     """Numbers, also ∞, that are not negative."""
-    return domain(name, values, lambda v: v >= 0, "at least 0")
+    return domain(name, values, lambda v: v >= 0, "at least 0", errors=errors)
 
 
-def above_0(name: str, values: Numbers) -> Floats:
+def above_0(name: str, values: Any, *, errors: str = "nan") -> Floats:
     """Positive numbers, also ∞."""
-    return domain(name, values, lambda v: v > 0, "above 0")
+    return domain(name, values, lambda v: v > 0, "above 0", errors=errors)
 
 
-def finite_above_0(name: str, values: Numbers) -> Floats:
+def finite_above_0(name: str, values: Any, *, errors: str = "nan") -> Floats:
     """Positive numbers."""
-    return domain(name, values, lambda v: (v > 0) & np.isfinite(v), "above 0")
+    return domain(name, values, lambda v: (v > 0) & np.isfinite(v), "above 0", errors=errors)
 
 
 def check_choice(name: str, value: str, known: tuple[str, ...]) -> str:
@@ -120,7 +118,7 @@ def percentiles_of_level(level: float) -> tuple[float, float]:
     return tail, 1 - tail
 
 
-def evaluate(kernel: Callable[..., Floats], *arguments: Floats, block: int = BLOCK) -> Result:
+def evaluate(kernel: Callable[..., Floats], *arguments: Floats, block: int = BLOCK) -> Any:
     """The kernel's value for each element of the broadcast arguments; NaN if one of them is NaN.
 
     Kernels see one-dimensional arrays of equal length without NaN.
@@ -133,27 +131,32 @@ def evaluate(kernel: Callable[..., Floats], *arguments: Floats, block: int = BLO
         if np.isnan(array).any():
             missing |= np.broadcast_to(np.isnan(array), shape).reshape(-1)
     result = np.full(flat[0].size, np.nan)
-    present = np.flatnonzero(~missing) if missing.any() else None
+    if missing.any():
+        present = np.flatnonzero(~missing)
+    else:
+        present = None
+
     total = result.size if present is None else present.size
-    picked: slice | npt.NDArray[np.intp]
     with np.errstate(all="ignore"):
         for start in range(0, total, block):
-            picked = slice(start, start + block)
-            if present is not None:
-                picked = present[picked]
+            if present is None:
+                picked: Any = slice(start, start + block)
+            else:
+                picked = present[start : start + block]
+
             result[picked] = kernel(*(np.ascontiguousarray(array[picked]) for array in flat))
 
     return unwrap(result.reshape(shape))
 
 
-def unwrap(values: Floats) -> Result:
+def unwrap(values: Floats) -> Any:
     """A float for a scalar, else the array."""
     if values.ndim == 0:
         return float(values)
     return values
 
 
-def gamma_shift(x: Floats, by: Floats | float) -> Floats:
+def gamma_shift(x: Floats, by: Any) -> Floats:
     """lnΓ(x + by) − lnΓ(x) for x > 0, x + by > 0: without cancellation for large x.
 
     From 20 on both logarithms use Stirling's series, with their main parts subtracted as

@@ -175,24 +175,57 @@ def _log_hh(df: float, a: Floats) -> Floats:
     return np.asarray(np.log(total) + df * np.log(peak) - 0.5 * (peak - a) ** 2)
 
 
-def log_meta_bf(t: Floats, root_n: Floats, df: Floats, rscale: float) -> float:
-    """Ln BF10 of tests that share one δ ~ Cauchy(0, rscale), integrated over all δ: a coarse scan,
-    then Gauss–Legendre near the peak.
-    """
-    if np.isnan(t).any() or np.isnan(df).any():
+def log_meta_bf(t: Floats, root_n: Floats, df: Floats, rscale: float, alternative: str) -> float:
+    """Ln BF10 of tests that share one δ ~ Cauchy(0, rscale)."""
+    if np.isnan(t).any():
         return math.nan
 
     def log_f(delta: Floats) -> Floats:
-        total = -np.log(np.pi * rscale) - np.log1p((delta / rscale) ** 2)
-        for statistic, root, free in zip(t.tolist(), root_n.tolist(), df.tolist(), strict=True):
-            total += log_likelihood_ratio(statistic, free, delta * root)
-        return np.asarray(total)
+        prior = -np.log(np.pi * rscale) - np.log1p((delta / rscale) ** 2)
+        return np.asarray(_likelihood(t, root_n, df, delta) + prior)
 
+    if alternative == "two-sided":
+        side = 0
+    elif alternative == "greater":
+        side = 1
+    else:
+        side = -1
+
+    integral = _log_integral(
+        log_f,
+        t,
+        root_n,
+        df,
+        side=side,
+    )
+    return integral + (0.0 if alternative == "two-sided" else math.log(2.0))
+
+
+def log_effect_bf(t: Floats, root_n: Floats, df: Floats) -> float:
+    """Ln ∫ Π f(t_i | δ)/f(t_i | 0) dδ: the same with a flat, improper prior."""
+    return _log_integral(lambda delta: _likelihood(t, root_n, df, delta), t, root_n, df, side=0)
+
+
+def _likelihood(t: Floats, root_n: Floats, df: Floats, delta: Floats) -> Floats:
+    total = np.zeros_like(delta)
+    for statistic, root, free in zip(t.tolist(), root_n.tolist(), df.tolist(), strict=True):
+        total += log_likelihood_ratio(statistic, free, delta * root)
+    return np.asarray(total)
+
+
+def _log_integral(log_f: object, t: Floats, root_n: Floats, df: Floats, *, side: int) -> float:
+    """Ln ∫ e^{log_f} over all δ (side 0), δ > 0 (1), δ < 0 (−1): a coarse scan, then Gauss–Legendre
+    near the peak.
+    """
+    assert callable(log_f)
     weight = root_n**2 / (1 + t**2 / (2 * df))
     centre, sd = float((t / root_n * weight).sum() / weight.sum()), float(1 / np.sqrt(weight.sum()))
-    near = centre + sd * np.linspace(-40, 40, 321)
-    far = np.sinh(np.linspace(-7, 7, 141)) * sd
-    grid = np.unique(np.concatenate([near, far, t / root_n, [0.0]]))
+    grid = np.concatenate(
+        [centre + sd * np.linspace(-40, 40, 321), np.sinh(np.linspace(-7, 7, 141)) * sd, t / root_n]
+    )
+    grid = np.unique(np.concatenate([grid, [0.0]]))
+    if side:
+        grid = grid[grid * side >= 0]
     with np.errstate(all="ignore"):
         seen = np.nan_to_num(log_f(grid), nan=-np.inf)
         kept = np.flatnonzero(seen > seen.max() - NEGLIGIBLE)

@@ -7,14 +7,13 @@ do not saturate: logit PAS = logit π_h ⊞ logit π_a.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from karat.stats import special
 from karat_studies.replication._inputs import (
     Floats,
-    Numbers,
-    Result,
     above_0,
     check_choice,
     domain,
@@ -29,20 +28,20 @@ CLAMP = 1e-6
 FLAT = 1e-8  # if |2H − 1| is below it, the human evidence is neutral and agreement cannot be shown
 
 
-def posterior(log_bf: Numbers, prior_odds: Numbers = 1.0) -> Result:
+def posterior(log_bf: Any, prior_odds: Any = 1.0, *, errors: str = "nan") -> Any:
     """The probability of an effect after the evidence: BF·O/(1 + BF·O), for any ln BF without
     overflow.
 
     >>> round(posterior(-3.0, 10), 9), posterior(1e5), posterior(float("-inf"))
     (0.332385625, 1.0, 0.0)
     """
-    odds = finite_above_0("prior_odds", prior_odds)
+    odds = finite_above_0("prior_odds", prior_odds, errors=errors)
     return evaluate(
         lambda bf, o: np.asarray(special.expit(bf + np.log(o))), floats("log_bf", log_bf), odds
     )
 
 
-def pas(pi_human: Numbers, pi_agent: Numbers) -> Result:
+def pas(pi_human: Any, pi_agent: Any, *, errors: str = "nan") -> Any:
     """π_h·π_a + (1 − π_h)(1 − π_a): an effect on both sides, or on neither.
 
     Ignores direction: with decisive evidence for opposite effects PAS is near 1; see
@@ -54,22 +53,51 @@ def pas(pi_human: Numbers, pi_agent: Numbers) -> Result:
     HumanStudy-Bench (2025), probability alignment score.
     """
     human, agent = (
-        within_0_1("pi_human", pi_human),
-        within_0_1("pi_agent", pi_agent),
+        within_0_1("pi_human", pi_human, errors=errors),
+        within_0_1("pi_agent", pi_agent, errors=errors),
     )
     return evaluate(lambda h, a: h * a + (1 - h) * (1 - a), human, agent)
 
 
-def pas_ceiling(pi_human: Numbers) -> Result:
+def pas_log_odds(log_odds_human: Any, log_odds_agent: Any) -> Any:
+    """Logit PAS of the two posterior log-odds (ln BF + ln prior odds), exact wherever floats reach.
+
+    a ⊞ b = sgn(a)·sgn(b)·min(|a|, |b|) + ln(1 + e^{−|a+b|}) − ln(1 + e^{−|a−b|})
+
+    >>> pas_log_odds(100.0, -200.0), round(pas_log_odds(3.0, 2.0), 12)
+    (-100.0, 1.693453660971)
+
+    2·PAS − 1 = tanh(a/2)·tanh(b/2); Hagenauer et al. (1996), IEEE Trans. Inf. Theory 42:429.
+    """
+
+    def kernel(a: Floats, b: Floats) -> Floats:
+        least = np.sign(a) * np.sign(b) * np.minimum(np.abs(a), np.abs(b))
+        near = np.minimum(np.abs(a), np.abs(b)) < 0.5  # there the three terms cancel
+        small = 2 * np.arctanh(
+            np.tanh(np.where(near, a, 0) / 2) * np.tanh(np.where(near, b, 0) / 2)
+        )
+        both = np.isinf(a) & np.isinf(b)
+        total, gap = np.abs(a + b), np.abs(a - b)
+        correction = np.log1p(np.exp(-total)) - np.log1p(np.exp(-gap))
+        return np.where(both, least, np.where(near, small, least + correction))
+
+    return evaluate(
+        kernel, floats("log_odds_human", log_odds_human), floats("log_odds_agent", log_odds_agent)
+    )
+
+
+def pas_ceiling(pi_human: Any, *, errors: str = "nan") -> Any:
     """H = π_h² + (1 − π_h)²: the PAS of a perfect copy of the human evidence.
 
     >>> round(pas_ceiling(0.9), 12)
     0.82
     """
-    return evaluate(lambda h: h * h + (1 - h) ** 2, within_0_1("pi_human", pi_human))
+    return evaluate(lambda h: h * h + (1 - h) ** 2, within_0_1("pi_human", pi_human, errors=errors))
 
 
-def pas_normalized(pas: Numbers, pi_human: Numbers, *, fallbacks: str | None = None) -> Result:
+def pas_normalized(
+    pas: Any, pi_human: Any, *, fallbacks: str | None = None, errors: str = "nan"
+) -> Any:
     """R' = (2·PAS − 1)/(2·H − 1): the share of the possible correlation that is reached. Auxiliary.
 
     NaN if the human evidence is neutral (|2H − 1| < 1e-8); 0 with `fallbacks="documented"`,
@@ -86,8 +114,8 @@ def pas_normalized(pas: Numbers, pi_human: Numbers, *, fallbacks: str | None = N
 
     return evaluate(
         kernel,
-        within_0_1("pas", pas),
-        within_0_1("pi_human", pi_human),
+        within_0_1("pas", pas, errors=errors),
+        within_0_1("pi_human", pi_human, errors=errors),
     )
 
 
@@ -97,24 +125,24 @@ class DirectionalPosterior:
     direction.
     """
 
-    positive: Result
-    negative: Result
-    null: Result
+    positive: Any
+    negative: Any
+    null: Any
 
     @property
-    def ceiling(self) -> Result:
+    def ceiling(self) -> Any:
         """π₊² + π₋² + π₀²: the directional PAS of a perfect copy."""
         return self.positive**2 + self.negative**2 + self.null**2
 
 
 def directional_posterior(
-    log_bf: Numbers,
-    log_bf_greater: Numbers | None = None,
-    log_bf_less: Numbers | None = None,
+    log_bf: Any,
+    log_bf_greater: Any = None,
+    log_bf_less: Any = None,
     *,
-    sign: Numbers | None = None,
-    prior_odds: Numbers = 1.0,
-    mass_above: Numbers = 0.5,
+    sign: Any = None,
+    prior_odds: Any = 1.0,
+    mass_above: Any = 0.5,
 ) -> DirectionalPosterior:
     """π± = ½·BF±0·O/(1 + BF10·O) and π0, from the one-sided Bayes factors.
 
@@ -153,7 +181,7 @@ def directional_posterior(
     )
 
 
-def pas_directional(human: DirectionalPosterior, agent: DirectionalPosterior) -> Result:
+def pas_directional(human: DirectionalPosterior, agent: DirectionalPosterior) -> Any:
     """The probability that both are in the same of three states: positive, negative, none.
 
     >>> up = DirectionalPosterior(positive=0.99, negative=0.0, null=0.01)
@@ -167,8 +195,8 @@ def pas_directional(human: DirectionalPosterior, agent: DirectionalPosterior) ->
 
 
 def pool_pas(
-    pas: Numbers,
-    n_eff: Numbers | None = None,
+    pas: Any,
+    n_eff: Any = None,
     *,
     clamp: float = CLAMP,
     empty: float = float("nan"),
@@ -188,10 +216,7 @@ def pool_pas(
 
     HumanStudy-Bench (2025); Fisher (1921), Metron 1:3.
     """
-    values = floats("pas", pas).reshape(-1)
-    outside = (values < 0) | (values > 1)
-    if outside.any():
-        raise ValueError(f"pas: must be between 0 and 1, got {values[outside][0]:g}")
+    values = within_0_1("pas", pas, errors="raise").reshape(-1)
     pooled = pool_scores(2 * values - 1, n_eff, clamp=clamp)
     if np.isnan(pooled):
         return 0.5 if documented_fallbacks(fallbacks) else empty
@@ -201,7 +226,7 @@ def pool_pas(
     return (pooled + 1) / 2
 
 
-def pool_scores(r: Floats, n_eff: Numbers | None, *, clamp: float = CLAMP) -> float:
+def pool_scores(r: Floats, n_eff: Any, *, clamp: float = CLAMP) -> float:
     """Tanh of the weighted mean of atanh r; r of one score unchanged; NaN for none."""
     if not 0 <= clamp < 1:
         raise ValueError(f"clamp: must be at least 0 and below 1, got {clamp:g}")

@@ -1,12 +1,14 @@
-"""Evidence in one test: ln BF10 of t, z and F.
+"""Evidence in one test: ln BF10 of t, z, F, R², and the bound from a p-value.
 
 Every function returns the natural logarithm of the Bayes factor in favour of an effect: a
 Bayes factor overflows at e^709.8, its logarithm does not. Nothing is capped. Arrays
 broadcast. A single number outside its domain raises ValueError; in an array such an element
-is NaN. Correlations: `correlations`; counts: `counts`; ranks: `ranks`.
+is NaN, unless `errors="raise"`. Correlations: `correlations`; counts: `counts`; ranks: `ranks`.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -14,8 +16,7 @@ from karat_studies.replication import _mixture
 from karat_studies.replication._inputs import (
     ALTERNATIVES,
     Floats,
-    Numbers,
-    Result,
+    above_0,
     at_least_0,
     check_choice,
     counts,
@@ -24,21 +25,24 @@ from karat_studies.replication._inputs import (
     finite_above_0,
     floats,
     gamma_shift,
+    unwrap,
+    within_0_1,
 )
 from karat_studies.replication._mixture import log_meta_bf
 
 SQRT_HALF = 0.7071067811865476
-METHODS = ("jzs", "pearson")
+METHODS = ("jzs", "pearson", "bic")
 
 
 def log_bf10_ttest(
-    t: Numbers,
-    n1: Numbers,
-    n2: Numbers | None = None,
+    t: Any,
+    n1: Any,
+    n2: Any = None,
     *,
-    rscale: Numbers = SQRT_HALF,
+    rscale: Any = SQRT_HALF,
     alternative: str = "two-sided",
-) -> Result:
+    errors: str = "nan",
+) -> Any:
     """Ln BF10 of a t test: δ ~ Cauchy(0, rscale) against δ = 0 (Jeffreys–Zellner–Siow).
 
     Two independent groups of n1 and n2; one sample, or n1 pairs, if n2 is None. Welch's t
@@ -55,13 +59,13 @@ def log_bf10_ttest(
     """
     check_choice("alternative", alternative, ALTERNATIVES)
     ts = floats("t", t)
-    scale = finite_above_0("rscale", rscale)
-    first = counts("n1", n1, least=2 if n2 is None else 1)
+    scale = finite_above_0("rscale", rscale, errors=errors)
+    first = counts("n1", n1, least=2 if n2 is None else 1, errors=errors)
     if n2 is None:
         size, df = first, first - 1
     else:
-        second = counts("n2", n2, least=1)
-        df = domain("n1 + n2", first + second - 2, lambda v: v >= 1, "at least 3")
+        second = counts("n2", n2, least=1, errors=errors)
+        df = domain("n1 + n2", first + second - 2, lambda v: v >= 1, "at least 3", errors=errors)
         size = first * second / (first + second)
 
     t = ts
@@ -75,8 +79,8 @@ def log_bf10_ttest(
 
 
 def log_bf10_z(
-    z: Numbers, n: Numbers, *, rscale: Numbers = SQRT_HALF, alternative: str = "two-sided"
-) -> Result:
+    z: Any, n: Any, *, rscale: Any = SQRT_HALF, alternative: str = "two-sided", errors: str = "nan"
+) -> Any:
     """Ln BF10 of an asymptotic z whose expectation is δ√n: δ ~ Cauchy(0, rscale) against δ = 0.
 
     The t test with infinite degrees of freedom. n is an effective number of observations
@@ -91,8 +95,8 @@ def log_bf10_z(
     """
     check_choice("alternative", alternative, ALTERNATIVES)
     zs = floats("z", z)
-    size = finite_above_0("n", n)
-    scale = finite_above_0("rscale", rscale)
+    size = finite_above_0("n", n, errors=errors)
+    scale = finite_above_0("rscale", rscale, errors=errors)
     if alternative == "two-sided":
         return evaluate(
             lambda z, g: np.where(np.isinf(z), np.inf, _mixture.log_mixture_normal(z, g)),
@@ -105,21 +109,22 @@ def log_bf10_z(
 
 
 def log_bf10_anova(
-    f: Numbers,
-    df1: Numbers,
-    df2: Numbers,
+    f: Any,
+    df1: Any,
+    df2: Any,
     *,
-    n_per_group: Numbers | None = None,
-    rscale: Numbers = 0.5,
+    n_per_group: Any = None,
+    rscale: Any = 0.5,
     method: str = "jzs",
-) -> Result:
+    errors: str = "nan",
+) -> Any:
     """Ln BF10 of a one-way F: effects of df1 + 1 groups against none.
 
     `method="jzs"`: standardised effects share a g with scale `rscale`; needs `n_per_group`,
     a number, or the sizes of the df1 + 1 groups (their harmonic mean counts; for two groups
     this is exactly the t test with rscale·√2). `"pearson"` needs only F and its degrees of
-    freedom, exact under a Pearson type VI prior with α = −½. Accurate to 1e-9 for F ≤ 10⁴ and
-    N ≤ 10⁷.
+    freedom, exact under a Pearson type VI prior with α = −½. `"bic"` is the unit-information
+    approximation with N = df1 + df2 + 1. Accurate to 1e-9 for F ≤ 10⁴ and N ≤ 10⁷.
 
     >>> round(log_bf10_anova(7.0756, 1, 78, n_per_group=40), 6)  # t = 2.66 with 40 and 40
     1.54208
@@ -127,21 +132,29 @@ def log_bf10_anova(
     8.739627
 
     Rouder et al. (2012), J. Math. Psychol. 56:356; Wang & Sun (2014), J. Stat. Comput. Simul.
-    84:2512.
+    84:2512; Masson (2011), Behav. Res. Methods 43:679.
     """
     check_choice("method", method, METHODS)
-    fs = at_least_0("f", f)
-    x = counts("df1", df1, least=1)
-    y = finite_above_0("df2", df2)
+    fs = at_least_0("f", f, errors=errors)
+    x = counts("df1", df1, least=1, errors=errors)
+    y = finite_above_0("df2", df2, errors=errors)
     if method == "pearson":
         return evaluate(_pearson_type, fs, x, y)
+    if method == "bic":
+        return evaluate(
+            lambda f, x, y: 0.5 * ((x + y + 1) * np.log1p(x * f / y) - x * np.log(x + y + 1)),
+            fs,
+            x,
+            y,
+        )
+
     if n_per_group is None:
         raise ValueError(
             "n_per_group: is required for method='jzs'; without it use method='pearson'"
         )
 
-    size = _harmonic(n_per_group, x)
-    scale = finite_above_0("rscale", rscale)
+    size = _harmonic(n_per_group, x, errors)
+    scale = finite_above_0("rscale", rscale, errors=errors)
     return evaluate(
         lambda f, x, y, g: _mixture.log_mixture(x, x * f / y, g, (x + y) / 2),
         fs,
@@ -158,8 +171,8 @@ def _pearson_type(f: Floats, x: Floats, y: Floats) -> Floats:
     return gamma_shift(np.full_like(x, 0.5), x / 2) - gamma_shift(y / 2, x / 2) + rise
 
 
-def _harmonic(sizes: Numbers, df1: Floats) -> Floats:
-    array = finite_above_0("n_per_group", sizes)
+def _harmonic(sizes: Any, df1: Floats, errors: str) -> Floats:
+    array = finite_above_0("n_per_group", sizes, errors=errors)
     if array.ndim == 0:
         return array
     groups = array.shape[-1]
@@ -168,29 +181,103 @@ def _harmonic(sizes: Numbers, df1: Floats) -> Floats:
     return np.asarray(groups / (1.0 / array).sum(axis=-1))
 
 
+def log_bf10_regression(
+    r2: Any, n: Any, p: Any, *, rscale: Any = 0.3535533905932738, errors: str = "nan"
+) -> Any:
+    """Ln BF10 of a regression: p predictors that explain the share R² of variance in n
+    observations, against none.
+
+    Scale √2/4 on standardised slopes, as in BayesFactor. With p = 1 and rscale = 1 this is
+    the correlation test of Wetzels & Wagenmakers (2012). R² = 1 gives +∞. n ≥ p + 2.
+
+        BF10 = ∫ (1 + Ng)^{(N−p−1)/2} (1 + Ng(1 − R²))^{−(N−1)/2} π(g) dg,
+        g ~ InvGamma(½, rscale²/2)
+
+    >>> round(log_bf10_regression(0.82, 51, 4, rscale=0.5), 9)
+    31.726885876
+
+    Liang et al. (2008), J. Am. Stat. Assoc. 103:410; Rouder & Morey (2012), Multivariate Behav.
+    Res. 47:877.
+    """
+    share = within_0_1("r2", r2, errors=errors)
+    predictors = counts("p", p, least=1, errors=errors)
+    size = counts("n", n, least=3, errors=errors)
+    spare = domain("n − p", size - predictors, lambda v: v >= 2, "at least 2", errors=errors)
+    scale = finite_above_0("rscale", rscale, errors=errors)
+    return evaluate(
+        lambda r, n, p, g, _: _mixture.log_mixture(p, r / (1 - r), g, (n - 1) / 2),
+        share,
+        size,
+        predictors,
+        size * scale * scale,
+        spare,
+    )
+
+
 def log_bf10_meta_ttest(
-    t: Numbers, n1: Numbers, n2: Numbers | None = None, *, rscale: float = SQRT_HALF
+    t: Any, n1: Any, n2: Any = None, *, rscale: float = SQRT_HALF, alternative: str = "two-sided"
 ) -> float:
     """Ln BF10 of several t tests of one δ ~ Cauchy(0, rscale): multiplied over the last axis. A
     float.
 
         BF10 = ∫ Π_i [f(t_i | ν_i, δ√N_i) / f(t_i | ν_i, 0)] Cauchy(δ; 0, rscale) dδ
 
-    Accurate to 1e-9 if the tests do not contradict each other by more than 30 standard errors.
+    Accurate to 1e-9, one-sided at |t| below 1e-3 to 1e-7, if the tests do not contradict each
+    other by more than 30 standard errors.
 
     >>> round(log_bf10_meta_ttest([2.1, 1.4], [30, 60]), 6)
     0.421952
 
     Rouder & Morey (2011), Psychon. Bull. Rev. 18:682.
     """
+    check_choice("alternative", alternative, ALTERNATIVES)
     scale = float(finite_above_0("rscale", rscale))
     ts = np.atleast_1d(floats("t", t))
-    first = np.atleast_1d(counts("n1", n1, least=2 if n2 is None else 1))
+    first = np.atleast_1d(counts("n1", n1, least=2 if n2 is None else 1, errors="raise"))
     if n2 is None:
         size, df = first, first - 1
     else:
-        second = np.atleast_1d(counts("n2", n2, least=1))
+        second = np.atleast_1d(counts("n2", n2, least=1, errors="raise"))
         size, df = first * second / (first + second), first + second - 2
 
     ts, size, df = np.broadcast_arrays(ts, size, df)
-    return log_meta_bf(ts, np.sqrt(size), df, scale)
+    return log_meta_bf(ts, np.sqrt(size), df, scale, alternative)
+
+
+def log_bf10_normal_prior(estimate: Any, se: Any, *, prior_sd: Any, errors: str = "nan") -> Any:
+    """Ln BF10 of an estimate with a standard error: effect ~ Normal(0, prior_sd²) against 0.
+
+        ln BF10 = ½ ln(se²/(se² + prior_sd²)) + ½ z² prior_sd²/(se² + prior_sd²), z = estimate/se
+
+    >>> round(log_bf10_normal_prior(0.5, 0.2, prior_sd=1), 12)
+    1.375759423297
+
+    Dienes (2014), Front. Psychol. 5:781.
+    """
+    value = floats("estimate", estimate)
+    error = above_0("se", se, errors=errors)
+    prior = above_0("prior_sd", prior_sd, errors=errors)
+
+    def kernel(e: Floats, s: Floats, sd: Floats) -> Floats:
+        share = 1 / (1 + (s / sd) ** 2)
+        return np.asarray(0.5 * np.log1p(-share) + 0.5 * (e / s) ** 2 * share)
+
+    return evaluate(kernel, value, error, prior)
+
+
+def log_bf10_bound_from_p(p: Any, *, errors: str = "nan") -> Any:
+    """The maximum of ln BF10 for a p-value: a bound, never a score.
+
+    −1 − ln p − ln(−ln p) below 1/e, else 0; p = 0 gives +∞.
+
+    >>> round(log_bf10_bound_from_p(0.05), 4)
+    0.8985
+
+    Sellke, Bayarri & Berger (2001), Am. Stat. 55:62 (Vovk–Sellke).
+    """
+    ps = within_0_1("p", p, errors=errors)
+    with np.errstate(all="ignore"):
+        logs = np.log(ps)
+        bound = np.where(ps < np.exp(-1.0), -1.0 - logs - np.log(-logs), 0.0)
+    bound = np.where(ps == 0, np.inf, bound)
+    return unwrap(np.where(np.isnan(ps), np.nan, bound))

@@ -7,19 +7,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from karat.stats import special
-from karat.stats.power import effect_size_ttest, noncentral_t_cdf
+from karat.stats.noncentral import noncentral_t_cdf
+from karat.stats.power import effect_size_ttest
 from karat_studies.replication._inputs import (
-    Numbers,
     above_0,
+    check_choice,
     check_level,
     counts,
     domain,
     floats,
 )
+from karat_studies.replication._mixture import log_effect_bf
 from karat_studies.replication.bayes import SQRT_HALF, log_bf10_meta_ttest, log_bf10_ttest
 from karat_studies.replication.effects import fisher_z_se
 from karat_studies.replication.evidence import T_KINDS, Side
@@ -33,27 +36,37 @@ def log_replication_bayes_factor(
     n_replication: Sequence[int],
     *,
     rscale: float = SQRT_HALF,
+    method: str = "evidence_updating",
 ) -> float:
     """Ln BF of "the effect of the original" against "no effect", for the data of the replication. A
     float.
 
-    n: (n1, n2), or (n,) for one sample and pairs. The evidence that the new data add,
-    ln BF10(both) − ln BF10(original), with one Cauchy prior. Accurate to 1e-8.
+    n: (n1, n2), or (n,) for one sample and pairs. `"evidence_updating"`: the evidence the new
+    data add, ln BF10(both) − ln BF10(original), with one Cauchy prior. `"posterior"`: the effect is
+    drawn from its posterior under a flat prior. Accurate to 1e-8.
 
-    >>> round(log_replication_bayes_factor(2.10, (11, 11), 3.06, (27, 28)), 6)
-    3.693453
+    >>> round(log_replication_bayes_factor(2.10, (11, 11), 3.06, (27, 28), method="posterior"), 6)
+    3.706898
 
-    Ly et al. (2019), Behav. Res. Methods 51:2498.
+    Ly et al. (2019), Behav. Res. Methods 51:2498; Verhagen & Wagenmakers (2014), J. Exp. Psychol.
+    Gen. 143:1457.
     """
-    for name, sizes in (("n_original", n_original), ("n_replication", n_replication)):
-        _design(name, sizes)
+    check_choice("method", method, ("evidence_updating", "posterior"))
+    first, second = _design("n_original", n_original), _design("n_replication", n_replication)
+    if method == "posterior":
+        t, root, df = (
+            np.array(pair)
+            for pair in zip((t_original, *first), (t_replication, *second), strict=True)
+        )
+        return log_effect_bf(t, root, df) - log_effect_bf(t[:1], root[:1], df[:1])
+
     if len(n_original) != len(n_replication):
         raise ValueError(
             "n_replication: must be of the same design as n_original (one group or two)"
         )
 
-    pairs = list(zip(n_original, n_replication, strict=True))
-    both = log_bf10_meta_ttest([t_original, t_replication], *pairs, rscale=rscale)
+    sizes = list(zip(n_original, n_replication, strict=True))
+    both = log_bf10_meta_ttest([t_original, t_replication], *sizes, rscale=rscale)
     return both - float(log_bf10_ttest(t_original, *n_original, rscale=rscale))
 
 
@@ -61,7 +74,7 @@ def _design(name: str, sizes: Sequence[int]) -> tuple[float, float]:
     """(√N, ν): the expected t is δ√N."""
     if len(sizes) not in {1, 2}:
         raise ValueError(f"{name}: must be (n,) or (n1, n2), got {sizes!r}")
-    n = np.array([float(counts(name, size, least=1)) for size in sizes])
+    n = counts(name, list(sizes), least=1, errors="raise")
     df = float(n.sum() - n.size)
     domain(f"degrees of freedom of {name}", df, lambda v: v >= 1, "at least 1")
     return math.sqrt(1 / float((1 / n).sum())), df
@@ -166,8 +179,12 @@ def effect_with_power(n: Sequence[int], *, power: float = 1 / 3, alpha: float = 
     """
     _design("n", n)
     first, *second = n
-    n2 = second[0] if second else None
-    return effect_size_ttest(first, n2=n2, power=power, alpha=alpha).value
+    if second:
+        return effect_size_ttest(
+            first, n2=second[0], power=power, type="two-sample", alpha=alpha
+        ).value
+
+    return effect_size_ttest(first, power=power, type="one-sample", alpha=alpha).value
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -184,7 +201,7 @@ class Equivalence:
 
 
 def equivalence_test(
-    value: Numbers, se: Numbers, *, low: float, high: float, df: float = math.inf
+    value: object, se: Any, *, low: float, high: float, df: float = math.inf
 ) -> Equivalence:
     """Whether an effect, or a difference of agent and people, is between bounds stated beforehand.
 

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from karat.stats import special
-from karat_studies.replication._inputs import Floats, Numbers, check_level, floats
+from karat_studies.replication._inputs import Floats, check_level, floats
 
 FEWEST = 3  # pairs; two points agree completely or not at all
 FEWEST_STUDIES = 5
@@ -33,7 +34,7 @@ class Concordance:
     reason: str | None = None
 
 
-def weighted_ccc(x: Numbers, y: Numbers, w: Numbers | None = None) -> Concordance:
+def weighted_ccc(x: Any, y: Any, w: Any = None) -> Concordance:
     """Lin's concordance of human effects x and agent effects y: 1 only on the line of identity.
 
         ρ = 2·cov/(var_x + var_y + (μ_x − μ_y)²), all moments with weights that sum to 1
@@ -77,7 +78,7 @@ def weighted_ccc(x: Numbers, y: Numbers, w: Numbers | None = None) -> Concordanc
     )
 
 
-def _pairs(x: Numbers, y: Numbers, w: Numbers | None) -> tuple[Floats, Floats, Floats, int]:
+def _pairs(x: Any, y: Any, w: Any) -> tuple[Floats, Floats, Floats, int]:
     xs, ys = floats("x", x), floats("y", y)
     if w is None:
         ws = np.ones_like(xs)
@@ -129,32 +130,37 @@ def ccc_rows(x: Floats, y: Floats, w: Floats) -> Floats:
 
 
 def weights_by_study(
-    studies: Sequence[Hashable], findings: Sequence[Hashable], valid: Numbers
+    studies: Sequence[Hashable], findings: Sequence[Hashable], valid: Any, *, level: str = "finding"
 ) -> Floats:
     """The weight of each test in the overall ECS: 1/studies/findings in the study/tests in the
     finding.
 
     Only valid tests are counted, and the others have weight 0. `findings` identify a finding within
-    its study; if finding ids repeat across sub-studies, use pairs. If there is only one study, all
-    its tests have equal weight. The weights sum to 1.
+    its study; if finding ids repeat across sub-studies, use pairs. `level="study"` gives all tests
+    of a study equal weight, as they have if there is only one study: its ECS is then the overall
+    one. The weights sum to 1.
 
     >>> weights_by_study(["a", "a", "b"], ["F1", "F2", "F1"], [True, True, True]).tolist()
     [0.25, 0.25, 0.5]
     """
+    if level not in {"finding", "study"}:
+        raise ValueError(f"level: must be 'finding' or 'study', got {level!r}")
     if len(set(studies)) == 1:
-        findings = [None] * len(findings)
+        level = "study"
     counted = np.asarray(valid, dtype=bool)
     tests: dict[Hashable, int] = {}
     nested: dict[Hashable, set[Hashable]] = {}
     for study, finding, use in zip(studies, findings, counted.tolist(), strict=True):
         if use:
-            tests[study, finding] = tests.get((study, finding), 0) + 1
-            nested.setdefault(study, set()).add(finding)
+            group = finding if level == "finding" else None
+            tests[study, group] = tests.get((study, group), 0) + 1
+            nested.setdefault(study, set()).add(group)
 
     weights = np.zeros(counted.size)
     for at, (study, finding) in enumerate(zip(studies, findings, strict=True)):
         if counted[at]:
-            weights[at] = 1.0 / len(nested) / len(nested[study]) / tests[study, finding]
+            group = finding if level == "finding" else None
+            weights[at] = 1.0 / len(nested) / len(nested[study]) / tests[study, group]
 
     return weights
 
@@ -175,8 +181,8 @@ class EcsInterval:
 
 
 def ecs_interval(
-    human: Numbers,
-    agent: Numbers,
+    human: Any,
+    agent: Any,
     studies: Sequence[Hashable],
     findings: Sequence[Hashable],
     *,
@@ -213,20 +219,22 @@ def jackknife_interval(
     out.
     """
     n = len(without)
-    unknown = EcsInterval(value=value, level=level, n=n, method=method, scope="new studies")
+    about: dict[str, Any] = {"level": level, "n": n, "method": method, "scope": "new studies"}
     if n < FEWEST_STUDIES:
-        return replace(unknown, reason=f"needs {FEWEST_STUDIES} studies, has {n}")
+        return EcsInterval(value=value, reason=f"needs {FEWEST_STUDIES} studies, has {n}", **about)
     z, centre = np.arctanh(np.clip(without, -EDGE, EDGE)), math.atanh(max(-EDGE, min(EDGE, value)))
     se = math.sqrt((n - 1) / n * float(((z - z.mean()) ** 2).sum()))
     reach = float(special.stdtrit(n - 1, (1 + level) / 2)) * se
-    return replace(unknown, se=se, low=math.tanh(centre - reach), high=math.tanh(centre + reach))
+    return EcsInterval(
+        value=value, se=se, low=math.tanh(centre - reach), high=math.tanh(centre + reach), **about
+    )
 
 
 def noise_ceiling(
-    human: Numbers,
-    se_human: Numbers,
-    se_agent: Numbers,
-    w: Numbers | None = None,
+    human: Any,
+    se_human: Any,
+    se_agent: Any,
+    w: Any = None,
     *,
     rng: np.random.Generator,
     draws: int = 2_000,
@@ -246,7 +254,7 @@ def noise_ceiling(
     return float(np.nanmean(ccc_rows(xs, noisy, ws / ws.sum())))
 
 
-def ecs_strict(z_diffs: Numbers, *, method: str = "rms") -> float:
+def ecs_strict(z_diffs: Any, *, method: str = "rms") -> float:
     """The ECS-Strict of one finding from the z of its tests. Auxiliary; NaN without any.
 
     `"rms"`, as published: 2(1 − Φ(Z)) with Z = √(mean z²), no p-value for more than one test.
@@ -285,9 +293,7 @@ class Caricature:
     reason: str | None = None
 
 
-def caricature(
-    human: Numbers, agent: Numbers, w: Numbers | None = None, *, level: float = 0.95
-) -> Caricature:
+def caricature(human: Any, agent: Any, w: Any = None, *, level: float = 0.95) -> Caricature:
     """Weighted least squares of the agent's effects on the human ones. Auxiliary.
 
     The interval is t with n − 2 degrees of freedom on the HC3 error of the slope. NaN for
@@ -315,15 +321,19 @@ def caricature(
     sxx = float((weights * dx**2).sum())
     slope = float((weights * (dx * (y - my))).sum()) / sxx
     intercept = my - slope * mx
-    line = Caricature(
-        slope=slope, intercept=intercept, centre=mx, centre_agent=my, level=level, n=n
-    )
+    about: dict[str, Any] = {
+        "slope": slope,
+        "intercept": intercept,
+        "centre": mx,
+        "centre_agent": my,
+    }
     left = y - intercept - slope * x
     leverage = weights * (1 + dx**2 / sxx)
     with np.errstate(divide="ignore", invalid="ignore"):
         meat = (weights * dx * left / (1 - leverage)) ** 2
     if not np.isfinite(meat).all():
-        return replace(line, reason="one pair alone determines the slope")
+        reason = "one pair alone determines the slope"
+        return Caricature(**about, level=level, n=n, reason=reason)
     se = math.sqrt(float(meat.sum())) / sxx
     reach = float(special.stdtrit(n - 2, (1 + level) / 2)) * se
-    return replace(line, se=se, low=slope - reach, high=slope + reach)
+    return Caricature(**about, se=se, low=slope - reach, high=slope + reach, level=level, n=n)

@@ -7,14 +7,13 @@ seeing the result. Arrays broadcast; unknown values are NaN.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import NDArray
 
 from karat.stats import special
 from karat_studies.replication._inputs import (
     Floats,
-    Numbers,
-    Result,
     above_0,
     at_least_0,
     check_choice,
@@ -23,6 +22,7 @@ from karat_studies.replication._inputs import (
     domain,
     evaluate,
     floats,
+    gamma_shift,
     unwrap,
     within_0_1,
     within_1,
@@ -49,7 +49,7 @@ _STANDARDISED = ("ttest_ind", "welch", "ttest_paired", "ttest_one", "anova")
 LOGISTIC = float(np.sqrt(3) / np.pi)
 
 
-def cohens_d(t: Numbers, n1: Numbers, n2: Numbers | None = None) -> Result:
+def cohens_d(t: Any, n1: Any, n2: Any = None, *, errors: str = "nan") -> Any:
     """Cohen's d of a t statistic: t√(1/n1 + 1/n2), or t/√n1 for one sample and for pairs (n2 None).
 
     >>> round(cohens_d(-2.88, 19), 6)
@@ -57,10 +57,10 @@ def cohens_d(t: Numbers, n1: Numbers, n2: Numbers | None = None) -> Result:
 
     Cohen (1988), Statistical power analysis, 2.5.
     """
-    return evaluate(lambda t, v: t * np.sqrt(v), floats("t", t), _unit_variance(n1, n2))
+    return evaluate(lambda t, v: t * np.sqrt(v), floats("t", t), _unit_variance(n1, n2, errors))
 
 
-def cohens_d_se(d: Numbers, n1: Numbers, n2: Numbers | None = None) -> Result:
+def cohens_d_se(d: Any, n1: Any, n2: Any = None, *, errors: str = "nan") -> Any:
     """The standard error of d: √(1/n1 + 1/n2 + d²/(2(n1 + n2))), or √(1/n1 + d²/(2·n1)) if n2 is
     None.
 
@@ -69,44 +69,97 @@ def cohens_d_se(d: Numbers, n1: Numbers, n2: Numbers | None = None) -> Result:
 
     Hedges & Olkin (1985), Statistical methods for meta-analysis, 5.11.
     """
-    total = counts("n1", n1, least=1)
+    total = counts("n1", n1, least=1, errors=errors)
     if n2 is not None:
-        total = total + counts("n2", n2, least=1)
-    variance = _unit_variance(n1, n2)
+        total = total + counts("n2", n2, least=1, errors=errors)
+    variance = _unit_variance(n1, n2, errors)
     return evaluate(lambda d, v, n: np.sqrt(v + d * d / (2 * n)), floats("d", d), variance, total)
 
 
-def _unit_variance(n1: Numbers, n2: Numbers | None) -> Floats:
-    first = counts("n1", n1, least=1)
+def _unit_variance(n1: Any, n2: Any, errors: str) -> Floats:
+    first = counts("n1", n1, least=1, errors=errors)
     if n2 is None:
         return np.asarray(1 / first)
-    return np.asarray(1 / first + 1 / counts("n2", n2, least=1))
+    return np.asarray(1 / first + 1 / counts("n2", n2, least=1, errors=errors))
 
 
-def d_from_t_df(t: Numbers, df: Numbers, paired: bool = False) -> Result:
+def d_from_means(
+    mean1: Any, sd1: Any, n1: Any, *, mean2: Any, sd2: Any, n2: Any, errors: str = "nan"
+) -> Any:
+    """Cohen's d of two groups from published summaries, with the pooled standard deviation.
+
+    NaN if both standard deviations are 0.
+
+    >>> round(d_from_means(100, 15, 200, mean2=95, sd2=14, n2=180), 6)
+    0.343996
+    """
+    spread1 = at_least_0("sd1", sd1, errors=errors)
+    spread2 = at_least_0("sd2", sd2, errors=errors)
+    first, second = (
+        counts("n1", n1, least=2, errors=errors),
+        counts("n2", n2, least=2, errors=errors),
+    )
+
+    def kernel(m1: Floats, s1: Floats, a: Floats, m2: Floats, s2: Floats, b: Floats) -> Floats:
+        pooled = np.sqrt(((a - 1) * s1**2 + (b - 1) * s2**2) / (a + b - 2))
+        return np.where(pooled > 0, (m1 - m2) / pooled, np.nan)
+
+    return evaluate(
+        kernel, floats("mean1", mean1), spread1, first, floats("mean2", mean2), spread2, second
+    )
+
+
+def hedges_g(d: Any, df: Any, *, errors: str = "nan") -> Any:
+    """D corrected for small-sample bias: J(df)·d with J = Γ(df/2)/(√(df/2)·Γ((df − 1)/2)). NaN for
+    df ≤ 1.
+
+    >>> round(hedges_g(-1.0, 8), 9)
+    -0.902703334
+
+    Hedges (1981), J. Educ. Stat. 6:107.
+    """
+    free = domain("df", df, lambda v: v > 1, "above 1", errors=errors)
+    return evaluate(
+        lambda d, m: d * np.exp(gamma_shift((m - 1) / 2, 0.5)) / np.sqrt(m / 2),
+        floats("d", d),
+        free,
+    )
+
+
+def d_from_t_df(t: Any, df: Any, paired: bool = False, *, errors: str = "nan") -> Any:
     """Cohen's d if only the degrees of freedom are known: 2t/√df, or t/√df for one sample and
     pairs.
 
     >>> round(d_from_t_df(2.5, 38), 6), round(d_from_t_df(-4, 11, paired=True), 6)
     (0.811107, -1.206045)
     """
-    free = above_0("df", df)
+    free = above_0("df", df, errors=errors)
     return evaluate(lambda t, m: (1 if paired else 2) * t / np.sqrt(m), floats("t", t), free)
 
 
-def eta_squared(f: Numbers, df1: Numbers, df2: Numbers) -> Result:
+def eta_squared(f: Any, df1: Any, df2: Any, *, errors: str = "nan") -> Any:
     """The share of variance that a one-way F explains: df1·F/(df1·F + df2). It has no direction.
 
     >>> round(eta_squared(4.5, 2, 57), 6)
     0.136364
     """
-    fs = at_least_0("f", f)
-    first = above_0("df1", df1)
-    second = above_0("df2", df2)
+    fs = at_least_0("f", f, errors=errors)
+    first = above_0("df1", df1, errors=errors)
+    second = above_0("df2", df2, errors=errors)
     return evaluate(lambda f, a, b: a * f / (a * f + b), fs, first, second)
 
 
-def fisher_z_se(n: Numbers, *, spearman_r: Numbers | None = None) -> Result:
+def fisher_z(r: Any, *, errors: str = "nan") -> Any:
+    """Atanh r; NaN for |r| = 1, which has no finite value.
+
+    >>> round(fisher_z(-0.68), 6)
+    -0.829114
+    """
+    rs = within_1("r", r, errors=errors)
+    return evaluate(lambda r: np.where(np.abs(r) < 1, np.arctanh(r), np.nan), rs)
+
+
+def fisher_z_se(n: Any, *, spearman_r: Any = None, errors: str = "nan") -> Any:
     """The standard error of atanh r: 1/√(n − 3), for Spearman's r √((1 + r²/2)/(n − 3)). NaN for n
     ≤ 3.
 
@@ -115,15 +168,15 @@ def fisher_z_se(n: Numbers, *, spearman_r: Numbers | None = None) -> Result:
 
     Fisher (1921), Metron 1:3; Bonett & Wright (2000), Psychometrika 65:23.
     """
-    size = counts("n", n, least=1)
+    size = counts("n", n, least=1, errors=errors)
     size = np.where(size > 3, size, np.nan)
     if spearman_r is None:
         return evaluate(lambda n: 1 / np.sqrt(n - 3), size)
-    rs = within_1("spearman_r", spearman_r)
+    rs = within_1("spearman_r", spearman_r, errors=errors)
     return evaluate(lambda n, r: np.sqrt((1 + r * r / 2) / (n - 3)), size, rs)
 
 
-def log_odds_ratio(table: Numbers) -> Result:
+def log_odds_ratio(table: Any) -> Any:
     """ln(ad/bc) of tables [[a, b], [c, d]]; if a cell is 0, 0.5 is added to all four.
 
     Rows are the groups, columns (true, false): positive if row 1 has the larger share. Equal shares
@@ -146,7 +199,7 @@ def log_odds_ratio(table: Numbers) -> Result:
     return unwrap(np.where(equal, 0.0, np.log(ad) - np.log(bc)))
 
 
-def log_odds_ratio_se(table: Numbers) -> Result:
+def log_odds_ratio_se(table: Any) -> Any:
     """√(1/a + 1/b + 1/c + 1/d), with the same 0.5 if a cell is 0.
 
     >>> round(log_odds_ratio_se([[110, 40], [0, 86]]), 6)
@@ -157,7 +210,7 @@ def log_odds_ratio_se(table: Numbers) -> Result:
     return unwrap(np.asarray(np.sqrt((1 / _cells(table)).sum(axis=(-1, -2)))))
 
 
-def _cells(table: Numbers) -> Floats:
+def _cells(table: Any) -> Floats:
     cells = floats("table", table)
     if cells.shape[-2:] != (2, 2):
         raise ValueError(f"table: must have shape (…, 2, 2), has {cells.shape}")
@@ -169,7 +222,7 @@ def _cells(table: Numbers) -> Floats:
         return np.asarray(cells + 0.5 * (cells == 0).any(axis=(-1, -2))[..., None, None])
 
 
-def rank_biserial(u: Numbers, n1: Numbers, n2: Numbers) -> Result:
+def rank_biserial(u: Any, n1: Any, n2: Any, *, errors: str = "nan") -> Any:
     """2U/(n1·n2) − 1 with U = #(x > y) + ties/2 of the first group: P(x > y) − P(x < y).
 
     With the second group's U′ = n1·n2 − U it is 1 − 2U′/(n1·n2).
@@ -179,42 +232,46 @@ def rank_biserial(u: Numbers, n1: Numbers, n2: Numbers) -> Result:
 
     Kerby (2014), Compr. Psychol. 3:11.IT.3.1.
     """
-    us, first, second = sizes_of_u(u, n1, n2)
+    us, first, second = sizes_of_u(u, n1, n2, errors)
     return evaluate(lambda u, m: 2 * u / m - 1, us, first * second)
 
 
-def sizes_of_u(u: Numbers, n1: Numbers, n2: Numbers) -> tuple[Floats, Floats, Floats]:
+def sizes_of_u(u: Any, n1: Any, n2: Any, errors: str) -> tuple[Floats, Floats, Floats]:
     """U and the sizes of both groups."""
     first, second = (
-        counts("n1", n1, least=1),
-        counts("n2", n2, least=1),
+        counts("n1", n1, least=1, errors=errors),
+        counts("n2", n2, least=1, errors=errors),
     )
     most = first * second
-    us = at_least_0("u", u)
-    us = domain("u", us + 0 * most, lambda v: v <= most, "at most n1·n2")
+    us = at_least_0("u", u, errors=errors)
+    us = domain("u", us + 0 * most, lambda v: v <= most, "at most n1·n2", errors=errors)
     return us, first, second
 
 
-def rank_biserial_se(r: Numbers, n1: Numbers, n2: Numbers) -> Result:
+def rank_biserial_se(r: Any, n1: Any, n2: Any, *, errors: str = "nan") -> Any:
     """√(1/n1 + 1/n2 + r²/(2(n1 + n2))), as documented by HumanStudy-Bench.
 
     >>> round(rank_biserial_se(0.5, 20, 20), 6)
     0.321131
     """
-    return cohens_d_se(r, n1, n2)
+    return cohens_d_se(r, n1, n2, errors=errors)
 
 
-def proportion_se(p: Numbers, n: Numbers) -> Result:
+def proportion_se(p: Any, n: Any, *, errors: str = "nan") -> Any:
     """√(p(1 − p)/n): 0 at p = 0 and 1, where Wilson's interval should be shown.
 
     >>> proportion_se(0.5, 100)
     0.05
     """
-    share = within_0_1("p", p)
-    return evaluate(lambda p, n: np.sqrt(p * (1 - p) / n), share, counts("n", n, least=1))
+    share = within_0_1("p", p, errors=errors)
+    return evaluate(
+        lambda p, n: np.sqrt(p * (1 - p) / n), share, counts("n", n, least=1, errors=errors)
+    )
 
 
-def proportion_wilson(p: Numbers, n: Numbers, *, level: float = 0.95) -> tuple[Result, Result]:
+def proportion_wilson(
+    p: Any, n: Any, *, level: float = 0.95, errors: str = "nan"
+) -> tuple[Any, Any]:
     """Wilson's interval of a share, (low, high), to show with `proportion_se`; it is never a single
     point.
 
@@ -226,9 +283,9 @@ def proportion_wilson(p: Numbers, n: Numbers, *, level: float = 0.95) -> tuple[R
 
     Wilson (1927), J. Am. Stat. Assoc. 22:209.
     """
-    share = within_0_1("p", p)
+    share = within_0_1("p", p, errors=errors)
     size, z = (
-        counts("n", n, least=1),
+        counts("n", n, least=1, errors=errors),
         float(special.ndtri((1 + check_level(level)) / 2)),
     )
 
@@ -241,11 +298,26 @@ def proportion_wilson(p: Numbers, n: Numbers, *, level: float = 0.95) -> tuple[R
     return low, high
 
 
-def same_share(p: Floats | float, q: Floats | float) -> NDArray[np.bool_]:
+def cohens_h(p1: Any, p2: Any, *, errors: str = "nan") -> Any:
+    """2·asin√p1 − 2·asin√p2; exactly 0 for equal shares.
+
+    >>> round(cohens_h(0.5, 0.4), 9)
+    0.201357921
+
+    Cohen (1988), 6.2.
+    """
+    first = within_0_1("p1", p1, errors=errors)
+    second = within_0_1("p2", p2, errors=errors)
+    return evaluate(
+        lambda a, b: np.where(same_share(a, b), 0.0, _arcsine(a) - _arcsine(b)), first, second
+    )
+
+
+def same_share(p: Any, q: Any) -> Any:
     """Whether two shares are equal up to the rounding of 1 − p; shares of up to 10⁷ differ by 10⁻¹⁴
     or more.
     """
-    return np.asarray(np.abs(p - q) <= 2.0**-52)
+    return np.abs(p - q) <= 2.0**-52
 
 
 def _arcsine(p: Floats) -> Floats:
@@ -253,8 +325,8 @@ def _arcsine(p: Floats) -> Floats:
 
 
 def to_cohens_d(
-    kind: str, value: Numbers, *, p0: Numbers = 0.5, convention: str = "humanstudy"
-) -> Result:
+    kind: str, value: object, *, p0: Any = 0.5, convention: str = "humanstudy", errors: str = "nan"
+) -> Any:
     """An effect of the kind of test as Cohen's d.
 
     `value` is d for t tests and F with one numerator df, r for correlations, ln OR for tables, the
@@ -272,18 +344,19 @@ def to_cohens_d(
 
     Borenstein et al. (2009), Introduction to meta-analysis, 7; HumanStudy-Bench.
     """
-    values, share = _convertible(kind, value, p0, convention)
+    values, share = _convertible(kind, value, p0, convention, errors)
     return evaluate(lambda v, q: _convert(kind, v, q, convention)[0], values, share)
 
 
 def to_cohens_d_se(
     kind: str,
-    value: Numbers,
-    se: Numbers,
+    value: object,
+    se: Any,
     *,
-    p0: Numbers = 0.5,
+    p0: Any = 0.5,
     convention: str = "humanstudy",
-) -> Result:
+    errors: str = "nan",
+) -> Any:
     """The standard error of `to_cohens_d` by the delta method, |dd/dx|·se.
 
     `se` is in the unit of the effect; for correlations that of Fisher's z.
@@ -291,23 +364,25 @@ def to_cohens_d_se(
     >>> round(to_cohens_d_se("correlation", 0.5, 0.2), 6)
     0.46188
     """
-    values, share = _convertible(kind, value, p0, convention)
-    error = at_least_0("se", se)
+    values, share = _convertible(kind, value, p0, convention, errors)
+    error = at_least_0("se", se, errors=errors)
     return evaluate(
         lambda v, q, s: np.abs(_convert(kind, v, q, convention)[1]) * s, values, share, error
     )
 
 
-def _convertible(kind: str, value: Numbers, p0: Numbers, convention: str) -> tuple[Floats, Floats]:
+def _convertible(
+    kind: str, value: object, p0: Any, convention: str, errors: str
+) -> tuple[Floats, Floats]:
     check_choice("kind", kind, KINDS)
     check_choice("convention", convention, CONVENTIONS)
     values = floats("value", value)
     if kind in _SHARES:
-        values = within_0_1("value", value)
+        values = within_0_1("value", value, errors=errors)
     elif kind in _RANKS or kind in {"correlation", "spearman"}:
-        values = within_1("value", value)
+        values = within_1("value", value, errors=errors)
 
-    return values, within_0_1("p0", p0)
+    return values, within_0_1("p0", p0, errors=errors)
 
 
 def _convert(kind: str, v: Floats, p0: Floats, convention: str) -> tuple[Floats, Floats]:
@@ -337,8 +412,8 @@ def _convert(kind: str, v: Floats, p0: Floats, convention: str) -> tuple[Floats,
 
 
 def z_diff(
-    effect_human: Numbers, se_human: Numbers, effect_agent: Numbers, se_agent: Numbers
-) -> Result:
+    effect_human: Any, se_human: Any, effect_agent: Any, se_agent: Any, *, errors: str = "nan"
+) -> Any:
     """How many standard errors the agent's effect is above the human one; NaN if both errors are 0.
 
     (e_a − e_h)/√(SE_a² + SE_h²), both in the same unit.
@@ -346,8 +421,8 @@ def z_diff(
     >>> round(z_diff(-0.5, 0.2, 0.5, 0.2), 6)
     3.535534
     """
-    first = at_least_0("se_human", se_human)
-    second = at_least_0("se_agent", se_agent)
+    first = at_least_0("se_human", se_human, errors=errors)
+    second = at_least_0("se_agent", se_agent, errors=errors)
 
     def kernel(h: Floats, a: Floats, s: Floats, u: Floats) -> Floats:
         together = np.hypot(s, u)

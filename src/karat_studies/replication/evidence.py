@@ -7,18 +7,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from karat_studies.replication import bayes, correlations, counts, effects, ranks
-from karat_studies.replication._inputs import (
-    Floats,
-    Numbers,
-    Result,
-    check_choice,
-    unwrap,
-    z_of_level,
-)
+from karat_studies.replication._inputs import Floats, check_choice, unwrap, z_of_level
 
 NAN = float("nan")
 ROUNDING = 1e-12  # an |r| closer to 1 counts as 1: otherwise rounding could give a d of 10⁸
@@ -91,7 +85,7 @@ def common_method(kind: str, human: Side, agent: Side) -> str:
     }.get(kind, "default")
 
 
-def _group_size(side: Side) -> Result:
+def _group_size(side: Side) -> Any:
     if side.effective or side.sizes:
         return list(side.effective or side.sizes)
     if side.df1 == 1 and math.isfinite(side.n1) and math.isfinite(side.n2):
@@ -109,8 +103,8 @@ def _countable(side: Side) -> bool:
 
 
 def log_bf10_of(
-    kind: str, side: Side, statistic: Numbers, *, method: str, alternative: str = "two-sided"
-) -> Result:
+    kind: str, side: Side, statistic: Any, *, method: str, alternative: str = "two-sided"
+) -> Any:
     """Ln BF10 for many values of the statistic of one test (tables: shape (…, I, J)); design and
     sizes are the side's.
 
@@ -144,7 +138,7 @@ def log_bf10_of(
     if kind == "variance_ratio" or alternative != "two-sided":
         return unwrap(np.full(np.shape(statistic)[: -2 if kind == "contingency" else None], np.nan))
     if kind == "contingency":
-        return counts.log_bf10_contingency(statistic)
+        return counts.log_bf10_contingency(statistic, sampling=method)
     if method == "jzs":
         sizes = _group_size(side)
     else:
@@ -168,7 +162,7 @@ def measure(
     if side.missing is not None:
         return Measured(reasons=(side.missing,))
     reasons: list[str] = []
-    statistic: Result = side.table if kind == "contingency" else side.statistic
+    statistic: Any = side.table if kind == "contingency" else side.statistic
     known = statistic is not None and not np.isnan(np.asarray(statistic, dtype=np.float64)).any()
     log_bf = greater = less = effect = se = NAN
     if known:
@@ -273,20 +267,13 @@ def _effect(kind: str, side: Side) -> tuple[float, float]:
         return d, effects.cohens_d_se(d, n1, second) / side.t_scale
 
     if kind == "anova":
-        if side.df1 != 1:
-            return effects.eta_squared(side.statistic, side.df1, side.df2), NAN
-        if side.sign is None:
-            return NAN, NAN
-        pair = _pair(side)
-        d = side.sign * math.sqrt(side.statistic * (1 / pair[0] + 1 / pair[1]))
-        return d, math.sqrt(1 / pair[0] + 1 / pair[1] + d * d / (2 * sum(pair)))
+        return _anova_effect(side)
     if kind in {"correlation", "spearman"}:
         return t, effects.fisher_z_se(n1, spearman_r=t if kind == "spearman" else None)
     if kind == "contingency":
-        table = np.asarray(side.table)
-        if table.shape != (2, 2):
+        if np.asarray(side.table).shape != (2, 2):
             return NAN, NAN
-        return effects.log_odds_ratio(table), effects.log_odds_ratio_se(table)
+        return effects.log_odds_ratio(side.table), effects.log_odds_ratio_se(side.table)
 
     if kind in SHARE_KINDS:
         return t / n1, effects.proportion_se(t / n1, n1)
@@ -308,6 +295,16 @@ def _matched_unit(side: Side) -> float:
     """The matched rank-biserial correlation per unit of z: its standard error without an effect."""
     n = side.n1
     return math.sqrt(2 * (2 * n + 1) / (3 * n * (n + 1)) - side.tie_term / (3 * (n * (n + 1)) ** 2))
+
+
+def _anova_effect(side: Side) -> tuple[float, float]:
+    if side.df1 != 1:
+        return effects.eta_squared(side.statistic, side.df1, side.df2), NAN
+    if side.sign is None:
+        return NAN, NAN
+    pair = _pair(side)
+    d = side.sign * math.sqrt(side.statistic * (1 / pair[0] + 1 / pair[1]))
+    return d, math.sqrt(1 / pair[0] + 1 / pair[1] + d * d / (2 * sum(pair)))
 
 
 def _pair(side: Side) -> tuple[float, float]:

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from karat.stats import special
+from karat_studies.replication.p_values import p_value
 from karat_studies.replication.report_strings import Reported
 
 ALPHA = 0.05  # the lower limit of "n.s."
@@ -81,14 +82,12 @@ def _p_of(reported: Reported, statistic: float) -> float:
     if df is None or df <= 0:
         return math.nan
     if reported.kind == "t":
-        return float(2 * special.stdtr(df, -size))
+        return float(p_value("ttest_one", size, df=df))
     if reported.kind == "F":
-        return float(special.fdtrc(df, reported.df2 or math.nan, max(0.0, statistic)))
+        return float(p_value("anova", max(0.0, statistic), df=df, df2=reported.df2))
     if reported.kind == "chi2":
         return float(special.chdtrc(df, max(0.0, statistic)))
-    if reported.kind == "r" and df >= 1 and df == int(df):
-        r = min(1.0, size)
-        if r == 1:
-            return 0.0
-        return float(2 * special.stdtr(df, -r * math.sqrt(df / ((1 - r) * (1 + r)))))
+    is_whole = reported.kind == "r" and df >= 1 and df == int(df)
+    if is_whole:
+        return float(p_value("correlation", min(1.0, size), n1=df + 2))
     return math.nan

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from karat.stats import special
-from karat_studies.replication._inputs import Floats, percentiles_of_level, z_of_level
+from karat_studies.replication._inputs import Floats
 from karat_studies.replication.consistency import (
     FEWEST,
     EcsInterval,
@@ -31,22 +31,28 @@ from karat_studies.replication.scores import (
 from karat_studies.replication.uncertainty import (
     NAN,
     WHOLE,
+    Difference,
     Draws,
     Key,
     Place,
     Spread,
     Uncertainty,
     _ecs_rows,
-    _over,
     _pas,
     _pool,
     _sd,
+    both_ecs,
+    both_pas,
+    ecs_change,
     ecs_levels,
     ecs_spread,
+    mean_change,
     mean_rows,
+    pas_change,
     pas_spread,
     place_of,
     score_uncertainty,
+    shared_tests,
 )
 
 
@@ -171,112 +177,6 @@ def _jackknife(agreements: Sequence[Agreement]) -> EcsInterval:
     )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Difference:
-    """How much higher the second condition scores than the first."""
-
-    value: float
-    se: float
-    low: float
-    high: float
-    n: int  # tests scored under both
-    method: str
-    df: float = math.inf  # of `se`
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Measure:
-    """A score over the tests that two agreements have."""
-
-    fewest: int  # tests
-    both: Callable[[TestScore, TestScore], bool]  # whether a test counts, given both its scores
-    # (people and weights of these tests, the tests scored) → the score
-    value: Callable[[Scores, Scores], float]
-    # … and that of each replicate, from the draws at these places
-    rows: Callable[[Scores, Scores, Draws, Places], Floats]
-
-    def shared(self, first: Agreement, second: Agreement) -> tuple[Places, Places]:
-        """The indices of the tests that count, in both agreements."""
-        keys = [(score.test.finding_id, score.test.test) for score in first.tests]
-        places = {}
-        for at, score in enumerate(second.tests):
-            places[score.test.finding_id, score.test.test] = at
-        left, right = [], []
-        for at, key in enumerate(keys):
-            if key in places and self.both(first.tests[at], second.tests[places[key]]):
-                left.append(at)
-                right.append(places[key])
-
-        return tuple(left), tuple(right)
-
-
-Scores = Sequence[TestScore]
-Places = tuple[int, ...]
-
-
-def _pas_of(tests: Scores, scored: Scores) -> float:
-    scores = np.array([[score.pas for score in scored]])
-    return float(_pool(tests, scores)[WHOLE][0])
-
-
-def _pas_rows(tests: Scores, scored: Scores, draws: Draws, places: Places) -> Floats:
-    return _pool(tests, _pas(scored, draws.log_bf[:, list(places)]))[WHOLE]
-
-
-def _ecs_of(tests: Scores, scored: Scores) -> float:
-    weights = test_weights(tests, np.ones(len(tests), dtype=bool))
-    return weighted_ccc(effects_of(tests)[0], effects_of(scored)[1], weights).value
-
-
-def _ecs_rows_of(tests: Scores, _: Scores, draws: Draws, places: Places) -> Floats:
-    weights = test_weights(tests, np.ones(len(tests), dtype=bool))
-    return _ecs_rows(effects_of(tests)[0], draws.d[:, list(places)], weights)
-
-
-PAS = _Measure(
-    fewest=1,
-    both=lambda one, other: not math.isnan(one.pas) and not math.isnan(other.pas),
-    value=_pas_of,
-    rows=_pas_rows,
-)
-ECS = _Measure(
-    fewest=FEWEST,
-    both=lambda one, other: bool(np.isfinite([one.human.d, one.agent.d, other.agent.d]).all()),
-    value=_ecs_of,
-    rows=_ecs_rows_of,
-)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Pair:
-    """Two conditions in one repetition, each with its replicates."""
-
-    first: Agreement
-    second: Agreement
-    first_draws: Draws
-    second_draws: Draws
-
-    def change(self, measure: _Measure, without: Collection[str]) -> tuple[int, float, Floats]:
-        """How many tests count, the second minus the first, and that of each replicate."""
-        left, right = [], []
-        for here, there in zip(*measure.shared(self.first, self.second), strict=True):
-            drawn = self.first_draws.d[:, here], self.second_draws.d[:, there]
-            has_errors = all(np.isfinite(d).any() for d in drawn)
-            left_out = self.first.tests[here].test.study in without
-            if not left_out and (has_errors or measure is PAS):
-                left.append(here)
-                right.append(there)
-
-        if len(left) < measure.fewest:
-            return len(left), NAN, np.empty(0)
-        tests = [self.first.tests[at] for at in left]
-        others = [self.second.tests[at] for at in right]
-        value = measure.value(tests, others) - measure.value(tests, tests)
-        after = measure.rows(tests, others, self.second_draws, tuple(right))
-        before = measure.rows(tests, tests, self.first_draws, tuple(left))
-        return len(left), value, np.asarray(after - before)
-
-
 def repeated_differences(
     first: Sequence[Agreement],
     second: Sequence[Agreement],
@@ -286,61 +186,38 @@ def repeated_differences(
     paired: bool = True,
     without: Collection[str] = (),
 ) -> tuple[Difference, Difference]:
-    """PAS of the benchmark and overall ECS, second minus first, over the tests that both have:
-    means of the differences of each repetition.
+    """PAS of the benchmark and overall ECS, second minus first: means of the differences of each
+    repetition.
 
-    If both sets of replicates resample the same participants in the same draws, the difference is
-    paired; drawn separately, it is as wide as for independent conditions. `paired` only reports
-    which it is. Intervals have the level of `first`: of PAS ± z bootstrap SE; of ECS, for these
-    studies, percentiles of the differences of replicates, shifted by their bias as for one
-    condition. `without`: names of studies to leave out of PAS.
+    `without`: names of studies to leave out of PAS.
     """
-    pairs = [
-        _Pair(first=one, second=two, first_draws=one_draws, second_draws=two_draws)
-        for one, two, one_draws, two_draws in zip(
-            first, second, first_draws, second_draws, strict=True
+    pas, ecs = [], []
+    for one, two, one_draws, two_draws in zip(
+        first, second, first_draws, second_draws, strict=True
+    ):
+        pas.append(
+            pas_change(
+                one,
+                two,
+                first_draws=one_draws,
+                second_draws=two_draws,
+                paired=paired,
+                without=without,
+            )
         )
-    ]
+        ecs.append(
+            ecs_change(one, two, first_draws=one_draws, second_draws=two_draws, paired=paired)
+        )
+
     level = first[0].level
-    how = f"{'paired by draw' if paired else 'conditions drawn apart'}{_over(first_draws[0])}"
-    z = z_of_level(level)
-    outside = f" outside {', '.join(without)}" if without else ""
-    pas = _mean_change(
-        [pair.change(PAS, without) for pair in pairs],
-        method=f"± {round(z, 2)} bootstrap SE, {how}",
-        missing=f"no test{outside} is scored under both",
+    return mean_change(pas, percentile=False, level=level), mean_change(
+        ecs, percentile=True, level=level
     )
-    if not math.isnan(pas.value):
-        pas = replace(pas, low=pas.value - z * pas.se, high=pas.value + z * pas.se)
-    changes = [pair.change(ECS, ()) for pair in pairs]
-    ecs = _mean_change(
-        changes,
-        method=f"percentile of the difference, moved by the bootstrap's bias, {how}",
-        missing=f"needs {FEWEST} tests with errors",
-    )
-    if not math.isnan(ecs.value):
-        draws = mean_rows([rows for _, value, rows in changes if not math.isnan(value)])
-        draws = draws[np.isfinite(draws)]
-        ends = np.quantile(draws, percentiles_of_level(level)) - (draws.mean() - ecs.value)
-        ecs = replace(ecs, low=float(ends[0]), high=float(ends[1]))
-    return pas, ecs
 
 
-def _mean_change(
-    changes: Sequence[tuple[int, float, Floats]], *, method: str, missing: str
-) -> Difference:
-    """Over the repetitions that have one, without an interval."""
-    known = [change for change in changes if not math.isnan(change[1])]
-    if not known:
-        return Difference(value=NAN, se=NAN, low=NAN, high=NAN, n=changes[0][0], method=missing)
-    return Difference(
-        value=math.fsum(value for _, value, _ in known) / len(known),
-        se=_sd(mean_rows([rows for _, _, rows in known])),
-        low=NAN,
-        high=NAN,
-        n=max(n for n, _, _ in known),
-        method=method,
-    )
+Places = tuple[int, ...]
+Levels = tuple[float, float, Floats]
+"""Agent, reference, and the agent's replicates, all over the same tests."""
 
 
 def directed_pas(agreement: Agreement) -> float:
@@ -371,38 +248,79 @@ def reference_differences(
     simulations.
     """
     return (
-        _difference(own, draws, reference, PAS, missing="no test is scored on both sides"),
+        _difference(own, draws, reference, _Pas(), missing="no test is scored on both sides"),
         _difference(
-            own, draws, reference, ECS, missing=f"needs {FEWEST} tests with effects on both sides"
+            own,
+            draws,
+            reference,
+            _Ecs(),
+            missing=f"needs {FEWEST} tests with effects on both sides",
         ),
     )
+
+
+@dataclass(slots=True)
+class _Pas:
+    """Benchmark PAS over the tests that both sides have."""
+
+    fewest: int = 1
+    rows: dict[tuple[int, Places], Floats] = field(default_factory=dict)
+
+    def both(self, one: TestScore, other: TestScore) -> bool:
+        return not math.isnan(one.pas) and not math.isnan(other.pas)
+
+    def levels(
+        self, own: Agreement, drawn: Draws, other: Agreement, places: tuple[Places, Places]
+    ) -> Levels:
+        here, there = places
+        tests = [own.tests[at] for at in here]
+        value, beside = both_pas(tests, [other.tests[at] for at in there])
+        key = id(drawn), here
+        if key not in self.rows:
+            self.rows[key] = _pool(tests, _pas(tests, drawn.log_bf[:, list(here)]))[WHOLE]
+        return value, beside, self.rows[key]
+
+
+@dataclass(slots=True)
+class _Ecs:
+    """Overall ECS over the tests with an effect on both sides."""
+
+    fewest: int = FEWEST
+    rows: dict[tuple[int, Places], Floats] = field(default_factory=dict)
+
+    def both(self, one: TestScore, other: TestScore) -> bool:
+        return bool(np.isfinite([one.human.d, one.agent.d, other.agent.d]).all())
+
+    def levels(
+        self, own: Agreement, drawn: Draws, other: Agreement, places: tuple[Places, Places]
+    ) -> Levels:
+        here, there = places
+        tests = [own.tests[at] for at in here]
+        value, beside, human, weights = both_ecs(tests, [other.tests[at] for at in there])
+        key = id(drawn), here
+        if key not in self.rows:
+            self.rows[key] = _ecs_rows(human, drawn.d[:, list(here)], weights)
+        return value, beside, self.rows[key]
 
 
 def _difference(
     own: Sequence[Agreement],
     draws: Sequence[Draws],
     reference: Sequence[Agreement],
-    measure: _Measure,
+    measure: _Pas | _Ecs,
     *,
     missing: str,
 ) -> Difference:
-    pairs: list[tuple[int, int, tuple[float, float, Floats]]] = []  # repetition, simulation
-    # simulations mostly share the same tests, so the replicates there are computed once
-    known: dict[tuple[int, Places], Floats] = {}
+    pairs: list[tuple[int, int, Levels]] = []  # repetition, simulation
     n = 0
     for number, (agreement, drawn) in enumerate(zip(own, draws, strict=True)):
         for at, other in enumerate(reference):
-            here, there = measure.shared(agreement, other)
-            if len(here) < measure.fewest:
-                continue
-            tests = [agreement.tests[place] for place in here]
-            value = measure.value(tests, tests)
-            beside = measure.value(tests, [other.tests[place] for place in there])
-            if math.isfinite(value) and math.isfinite(beside):
-                if (number, here) not in known:
-                    known[number, here] = measure.rows(tests, tests, drawn, here)
-                pairs.append((number, at, (value, beside, known[number, here])))
-                n = max(n, len(here))
+            shared = _places(agreement, other, measure.both)
+            if len(shared[0]) >= measure.fewest:
+                levels = measure.levels(agreement, drawn, other, shared)
+                if math.isfinite(levels[0]) and math.isfinite(levels[1]):
+                    pairs.append((number, at, levels))
+                    n = max(n, len(shared[0]))
 
     if not pairs:
         return Difference(value=NAN, se=NAN, low=NAN, high=NAN, n=0, method=missing)
@@ -438,3 +356,10 @@ def _difference(
     return Difference(
         value=value, se=se, low=value - reach, high=value + reach, n=n, method=method, df=df
     )
+
+
+def _places(
+    one: Agreement, other: Agreement, both: Callable[[TestScore, TestScore], bool]
+) -> tuple[Places, Places]:
+    shared = shared_tests(one, other, both)
+    return tuple(here for here, _ in shared), tuple(there for _, there in shared)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -144,7 +145,7 @@ def replicate_test(
     check_choice("kind", rows.kind, effects.KINDS)
     with np.errstate(all="ignore"):
         if rows.kind == "contingency":
-            return _tables(rows, weights, convention, rng)
+            return _tables(rows, weights, method, convention, rng)
         if rows.kind in SHARE_KINDS:
             n, k = _sums(weights, rows.units, np.ones_like(rows.values), rows.values)
             if rng is not None and rows.values.size and np.ptp(rows.values) == 0:
@@ -169,7 +170,7 @@ def replicate_test(
 
 
 def _tables(
-    rows: TestRows, weights: Floats, convention: str, rng: np.random.Generator | None
+    rows: TestRows, weights: Floats, method: str, convention: str, rng: np.random.Generator | None
 ) -> Replicates:
     cells = rows.groups * rows.outcomes + rows.values.astype(np.intp)
     used, own = _used(rows.units)
@@ -185,7 +186,7 @@ def _tables(
         table = counts.smoothed_counts(table, (observed > 0).sum(axis=-1) == 1, rng)
     smallest = table.sum(axis=-1).min(axis=-1)[:, None, None]
     table = np.where(smallest > 0, table, np.nan)
-    log_bf = np.asarray(counts.log_bf10_contingency(table))
+    log_bf = np.asarray(counts.log_bf10_contingency(table, sampling=method))
     if table.shape[1:] != (2, 2):
         nothing = np.full(len(table), np.nan)
         return Replicates(statistic=nothing, log_bf=log_bf, d=nothing)
@@ -315,8 +316,8 @@ def _sums(weights: Floats, units: Places, *columns: Floats) -> list[Floats]:
 
 def _used(units: Places) -> tuple[Places, Places]:
     """The existing units, and the unit of each row."""
-    used, own = np.unique(units, return_inverse=True)
-    return used, own
+    unique: Any = np.unique(units, return_inverse=True)
+    return unique[0], unique[1]
 
 
 def _spread(
@@ -397,8 +398,9 @@ class _Sorted:
     """Sorted values, and how often each distinct one is drawn."""
 
     def __init__(self, values: Floats) -> None:
-        distinct, self.inverse = np.unique(ties_merged(values), return_inverse=True)
-        self._distinct = len(distinct)
+        unique: Any = np.unique(ties_merged(values), return_inverse=True)
+        self.inverse: Places = unique[1]
+        self._distinct = len(unique[0])
         self._order = np.argsort(self.inverse, kind="stable")
         self._starts = np.searchsorted(self.inverse[self._order], np.arange(self._distinct))
 

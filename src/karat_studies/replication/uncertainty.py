@@ -11,7 +11,7 @@ each shipped study. Findings have a standard error and no claim of coverage.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -20,7 +20,7 @@ import numpy.typing as npt
 from karat.stats import special
 from karat_studies.replication._inputs import Floats, percentiles_of_level, z_of_level
 from karat_studies.replication.agreement import CLAMP, posterior
-from karat_studies.replication.consistency import FEWEST, ccc_rows, noise_ceiling
+from karat_studies.replication.consistency import FEWEST, ccc_rows, noise_ceiling, weighted_ccc
 from karat_studies.replication.counts import gunel_dickey
 from karat_studies.replication.evidence import (
     RANK_KINDS,
@@ -72,6 +72,19 @@ class Uncertainty:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Difference:
+    """How much higher the second condition scores than the first."""
+
+    value: float
+    se: float
+    low: float
+    high: float
+    n: int  # tests scored under both
+    method: str
+    df: float = math.inf  # of `se`
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Draws:
     """Replicates of the agent's side: arrays (replicates, tests)."""
 
@@ -86,14 +99,7 @@ def draw_scores(
 ) -> Draws:
     """The agent's Bayes factors and effects, redrawn for every test."""
     columns = [
-        draw_agent(
-            score.test.kind,
-            score.test.agent,
-            rng,
-            replicates,
-            method=score.method,
-            convention=agreement.convention,
-        )
+        draw_statistics(score, rng=rng, replicates=replicates, convention=agreement.convention)
         for score in agreement.tests
     ]
     if not columns:
@@ -101,6 +107,20 @@ def draw_scores(
     return Draws(
         log_bf=np.stack([c[0] for c in columns], axis=1),
         d=np.stack([c[1] for c in columns], axis=1),
+    )
+
+
+def draw_statistics(
+    score: TestScore, *, rng: np.random.Generator, replicates: int, convention: str = "humanstudy"
+) -> tuple[Floats, Floats]:
+    """(ln BF10, d) of one test, its statistic drawn from its sampling distribution."""
+    return draw_agent(
+        score.test.kind,
+        score.test.agent,
+        rng,
+        replicates,
+        method=score.method,
+        convention=convention,
     )
 
 
@@ -185,6 +205,143 @@ def _noise_ceiling(
     return noise_ceiling(kept[:, 0], kept[:, 1], kept[:, 2], weights[known], rng=rng), len(kept)
 
 
+def difference_uncertainty(
+    first: Agreement,
+    second: Agreement,
+    *,
+    first_draws: Draws,
+    second_draws: Draws,
+    paired: bool = True,
+    without: Collection[str] = (),
+) -> Difference:
+    """The benchmark PAS of the second condition minus that of the first, over tests scored under
+    both.
+
+    If both sets of replicates resample the same participants in the same draws, the difference is
+    paired; drawn separately, it is as wide as for independent conditions. `paired` only reports
+    which it is. The interval has the level of `first`. `without`: names of studies to leave out.
+    """
+    change = pas_change(
+        first,
+        second,
+        first_draws=first_draws,
+        second_draws=second_draws,
+        paired=paired,
+        without=without,
+    )
+    return mean_change([change], percentile=False, level=first.level)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Change:
+    """How much higher the second condition scores in one repetition."""
+
+    value: float = NAN
+    n: int  # tests scored under both
+    method: str
+    rows: Floats | None = None  # that of each replicate; None: too few tests
+
+
+def mean_change(changes: Sequence[Change], *, percentile: bool, level: float) -> Difference:
+    """Over the repetitions that have one. `percentile`: its interval, else ± z bootstrap SE."""
+    known = []
+    for change in changes:
+        if not math.isnan(change.value) and change.rows is not None:
+            known.append((change, change.rows))
+    if not known:
+        return Difference(
+            value=NAN, se=NAN, low=NAN, high=NAN, n=changes[0].n, method=changes[0].method
+        )
+
+    value = math.fsum(change.value for change, _ in known) / len(known)
+    draws = mean_rows([rows for _, rows in known])
+    se, n, method = _sd(draws), max(change.n for change, _ in known), known[0][0].method
+    if percentile:
+        draws = draws[np.isfinite(draws)]
+        low, high = map(
+            float, np.quantile(draws, percentiles_of_level(level)) - (draws.mean() - value)
+        )
+    else:
+        reach = z_of_level(level) * se
+        low, high = value - reach, value + reach
+
+    return Difference(value=value, se=se, low=low, high=high, n=n, method=method)
+
+
+def shared_tests(
+    first: Agreement, second: Agreement, both: Callable[[TestScore, TestScore], bool]
+) -> list[tuple[int, int]]:
+    """The indices of the tests that both agreements have, if `both` holds for the two scores."""
+    places = {(score.test.finding_id, score.test.test): at for at, score in enumerate(second.tests)}
+    keys = [(score.test.finding_id, score.test.test) for score in first.tests]
+    found = []
+    for at, key in enumerate(keys):
+        if key in places and both(first.tests[at], second.tests[places[key]]):
+            found.append((at, places[key]))
+    return found
+
+
+def pas_change(
+    first: Agreement,
+    second: Agreement,
+    *,
+    first_draws: Draws,
+    second_draws: Draws,
+    paired: bool,
+    without: Collection[str],
+) -> Change:
+    """In the benchmark PAS."""
+
+    def scored(one: TestScore, other: TestScore) -> bool:
+        return (
+            one.test.study not in without and not math.isnan(one.pas) and not math.isnan(other.pas)
+        )
+
+    shared = shared_tests(first, second, scored)
+    if not shared:
+        if without:
+            outside = f" outside {', '.join(without)}"
+        else:
+            outside = ""
+
+        method = f"no test{outside} is scored under both"
+        return Change(n=0, method=method)
+
+    left, right = (np.array(side) for side in zip(*shared, strict=True))
+    tests = [first.tests[at] for at in left]
+    others = [second.tests[at] for at in right]
+    now, then = both_pas(tests, others)
+    before = _pool(tests, _pas(tests, first_draws.log_bf[:, left]))[WHOLE]
+    after = _pool(tests, _pas(others, second_draws.log_bf[:, right]))[WHOLE]
+    method = (
+        f"± {round(z_of_level(first.level), 2)} bootstrap SE, {_drawn(paired)}{_over(first_draws)}"
+    )
+    return Change(value=then - now, n=len(shared), method=method, rows=np.asarray(after - before))
+
+
+def both_pas(tests: Sequence[TestScore], others: Sequence[TestScore]) -> tuple[float, float]:
+    """The benchmark PAS of both sides, over the same tests."""
+    scores = np.array([[score.pas for score in tests], [score.pas for score in others]])
+    first, second = _pool(tests, scores)[WHOLE]
+    return float(first), float(second)
+
+
+def both_ecs(
+    tests: Sequence[TestScore], others: Sequence[TestScore]
+) -> tuple[float, float, Floats, Floats]:
+    """The overall ECS of both sides, over the same tests; people's effects, and the weights."""
+    human, agent = effects_of(tests)
+    weights = test_weights(tests, np.ones(len(tests), dtype=bool))
+    first, second = (
+        weighted_ccc(human, of, weights).value for of in (agent, effects_of(others)[1])
+    )
+    return first, second, human, weights
+
+
+def _drawn(paired: bool) -> str:
+    return "paired by draw" if paired else "conditions drawn apart"
+
+
 def _over(draws: Draws) -> str:
     """What was resampled, if given; and how many tests were still drawn by their statistics."""
     kinds = [how for how in dict.fromkeys(draws.drawn) if how != "statistic"]
@@ -197,6 +354,55 @@ def _over(draws: Draws) -> str:
     return f" over {parts}" + (
         f"; {apart} of {len(draws.drawn)} tests by their statistics" if apart else ""
     )
+
+
+def ecs_difference_uncertainty(
+    first: Agreement,
+    second: Agreement,
+    *,
+    first_draws: Draws,
+    second_draws: Draws,
+    paired: bool = True,
+) -> Difference:
+    """The overall ECS of the second condition minus that of the first, over tests with an effect
+    under both.
+
+    For these studies: percentiles of the differences of replicates, shifted by their bias as for
+    one condition.
+    """
+    change = ecs_change(
+        first, second, first_draws=first_draws, second_draws=second_draws, paired=paired
+    )
+    return mean_change([change], percentile=True, level=first.level)
+
+
+def ecs_change(
+    first: Agreement, second: Agreement, *, first_draws: Draws, second_draws: Draws, paired: bool
+) -> Change:
+    """In the overall ECS."""
+    shared = [
+        (here, there)
+        for here, there in shared_tests(
+            first,
+            second,
+            lambda one, other: bool(np.isfinite([one.human.d, one.agent.d, other.agent.d]).all()),
+        )
+        if np.isfinite(first_draws.d[:, here]).any() and np.isfinite(second_draws.d[:, there]).any()
+    ]
+    if len(shared) < FEWEST:
+        method = f"needs {FEWEST} tests with errors"
+        return Change(n=len(shared), method=method)
+    left, right = (np.array(side) for side in zip(*shared, strict=True))
+    tests = [first.tests[at] for at in left]
+    before, after, human, weights = both_ecs(tests, [second.tests[at] for at in right])
+    rows = _ecs_rows(human, second_draws.d[:, right], weights) - _ecs_rows(
+        human, first_draws.d[:, left], weights
+    )
+    method = (
+        f"percentile of the difference, moved by the bootstrap's bias, "
+        f"{_drawn(paired)}{_over(first_draws)}"
+    )
+    return Change(value=after - before, n=len(shared), method=method, rows=rows)
 
 
 def _pas(tests: Sequence[TestScore], log_bf: Floats) -> Floats:
@@ -473,7 +679,7 @@ def _log_bf_at(score: TestScore, effect: float) -> float:
         return float(log_bf10_of(kind, side, round(effect * side.n1), method=score.method))
     if kind == "contingency":
         table = _table_with(np.asarray(side.table, dtype=np.float64), effect)
-        return float(gunel_dickey(table[..., None])[0])
+        return float(gunel_dickey(table[..., None], 1.0, score.method)[0])
 
     statistic, _ = statistic_of(kind, side, np.array([effect]))
     method = "asymptotic" if kind in RANK_KINDS else score.method

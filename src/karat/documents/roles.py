@@ -420,7 +420,7 @@ class _Assignment:
             if column.texts + column.numbers + column.flags > 0:
                 others = tuple(other for other in criteria if other != path)
                 options.append({"golden": (path,), "criterion": others})
-        return [*options[: _SHOWN - 1], {}]
+        return [*options[: _SHOWN - 2], {}, {"criterion": ()}]
 
     def _in_results(
         self, exact: list[str], agents: list[str], weak: list[str], shapes: Roles
@@ -685,8 +685,8 @@ class _Assignment:
         for role, paths in {**shapes, **question, **golden, **named}.items():
             decided = role in question or role in golden or role in self._named
             kept = paths if decided else tuple(path for path in paths if path not in chosen)
-            if kept:
-                roles[role] = kept
+            if kept or role in golden:
+                roles[role] = kept  # none: decided that no column has the role
         said = [roles.get(role, ()) for role in ("question", "golden", "answer")]
         flat = [path for paths in said for path in paths]
         chats = {path for path in roles.get("golden", ()) if self._columns[path].messages}

@@ -493,8 +493,8 @@ def roles_text(reading: Reading) -> str:
     parts = []
     for role in _ASKED:
         paths = reading.roles.get(role, ())
-        if role == "golden" and not paths:
-            parts.append("golden: null")
+        if not paths and (role == "golden" or role in reading.roles):
+            parts.append(f"{role}: null")
         elif len(paths) == 1:
             parts.append(f"{role}: {_in_yaml(paths[0])}")
         elif paths:

@@ -21,8 +21,8 @@ _LONGEST = 300  # columns of a recorded text
 _EXAMPLES = 8  # columns of a file
 _MEANINGS: dict[Role, str] = {
     "question": "what is asked",
-    "golden": "the right answer",
-    "criterion": "what must hold of an answer",
+    "golden": "the right answer, to compare with",
+    "criterion": "a rule that an answer must meet",
     "answer": "what the agent answered",
 }
 

@@ -460,14 +460,16 @@ def undecided_fault(undecided: Undecided, columns: Mapping[str, Column]) -> Faul
     """The one question that a file leaves open, with complete readings to choose from."""
     lines = [f"{undecided.asked} is not certain"]
     if undecided.readings:
-        lines[0] += "; write one of these below `dataset`:"
+        lines[0] += "; write one of these into the experiment file, below `dataset`:"
     else:
-        lines[0] += "; write it below `dataset`:"
+        lines[0] += "; write it into the experiment file, below `dataset`:"
     for number, reading in enumerate(undecided.readings, start=1):
         lines.append(f"  {number}) {roles_text(reading)}")
         golden = reading.one("golden")
-        if golden is None:
-            lines[-1] += "  # no golden answers"
+        if golden is None and reading.roles.get("criterion"):
+            lines[-1] += "  # judged by the criterion alone"
+        elif golden is None:
+            lines[-1] += "  # nothing to compare answers with"
         elif golden in reading.roles.get("question", ()):
             lines[-1] += "  # golden: the last reply"
     empty = []
@@ -478,9 +480,8 @@ def undecided_fault(undecided: Undecided, columns: Mapping[str, Column]) -> Faul
     if empty and not undecided.readings:
         are = "is" if len(empty) == 1 else "are"
         lines.insert(1, f"  {' and '.join(empty[:4])} {are} empty in most rows")
-    names = undecided.columns or [path for path in columns if "." not in path]
-    listed = some_of(list(names), most=12) or "none"
-    lines.append(f"  or name the columns: roles: {{question: …, golden: …}} (texts: {listed})")
+    listed = some_of([path for path in columns if "." not in path], most=12) or "none"
+    lines.append(f"  or name the columns: roles: {{question: …, golden: …}} (columns: {listed})")
     lines += examples(undecided, columns)
     return Fault(place="dataset.roles", message="\n".join(lines))
 

@@ -147,8 +147,7 @@ async def run_experiment(  # noqa: PLR0913 - what to run, where, and who watches
         for text in part.folder.gap_notices() if before is not None else ():
             status.notice(text)
         toolbox = await stack.enter_async_context(part.toolbox())
-        known = loaded.agents if loaded is not None else ()
-        agents = build_agents(experiment, part.selected, toolbox, known=known)
+        agents = build_agents(experiment, part.selected, toolbox, known=part.agents)
         stack.push_async_callback(close_agents, agents, status.notice)
         refuse_unpriced(experiment, agents, part.scorers)
         announce_agents(part.selected, agents, status)
@@ -302,6 +301,7 @@ class _Part:
                 commit = run.info.dataset.commit
 
         dataset = loaded.dataset if loaded is not None else None
+        self.agents = loaded.agents if loaded is not None else ()
         experiment, self.dataset = experiment.with_dataset(commit, first=first, dataset=dataset)
         self.experiment = experiment
         self.selected = plan(

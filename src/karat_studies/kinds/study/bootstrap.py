@@ -31,7 +31,7 @@ from karat_studies.replication import (
     Draws,
     TestRows,
     TestScore,
-    draw_agent,
+    draw_statistics,
     measure,
     multiplicities,
     replicate_test,
@@ -280,10 +280,7 @@ class _Plan:
         log_bf, d = values[:, 1].copy(), values[:, 2].copy()
         for at in self.reasons:
             score = self.run.scores[at]
-            test = score.test
-            log_bf[:, at], d[:, at] = draw_agent(
-                test.kind, test.agent, rng, len(values), method=score.method
-            )
+            log_bf[:, at], d[:, at] = draw_statistics(score, rng=rng, replicates=len(values))
         return StudyDraws(
             draws=Draws(
                 log_bf=log_bf,

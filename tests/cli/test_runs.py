@@ -150,7 +150,7 @@ def test_a_link_to_the_run_folder_itself_works(karat, run, here):
 def test_nothing_is_written_through_a_link_of_the_folder(karat, run, here):
     (here / "mine.txt").write_text("mine", encoding="utf-8")
     (run.path / ".samples.jsonl.part").symlink_to(here / "mine.txt")
-    run.write_samples(run.samples(), redact=str)
+    run.write_samples(run.samples(), redact=Redactor({}))
     assert (here / "mine.txt").read_text(encoding="utf-8") == "mine"
     assert karat("runs", "verify", "run").code == 0
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from karat.documents.rows import read_rows
 
 
@@ -22,3 +24,21 @@ def test_a_table_in_another_encoding_is_read_like_one_in_utf_8(tmp_path: Path) -
         file = tmp_path / "t.csv"
         file.write_bytes("größe;b\r\n1;2".encode(encoding))
         assert [*read_rows(file).rows] == [(2, {"größe": "1", "b": "2"})]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("t.csv", "a,b\n1,2\n3,4\n5,6\n"),
+        ("t.csv", "a\n1\n3\n5\n"),
+        ("t.jsonl", '{"a": 1}\n{"a": 3}\n\n{"a": 5}\n'),
+        ("t.json", '[{"a": 1}, {"a": 3}, {"a": 5}]'),
+    ],
+)
+def test_two_who_read_at_once_both_get_every_row(tmp_path: Path, name: str, text: str) -> None:
+    file = tmp_path / name
+    file.write_text(text)
+    rows = read_rows(file).rows
+    alone = [*rows]
+    assert len(alone) == 3
+    assert [*zip(rows, rows, strict=True)] == [*zip(alone, alone, strict=True)]

@@ -756,9 +756,10 @@ class _Cells:
         reader = csv.reader(
             text, strict=True, delimiter=self.delimiter, skipinitialspace=self._spaced
         )
-        self.begins = 1
+        begins = self.begins = 1
         for cells in reader:
-            number, self.begins = self.begins, reader.line_num + 1
+            number, begins = begins, reader.line_num + 1
+            self.begins = begins  # of the rows that were asked for last, if several read at once
             if cells:
                 yield number, cells
 

@@ -16,6 +16,7 @@ from tests.analysis.journals import Script
 
 import karat as package
 from karat.journal import CHECKSUMS_SINCE, RunFolder, RunLock
+from karat.redact import Redactor
 
 STUDIES = Path(package.__file__).parents[1] / "karat_studies" / "kinds" / "study" / "studies"
 

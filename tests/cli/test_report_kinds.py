@@ -22,6 +22,8 @@ REFUSED = {
     ("convfinqa_official", "study"): "is for runs over conversations; this one is over human studies",
     ("humanstudy", "golden"): "is for runs over human studies; this one is over golden answers",
     ("humanstudy", "conversation"): "is for runs over human studies; this one is over conversations",
+    ("skill_evals", "conversation"): "is for runs over golden answers; this one is over conversations",
+    ("skill_evals", "study"): "is for runs over golden answers; this one is over human studies",
 }
 ROWS = {("rates", "golden"), ("rates", "study"), ("tests", "golden"), ("tests", "conversation")}
 MAY_BE_EMPTY = {"errors.csv", "validation.csv"}

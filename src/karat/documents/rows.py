@@ -426,7 +426,7 @@ def _json_lines(rows: Rows, path: Path, data: bytes) -> None:
         _json_list(rows, path, data)
         return
     lines, last = _lines(data), 0
-    while (room := rows.room(_BLOCK)) and (block := [*islice(lines, room)]):
+    while block := [*islice(lines, rows.room(_BLOCK))]:
         last = block[-1][0]
         if _are_objects([line for _, line in block]):
             rows.count += len(block)
@@ -794,7 +794,6 @@ class _Records:
                     return
 
 
-# quotes after a space
 _SPACED = re.compile(rb'^(?:\xef\xbb\xbf)?"[^"\n]*"[,;] +"', re.MULTILINE)
 _SENTENCE = re.compile(r"\S+(?:\s+\S+){2,}[.?!।。？！]['\"”]?|\S.{10,}[。？！]|.{80,}", re.DOTALL)
 _DATE_OR_PATH = re.compile(r"\d{4}-\d\d-\d\d\b.*|-?\d+[.]\d+|(?:https?:/)?/?[\w.-]+(?:/[\w.-]+)+")

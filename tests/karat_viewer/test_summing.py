@@ -11,19 +11,17 @@ from tests.analysis.journals import table
 from karat.analysis import Comparison, Summary, compare, summarize
 
 
-def told(*arguments: object) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-m", "karat_viewer.summing", *map(str, arguments)], capture_output=True, timeout=60
-    )
+def told(*paths: object, names: tuple[str, ...] = ()) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "karat_viewer.summing", *map(str, paths)]
+    return subprocess.run(command, capture_output=True, timeout=60, input=msgspec.json.encode(names))
 
 
 def test_a_summary_and_a_comparison_come_back_whole(tmp_path):
-    run = table(tmp_path / "run", {"baseline": [[3.0], [2.0]], "with-docs": [[5.0], [4.0]]})
+    hostile = "with\0docs"  # no argument of a process can hold it
+    run = table(tmp_path / "run", {"baseline": [[3.0], [2.0]], hostile: [[5.0], [4.0]]})
     assert msgspec.json.decode(told(run.path).stdout, type=Summary) == summarize(run)
-    found = told(run.path, run.path, "baseline", "with-docs").stdout
-    assert msgspec.json.decode(found, type=Comparison) == compare(
-        run, run, condition_a="baseline", condition_b="with-docs"
-    )
+    found = told(run.path, run.path, names=("baseline", hostile)).stdout
+    assert msgspec.json.decode(found, type=Comparison) == compare(run, run, condition_a="baseline", condition_b=hostile)
 
 
 def test_what_cannot_be_added_up_is_said(tmp_path):

@@ -52,7 +52,7 @@ def row(names, *values):
         pytest.param(
             [{"id": "q1", "value": "a"}, {"id": "q2", "value": "b"}],
             {"id": "id", "answer": "value"},
-            id="what stands beside an id is the answer",
+            id="the column next to an id is the answer",
         ),
         pytest.param(
             [{"question": "A?", "output": {"text": "a"}, "metrics": {"tone": 3, "latency_ms": 5}}],

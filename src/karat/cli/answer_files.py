@@ -254,11 +254,11 @@ def _joined(file: Path, answers: Answers, output: Output) -> Answers:
     Raises BadOption if they are not certain.
     """
     mapped = mapped_columns(answers.columns, option=None)
-    told = {setting.partition("=")[0] for setting in answers.settings}
+    keys_set = {setting.partition("=")[0] for setting in answers.settings}
     columns, settings, said = answers.columns, answers.settings, answers.answer
-    if not said and "answer_key" not in mapped and "agent.answer_key" not in told:
+    if not said and "answer_key" not in mapped and "agent.answer_key" not in keys_set:
         said = answer_columns(file, named=mapped.values())
-    if not {"agent.id_key", "dataset.id_key"} & told and "id_key" not in mapped:
+    if not {"agent.id_key", "dataset.id_key"} & keys_set and "id_key" not in mapped:
         keys: JsonObject = {
             "dataset": {"path": shown(answers.dataset or file), "choices": "left_out"},
             "agent": {"type": "floor"},

@@ -1,5 +1,5 @@
 """The first row as karat understands it: what is asked, what is right, and what is not used; and
-what stands in the columns of a file that is not understood.
+examples from the columns of a file whose roles are uncertain.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from karat.journal import Journal
 from karat.records import Trial
 
 _BATCH, _SMALL_BATCH = 1_000, 64  # answers written together; few if they then wait for a judge
-_MOST_BATCHES = 2  # one is scored while the other is written
+_BATCHES_AT_ONCE = 2  # one is scored while the other is written
 EndReason = Literal["done", "interrupted", "max_failures", "budget", "no_workers"]
 
 
@@ -195,7 +195,7 @@ class Runner:
         """What scores the next answers; None: there are none, or what the next one may cost does
         not fit in the budget.
         """
-        if not self._unfinished and self._batches < _MOST_BATCHES:
+        if not self._unfinished and self._batches < _BATCHES_AT_ONCE:
             try:
                 batch = [*islice(self._pending, self._batch)]
             except BaseException as error:  # noqa: BLE001 -- a journal that cannot be read stops the run in order

@@ -32,7 +32,7 @@ from karat.redact import Redactor
 from karat.scorers import Row, Verdict, as_verdicts
 from karat.threads import Threads
 
-_MOST_SECONDS = 0.05  # that scorers hold the event loop in one step
+_SECONDS_A_STEP = 0.05  # that scorers hold the event loop
 Unfinished = AttemptError | Awaitable[Any]
 """What became of a scorer that has no score yet: it failed, or it returned an awaitable."""
 
@@ -163,7 +163,7 @@ class Scoring:
         scores: list[Score] = []
         done: list[PendingScore] = []
         left: list[tuple[PendingScore, Mapping[str, Unfinished]]] = []
-        pause = monotonic() + _MOST_SECONDS
+        pause = monotonic() + _SECONDS_A_STEP
         for pending in batch:
             of_answer, unfinished = self.score_at_once(pending, only_offline=True)
             scores += of_answer
@@ -178,7 +178,7 @@ class Scoring:
                 done.append(pending)
             if monotonic() > pause:  # Ctrl-C must be heard
                 await asyncio.sleep(0)
-                pause = monotonic() + _MOST_SECONDS
+                pause = monotonic() + _SECONDS_A_STEP
 
         if scores:
             await self._run.write(*scores)

@@ -130,7 +130,6 @@ class _Function:
         self.shown = entry.shown
         self.takes = self._binding.takes | chat
         self._waits = waits(function)
-        self._shared_clients = _SharedClients(waits=self._waits)
         call = getattr(function, "__call__", None)  # noqa: B004 -- an object's __call__ may yield
         if any(map(_yields, (function, call))):
             raise BadPlugin(
@@ -186,13 +185,21 @@ class _Function:
             known["workspace"] = None if workspace is None else workspace.path
 
         positional, keywords = self._binding.arguments(known)
-        with self._shared_clients:
+        try:
             if self._waits:
                 result = await self._function(*positional, **keywords)
             else:
                 result = await self._threads.call(self._function, *positional, **keywords)
                 if inspect.isawaitable(result):
                     result = await result
+
+        except TrialFault:
+            raise
+        except Exception as error:
+            if said := _said_of_shared(error):
+                advice = _ADVICE_ASYNC if self._waits else _ADVICE
+                raise AgentFault("crash", f"{said} ({advice})", retriable=True) from error
+            raise
 
         if type(result) is str:
             return Reply(text=result)
@@ -223,35 +230,26 @@ made for.
 _LONGEST_CHAIN = 10  # causes
 
 
-class _SharedClients:
-    """Adds advice to the error of a client that is shared by several threads or event loops."""
+_ADVICE_ASYNC = "create the client inside the function, and `await` the client's async method"
+_ADVICE = (
+    "each call of a plain function runs on one of several threads: create the client inside the "
+    "function, or make the function `async def`"
+)
 
-    def __init__(self, *, waits: bool) -> None:
-        self._advice = (
-            "create the client inside the function, and `await` the client's async method"
-            if waits
-            else "each call of a plain function runs on one of several threads: create the client "
-            "inside the function, or make the function `async def`"
-        )
 
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
-    ) -> None:
-        if not isinstance(error, Exception) or isinstance(error, TrialFault):
-            return
-        cause: BaseException = error
-        for _ in range(_LONGEST_CHAIN):  # clients wrap it in their own error
-            if type(cause).__name__ in ("RuntimeError", "ProgrammingError"):
-                message = described(cause)
-            else:
-                message = ""
-
+def _said_of_shared(error: BaseException) -> str | None:
+    """What an error, or a cause of it, says of a client that is shared by several threads or event
+    loops; None: that is not what went wrong.
+    """
+    cause = error
+    for _ in range(_LONGEST_CHAIN):  # clients wrap it in their own error
+        if type(cause).__name__ in ("RuntimeError", "ProgrammingError"):
+            message = described(cause)
             if any(words in message.lower() for words in _SHARED):
-                raise AgentFault("crash", f"{message} ({self._advice})", retriable=True) from error
-            cause = cause.__cause__ or cause.__context__ or error
+                return message
+        cause = cause.__cause__ or cause.__context__ or error
+
+    return None
 
 
 def _message(role: str, content: str) -> dict[str, str]:

@@ -73,7 +73,7 @@ class Column(msgspec.Struct):
             if isinstance(value, bool) or (text is not None and text.casefold() in _FLAGS):
                 self.flags += 1
             elif isinstance(value, (int, float)) or (
-                text is not None and number_in(text) is not None
+                text is not None and not text[0].isalpha() and number_in(text) is not None
             ):
                 self.numbers += 1
             elif text is not None:

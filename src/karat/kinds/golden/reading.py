@@ -62,7 +62,8 @@ class RowReader:
         self._rows, self._options = rows, options
         self._needs_golden = needs_golden
         self._criteria_suffice = criteria_suffice
-        self._columns = columns_of(row for _, row in rows.rows)
+        self._first = [row for _, row in islice(rows.rows, LOOKED_AT)]
+        self._columns = columns_of(self._first)
         self.faults: list[Fault] = []
         self.readings: tuple[str, ...] = ()
         self.notes: list[str] = []
@@ -90,7 +91,7 @@ class RowReader:
         else:
             others = [path for path in self._columns if path not in self._question]
             self._criteria = criteria.columns_of(others)
-            if self._golden is not None:
+            if self._golden is not None and self._criteria:
                 self._criteria = self._readable(self._criteria)
         self._choices = result.roles.get("choices", ())
         self._distractors = result.roles.get("distractor", ())
@@ -122,11 +123,10 @@ class RowReader:
 
     def _readable(self, paths: Iterable[str]) -> list[str]:
         """The columns whose cells can be read as criteria; others are only kept."""
-        first = [row for _, row in islice(self._rows.rows, LOOKED_AT)]
         kept = []
         for path in paths:
-            unread = [row for row in first if criteria.read(cell(row, path), column=path)[1]]
-            if path != self._golden and 2 * len(unread) < len(first):
+            unread = [row for row in self._first if criteria.read(cell(row, path), column=path)[1]]
+            if path != self._golden and 2 * len(unread) < len(self._first):
                 kept.append(path)
         return kept
 
@@ -183,9 +183,8 @@ class RowReader:
         if self._golden is None or self._golden in self._question:
             return
         golden = self._golden
-        sample = [row for _, row in islice(self._rows.rows, LOOKED_AT)]
         if self._choices:
-            pairs = [(cell(row, golden), self._options_of(row)) for row in sample]
+            pairs = [(cell(row, golden), self._options_of(row)) for row in self._first]
             if cells.needs_base(pairs) and self._base is None:
                 self._base = cells.index_base(pairs)
                 if self._base is None:
@@ -199,7 +198,7 @@ class RowReader:
         elif (
             self._options.several is None
             and (golden not in self._columns or self._columns[golden].lists)
-            and any(cells.is_undecided_list(cell(row, golden), golden) for row in sample)
+            and any(cells.is_undecided_list(cell(row, golden), golden) for row in self._first)
         ):
             self.faults.append(
                 Fault(

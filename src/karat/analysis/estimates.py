@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
-from msgspec import structs
+from msgspec import UNSET, structs
 from numpy.typing import NDArray
 
 from karat.analysis.grids import Grid, TurnSums
+from karat.analysis.means_columns import quantities
 from karat.analysis.model import (
     Difference,
     Group,
@@ -124,6 +125,7 @@ def _result(
         offline=info.offline,
         clusters=clusters,
         design_effect=design_effect,
+        more=quantities(values) or UNSET,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from karat.analysis import shapes
+from karat.analysis import means_columns, shapes
 from karat.analysis.numbers import Estimate, Quantity
 from karat.analysis.parts import PartHolder
 from karat.analysis.people import Calibrated
@@ -207,6 +207,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     clusters: int | None = None
     # the variance of the mean, relative to that of independent questions
     design_effect: float | None = None
+    more: dict[str, Quantity] | msgspec.UnsetType = msgspec.UNSET  # by column: `means_columns`
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -535,7 +536,7 @@ class Summary(PartHolder, frozen=True, kw_only=True):
 
     def table(self) -> list[JsonObject]:
         """One row per condition and metric, raw numbers."""
-        return shapes.rows(self)
+        return means_columns.rows(self)
 
     def to_frame(self) -> Any:
         """`table()` as a pandas (or polars) DataFrame. Raises BadOption without either."""

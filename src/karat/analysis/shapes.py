@@ -10,62 +10,9 @@ from karat import formats
 from karat.analysis.format_metric import estimated
 from karat.errors import BadOption
 from karat.installation import install_command
-from karat.records import JsonObject
 
 if TYPE_CHECKING:
     from karat.analysis.model import MetricInfo, Result, Summary
-
-
-def rows(summary: Summary) -> list[JsonObject]:
-    """One row per condition and metric (per condition, if nothing was scored), raw numbers."""
-    if not summary.results:
-        return [
-            {"condition": condition, "metric": None, **_account(summary, condition)}
-            for condition in summary.conditions
-        ]
-
-    return [
-        {**_numbers(result), **_account(summary, result.condition)} for result in summary.results
-    ]
-
-
-def _numbers(result: Result) -> JsonObject:
-    return {
-        "condition": result.condition,
-        "metric": result.metric,
-        "offline": result.offline,
-        "mean": result.mean.value,
-        "low": result.mean.low,
-        "high": result.mean.high,
-        "level": result.mean.level,
-        "method": result.mean.method,
-        "within_sd": result.within_sd.value,
-        "between_sd": result.between_sd.value,
-        "judge_sd": result.judge_sd.value,
-        "top_share": result.top_share.value,
-        "reliability": result.reliability.value,
-        "worst": result.worst.value,
-        "best": result.best.value,
-        "n_questions": result.n_questions,
-        "n_answers": result.n_answers,
-        "n_missing": result.n_missing,
-    }
-
-
-def _account(summary: Summary, condition: str) -> JsonObject:
-    account = summary.accounts[condition]
-    ledger, cost = account.ledger, account.cost
-    return {
-        "planned": ledger.planned,
-        "scored": ledger.scored,
-        "failed": ledger.failed,
-        "not_run": ledger.not_run,
-        "agent_dollars": cost.agent.known,
-        "agent_dollars_unknown": cost.agent.unknown,
-        "judge_dollars": cost.judge.known,
-        "judge_dollars_unknown": cost.judge.unknown,
-        "median_seconds": account.latency.median,
-    }
 
 
 def frame(rows: Sequence[Mapping[str, object]], columns: Sequence[str] = ()) -> Any:

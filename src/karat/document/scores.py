@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from karat import blocks, formats
 from karat.analysis import Summary
 from karat.analysis.format_metric import POINT_LEGEND, between, estimated, is_point
+from karat.analysis.means_columns import in_reports
 from karat.analysis.model import Difference, MetricInfo, Repeat, Result
 from karat.analysis.verdicts import NO_DIFFERENCE, NOT_TESTED, family_words, main_finding
 from karat.blocks import (
     Block,
     Column,
     Count,
+    Estimate,
     Group,
     KindBlocks,
     Note,
@@ -60,7 +62,7 @@ def means(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block]:
         return
     keys = {info.key for info in metrics}
     results = [result for result in summary.results if result.metric in keys]
-    missing = any(result.n_missing for result in results)
+    columns = in_reports(missing=any(result.n_missing for result in results))
     rows: list[Row | Group] = []
     for info in metrics:
         rows.append(Group(info.key, note_of(info, summary)))
@@ -68,18 +70,22 @@ def means(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block]:
         for at, condition in enumerate(summary.conditions):
             result = summary.result(condition, info.key)
             if result is not None:
-                cells = _cells(info, result, scale, at)
-                rows.append(
-                    Row(
-                        name=condition,
-                        color=at,
-                        cells=cells if missing else (*cells[:3], *cells[4:]),
-                    )
-                )
+                cells = []
+                for column in columns:
+                    cell = column.cell_of(info, result)
+                    if isinstance(cell, Estimate):
+                        cell = structs.replace(cell, scale=scale, color=at)
+                    cells.append(cell)
+                rows.append(Row(name=condition, color=at, cells=tuple(cells)))
 
+    unit, level = of(summary.kind).unit, formats.level(summary.level)
+    averaged = _averaged(summary, metrics, unit)
     yield Table(
-        caption=f"Means with their {formats.level(summary.level)} intervals",
-        columns=_columns(summary, metrics, missing=missing),
+        caption=f"Means with their {level} intervals",
+        columns=(
+            Column("condition", number=False),
+            *(column.heading(unit=unit, level=level, averaged=averaged) for column in columns),
+        ),
         rows=tuple(rows),
         legend=_legend(results),
         brief=True,
@@ -159,62 +165,6 @@ def _finding(summary: Summary, info: MetricInfo) -> str:
     return (
         f"{info.key} is {most} under {best.condition}, {mean} over {over}; {least} under "
         f"{worst.condition}, {lowest}"
-    )
-
-
-def _columns(
-    summary: Summary, metrics: Sequence[MetricInfo], *, missing: bool
-) -> tuple[Column, ...]:
-    unit = of(summary.kind).unit
-    return (
-        Column("condition", number=False),
-        Column(
-            f"mean [{formats.level(summary.level)}]",
-            legend=(
-                f"Mean over {_averaged(summary, metrics, unit)}; repetitions of a {unit} are "
-                f"averaged first."
-            ),
-        ),
-        Column("SD", legend=f"SD: standard deviation between repetitions of one {unit}."),
-        Column("answers"),
-        *(
-            [
-                Column(
-                    "bounds",
-                    rank=1,
-                    legend="Bounds: the mean if every missing score were the worst, or the best, "
-                    "of the scale.",
-                )
-            ]
-            if missing
-            else []
-        ),
-        Column(f"{unit}s", rank=2),
-        Column("method", number=False, rank=3, detail=True),
-    )
-
-
-def _cells(
-    info: MetricInfo, result: Result, scale: Scale | None, color: int
-) -> tuple[blocks.Cell, ...]:
-    mean, percent, spread = result.mean, info.percent, result.within_sd.value
-    if info.direction == "lower":
-        low, high = (result.best, result.worst)
-    else:
-        low, high = (result.worst, result.best)
-
-    bounds = blocks.Range(low.value, high.value, percent=percent) if result.n_missing else Text("")
-    return (
-        blocks.estimate(mean, percent=percent, scale=scale, color=color),
-        blocks.Share(spread) if percent else blocks.Number(spread),
-        Count(
-            result.n_answers,
-            of=result.n_answers + result.n_missing,
-            tone="bad" if result.n_missing else "",
-        ),
-        bounds,
-        Count(result.n_questions),
-        Text(mean.method, tone="quiet"),
     )
 
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from karat import formats
 from karat.analysis import Summary, TrialRecord, trials
 from karat.analysis.ledger import ledger_rows
+from karat.analysis.means_columns import row_names
 from karat.analysis.model import ServerUse
 from karat.errors import BadOption
 from karat.journal import RunFolder
@@ -60,7 +61,7 @@ class Csv:
             )
 
         if rows == "summary":
-            return {"summary.csv": _written(_SUMMARY, iter(summary.table()))}
+            return {"summary.csv": _written(row_names(), iter(summary.table()))}
         if rows == "ledger":
             ledger = ledger_rows(summary.accounts, summary.total)
             return {"ledger.csv": _written(tuple(ledger[-1]), iter(ledger))}
@@ -75,35 +76,6 @@ class Csv:
         return {"scores.csv": _written(_SCORES, scores)}
 
 
-_SUMMARY = (
-    "condition",
-    "metric",
-    "offline",
-    "mean",
-    "low",
-    "high",
-    "level",
-    "method",
-    "within_sd",
-    "between_sd",
-    "judge_sd",
-    "top_share",
-    "reliability",
-    "worst",
-    "best",
-    "n_questions",
-    "n_answers",
-    "n_missing",
-    "planned",
-    "scored",
-    "failed",
-    "not_run",
-    "agent_dollars",
-    "agent_dollars_unknown",
-    "judge_dollars",
-    "judge_dollars_unknown",
-    "median_seconds",
-)
 _SCORES = (
     "sample",
     "position",

@@ -8,7 +8,7 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat import __version__, formats
-from karat.analysis import Summary
+from karat.analysis import Summary, means_columns
 from karat.analysis.parts import builtins_of
 from karat.journal import RunFolder
 from karat.records import JsonObject
@@ -40,7 +40,7 @@ class Json:
         tree = builtins_of(summary)
         if not self._options.samples:
             tree["table_of_samples"] = None
-        _show(tree)
+        _show(tree, summary)
         for name, part in summary.parts.items():
             part.show(tree[name])
         tree = {
@@ -59,11 +59,11 @@ class Json:
         return {"summary.json": text.decode() + "\n"}
 
 
-def _show(tree: JsonObject) -> None:
+def _show(tree: JsonObject, summary: Summary) -> None:
     for account in [*tree["accounts"].values(), tree["total"]]:
         account["shown"] = _account(account)
-    for result in tree["results"]:
-        result["shown"] = _result(result)
+    for result, row in zip(summary.results, tree["results"], strict=True):
+        row["shown"] = means_columns.shown(result)
     for difference in tree["differences"]:
         difference["shown"] = _difference(difference)
     for low in tree["lowest"]:
@@ -77,20 +77,6 @@ def _account(account: JsonObject) -> dict[str, str]:
         "judge_cost": formats.dollars(cost["judge"]["known"], unknown=cost["judge"]["unknown"]),
         "latency_median": formats.duration(latency["median"]),
         "latency_p95": formats.duration(latency["p95"]),
-    }
-
-
-def _result(result: JsonObject) -> dict[str, str]:
-    mean, reliability = result["mean"], result["reliability"]
-    return {
-        "mean": formats.estimate(mean["value"], mean["low"], mean["high"]),
-        "within_sd": formats.number(result["within_sd"]["value"]),
-        "between_sd": formats.number(result["between_sd"]["value"]),
-        "judge_sd": formats.number(result["judge_sd"]["value"]),
-        "top_share": formats.share(result["top_share"]["value"]),
-        "reliability": formats.share(reliability["value"]),
-        "worst": formats.number(result["worst"]["value"]),
-        "best": formats.number(result["best"]["value"]),
     }
 
 

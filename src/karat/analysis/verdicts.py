@@ -5,7 +5,7 @@ Hardly a number is computed here, and NumPy is not loaded.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from msgspec import structs
 
@@ -13,7 +13,6 @@ from karat import formats
 from karat.analysis.format_metric import between, estimated
 from karat.analysis.model import (
     Account,
-    ContextUse,
     Difference,
     FailureKind,
     Family,
@@ -21,6 +20,7 @@ from karat.analysis.model import (
     Result,
     ServerProblem,
 )
+from karat.journal import ScorerInfo
 from karat.sums import exact_sum
 
 ALPHA = 0.05
@@ -54,8 +54,6 @@ EQUIVALENT = "equivalent within ±"
 out.
 """
 
-_OFTEN_CUT = 0.03
-_MANY_DF = 10.0  # from here on skewed effects of clusters hardly matter
 _MOST_ALSO = 3  # metrics of a pair, and pairs, in a headline
 UNLIKE = "not comparable"
 _HIGHER = " is higher"  # a difference is shown, and no direction is better
@@ -88,27 +86,6 @@ def attempts_sentence(account: Account) -> str:
         f"Attempts: {formats.count(attempts.answered + without)} = {' + '.join(parts)}. "
         f"Those without an answer {cost}{note if attempts.of_trials_not_run else ''}."
     )
-
-
-def cut_notices(accounts: Mapping[str, Account]) -> list[str]:
-    """Conditions in which 3 % or more of the answers were cut at a limit of tokens; they are scored
-    as they are.
-    """
-    often = []
-    for name, account in accounts.items():
-        if account.cut and account.cut >= _OFTEN_CUT * account.attempts.answered:
-            answered = formats.count(account.attempts.answered)
-            often.append(f"{formats.count(account.cut)} of {answered} of {name}")
-
-    if not often:
-        return []
-    listed = ", ".join(often)
-    return [
-        (
-            f"Answers were cut at the token limit, and scored as they are: {listed}; raise the "
-            f"agent's `max_tokens`"
-        )
-    ]
 
 
 def least_p(tests: int, units: int) -> float:
@@ -467,141 +444,7 @@ def server_warnings(problems: Iterable[ServerProblem]) -> list[str]:
     return warnings
 
 
-def use_warnings(
-    contexts: Iterable[ContextUse], problems: Iterable[ServerProblem]
-) -> Iterator[str]:
-    """Warnings about what conditions offer and no answer used; `problems` are already reported."""
-    silent = {problem.condition for problem in problems if not problem.calls}
-    for use in contexts:
-        if use.used != 0 or not use.answers or (use.kind == "server" and use.condition in silent):
-            continue
-        answers = formats.plural(use.answers, "answer")
-        name = f"its {CONTEXT_KINDS[use.kind]} '{formats.clean(use.name)}'"
-        did = f"never used {name} in {answers}"
-        if use.only_failed:
-            did = (
-                f"called {name} in {formats.count(use.only_failed)} of {answers}, and every call "
-                f"failed"
-            )
-
-        yield (
-            f"{use.condition}: {did}, so its scores show the effect of offering it, not of using it"
-        )
-
-
-def unnumbered(results: Sequence[Result], scored: int) -> Iterator[str]:
-    """Metrics that lack a number for some of the `scored` answers, all conditions together; equal
-    counts are merged.
-    """
-    numbers: dict[str, int] = {}
-    for result in results:
-        numbers[result.metric] = numbers.get(result.metric, 0) + result.n_answers
-    alike: dict[int, list[str]] = {}
-    for metric, there in numbers.items():
-        if there < scored:
-            alike.setdefault(scored - there, []).append(metric)
-    for missing, metrics in alike.items():
-        of = formats.plural(scored, "scored answer")
-        yield (
-            f"{formats.some_of(metrics)}: the scorer gave no number for {formats.count(missing)} "
-            f"of {of}"
-        )
-
-
-def loss_warnings(
-    results: Sequence[Result], differences: Sequence[Difference], *, bounds: bool = True
-) -> list[str]:
-    """Warnings if a comparison uses different questions, or too few; the same note for several
-    metrics appears once.
-
-    `bounds`: means come with worst- and best-case bounds. In rates of conversations, missing turns
-    count as wrong.
-    """
-    if not any(result.n_answers for result in results):
-        return []
-    empty = _without_scores(results)
-    warnings = [f"{name}: no score on any metric, so it is compared with nothing" for name in empty]
-    compared = []
-    for difference in differences:
-        if difference.a not in empty and difference.b not in empty:
-            compared.append(difference)
-    alike: dict[tuple[str, str, int, int], list[str]] = {}
-    for pair in compared:
-        if pair.lost_a != pair.lost_b:
-            alike.setdefault((pair.a, pair.b, pair.lost_a, pair.lost_b), []).append(pair.metric)
-    for (a, b, lost_a, lost_b), metrics in alike.items():
-        lost = formats.plural(lost_a + lost_b, "question")
-        sides = f"{lost_a} without a score under {a}, {lost_b} under {b}"
-        warnings.append(
-            f"{b} against {a} on {_few(metrics)}: {lost} lost ({sides}); the compared parts "
-            f"may differ"
-        )
-
-    if bounds:
-        warnings += _uneven([result for result in results if result.condition not in empty])
-    if any(pair.verdict.endswith(ONLY_AHEAD) for pair in compared):
-        warnings.append(
-            "a lead that lost trials may explain is not called a win: `karat run FILE --resume "
-            "RUN --retry-failed` asks the lost trials again"
-        )
-
-    warnings += _few_clusters(compared)
-    few = max((pair.n_pairs for pair in compared), default=6)
-    if few < 6:
-        warnings.append(
-            f"{formats.plural(few, 'shared question')}: too few to show a difference safely; "
-            f"add questions"
-        )
-
-    return warnings
-
-
-def _few_clusters(compared: Sequence[Difference]) -> list[str]:
-    """Warnings if questions are of too few clusters for a verdict, or of few."""
-    without = next((pair.reason for pair in compared if pair.verdict == NO_VERDICT), None)
-    if without is not None:
-        return [f"no verdict: {without}; add questions from other documents or sources"]
-    few = []
-    for pair in compared:
-        if pair.clusters is not None and (pair.df or _MANY_DF) < _MANY_DF:
-            few.append(pair)
-    if not few:
-        return []
-    clusters = formats.plural(min(pair.clusters or 0 for pair in few), "cluster")
-    return [
-        (
-            f"few clusters ({clusters}): where their effects are skewed, up to 10 % of equal "
-            f"conditions get a winner"
-        )
-    ]
-
-
-def _without_scores(results: Sequence[Result]) -> list[str]:
-    answers: dict[str, int] = {}
-    for result in results:
-        answers[result.condition] = answers.get(result.condition, 0) + result.n_answers
-    return [condition for condition, count in answers.items() if not count]
-
-
-def _uneven(results: Sequence[Result]) -> list[str]:
-    missing: dict[str, dict[str, int]] = {}
-    for result in results:
-        missing.setdefault(result.metric, {})[result.condition] = result.n_missing
-    alike: dict[tuple[tuple[str, int], ...], list[str]] = {}
-    for metric, counts in missing.items():
-        if len(set(counts.values())) > 1:
-            alike.setdefault(tuple(counts.items()), []).append(metric)
-    warnings = []
-    for pattern, metrics in alike.items():
-        listed = ", ".join(f"{condition} {count}" for condition, count in pattern)
-        warnings.append(
-            f"scores are missing unevenly on {_few(metrics)} ({listed}): see the bounds"
-        )
-
-    return warnings
-
-
-def _few(metrics: Sequence[str]) -> str:
-    if len(metrics) == 1:
-        return metrics[0]
-    return f"{len(metrics)} metrics"
+def judge_name(judge: ScorerInfo) -> str:
+    """The models that judge."""
+    models = judge.provenance.get("judges") or [judge.options.get("model") or judge.type]
+    return ", ".join(map(str, models))

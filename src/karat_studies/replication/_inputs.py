@@ -4,22 +4,26 @@ broadcasting, blocks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from karat.stats import special
 
-Floats = npt.NDArray[np.float64]
+Floats: TypeAlias = npt.NDArray[np.float64]
+Numbers: TypeAlias = "float | npt.NDArray[np.float64 | np.int64] | Sequence[Numbers] | None"
+"""What a function takes: one number, or an array or nested list of them; None is NaN."""
+Result: TypeAlias = float | Floats
+"""What it gives: a float if all that it took were single numbers, else an array."""
 
 ALTERNATIVES = ("two-sided", "greater", "less")
 Z95 = 1.959963984540054
 BLOCK = 4_096  # elements at a time, so that the buffers of a kernel stay in the second-level cache
 
 
-def floats(name: str, values: Any) -> Floats:
+def floats(name: str, values: Numbers) -> Floats:
     """Values as float64; None is NaN. Raises ValueError for anything but numbers."""
     try:
         return np.asarray(values, dtype=np.float64)
@@ -28,7 +32,12 @@ def floats(name: str, values: Any) -> Floats:
 
 
 def domain(
-    name: str, values: Any, inside: Callable[[Floats], Any], wanted: str, *, errors: str = "nan"
+    name: str,
+    values: Numbers,
+    inside: Callable[[Floats], npt.NDArray[np.bool_]],
+    wanted: str,
+    *,
+    errors: str = "nan",
 ) -> Floats:
     """The values, with NaN for those outside the domain.
 
@@ -46,7 +55,7 @@ def domain(
     return np.where(outside, np.nan, array)
 
 
-def counts(name: str, values: Any, *, least: int = 0, errors: str = "nan") -> Floats:
+def counts(name: str, values: Numbers, *, least: int = 0, errors: str = "nan") -> Floats:
     """Whole numbers of at least `least`, as floats."""
     wanted = f"a whole number of at least {least}"
     return domain(
@@ -58,27 +67,27 @@ def counts(name: str, values: Any, *, least: int = 0, errors: str = "nan") -> Fl
     )
 
 
-def within_0_1(name: str, values: Any, *, errors: str = "nan") -> Floats:
+def within_0_1(name: str, values: Numbers, *, errors: str = "nan") -> Floats:
     """Shares of a whole."""
     return domain(name, values, lambda v: (v >= 0) & (v <= 1), "between 0 and 1", errors=errors)
 
 
-def within_1(name: str, values: Any, *, errors: str = "nan") -> Floats:
+def within_1(name: str, values: Numbers, *, errors: str = "nan") -> Floats:
     """Correlations."""
     return domain(name, values, lambda v: np.abs(v) <= 1, "between −1 and 1", errors=errors)
 
 
-def at_least_0(name: str, values: Any, *, errors: str = "nan") -> Floats:
+def at_least_0(name: str, values: Numbers, *, errors: str = "nan") -> Floats:
     """Numbers, also ∞, that are not negative."""
     return domain(name, values, lambda v: v >= 0, "at least 0", errors=errors)
 
 
-def above_0(name: str, values: Any, *, errors: str = "nan") -> Floats:
+def above_0(name: str, values: Numbers, *, errors: str = "nan") -> Floats:
     """Positive numbers, also ∞."""
     return domain(name, values, lambda v: v > 0, "above 0", errors=errors)
 
 
-def finite_above_0(name: str, values: Any, *, errors: str = "nan") -> Floats:
+def finite_above_0(name: str, values: Numbers, *, errors: str = "nan") -> Floats:
     """Positive numbers."""
     return domain(name, values, lambda v: (v > 0) & np.isfinite(v), "above 0", errors=errors)
 
@@ -118,7 +127,7 @@ def percentiles_of_level(level: float) -> tuple[float, float]:
     return tail, 1 - tail
 
 
-def evaluate(kernel: Callable[..., Floats], *arguments: Floats, block: int = BLOCK) -> Any:
+def evaluate(kernel: Callable[..., Floats], *arguments: Floats, block: int = BLOCK) -> Result:
     """The kernel's value for each element of the broadcast arguments; NaN if one of them is NaN.
 
     Kernels see one-dimensional arrays of equal length without NaN.
@@ -131,32 +140,23 @@ def evaluate(kernel: Callable[..., Floats], *arguments: Floats, block: int = BLO
         if np.isnan(array).any():
             missing |= np.broadcast_to(np.isnan(array), shape).reshape(-1)
     result = np.full(flat[0].size, np.nan)
-    if missing.any():
-        present = np.flatnonzero(~missing)
-    else:
-        present = None
-
-    total = result.size if present is None else present.size
+    present = np.flatnonzero(~missing)
     with np.errstate(all="ignore"):
-        for start in range(0, total, block):
-            if present is None:
-                picked: Any = slice(start, start + block)
-            else:
-                picked = present[start : start + block]
-
+        for start in range(0, present.size, block):
+            picked = present[start : start + block]
             result[picked] = kernel(*(np.ascontiguousarray(array[picked]) for array in flat))
 
     return unwrap(result.reshape(shape))
 
 
-def unwrap(values: Floats) -> Any:
+def unwrap(values: Floats) -> Result:
     """A float for a scalar, else the array."""
     if values.ndim == 0:
         return float(values)
     return values
 
 
-def gamma_shift(x: Floats, by: Any) -> Floats:
+def gamma_shift(x: Floats, by: Result) -> Floats:
     """lnΓ(x + by) − lnΓ(x) for x > 0, x + by > 0: without cancellation for large x.
 
     From 20 on both logarithms use Stirling's series, with their main parts subtracted as

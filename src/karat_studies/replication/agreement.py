@@ -7,13 +7,14 @@ do not saturate: logit PAS = logit π_h ⊞ logit π_a.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from karat.stats import special
 from karat_studies.replication._inputs import (
     Floats,
+    Numbers,
+    Result,
     above_0,
     check_choice,
     domain,
@@ -28,7 +29,7 @@ CLAMP = 1e-6
 FLAT = 1e-8  # if |2H − 1| is below it, the human evidence is neutral and agreement cannot be shown
 
 
-def posterior(log_bf: Any, prior_odds: Any = 1.0, *, errors: str = "nan") -> Any:
+def posterior(log_bf: Numbers, prior_odds: Numbers = 1.0, *, errors: str = "nan") -> Result:
     """The probability of an effect after the evidence: BF·O/(1 + BF·O), for any ln BF without
     overflow.
 
@@ -41,7 +42,7 @@ def posterior(log_bf: Any, prior_odds: Any = 1.0, *, errors: str = "nan") -> Any
     )
 
 
-def pas(pi_human: Any, pi_agent: Any, *, errors: str = "nan") -> Any:
+def pas(pi_human: Numbers, pi_agent: Numbers, *, errors: str = "nan") -> Result:
     """π_h·π_a + (1 − π_h)(1 − π_a): an effect on both sides, or on neither.
 
     Ignores direction: with decisive evidence for opposite effects PAS is near 1; see
@@ -59,7 +60,7 @@ def pas(pi_human: Any, pi_agent: Any, *, errors: str = "nan") -> Any:
     return evaluate(lambda h, a: h * a + (1 - h) * (1 - a), human, agent)
 
 
-def pas_log_odds(log_odds_human: Any, log_odds_agent: Any) -> Any:
+def pas_log_odds(log_odds_human: Numbers, log_odds_agent: Numbers) -> Result:
     """Logit PAS of the two posterior log-odds (ln BF + ln prior odds), exact wherever floats reach.
 
     a ⊞ b = sgn(a)·sgn(b)·min(|a|, |b|) + ln(1 + e^{−|a+b|}) − ln(1 + e^{−|a−b|})
@@ -86,7 +87,7 @@ def pas_log_odds(log_odds_human: Any, log_odds_agent: Any) -> Any:
     )
 
 
-def pas_ceiling(pi_human: Any, *, errors: str = "nan") -> Any:
+def pas_ceiling(pi_human: Numbers, *, errors: str = "nan") -> Result:
     """H = π_h² + (1 − π_h)²: the PAS of a perfect copy of the human evidence.
 
     >>> round(pas_ceiling(0.9), 12)
@@ -96,8 +97,8 @@ def pas_ceiling(pi_human: Any, *, errors: str = "nan") -> Any:
 
 
 def pas_normalized(
-    pas: Any, pi_human: Any, *, fallbacks: str | None = None, errors: str = "nan"
-) -> Any:
+    pas: Numbers, pi_human: Numbers, *, fallbacks: str | None = None, errors: str = "nan"
+) -> Result:
     """R' = (2·PAS − 1)/(2·H − 1): the share of the possible correlation that is reached. Auxiliary.
 
     NaN if the human evidence is neutral (|2H − 1| < 1e-8); 0 with `fallbacks="documented"`,
@@ -125,24 +126,24 @@ class DirectionalPosterior:
     direction.
     """
 
-    positive: Any
-    negative: Any
-    null: Any
+    positive: Result
+    negative: Result
+    null: Result
 
     @property
-    def ceiling(self) -> Any:
+    def ceiling(self) -> Result:
         """π₊² + π₋² + π₀²: the directional PAS of a perfect copy."""
         return self.positive**2 + self.negative**2 + self.null**2
 
 
 def directional_posterior(
-    log_bf: Any,
-    log_bf_greater: Any = None,
-    log_bf_less: Any = None,
+    log_bf: Numbers,
+    log_bf_greater: Numbers = None,
+    log_bf_less: Numbers = None,
     *,
-    sign: Any = None,
-    prior_odds: Any = 1.0,
-    mass_above: Any = 0.5,
+    sign: Numbers = None,
+    prior_odds: Numbers = 1.0,
+    mass_above: Numbers = 0.5,
 ) -> DirectionalPosterior:
     """π± = ½·BF±0·O/(1 + BF10·O) and π0, from the one-sided Bayes factors.
 
@@ -181,7 +182,7 @@ def directional_posterior(
     )
 
 
-def pas_directional(human: DirectionalPosterior, agent: DirectionalPosterior) -> Any:
+def pas_directional(human: DirectionalPosterior, agent: DirectionalPosterior) -> Result:
     """The probability that both are in the same of three states: positive, negative, none.
 
     >>> up = DirectionalPosterior(positive=0.99, negative=0.0, null=0.01)
@@ -195,8 +196,8 @@ def pas_directional(human: DirectionalPosterior, agent: DirectionalPosterior) ->
 
 
 def pool_pas(
-    pas: Any,
-    n_eff: Any = None,
+    pas: Numbers,
+    n_eff: Numbers = None,
     *,
     clamp: float = CLAMP,
     empty: float = float("nan"),
@@ -226,7 +227,7 @@ def pool_pas(
     return (pooled + 1) / 2
 
 
-def pool_scores(r: Floats, n_eff: Any, *, clamp: float = CLAMP) -> float:
+def pool_scores(r: Floats, n_eff: Numbers, *, clamp: float = CLAMP) -> float:
     """Tanh of the weighted mean of atanh r; r of one score unchanged; NaN for none."""
     if not 0 <= clamp < 1:
         raise ValueError(f"clamp: must be at least 0 and below 1, got {clamp:g}")

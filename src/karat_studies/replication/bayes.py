@@ -8,14 +8,14 @@ is NaN, unless `errors="raise"`. Correlations: `correlations`; counts: `counts`;
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from karat_studies.replication import _mixture
 from karat_studies.replication._inputs import (
     ALTERNATIVES,
     Floats,
+    Numbers,
+    Result,
     above_0,
     at_least_0,
     check_choice,
@@ -35,14 +35,14 @@ METHODS = ("jzs", "pearson", "bic")
 
 
 def log_bf10_ttest(
-    t: Any,
-    n1: Any,
-    n2: Any = None,
+    t: Numbers,
+    n1: Numbers,
+    n2: Numbers = None,
     *,
-    rscale: Any = SQRT_HALF,
+    rscale: Numbers = SQRT_HALF,
     alternative: str = "two-sided",
     errors: str = "nan",
-) -> Any:
+) -> Result:
     """Ln BF10 of a t test: δ ~ Cauchy(0, rscale) against δ = 0 (Jeffreys–Zellner–Siow).
 
     Two independent groups of n1 and n2; one sample, or n1 pairs, if n2 is None. Welch's t
@@ -79,8 +79,13 @@ def log_bf10_ttest(
 
 
 def log_bf10_z(
-    z: Any, n: Any, *, rscale: Any = SQRT_HALF, alternative: str = "two-sided", errors: str = "nan"
-) -> Any:
+    z: Numbers,
+    n: Numbers,
+    *,
+    rscale: Numbers = SQRT_HALF,
+    alternative: str = "two-sided",
+    errors: str = "nan",
+) -> Result:
     """Ln BF10 of an asymptotic z whose expectation is δ√n: δ ~ Cauchy(0, rscale) against δ = 0.
 
     The t test with infinite degrees of freedom. n is an effective number of observations
@@ -109,15 +114,15 @@ def log_bf10_z(
 
 
 def log_bf10_anova(
-    f: Any,
-    df1: Any,
-    df2: Any,
+    f: Numbers,
+    df1: Numbers,
+    df2: Numbers,
     *,
-    n_per_group: Any = None,
-    rscale: Any = 0.5,
+    n_per_group: Numbers = None,
+    rscale: Numbers = 0.5,
     method: str = "jzs",
     errors: str = "nan",
-) -> Any:
+) -> Result:
     """Ln BF10 of a one-way F: effects of df1 + 1 groups against none.
 
     `method="jzs"`: standardised effects share a g with scale `rscale`; needs `n_per_group`,
@@ -171,7 +176,7 @@ def _pearson_type(f: Floats, x: Floats, y: Floats) -> Floats:
     return gamma_shift(np.full_like(x, 0.5), x / 2) - gamma_shift(y / 2, x / 2) + rise
 
 
-def _harmonic(sizes: Any, df1: Floats, errors: str) -> Floats:
+def _harmonic(sizes: Numbers, df1: Floats, errors: str) -> Floats:
     array = finite_above_0("n_per_group", sizes, errors=errors)
     if array.ndim == 0:
         return array
@@ -182,8 +187,13 @@ def _harmonic(sizes: Any, df1: Floats, errors: str) -> Floats:
 
 
 def log_bf10_regression(
-    r2: Any, n: Any, p: Any, *, rscale: Any = 0.3535533905932738, errors: str = "nan"
-) -> Any:
+    r2: Numbers,
+    n: Numbers,
+    p: Numbers,
+    *,
+    rscale: Numbers = 0.3535533905932738,
+    errors: str = "nan",
+) -> Result:
     """Ln BF10 of a regression: p predictors that explain the share R² of variance in n
     observations, against none.
 
@@ -215,7 +225,12 @@ def log_bf10_regression(
 
 
 def log_bf10_meta_ttest(
-    t: Any, n1: Any, n2: Any = None, *, rscale: float = SQRT_HALF, alternative: str = "two-sided"
+    t: Numbers,
+    n1: Numbers,
+    n2: Numbers = None,
+    *,
+    rscale: float = SQRT_HALF,
+    alternative: str = "two-sided",
 ) -> float:
     """Ln BF10 of several t tests of one δ ~ Cauchy(0, rscale): multiplied over the last axis. A
     float.
@@ -244,7 +259,9 @@ def log_bf10_meta_ttest(
     return log_meta_bf(ts, np.sqrt(size), df, scale, alternative)
 
 
-def log_bf10_normal_prior(estimate: Any, se: Any, *, prior_sd: Any, errors: str = "nan") -> Any:
+def log_bf10_normal_prior(
+    estimate: Numbers, se: Numbers, *, prior_sd: Numbers, errors: str = "nan"
+) -> Result:
     """Ln BF10 of an estimate with a standard error: effect ~ Normal(0, prior_sd²) against 0.
 
         ln BF10 = ½ ln(se²/(se² + prior_sd²)) + ½ z² prior_sd²/(se² + prior_sd²), z = estimate/se
@@ -265,7 +282,7 @@ def log_bf10_normal_prior(estimate: Any, se: Any, *, prior_sd: Any, errors: str 
     return evaluate(kernel, value, error, prior)
 
 
-def log_bf10_bound_from_p(p: Any, *, errors: str = "nan") -> Any:
+def log_bf10_bound_from_p(p: Numbers, *, errors: str = "nan") -> Result:
     """The maximum of ln BF10 for a p-value: a bound, never a score.
 
     −1 − ln p − ln(−ln p) below 1/e, else 0; p = 0 gives +∞.

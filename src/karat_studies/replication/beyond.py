@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from karat.stats import special
 from karat.stats.noncentral import noncentral_t_cdf
 from karat.stats.power import effect_size_ttest
 from karat_studies.replication._inputs import (
+    Numbers,
     above_0,
     check_choice,
     check_level,
@@ -201,7 +201,7 @@ class Equivalence:
 
 
 def equivalence_test(
-    value: object, se: Any, *, low: float, high: float, df: float = math.inf
+    value: Numbers, se: Numbers, *, low: float, high: float, df: float = math.inf
 ) -> Equivalence:
     """Whether an effect, or a difference of agent and people, is between bounds stated beforehand.
 
@@ -294,7 +294,7 @@ def _sizes(kind: str, side: Side) -> tuple[int, ...] | None:
 def _prediction(score: TestScore) -> PredictionInterval | None:
     kind, human, agent = score.test.kind, score.human, score.agent
     if kind == "correlation" and abs(human.effect) < 1 and abs(agent.effect) < 1:
-        errors = fisher_z_se(score.test.human.n1), fisher_z_se(score.test.agent.n1)
+        errors = [float(fisher_z_se(side.n1)) for side in (score.test.human, score.test.agent)]
         if all(map(math.isfinite, errors)):
             return prediction_interval(
                 human.effect, errors[0], agent.effect, errors[1], correlation=True

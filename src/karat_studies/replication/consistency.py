@@ -6,13 +6,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from karat.stats import special
-from karat_studies.replication._inputs import Floats, check_level, floats
+from karat_studies.replication._inputs import (
+    Floats,
+    Numbers,
+    check_level,
+    floats,
+)
 
 FEWEST = 3  # pairs; two points agree completely or not at all
 FEWEST_STUDIES = 5
@@ -34,7 +39,7 @@ class Concordance:
     reason: str | None = None
 
 
-def weighted_ccc(x: Any, y: Any, w: Any = None) -> Concordance:
+def weighted_ccc(x: Numbers, y: Numbers, w: Numbers = None) -> Concordance:
     """Lin's concordance of human effects x and agent effects y: 1 only on the line of identity.
 
         ρ = 2·cov/(var_x + var_y + (μ_x − μ_y)²), all moments with weights that sum to 1
@@ -78,7 +83,7 @@ def weighted_ccc(x: Any, y: Any, w: Any = None) -> Concordance:
     )
 
 
-def _pairs(x: Any, y: Any, w: Any) -> tuple[Floats, Floats, Floats, int]:
+def _pairs(x: Numbers, y: Numbers, w: Numbers) -> tuple[Floats, Floats, Floats, int]:
     xs, ys = floats("x", x), floats("y", y)
     if w is None:
         ws = np.ones_like(xs)
@@ -130,7 +135,11 @@ def ccc_rows(x: Floats, y: Floats, w: Floats) -> Floats:
 
 
 def weights_by_study(
-    studies: Sequence[Hashable], findings: Sequence[Hashable], valid: Any, *, level: str = "finding"
+    studies: Sequence[Hashable],
+    findings: Sequence[Hashable],
+    valid: npt.ArrayLike,
+    *,
+    level: str = "finding",
 ) -> Floats:
     """The weight of each test in the overall ECS: 1/studies/findings in the study/tests in the
     finding.
@@ -181,8 +190,8 @@ class EcsInterval:
 
 
 def ecs_interval(
-    human: Any,
-    agent: Any,
+    human: Numbers,
+    agent: Numbers,
     studies: Sequence[Hashable],
     findings: Sequence[Hashable],
     *,
@@ -219,22 +228,20 @@ def jackknife_interval(
     out.
     """
     n = len(without)
-    about: dict[str, Any] = {"level": level, "n": n, "method": method, "scope": "new studies"}
+    interval = EcsInterval(value=value, level=level, n=n, method=method, scope="new studies")
     if n < FEWEST_STUDIES:
-        return EcsInterval(value=value, reason=f"needs {FEWEST_STUDIES} studies, has {n}", **about)
+        return replace(interval, reason=f"needs {FEWEST_STUDIES} studies, has {n}")
     z, centre = np.arctanh(np.clip(without, -EDGE, EDGE)), math.atanh(max(-EDGE, min(EDGE, value)))
     se = math.sqrt((n - 1) / n * float(((z - z.mean()) ** 2).sum()))
     reach = float(special.stdtrit(n - 1, (1 + level) / 2)) * se
-    return EcsInterval(
-        value=value, se=se, low=math.tanh(centre - reach), high=math.tanh(centre + reach), **about
-    )
+    return replace(interval, se=se, low=math.tanh(centre - reach), high=math.tanh(centre + reach))
 
 
 def noise_ceiling(
-    human: Any,
-    se_human: Any,
-    se_agent: Any,
-    w: Any = None,
+    human: Numbers,
+    se_human: Numbers,
+    se_agent: Numbers,
+    w: Numbers = None,
     *,
     rng: np.random.Generator,
     draws: int = 2_000,
@@ -254,7 +261,7 @@ def noise_ceiling(
     return float(np.nanmean(ccc_rows(xs, noisy, ws / ws.sum())))
 
 
-def ecs_strict(z_diffs: Any, *, method: str = "rms") -> float:
+def ecs_strict(z_diffs: Numbers, *, method: str = "rms") -> float:
     """The ECS-Strict of one finding from the z of its tests. Auxiliary; NaN without any.
 
     `"rms"`, as published: 2(1 − Φ(Z)) with Z = √(mean z²), no p-value for more than one test.
@@ -293,7 +300,9 @@ class Caricature:
     reason: str | None = None
 
 
-def caricature(human: Any, agent: Any, w: Any = None, *, level: float = 0.95) -> Caricature:
+def caricature(
+    human: Numbers, agent: Numbers, w: Numbers = None, *, level: float = 0.95
+) -> Caricature:
     """Weighted least squares of the agent's effects on the human ones. Auxiliary.
 
     The interval is t with n − 2 degrees of freedom on the HC3 error of the slope. NaN for
@@ -321,19 +330,15 @@ def caricature(human: Any, agent: Any, w: Any = None, *, level: float = 0.95) ->
     sxx = float((weights * dx**2).sum())
     slope = float((weights * (dx * (y - my))).sum()) / sxx
     intercept = my - slope * mx
-    about: dict[str, Any] = {
-        "slope": slope,
-        "intercept": intercept,
-        "centre": mx,
-        "centre_agent": my,
-    }
+    line = Caricature(
+        slope=slope, intercept=intercept, centre=mx, centre_agent=my, level=level, n=n
+    )
     left = y - intercept - slope * x
     leverage = weights * (1 + dx**2 / sxx)
     with np.errstate(divide="ignore", invalid="ignore"):
         meat = (weights * dx * left / (1 - leverage)) ** 2
     if not np.isfinite(meat).all():
-        reason = "one pair alone determines the slope"
-        return Caricature(**about, level=level, n=n, reason=reason)
+        return replace(line, reason="one pair alone determines the slope")
     se = math.sqrt(float(meat.sum())) / sxx
     reach = float(special.stdtrit(n - 2, (1 + level) / 2)) * se
-    return Caricature(**about, se=se, low=slope - reach, high=slope + reach, level=level, n=n)
+    return replace(line, se=se, low=slope - reach, high=slope + reach)

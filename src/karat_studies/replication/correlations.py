@@ -7,7 +7,7 @@ The rank forms are Bayes factors of their test statistic.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from karat.stats import special
 from karat_studies.replication._inputs import (
     ALTERNATIVES,
     Floats,
+    Numbers,
+    Result,
     check_choice,
     counts,
     evaluate,
@@ -30,8 +32,13 @@ RANGE = 10.0  # standard errors on either side of the peak
 
 
 def log_bf10_pearson(
-    r: Any, n: Any, *, kappa: Any = 1.0, alternative: str = "two-sided", errors: str = "nan"
-) -> Any:
+    r: Numbers,
+    n: Numbers,
+    *,
+    kappa: Numbers = 1.0,
+    alternative: str = "two-sided",
+    errors: str = "nan",
+) -> Result:
     """Ln BF10 of Pearson's r over n pairs: ρ ~ stretched beta(1/κ, 1/κ) against ρ = 0.
 
     |r| = 1 gives +∞ for n > 2, and 0 for n = 2, where every r is ±1. BayesFactor's
@@ -163,8 +170,13 @@ def _hotelling(n: Floats, z: Floats) -> Floats:
 
 
 def log_bf10_spearman(
-    rho: Any, n: Any, *, kappa: Any = 1.0, alternative: str = "two-sided", errors: str = "nan"
-) -> Any:
+    rho: Numbers,
+    n: Numbers,
+    *,
+    kappa: Numbers = 1.0,
+    alternative: str = "two-sided",
+    errors: str = "nan",
+) -> Result:
     """Ln BF10 of Spearman's rank correlation over n pairs, from its test statistic.
 
     Under H1 atanh(r_s) is normal about atanh(ρ_s) with variance (1 + ρ_s²/2)/(n − 3), where
@@ -185,7 +197,13 @@ def log_bf10_spearman(
     )
 
 
-def _sides(half: Any, alternative: str, r: Floats, n: Floats, kappa: Floats) -> Floats:
+def _sides(
+    half: Callable[[Floats, Floats, Floats], Floats],
+    alternative: str,
+    r: Floats,
+    n: Floats,
+    kappa: Floats,
+) -> Floats:
     """Ln BF over one side or both, from the integral over positive ρ (prior mass ½)."""
     if alternative == "two-sided":
         return np.asarray(np.logaddexp(half(r, n, kappa), half(-r, n, kappa)))
@@ -217,8 +235,13 @@ def _spearman_half(r: Floats, n: Floats, kappa: Floats) -> Floats:
 
 
 def log_bf10_kendall(
-    tau: Any, n: Any, *, kappa: Any = 1.0, alternative: str = "two-sided", errors: str = "nan"
-) -> Any:
+    tau: Numbers,
+    n: Numbers,
+    *,
+    kappa: Numbers = 1.0,
+    alternative: str = "two-sided",
+    errors: str = "nan",
+) -> Result:
     """Ln BF10 of Kendall's τ over n pairs, from its standardised statistic T*.
 
     T* ~ Normal(3/2·τ√n, 1), with the prior on τ implied by ρ = sin(πτ/2) ~ stretched

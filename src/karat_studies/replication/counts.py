@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,8 @@ from karat_studies.replication._inputs import (
     ALTERNATIVES,
     BLOCK,
     Floats,
+    Numbers,
+    Result,
     check_choice,
     counts,
     domain,
@@ -29,15 +30,15 @@ HALF_LN_2PI = 0.5 * math.log(2 * math.pi)
 
 
 def log_bf10_binomial(
-    k: Any,
-    n: Any,
+    k: Numbers,
+    n: Numbers,
     *,
-    p0: Any = 0.5,
-    a: Any = 1.0,
-    b: Any = 1.0,
+    p0: Numbers = 0.5,
+    a: Numbers = 1.0,
+    b: Numbers = 1.0,
     alternative: str = "two-sided",
     errors: str = "nan",
-) -> Any:
+) -> Result:
     """Ln BF10 of k successes of n: share ~ Beta(a, b) against share = p0.
 
     One-sided: the prior truncated at p0. Full precision to n = 10¹⁵ (saddle-point binomial
@@ -64,7 +65,7 @@ def log_bf10_binomial(
     )
 
 
-def _hits(k: Any, n: Any, p0: Any, errors: str) -> tuple[Floats, Floats, Floats]:
+def _hits(k: Numbers, n: Numbers, p0: Numbers, errors: str) -> tuple[Floats, Floats, Floats]:
     size = counts("n", n, errors=errors)
     hits = counts("k", k, errors=errors)
     hits = domain("k", hits + 0 * size, lambda v: v <= size, "at most n", errors=errors)
@@ -87,8 +88,8 @@ def _binomial(k: Floats, n: Floats, p0: Floats, a: Floats, b: Floats) -> Floats:
 
 
 def log_bf10_binomial_logistic(
-    k: Any, n: Any, *, p0: Any = 0.5, rscale: Any = 0.5, errors: str = "nan"
-) -> Any:
+    k: Numbers, n: Numbers, *, p0: Numbers = 0.5, rscale: Numbers = 0.5, errors: str = "nan"
+) -> Result:
     """Ln BF10 of k successes of n: logit(share) − logit(p0) ~ Logistic(0, rscale) against share =
     p0.
 
@@ -206,13 +207,13 @@ _SMALL = np.array(
 
 
 def log_bf10_contingency(
-    table: Any,
+    table: Numbers,
     *,
     sampling: str = "independent_multinomial",
     fixed: str = "rows",
     a: float = 1.0,
     errors: str = "nan",
-) -> Any:
+) -> Result:
     """Ln BF10 of dependence in tables of counts, shape (…, I, J): Gunel–Dickey, Dirichlet(a) on the
     cells.
 

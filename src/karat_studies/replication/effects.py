@@ -7,13 +7,14 @@ seeing the result. Arrays broadcast; unknown values are NaN.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import NDArray
 
 from karat.stats import special
 from karat_studies.replication._inputs import (
     Floats,
+    Numbers,
+    Result,
     above_0,
     at_least_0,
     check_choice,
@@ -49,7 +50,7 @@ _STANDARDISED = ("ttest_ind", "welch", "ttest_paired", "ttest_one", "anova")
 LOGISTIC = float(np.sqrt(3) / np.pi)
 
 
-def cohens_d(t: Any, n1: Any, n2: Any = None, *, errors: str = "nan") -> Any:
+def cohens_d(t: Numbers, n1: Numbers, n2: Numbers = None, *, errors: str = "nan") -> Result:
     """Cohen's d of a t statistic: t√(1/n1 + 1/n2), or t/√n1 for one sample and for pairs (n2 None).
 
     >>> round(cohens_d(-2.88, 19), 6)
@@ -60,7 +61,7 @@ def cohens_d(t: Any, n1: Any, n2: Any = None, *, errors: str = "nan") -> Any:
     return evaluate(lambda t, v: t * np.sqrt(v), floats("t", t), _unit_variance(n1, n2, errors))
 
 
-def cohens_d_se(d: Any, n1: Any, n2: Any = None, *, errors: str = "nan") -> Any:
+def cohens_d_se(d: Numbers, n1: Numbers, n2: Numbers = None, *, errors: str = "nan") -> Result:
     """The standard error of d: √(1/n1 + 1/n2 + d²/(2(n1 + n2))), or √(1/n1 + d²/(2·n1)) if n2 is
     None.
 
@@ -76,7 +77,7 @@ def cohens_d_se(d: Any, n1: Any, n2: Any = None, *, errors: str = "nan") -> Any:
     return evaluate(lambda d, v, n: np.sqrt(v + d * d / (2 * n)), floats("d", d), variance, total)
 
 
-def _unit_variance(n1: Any, n2: Any, errors: str) -> Floats:
+def _unit_variance(n1: Numbers, n2: Numbers, errors: str) -> Floats:
     first = counts("n1", n1, least=1, errors=errors)
     if n2 is None:
         return np.asarray(1 / first)
@@ -84,8 +85,15 @@ def _unit_variance(n1: Any, n2: Any, errors: str) -> Floats:
 
 
 def d_from_means(
-    mean1: Any, sd1: Any, n1: Any, *, mean2: Any, sd2: Any, n2: Any, errors: str = "nan"
-) -> Any:
+    mean1: Numbers,
+    sd1: Numbers,
+    n1: Numbers,
+    *,
+    mean2: Numbers,
+    sd2: Numbers,
+    n2: Numbers,
+    errors: str = "nan",
+) -> Result:
     """Cohen's d of two groups from published summaries, with the pooled standard deviation.
 
     NaN if both standard deviations are 0.
@@ -109,7 +117,7 @@ def d_from_means(
     )
 
 
-def hedges_g(d: Any, df: Any, *, errors: str = "nan") -> Any:
+def hedges_g(d: Numbers, df: Numbers, *, errors: str = "nan") -> Result:
     """D corrected for small-sample bias: J(df)·d with J = Γ(df/2)/(√(df/2)·Γ((df − 1)/2)). NaN for
     df ≤ 1.
 
@@ -126,7 +134,7 @@ def hedges_g(d: Any, df: Any, *, errors: str = "nan") -> Any:
     )
 
 
-def d_from_t_df(t: Any, df: Any, paired: bool = False, *, errors: str = "nan") -> Any:
+def d_from_t_df(t: Numbers, df: Numbers, paired: bool = False, *, errors: str = "nan") -> Result:
     """Cohen's d if only the degrees of freedom are known: 2t/√df, or t/√df for one sample and
     pairs.
 
@@ -137,7 +145,7 @@ def d_from_t_df(t: Any, df: Any, paired: bool = False, *, errors: str = "nan") -
     return evaluate(lambda t, m: (1 if paired else 2) * t / np.sqrt(m), floats("t", t), free)
 
 
-def eta_squared(f: Any, df1: Any, df2: Any, *, errors: str = "nan") -> Any:
+def eta_squared(f: Numbers, df1: Numbers, df2: Numbers, *, errors: str = "nan") -> Result:
     """The share of variance that a one-way F explains: df1·F/(df1·F + df2). It has no direction.
 
     >>> round(eta_squared(4.5, 2, 57), 6)
@@ -149,7 +157,7 @@ def eta_squared(f: Any, df1: Any, df2: Any, *, errors: str = "nan") -> Any:
     return evaluate(lambda f, a, b: a * f / (a * f + b), fs, first, second)
 
 
-def fisher_z(r: Any, *, errors: str = "nan") -> Any:
+def fisher_z(r: Numbers, *, errors: str = "nan") -> Result:
     """Atanh r; NaN for |r| = 1, which has no finite value.
 
     >>> round(fisher_z(-0.68), 6)
@@ -159,7 +167,7 @@ def fisher_z(r: Any, *, errors: str = "nan") -> Any:
     return evaluate(lambda r: np.where(np.abs(r) < 1, np.arctanh(r), np.nan), rs)
 
 
-def fisher_z_se(n: Any, *, spearman_r: Any = None, errors: str = "nan") -> Any:
+def fisher_z_se(n: Numbers, *, spearman_r: Numbers = None, errors: str = "nan") -> Result:
     """The standard error of atanh r: 1/√(n − 3), for Spearman's r √((1 + r²/2)/(n − 3)). NaN for n
     ≤ 3.
 
@@ -176,7 +184,7 @@ def fisher_z_se(n: Any, *, spearman_r: Any = None, errors: str = "nan") -> Any:
     return evaluate(lambda n, r: np.sqrt((1 + r * r / 2) / (n - 3)), size, rs)
 
 
-def log_odds_ratio(table: Any) -> Any:
+def log_odds_ratio(table: Numbers) -> Result:
     """ln(ad/bc) of tables [[a, b], [c, d]]; if a cell is 0, 0.5 is added to all four.
 
     Rows are the groups, columns (true, false): positive if row 1 has the larger share. Equal shares
@@ -199,7 +207,7 @@ def log_odds_ratio(table: Any) -> Any:
     return unwrap(np.where(equal, 0.0, np.log(ad) - np.log(bc)))
 
 
-def log_odds_ratio_se(table: Any) -> Any:
+def log_odds_ratio_se(table: Numbers) -> Result:
     """√(1/a + 1/b + 1/c + 1/d), with the same 0.5 if a cell is 0.
 
     >>> round(log_odds_ratio_se([[110, 40], [0, 86]]), 6)
@@ -210,7 +218,7 @@ def log_odds_ratio_se(table: Any) -> Any:
     return unwrap(np.asarray(np.sqrt((1 / _cells(table)).sum(axis=(-1, -2)))))
 
 
-def _cells(table: Any) -> Floats:
+def _cells(table: Numbers) -> Floats:
     cells = floats("table", table)
     if cells.shape[-2:] != (2, 2):
         raise ValueError(f"table: must have shape (…, 2, 2), has {cells.shape}")
@@ -222,7 +230,7 @@ def _cells(table: Any) -> Floats:
         return np.asarray(cells + 0.5 * (cells == 0).any(axis=(-1, -2))[..., None, None])
 
 
-def rank_biserial(u: Any, n1: Any, n2: Any, *, errors: str = "nan") -> Any:
+def rank_biserial(u: Numbers, n1: Numbers, n2: Numbers, *, errors: str = "nan") -> Result:
     """2U/(n1·n2) − 1 with U = #(x > y) + ties/2 of the first group: P(x > y) − P(x < y).
 
     With the second group's U′ = n1·n2 − U it is 1 − 2U′/(n1·n2).
@@ -236,7 +244,7 @@ def rank_biserial(u: Any, n1: Any, n2: Any, *, errors: str = "nan") -> Any:
     return evaluate(lambda u, m: 2 * u / m - 1, us, first * second)
 
 
-def sizes_of_u(u: Any, n1: Any, n2: Any, errors: str) -> tuple[Floats, Floats, Floats]:
+def sizes_of_u(u: Numbers, n1: Numbers, n2: Numbers, errors: str) -> tuple[Floats, Floats, Floats]:
     """U and the sizes of both groups."""
     first, second = (
         counts("n1", n1, least=1, errors=errors),
@@ -248,7 +256,7 @@ def sizes_of_u(u: Any, n1: Any, n2: Any, errors: str) -> tuple[Floats, Floats, F
     return us, first, second
 
 
-def rank_biserial_se(r: Any, n1: Any, n2: Any, *, errors: str = "nan") -> Any:
+def rank_biserial_se(r: Numbers, n1: Numbers, n2: Numbers, *, errors: str = "nan") -> Result:
     """√(1/n1 + 1/n2 + r²/(2(n1 + n2))), as documented by HumanStudy-Bench.
 
     >>> round(rank_biserial_se(0.5, 20, 20), 6)
@@ -257,7 +265,7 @@ def rank_biserial_se(r: Any, n1: Any, n2: Any, *, errors: str = "nan") -> Any:
     return cohens_d_se(r, n1, n2, errors=errors)
 
 
-def proportion_se(p: Any, n: Any, *, errors: str = "nan") -> Any:
+def proportion_se(p: Numbers, n: Numbers, *, errors: str = "nan") -> Result:
     """√(p(1 − p)/n): 0 at p = 0 and 1, where Wilson's interval should be shown.
 
     >>> proportion_se(0.5, 100)
@@ -270,8 +278,8 @@ def proportion_se(p: Any, n: Any, *, errors: str = "nan") -> Any:
 
 
 def proportion_wilson(
-    p: Any, n: Any, *, level: float = 0.95, errors: str = "nan"
-) -> tuple[Any, Any]:
+    p: Numbers, n: Numbers, *, level: float = 0.95, errors: str = "nan"
+) -> tuple[Result, Result]:
     """Wilson's interval of a share, (low, high), to show with `proportion_se`; it is never a single
     point.
 
@@ -298,7 +306,7 @@ def proportion_wilson(
     return low, high
 
 
-def cohens_h(p1: Any, p2: Any, *, errors: str = "nan") -> Any:
+def cohens_h(p1: Numbers, p2: Numbers, *, errors: str = "nan") -> Result:
     """2·asin√p1 − 2·asin√p2; exactly 0 for equal shares.
 
     >>> round(cohens_h(0.5, 0.4), 9)
@@ -313,11 +321,11 @@ def cohens_h(p1: Any, p2: Any, *, errors: str = "nan") -> Any:
     )
 
 
-def same_share(p: Any, q: Any) -> Any:
+def same_share(p: Result, q: Result) -> NDArray[np.bool_]:
     """Whether two shares are equal up to the rounding of 1 − p; shares of up to 10⁷ differ by 10⁻¹⁴
     or more.
     """
-    return np.abs(p - q) <= 2.0**-52
+    return np.asarray(np.abs(p - q) <= 2.0**-52)
 
 
 def _arcsine(p: Floats) -> Floats:
@@ -325,8 +333,13 @@ def _arcsine(p: Floats) -> Floats:
 
 
 def to_cohens_d(
-    kind: str, value: object, *, p0: Any = 0.5, convention: str = "humanstudy", errors: str = "nan"
-) -> Any:
+    kind: str,
+    value: Numbers,
+    *,
+    p0: Numbers = 0.5,
+    convention: str = "humanstudy",
+    errors: str = "nan",
+) -> Result:
     """An effect of the kind of test as Cohen's d.
 
     `value` is d for t tests and F with one numerator df, r for correlations, ln OR for tables, the
@@ -350,13 +363,13 @@ def to_cohens_d(
 
 def to_cohens_d_se(
     kind: str,
-    value: object,
-    se: Any,
+    value: Numbers,
+    se: Numbers,
     *,
-    p0: Any = 0.5,
+    p0: Numbers = 0.5,
     convention: str = "humanstudy",
     errors: str = "nan",
-) -> Any:
+) -> Result:
     """The standard error of `to_cohens_d` by the delta method, |dd/dx|·se.
 
     `se` is in the unit of the effect; for correlations that of Fisher's z.
@@ -372,7 +385,7 @@ def to_cohens_d_se(
 
 
 def _convertible(
-    kind: str, value: object, p0: Any, convention: str, errors: str
+    kind: str, value: Numbers, p0: Numbers, convention: str, errors: str
 ) -> tuple[Floats, Floats]:
     check_choice("kind", kind, KINDS)
     check_choice("convention", convention, CONVENTIONS)
@@ -412,8 +425,13 @@ def _convert(kind: str, v: Floats, p0: Floats, convention: str) -> tuple[Floats,
 
 
 def z_diff(
-    effect_human: Any, se_human: Any, effect_agent: Any, se_agent: Any, *, errors: str = "nan"
-) -> Any:
+    effect_human: Numbers,
+    se_human: Numbers,
+    effect_agent: Numbers,
+    se_agent: Numbers,
+    *,
+    errors: str = "nan",
+) -> Result:
     """How many standard errors the agent's effect is above the human one; NaN if both errors are 0.
 
     (e_a − e_h)/√(SE_a² + SE_h²), both in the same unit.

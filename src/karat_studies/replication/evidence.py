@@ -7,12 +7,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from karat_studies.replication import bayes, correlations, counts, effects, ranks
-from karat_studies.replication._inputs import Floats, check_choice, unwrap, z_of_level
+from karat_studies.replication._inputs import (
+    Floats,
+    Numbers,
+    Result,
+    check_choice,
+    floats,
+    unwrap,
+    z_of_level,
+)
 
 NAN = float("nan")
 ROUNDING = 1e-12  # an |r| closer to 1 counts as 1: otherwise rounding could give a d of 10⁸
@@ -85,7 +92,7 @@ def common_method(kind: str, human: Side, agent: Side) -> str:
     }.get(kind, "default")
 
 
-def _group_size(side: Side) -> Any:
+def _group_size(side: Side) -> list[float] | None:
     if side.effective or side.sizes:
         return list(side.effective or side.sizes)
     if side.df1 == 1 and math.isfinite(side.n1) and math.isfinite(side.n2):
@@ -103,8 +110,8 @@ def _countable(side: Side) -> bool:
 
 
 def log_bf10_of(
-    kind: str, side: Side, statistic: Any, *, method: str, alternative: str = "two-sided"
-) -> Any:
+    kind: str, side: Side, statistic: Numbers, *, method: str, alternative: str = "two-sided"
+) -> Result:
     """Ln BF10 for many values of the statistic of one test (tables: shape (…, I, J)); design and
     sizes are the side's.
 
@@ -136,7 +143,8 @@ def log_bf10_of(
     if kind in SHARE_KINDS:
         return counts.log_bf10_binomial(statistic, side.n1, p0=side.p0, alternative=alternative)
     if kind == "variance_ratio" or alternative != "two-sided":
-        return unwrap(np.full(np.shape(statistic)[: -2 if kind == "contingency" else None], np.nan))
+        shape = floats("statistic", statistic).shape
+        return unwrap(np.full(shape[: -2 if kind == "contingency" else None], np.nan))
     if kind == "contingency":
         return counts.log_bf10_contingency(statistic, sampling=method)
     if method == "jzs":
@@ -162,8 +170,8 @@ def measure(
     if side.missing is not None:
         return Measured(reasons=(side.missing,))
     reasons: list[str] = []
-    statistic: Any = side.table if kind == "contingency" else side.statistic
-    known = statistic is not None and not np.isnan(np.asarray(statistic, dtype=np.float64)).any()
+    statistic = floats("statistic", side.table if kind == "contingency" else side.statistic)
+    known = not np.isnan(statistic).any()
     log_bf = greater = less = effect = se = NAN
     if known:
         try:
@@ -263,25 +271,26 @@ def _effect(kind: str, side: Side) -> tuple[float, float]:
     t, n1, n2 = side.statistic, side.n1, side.n2
     if kind in T_KINDS:
         second = n2 if kind in {"ttest_ind", "welch"} else None
-        d = effects.cohens_d(t / side.t_scale, n1, second)
-        return d, effects.cohens_d_se(d, n1, second) / side.t_scale
+        d = float(effects.cohens_d(t / side.t_scale, n1, second))
+        return d, float(effects.cohens_d_se(d, n1, second)) / side.t_scale
 
     if kind == "anova":
         return _anova_effect(side)
     if kind in {"correlation", "spearman"}:
-        return t, effects.fisher_z_se(n1, spearman_r=t if kind == "spearman" else None)
+        return t, float(effects.fisher_z_se(n1, spearman_r=t if kind == "spearman" else None))
     if kind == "contingency":
         if np.asarray(side.table).shape != (2, 2):
             return NAN, NAN
-        return effects.log_odds_ratio(side.table), effects.log_odds_ratio_se(side.table)
+        effect = float(effects.log_odds_ratio(side.table))
+        return effect, float(effects.log_odds_ratio_se(side.table))
 
     if kind in SHARE_KINDS:
-        return t / n1, effects.proportion_se(t / n1, n1)
+        return t / n1, float(effects.proportion_se(t / n1, n1))
     if kind == "variance_ratio":
         return math.log(t) if t > 0 else NAN, math.sqrt(2 / (n1 - 1) + 2 / (n2 - 1))
     if kind == "mannwhitney":
-        r = effects.rank_biserial(t, n1, n2)
-        se = effects.rank_biserial_se(r, n1, n2)
+        r = float(effects.rank_biserial(t, n1, n2))
+        se = float(effects.rank_biserial_se(r, n1, n2))
     else:
         se = _matched_unit(side)
         r = t * se
@@ -299,7 +308,7 @@ def _matched_unit(side: Side) -> float:
 
 def _anova_effect(side: Side) -> tuple[float, float]:
     if side.df1 != 1:
-        return effects.eta_squared(side.statistic, side.df1, side.df2), NAN
+        return float(effects.eta_squared(side.statistic, side.df1, side.df2)), NAN
     if side.sign is None:
         return NAN, NAN
     pair = _pair(side)
@@ -311,7 +320,7 @@ def _pair(side: Side) -> tuple[float, float]:
     """The sizes of two groups; equal halves of df2 + 2 if they are not known."""
     sizes = _group_size(side)
     if sizes is not None and len(sizes) == 2:
-        return float(sizes[0]), float(sizes[1])
+        return sizes[0], sizes[1]
     return (side.df2 + 2) / 2, (side.df2 + 2) / 2
 
 
@@ -320,7 +329,8 @@ def interval_of_effect(
 ) -> tuple[float, float]:
     """For an effect in the unit of its kind. (NaN, NaN): it has none."""
     if kind in SHARE_KINDS and math.isfinite(effect):
-        return effects.proportion_wilson(effect, side.n1, level=level)
+        low, high = effects.proportion_wilson(effect, side.n1, level=level)
+        return float(low), float(high)
     if not math.isfinite(effect) or not math.isfinite(se):
         return NAN, NAN
     z = z_of_level(level)
@@ -340,10 +350,11 @@ def d_by(convention: str, kind: str, side: Side, measured: Measured) -> float:
 def _on_d(kind: str, side: Side, effect: float, se: float, convention: str) -> tuple[float, float]:
     if math.isnan(effect) or (kind == "anova" and side.df1 != 1) or kind == "variance_ratio":
         return side.d, side.d_se
-    d = effects.to_cohens_d(kind, effect, p0=side.p0, convention=convention)
+    d = float(effects.to_cohens_d(kind, effect, p0=side.p0, convention=convention))
     if math.isnan(se):
         return d, NAN
-    return d, effects.to_cohens_d_se(kind, effect, se, p0=side.p0, convention=convention)
+    d_se = effects.to_cohens_d_se(kind, effect, se, p0=side.p0, convention=convention)
+    return d, float(d_se)
 
 
 def _n_eff(kind: str, side: Side) -> float:

@@ -6,7 +6,6 @@ Shown for information, never scored.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,8 @@ from karat.stats import special
 from karat_studies.replication import ranks
 from karat_studies.replication._inputs import (
     Floats,
+    Numbers,
+    Result,
     above_0,
     check_choice,
     counts,
@@ -30,14 +31,14 @@ SLACK = 1e-7  # of a probability: equal up to rounding
 
 def p_value(
     kind: str,
-    statistic: Any,
+    statistic: Numbers,
     *,
-    n1: Any = NAN,
-    n2: Any = NAN,
-    df: Any = None,
-    df2: Any = NAN,
+    n1: Numbers = NAN,
+    n2: Numbers = NAN,
+    df: Numbers = None,
+    df2: Numbers = NAN,
     p0: float = 0.5,
-) -> Any:
+) -> Result:
     """The two-sided p of a test of this kind.
 
     `statistic` is as in `Side`: t, F (`df`, `df2`), r, k of n1, U, z of signed ranks, the
@@ -61,25 +62,25 @@ def p_value(
             return _of_t(np.asarray(r * np.sqrt(free / ((1 - r) * (1 + r)))), np.asarray(free))
 
     if kind == "anova":
-        f = floats("statistic", statistic)
-        df1 = floats("df", df)
-        df2 = floats("df2", df2)
-        return evaluate(lambda f, a, b: np.asarray(special.fdtrc(a, b, f)), f, df1, df2)
+        return evaluate(
+            lambda f, a, b: np.asarray(special.fdtrc(a, b, f)),
+            floats("statistic", statistic),
+            floats("df", df),
+            floats("df2", df2),
+        )
 
     if kind == "variance_ratio":
-        ratio = float(statistic)
-        n1 = float(n1)
-        n2 = float(n2)
-        above, below = (
-            float(special.fdtrc(n1 - 1, n2 - 1, ratio)),
-            float(special.fdtr(n1 - 1, n2 - 1, ratio)),
-        )
+        ratio = float(floats("statistic", statistic))
+        first = float(floats("n1", n1)) - 1
+        second = float(floats("n2", n2)) - 1
+        above = float(special.fdtrc(first, second, ratio))
+        below = float(special.fdtr(first, second, ratio))
         return min(1.0, 2 * min(above, below))
 
     if kind in {"binomial", "proportion"}:
         # All outcomes no more likely than k.
-        k = int(statistic)
-        n = int(n1)
+        k = int(floats("statistic", statistic))
+        n = int(floats("n1", n1))
         if not 0 <= k <= n or not 0 < p0 < 1:
             raise ValueError(
                 f"k of n against p0: must be 0 ≤ k ≤ n and 0 < p0 < 1, got {k} of {n} against "
@@ -96,7 +97,7 @@ def p_value(
     return _of_ranks(kind, statistic, n1, n2)
 
 
-def _df_of_t(kind: str, n1: Any, n2: Any, df: Any) -> Floats:
+def _df_of_t(kind: str, n1: Numbers, n2: Numbers, df: Numbers) -> Floats:
     if df is not None:
         return above_0("df", df)
     if kind == "welch":
@@ -106,7 +107,7 @@ def _df_of_t(kind: str, n1: Any, n2: Any, df: Any) -> Floats:
     return np.asarray(counts("n1", n1, least=2) - 1)
 
 
-def _of_t(t: Floats, df: Floats) -> Any:
+def _of_t(t: Floats, df: Floats) -> Result:
     return evaluate(lambda t, v: np.asarray(2 * special.stdtr(v, -np.abs(t))), t, df)
 
 
@@ -136,13 +137,13 @@ def _of_table(table: Floats) -> float:
     return float(special.chdtrc((rows.size - 1) * (columns.size - 1), square))
 
 
-def _of_ranks(kind: str, statistic: Any, n1: Any, n2: Any) -> Any:
+def _of_ranks(kind: str, statistic: Numbers, n1: Numbers, n2: Numbers) -> Result:
     if kind == "wilcoxon":
         return evaluate(
             lambda z: np.asarray(2 * special.ndtr(-np.abs(z))), floats("statistic", statistic)
         )
 
-    u, a, b = float(statistic), int(n1), int(n2)
+    u, a, b = float(floats("statistic", statistic)), int(floats("n1", n1)), int(floats("n2", n2))
     if not 0 <= u <= a * b:
         raise ValueError(f"statistic: U must lie between 0 and {a * b}, got {u:g}")
     if u == int(u) and a * b <= ranks.EXACT_PRODUCT:

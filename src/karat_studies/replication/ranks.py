@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from karat.stats import special
 from karat_studies.replication._inputs import (
     ALTERNATIVES,
     Floats,
+    Numbers,
+    Result,
     at_least_0,
     check_choice,
     finite_above_0,
@@ -25,16 +27,16 @@ FAR = 20.0  # δ beyond which Φ(δ/√2) is exactly 1: the cell probability is 
 
 
 def log_bf10_mann_whitney(  # noqa: PLR0913 – a statistic, two sizes, a prior: all are needed
-    u: Any,
-    n1: Any,
-    n2: Any,
+    u: Numbers,
+    n1: Numbers,
+    n2: Numbers,
     *,
     method: str = "exact_null",
     rscale: float = SQRT_HALF,
     alternative: str = "two-sided",
-    tie_term: Any = 0,
+    tie_term: Numbers = 0,
     errors: str = "nan",
-) -> Any:
+) -> Result:
     """Ln BF10 of U = #(x > y) + ties/2 of the first group: two normals δ ~ Cauchy(0, rscale) apart
     against δ = 0.
 
@@ -86,7 +88,7 @@ def log_bf10_mann_whitney(  # noqa: PLR0913 – a statistic, two sizes, a prior:
     return unwrap(log_bf)
 
 
-def _exact(u: Any, n1: int, n2: int, rscale: float, alternative: str) -> Floats:
+def _exact(u: NDArray[np.int64], n1: int, n2: int, rscale: float, alternative: str) -> Floats:
     delta, weight, mean, sd = _under_h1(n1, n2)
     inside = weight * rscale / np.pi / (rscale**2 + delta**2)
     tail = math.atan2(rscale, FAR) / math.pi  # prior mass of one side beyond FAR

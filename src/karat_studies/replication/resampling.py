@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -316,8 +315,8 @@ def _sums(weights: Floats, units: Places, *columns: Floats) -> list[Floats]:
 
 def _used(units: Places) -> tuple[Places, Places]:
     """The existing units, and the unit of each row."""
-    unique: Any = np.unique(units, return_inverse=True)
-    return unique[0], unique[1]
+    existing, own = np.unique(units, return_inverse=True)
+    return existing, own
 
 
 def _spread(
@@ -398,9 +397,8 @@ class _Sorted:
     """Sorted values, and how often each distinct one is drawn."""
 
     def __init__(self, values: Floats) -> None:
-        unique: Any = np.unique(ties_merged(values), return_inverse=True)
-        self.inverse: Places = unique[1]
-        self._distinct = len(unique[0])
+        distinct, self.inverse = np.unique(ties_merged(values), return_inverse=True)
+        self._distinct = distinct.size
         self._order = np.argsort(self.inverse, kind="stable")
         self._starts = np.searchsorted(self.inverse[self._order], np.arange(self._distinct))
 

@@ -185,14 +185,14 @@ def score_test(
     method = common_method(test.kind, test.human, test.agent)
     human = measure(test.kind, test.human, method=method, convention=convention, level=level)
     agent = measure(test.kind, test.agent, method=method, convention=convention, level=level)
-    pi_human = posterior(human.log_bf, test.prior_odds_human)
-    pi_agent = posterior(agent.log_bf, test.prior_odds_agent)
+    pi_human = float(posterior(human.log_bf, test.prior_odds_human))
+    pi_agent = float(posterior(agent.log_bf, test.prior_odds_agent))
     states_human, states_agent = (
         _states(human, test.prior_odds_human),
         _states(agent, test.prior_odds_agent),
     )
-    raw = pas(pi_human, pi_agent)
-    apart = z_diff(human.d, human.d_se, agent.d, agent.d_se)
+    raw = float(pas(pi_human, pi_agent))
+    apart = float(z_diff(human.d, human.d_se, agent.d, agent.d_se))
     directed = human.sign * agent.sign
     if directed in {-1.0, 1.0}:
         same_direction = bool(directed > 0)
@@ -209,10 +209,10 @@ def score_test(
         states_human=states_human,
         states_agent=states_agent,
         pas=raw,
-        ceiling=pas_ceiling(pi_human),
-        pas_directional=pas_directional(states_human, states_agent),
-        ceiling_directional=states_human.ceiling,
-        normalized=pas_normalized(raw, pi_human, fallbacks=fallbacks),
+        ceiling=float(pas_ceiling(pi_human)),
+        pas_directional=float(pas_directional(states_human, states_agent)),
+        ceiling_directional=float(states_human.ceiling),
+        normalized=float(pas_normalized(raw, pi_human, fallbacks=fallbacks)),
         z_diff=apart,
         ecs_test=ecs_strict([apart]),
         same_direction=same_direction,

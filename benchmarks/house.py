@@ -226,12 +226,13 @@ def first_screen() -> tuple[int, int]:
 
 
 def installed_megabytes(root: Path) -> float:
-    """The core in an environment of its own, without pip."""
+    """What `pip install karat-eval` brings, at the locked versions, without pip and what Python compiles."""
+    locked = (root / "requirements" / "core.txt").read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as name:
-        target = Path(name) / "site"
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-compile", "--no-deps", "--target", str(target)]
-        subprocess.run([*pip, "--requirement", str(root / "requirements" / "core.txt")], check=True)
-        subprocess.run([*pip, str(root)], check=True)
+        target, versions = Path(name) / "site", Path(name) / "versions.txt"
+        versions.write_text("\n".join(re.findall(r"^[\w.-]+==[^\\\n]+", locked, re.MULTILINE)), encoding="utf-8")
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-compile", "--target", str(target)]
+        subprocess.run([*pip, "--constraint", str(versions), str(root)], check=True)
         return sum(path.stat().st_size for path in target.rglob("*") if path.is_file()) / 1e6
 
 

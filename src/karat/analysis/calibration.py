@@ -15,7 +15,7 @@ import numpy as np
 from karat import formats
 from karat.analysis.details import trials
 from karat.analysis.estimates import estimated
-from karat.analysis.model import Difference, MetricInfo, Summary, metric_of
+from karat.analysis.model import MetricInfo, Summary, metric_of
 from karat.analysis.numbers import Estimate, known
 from karat.analysis.panels import nearest_steps, steps_of
 from karat.analysis.parts import kind_of
@@ -107,20 +107,20 @@ def draw_answers(
         for mine in members
     )
     drawn = tuple(names[row] for row in draw.rows)
+
+    # Six consonants, which no spreadsheet mistakes for a number, a date or a formula
+    content = msgspec.json.encode((summary.run, metric.key, seed, strata, drawn))
+    letters = "bcdfghjklmnpqrstvwxz"
+    name = "".join(letters[byte % len(letters)] for byte in hashlib.sha256(content).digest()[:6])
+
     return Draw(
-        id=_name(msgspec.json.encode((summary.run, metric.key, seed, strata, drawn))),
+        id=name,
         at=datetime.now(UTC).isoformat(timespec="seconds"),
         metric=metric.key,
         seed=seed,
         strata=strata,
         drawn=drawn,
     )
-
-
-def _name(content: bytes) -> str:
-    """Six consonants, which no spreadsheet mistakes for a number, a date or a formula."""
-    letters = "bcdfghjklmnpqrstvwxz"
-    return "".join(letters[byte % len(letters)] for byte in hashlib.sha256(content).digest()[:6])
 
 
 _DRAW = "label --sample"  # the command
@@ -215,7 +215,22 @@ def with_corrected(run: RunFolder, summary: Summary) -> Summary:
         if row is None:
             differences.append(pair)
         else:
-            differences.append(_as_people_would(pair, row, infos[pair.metric]))
+            # The comparison with the verdict of the corrected difference: shown if its interval
+            # excludes 0
+            info = infos[pair.metric]
+            low, high, value = row.people.low, row.people.high, row.people.value or 0.0
+            shown = low is not None and high is not None and (low > 0 or high < 0)
+            value = value if row.condition == pair.b else -value
+            p = 0.0 if shown else 1.0
+            differences.append(
+                msgspec.structs.replace(
+                    pair,
+                    winner=winner(info, pair.a, pair.b, value, p),
+                    verdict=verdict(info, pair.a, pair.b, value, p),
+                    reason="verdict as people would score",
+                    again=None,
+                )
+            )
 
     changed = [
         pair
@@ -223,38 +238,18 @@ def with_corrected(run: RunFolder, summary: Summary) -> Summary:
         if pair is not before
     ]
     if changed:
-        headline = _headline(changed[0])
+        pair = changed[0]
+        if pair.verdict == NO_DIFFERENCE:
+            found = f"{pair.verdict} between {pair.b} and {pair.a}"
+        else:
+            found = pair.verdict
+
+        headline = f"{found} on {pair.metric}, as people would score"
     else:
         headline = summary.headline
 
     return msgspec.structs.replace(
         summary, calibrated=people, differences=tuple(differences), headline=headline
-    )
-
-
-def _headline(pair: Difference) -> str:
-    if pair.verdict == NO_DIFFERENCE:
-        found = f"{pair.verdict} between {pair.b} and {pair.a}"
-    else:
-        found = pair.verdict
-
-    return f"{found} on {pair.metric}, as people would score"
-
-
-def _as_people_would(pair: Difference, row: Corrected, info: MetricInfo) -> Difference:
-    """The comparison with the verdict of the corrected difference: shown if its interval excludes
-    0.
-    """
-    low, high, value = row.people.low, row.people.high, row.people.value or 0.0
-    shown = low is not None and high is not None and (low > 0 or high < 0)
-    value = value if row.condition == pair.b else -value
-    p = 0.0 if shown else 1.0
-    return msgspec.structs.replace(
-        pair,
-        winner=winner(info, pair.a, pair.b, value, p),
-        verdict=verdict(info, pair.a, pair.b, value, p),
-        reason="verdict as people would score",
-        again=None,
     )
 
 

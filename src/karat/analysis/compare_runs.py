@@ -57,10 +57,29 @@ def compare(
         second = first
     else:
         if b.info.kind == a.info.kind:
-            asked |= _read_alike(first)
+            # What to ask of another run, so that its answers are read by the same rule
+            asked |= {
+                name: value
+                for part in first.parts.values()
+                for name, value in part.read_by().items()
+            }
         second = summarize(b, scorings=scorings, level=level, **asked)
 
-    labels = _labels(first, second, condition_a, condition_b)
+    if first.run == second.run:
+        labels = condition_a or first.conditions[0], condition_b or second.conditions[0]
+    else:
+        names = (first.name, second.name)
+        if first.name == second.name:
+            names = _files(first, second) or (
+                f"{first.name} {first.run}",
+                f"{second.name} {second.run}",
+            )
+        left, right = (
+            f"{name}:{condition}" if condition else name
+            for name, condition in zip(names, (condition_a, condition_b), strict=True)
+        )
+        labels = left, right
+
     sides = (_side(first, labels[0], condition_a), _side(second, labels[1], condition_b))
     comparison = None
     if first.parts.keys() & second.parts.keys():
@@ -86,12 +105,33 @@ def _compared(
     metrics = _metrics(first, second)
     alike, changed = _shared(first, second)
     contests = _contests(first, second, pairs, metrics, level=level)
-    pairings = _pairings(first, second, contests)
+
+    compared = list(dict.fromkeys((contest.left, contest.right) for contest in contests))
+    labels, unused = (
+        _unlike(first, second, compared),
+        {problem.condition for problem in _problems(first, second, compared)},
+    )
+    tested = [tested_p(contest.found) if contest.tested else math.nan for contest in contests]
+    pairings = []
+    for at, (contest, p) in enumerate(zip(contests, adjust(tested).tolist(), strict=True)):
+        found, both_sides = contest.found, ((first, contest.left), (second, contest.right))
+        effect = difference(
+            labels[contest.left, contest.right], found, p, holds=holds(found, tested, at)
+        )
+        if contest.tested:
+            effect = structs.replace(
+                effect, again=would_repeat(effect, (found.a, found.b), both_sides)
+            )
+        effect = unmeasured(effect, unused)
+        if not contest.tested:
+            effect = structs.replace(effect, verdict=NOT_TESTED)
+        pairings.append(_pairing(effect, found))
+
     unit = _unit(first)
     return Comparison(
         format=formats.OUTPUT_FORMAT,
         unit=unit,
-        right=_rule(first),
+        right=next((part.rule for part in first.parts.values()), None),
         a=sides[0],
         b=sides[1],
         level=level,
@@ -112,17 +152,6 @@ def _compared(
             )
         ),
     )
-
-
-def _read_alike(summary: Summary) -> dict[str, object]:
-    """What to ask of another run, so that its answers are read by the same rule."""
-    return {
-        name: value for part in summary.parts.values() for name, value in part.read_by().items()
-    }
-
-
-def _rule(summary: Summary) -> str | None:
-    return next((part.rule for part in summary.parts.values()), None)
 
 
 def _unit(summary: Summary) -> str:
@@ -261,42 +290,27 @@ def _contests(
     for metric in metrics:
         for left, right in pairs:
             sides = shared([units_of(a, left, metric.key), units_of(b, right, metric.key)])
-            weights, reweighted = _weights(sides[0].weights, sides[1].weights)
+
+            # The weight of each shared question, the same on both sides, and whether the runs'
+            # own weights differed
+            first = sides[0].weights
+            second = sides[1].weights
+            like = bool(
+                np.allclose(first * second.sum(), second * first.sum(), rtol=1e-9, atol=0.0)
+            )
+            weights = first if like else np.ones(first.size)
+            reweighted = not like
+
             ours, theirs = (
                 structs.replace(side.with_weights(weights), metric=metric) for side in sides
             )
             found = compared_units(ours, theirs, level=level)
-            contests.append(_Contest(metric, left, right, found, reweighted, _tested(a, metric)))
+            # Whether a metric is tested; most of those of `numeric` measure the same answers
+            # again in another way
+            tested = all(part.is_tested(metric) for part in a.parts.values())
+            contests.append(_Contest(metric, left, right, found, reweighted, tested))
 
     return contests
-
-
-def _weights(first: Floats, second: Floats) -> tuple[Floats, bool]:
-    """The weight of each shared question, the same on both sides, and whether the runs' own weights
-    differed.
-    """
-    like = bool(np.allclose(first * second.sum(), second * first.sum(), rtol=1e-9, atol=0.0))
-    return (first if like else np.ones(first.size)), not like
-
-
-def _pairings(a: Summary, b: Summary, contests: Sequence[_Contest]) -> list[Pairing]:
-    pairs = list(dict.fromkeys((contest.left, contest.right) for contest in contests))
-    labels, unused = _unlike(a, b, pairs), {problem.condition for problem in _problems(a, b, pairs)}
-    tested = [tested_p(contest.found) if contest.tested else math.nan for contest in contests]
-    pairings = []
-    for at, (contest, p) in enumerate(zip(contests, adjust(tested).tolist(), strict=True)):
-        found, sides = contest.found, ((a, contest.left), (b, contest.right))
-        effect = difference(
-            labels[contest.left, contest.right], found, p, holds=holds(found, tested, at)
-        )
-        if contest.tested:
-            effect = structs.replace(effect, again=would_repeat(effect, (found.a, found.b), sides))
-        effect = unmeasured(effect, unused)
-        if not contest.tested:
-            effect = structs.replace(effect, verdict=NOT_TESTED)
-        pairings.append(_pairing(effect, found))
-
-    return pairings
 
 
 def _problems(
@@ -311,13 +325,6 @@ def _problems(
                     problems.append(structs.replace(problem, condition=labels[side]))
 
     return tuple(dict.fromkeys(problems))
-
-
-def _tested(summary: Summary, metric: MetricInfo) -> bool:
-    """Whether a metric is tested; most of those of `numeric` measure the same answers again in
-    another way.
-    """
-    return all(part.is_tested(metric) for part in summary.parts.values())
 
 
 def _unlike(
@@ -340,28 +347,16 @@ def _pairing(effect: Difference, found: Compared) -> Pairing:
     change = np.where(both, b.means - a.means, 0.0)
     gain = -change if a.metric.direction == "lower" else change
     mean_a, mean_b = (side.only(both).plain_mean if both.any() else None for side in (a, b))
-    return Pairing(
-        difference=effect,
-        mean_a=mean_a,
-        mean_b=mean_b,
-        better=int((gain > NOISE).sum()),
-        worse=int((gain < -NOISE).sum()),
-        equal=int((both & (np.abs(gain) <= NOISE)).sum()),
-        flips=_flips(found, change, gain),
-    )
 
-
-def _flips(found: Compared, change: Floats, gain: Floats) -> tuple[Flip, ...]:
-    """The questions that moved most: first those in the direction of the mean, then those against
-    it.
-    """
+    # The questions that moved most: first those in the direction of the mean, then those
+    # against it
     a, b = found.a, found.b
     forward = gain if gain.sum() >= 0 else -gain
     order = np.lexsort((np.arange(len(gain)), -np.abs(forward))).tolist()
     along = [row for row in order if forward[row] > NOISE]
     against = [row for row in order if forward[row] < -NOISE]
     n_against = min(len(against), max(FLIPS // 3, FLIPS - len(along)))
-    return tuple(
+    flips = tuple(
         Flip(
             sample=a.keys[row][0],
             a=float(a.means[row]),
@@ -371,18 +366,15 @@ def _flips(found: Compared, change: Floats, gain: Floats) -> tuple[Flip, ...]:
         for row in [*along[: FLIPS - n_against], *against[:n_against]]
     )
 
-
-def _labels(a: Summary, b: Summary, first: str | None, second: str | None) -> tuple[str, str]:
-    if a.run == b.run:
-        return first or a.conditions[0], second or b.conditions[0]
-    names = (a.name, b.name)
-    if a.name == b.name:
-        names = _files(a, b) or (f"{a.name} {a.run}", f"{b.name} {b.run}")
-    left, right = (
-        f"{name}:{condition}" if condition else name
-        for name, condition in zip(names, (first, second), strict=True)
+    return Pairing(
+        difference=effect,
+        mean_a=mean_a,
+        mean_b=mean_b,
+        better=int((gain > NOISE).sum()),
+        worse=int((gain < -NOISE).sum()),
+        equal=int((both & (np.abs(gain) <= NOISE)).sum()),
+        flips=flips,
     )
-    return left, right
 
 
 def _files(a: Summary, b: Summary) -> tuple[str, str] | None:

@@ -97,82 +97,79 @@ class Comparison(PartHolder, frozen=True, kw_only=True):
 
     def table(self) -> list[JsonObject]:
         """One row per pairing, raw numbers."""
-        return [_row(pairing) for pairing in self.pairings]
+        rows = []
+        for pairing in self.pairings:
+            difference = pairing.difference
+            rows.append(
+                {
+                    "metric": difference.metric,
+                    "a": difference.a,
+                    "b": difference.b,
+                    "mean_a": pairing.mean_a,
+                    "mean_b": pairing.mean_b,
+                    "difference": difference.estimate.value,
+                    "low": difference.estimate.low,
+                    "high": difference.estimate.high,
+                    "level": difference.estimate.level,
+                    "p": difference.p,
+                    "p_adjusted": difference.p_adjusted,
+                    "effect": difference.effect,
+                    "n_pairs": difference.n_pairs,
+                    "better": pairing.better,
+                    "worse": pairing.worse,
+                    "equal": pairing.equal,
+                    "verdict": difference.verdict,
+                    "offline": difference.offline,
+                    "least": difference.least,
+                    "most": difference.most,
+                    "loss_a": difference.loss_a,
+                    "loss_b": difference.loss_b,
+                }
+            )
+
+        return rows
 
     def to_frame(self) -> Any:
         """`table()` as a pandas (or polars) DataFrame. Raises BadOption without either."""
         return shapes.frame(self.table())
 
     def __str__(self) -> str:
-        return _text(self)
+        lines = [
+            self.headline,
+            "",
+            f"{self.a.label} → {self.b.label}; differences are the second minus the first",
+        ]
+        if self.conditions and self.a.condition is None and self.b.condition is None:
+            named = (
+                name if name == other else f"{name} with {other}" for name, other in self.conditions
+            )
+            lines.append(f"conditions compared: {', '.join(named)}")
+
+        if self.right is None:
+            lines += []
+        else:
+            lines += [f"right: {self.right}, or the same yes or no"]
+
+        for pairing in self.pairings:
+            lines += ["", *_pairing_lines(pairing, self)]
+        lines += [line for part in self.parts.values() for line in part.lines()]
+        counts = [
+            formats.plural(self.only_a, self.unit) + " only in the first" if self.only_a else "",
+            formats.plural(self.only_b, self.unit) + " only in the second" if self.only_b else "",
+        ]
+        if any(counts):
+            lines += ["", "; ".join(text for text in counts if text)]
+        if any(is_point(pairing.difference.estimate) for pairing in self.pairings):
+            lines += ["", POINT_LEGEND]
+        if self.one_of_pairs:
+            lines += ["", self.one_of_pairs]
+        lines += [f"warning: {text}" for text in self.warnings]
+        return "\n".join(formats.clean(line) for line in lines) + "\n"
 
     def _repr_html_(self) -> str:
         from karat.document.render.notebook import comparison_html  # it imports this module
 
         return comparison_html(self)
-
-
-def _row(pairing: Pairing) -> JsonObject:
-    difference = pairing.difference
-    return {
-        "metric": difference.metric,
-        "a": difference.a,
-        "b": difference.b,
-        "mean_a": pairing.mean_a,
-        "mean_b": pairing.mean_b,
-        "difference": difference.estimate.value,
-        "low": difference.estimate.low,
-        "high": difference.estimate.high,
-        "level": difference.estimate.level,
-        "p": difference.p,
-        "p_adjusted": difference.p_adjusted,
-        "effect": difference.effect,
-        "n_pairs": difference.n_pairs,
-        "better": pairing.better,
-        "worse": pairing.worse,
-        "equal": pairing.equal,
-        "verdict": difference.verdict,
-        "offline": difference.offline,
-        "least": difference.least,
-        "most": difference.most,
-        "loss_a": difference.loss_a,
-        "loss_b": difference.loss_b,
-    }
-
-
-def _text(result: Comparison) -> str:
-    """Plain text, for `print` and for a terminal."""
-    lines = [
-        result.headline,
-        "",
-        f"{result.a.label} → {result.b.label}; differences are the second minus the first",
-    ]
-    if result.conditions and result.a.condition is None and result.b.condition is None:
-        named = (
-            name if name == other else f"{name} with {other}" for name, other in result.conditions
-        )
-        lines.append(f"conditions compared: {', '.join(named)}")
-
-    if result.right is None:
-        lines += []
-    else:
-        lines += [f"right: {result.right}, or the same yes or no"]
-
-    for pairing in result.pairings:
-        lines += ["", *_pairing_lines(pairing, result)]
-    lines += [line for part in result.parts.values() for line in part.lines()]
-    counts = [
-        formats.plural(result.only_a, result.unit) + " only in the first" if result.only_a else "",
-        formats.plural(result.only_b, result.unit) + " only in the second" if result.only_b else "",
-    ]
-    if any(counts):
-        lines += ["", "; ".join(text for text in counts if text)]
-    if any(is_point(pairing.difference.estimate) for pairing in result.pairings):
-        lines += ["", POINT_LEGEND]
-    if result.one_of_pairs:
-        lines += ["", result.one_of_pairs]
-    lines += [f"warning: {text}" for text in result.warnings]
-    return "\n".join(formats.clean(line) for line in lines) + "\n"
 
 
 def _chances(again: Repeat, unit: str) -> str:

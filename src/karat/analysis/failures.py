@@ -22,7 +22,14 @@ def failure_kinds(index: RunIndex, outcome: Outcome) -> tuple[FailureKind, ...]:
     The example is the newest message among the failures that ended a trial, or, if there is none,
     the newest of all.
     """
-    messages = _messages(index, outcome)
+    # Code of a group → the newest message among its failures that ended a trial
+    newest = {code: at for at, cell, code in index.failures if outcome.codes.get(cell) == code}
+    decode = msgspec.json.Decoder(FailureLine).decode
+    messages = {
+        code: decode(line).message
+        for code, line in zip(newest, index.lines(newest.values()), strict=True)
+    }
+
     groups = []
     for group, count in index.groups.items():
         if count.attempts or outcome.groups.get(group, 0):
@@ -52,13 +59,3 @@ def failure_kinds(index: RunIndex, outcome: Outcome) -> tuple[FailureKind, ...]:
     groups.sort(key=lambda kind: (kind.cls, kind.kind, kind.error or "", kind.scorer or ""))
     groups.sort(key=lambda kind: (kind.trials, kind.attempts), reverse=True)
     return (*groups, *failed_calls)
-
-
-def _messages(index: RunIndex, outcome: Outcome) -> dict[int, str]:
-    """Code of a group → the newest message among its failures that ended a trial."""
-    newest = {code: at for at, cell, code in index.failures if outcome.codes.get(cell) == code}
-    decode = msgspec.json.Decoder(FailureLine).decode
-    return {
-        code: decode(line).message
-        for code, line in zip(newest, index.lines(newest.values()), strict=True)
-    }

@@ -279,10 +279,28 @@ def _grid(index: RunIndex, info: MetricInfo, layout: Layout | None) -> Grid:
     if len(starts) < len(cells):
         means, counts = _mean(values, starts)
         noisy = counts > 1
-        judge_variance = (_variance(values, means, counts, starts)[noisy], cells[starts][noisy])
+
+        # Variance (n−1) within each group; NaN for a group with fewer than two numbers
+        spread = np.repeat(means, np.diff(np.append(starts, len(values))))
+        squares = np.where(np.isnan(values), 0.0, (values - spread) ** 2)
+        sums = np.add.reduceat(squares, starts)
+        variance: Floats = np.divide(
+            sums, counts - 1, out=np.full(len(starts), np.nan), where=counts > 1
+        )
+
+        judge_variance = (variance[noisy], cells[starts][noisy])
         values, cells, turns, judges = means, cells[starts], turns[starts], judges[starts]
 
-    by_judge = _by_judge(layout, shape, cells, judges, values)
+    by_judge: dict[str, Floats] = {}
+    if len(layout.judge_names) > 1:
+        for code, name in enumerate(layout.judge_names):
+            mine = judges == code
+            firsts = _starts(cells[mine])
+            filled = np.full(shape[0] * shape[1] * shape[2], np.nan)
+            if len(firsts):
+                filled[cells[mine][firsts]] = _mean(values[mine], firsts)[0]
+            by_judge[name] = filled.reshape(shape)
+
     for keys in ((cells, turns), (cells,)):
         starts = _starts(*keys)
         if len(starts) < len(cells):
@@ -303,9 +321,27 @@ def _turn_sums(
 ) -> TurnSums:
     """`counting`: None if every turn counts."""
     size = len(by_turn.failed)
-    cells, turns, means = _turn_means(layout, metric)
+
+    # Cell, turn and number of each turn that has one: the mean over repeats, then over judges
+    if layout is None or not len(layout.cells):
+        cells, turns, means = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
+    else:
+        starts = _starts(layout.cells, layout.turns, layout.judges)
+        means, _ = _mean(layout.values(metric), starts)
+        cells, turns = layout.cells[starts], layout.turns[starts].astype(np.int64)
+        starts = _starts(cells, turns)
+        means, _ = _mean(means, starts)
+        there = ~np.isnan(means)
+        cells, turns, means = cells[starts][there], turns[starts][there], means[there]
+
     if counting is not None:
-        kept = _counted(cells // (size // shape[0]), turns, counting.flags)
+        # Which rows belong to a turn that counts; older scores may have rows of others
+        samples = cells // (size // shape[0])
+        first = np.concatenate(([0], np.cumsum([flags.size for flags in counting.flags])))
+        flat = np.concatenate([*counting.flags, np.zeros(1, dtype=bool)])
+        inside = (turns >= 0) & (turns < np.diff(first)[samples])
+        kept: Flags = inside & flat[np.where(inside, first[samples] + turns, flat.size - 1)]
+
         cells, turns, means = cells[kept], turns[kept], means[kept]
     counts = np.bincount(cells, minlength=size).astype(np.float64)
     totals, squares = (
@@ -331,49 +367,6 @@ def _turn_sums(
     )
 
 
-def _counted(samples: Ints, turns: Ints, of_samples: Sequence[Flags]) -> Flags:
-    """Which rows belong to a turn that counts; older scores may have rows of others."""
-    first = np.concatenate(([0], np.cumsum([flags.size for flags in of_samples])))
-    flat = np.concatenate([*of_samples, np.zeros(1, dtype=bool)])
-    inside = (turns >= 0) & (turns < np.diff(first)[samples])
-    kept: Flags = inside & flat[np.where(inside, first[samples] + turns, flat.size - 1)]
-    return kept
-
-
-def _turn_means(layout: Layout | None, metric: str) -> tuple[Ints, Ints, Floats]:
-    """Cell, turn and number of each turn that has one: the mean over repeats, then over judges."""
-    if layout is None or not len(layout.cells):
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
-    starts = _starts(layout.cells, layout.turns, layout.judges)
-    means, _ = _mean(layout.values(metric), starts)
-    cells, turns = layout.cells[starts], layout.turns[starts].astype(np.int64)
-    starts = _starts(cells, turns)
-    means, _ = _mean(means, starts)
-    there = ~np.isnan(means)
-    return cells[starts][there], turns[starts][there], means[there]
-
-
-def _by_judge(
-    layout: Layout,
-    shape: tuple[int, int, int],
-    cells: Ints,
-    judges: NDArray[np.int32],
-    means: Floats,
-) -> dict[str, Floats]:
-    if len(layout.judge_names) < 2:
-        return {}
-    by_judge = {}
-    for code, name in enumerate(layout.judge_names):
-        mine = judges == code
-        starts = _starts(cells[mine])
-        flat = np.full(shape[0] * shape[1] * shape[2], np.nan)
-        if len(starts):
-            flat[cells[mine][starts]] = _mean(means[mine], starts)[0]
-        by_judge[name] = flat.reshape(shape)
-
-    return by_judge
-
-
 def _starts(*keys: NDArray[Any]) -> Ints:
     """Where the groups of equal keys begin, in sorted rows."""
     if not len(keys[0]):
@@ -390,14 +383,3 @@ def _mean(values: Floats, starts: Ints) -> tuple[Floats, Ints]:
     counts = np.add.reduceat(known.astype(np.int64), starts)
     sums = np.add.reduceat(np.where(known, values, 0.0), starts)
     return np.divide(sums, counts, out=np.full(len(starts), np.nan), where=counts > 0), counts
-
-
-def _variance(values: Floats, means: Floats, counts: Ints, starts: Ints) -> Floats:
-    """Variance (n−1) within each group; NaN for a group with fewer than two numbers."""
-    spread = np.repeat(means, np.diff(np.append(starts, len(values))))
-    squares = np.where(np.isnan(values), 0.0, (values - spread) ** 2)
-    sums = np.add.reduceat(squares, starts)
-    variance: Floats = np.divide(
-        sums, counts - 1, out=np.full(len(starts), np.nan), where=counts > 1
-    )
-    return variance

@@ -319,20 +319,23 @@ def _servers(tallies: Sequence[Tally]) -> tuple[ServerUse, ...]:
             into.characters += calls.characters
             into.milliseconds.extend(calls.milliseconds)
 
-    return tuple(_server(name, merged[name]) for name in sorted(merged))
+    servers = []
+    for name in sorted(merged):
+        calls = merged[name]
+        taken = ordered([calls.milliseconds])
+        servers.append(
+            ServerUse(
+                server=name,
+                calls=calls.calls,
+                errors=calls.errors,
+                trials=calls.trials,
+                median_ms=quantile(taken, 0.5),
+                p95_ms=quantile(taken, 0.95),
+                result_tokens_estimate=round(calls.characters / CHARACTERS_A_TOKEN),
+            )
+        )
 
-
-def _server(name: str, calls: Calls) -> ServerUse:
-    taken = ordered([calls.milliseconds])
-    return ServerUse(
-        server=name,
-        calls=calls.calls,
-        errors=calls.errors,
-        trials=calls.trials,
-        median_ms=quantile(taken, 0.5),
-        p95_ms=quantile(taken, 0.95),
-        result_tokens_estimate=round(calls.characters / CHARACTERS_A_TOKEN),
-    )
+    return tuple(servers)
 
 
 def ordered(parts: Iterable[array[float]]) -> array[float]:

@@ -42,7 +42,19 @@ def lowest(index: RunIndex, grid: Grid, conditions: Sequence[str]) -> tuple[LowS
     if not chosen:
         return ()
     samples = {index.samples[sample.id]: sample for sample in index.samples_of(chosen)}
-    scores = _scores(index, grid, chosen)
+
+    # Cell of a chosen sample → its score rows that count, in the journal's order
+    scores: dict[int, list[Score]] = {}
+    rows = index.scores.get((grid.info.scorer, grid.info.scoring))
+    if rows is not None:
+        order = np.sort(rows.counting())
+        cells = np.frombuffer(rows.cells, dtype=np.int64)[order]
+        order = order[
+            np.isin(cells // (len(index.conditions) * index.repetitions), chosen)
+        ].tolist()
+        for place, line in zip(order, index.lines(rows.at[place] for place in order), strict=True):
+            scores.setdefault(rows.cells[place], []).append(_score(line))
+
     return tuple(_low(index, grid, conditions, samples[row], means[row], scores) for row in chosen)
 
 
@@ -59,20 +71,6 @@ def _chosen(grid: Grid, overall: NDArray[np.float64]) -> list[int]:
 
     rows: list[int] = order[imperfect][:HOW_MANY].tolist()
     return rows
-
-
-def _scores(index: RunIndex, grid: Grid, chosen: Sequence[int]) -> dict[int, list[Score]]:
-    """Cell of a chosen sample → its score rows that count, in the journal's order."""
-    rows = index.scores.get((grid.info.scorer, grid.info.scoring))
-    if rows is None:
-        return {}
-    order = np.sort(rows.counting())
-    cells = np.frombuffer(rows.cells, dtype=np.int64)[order]
-    order = order[np.isin(cells // (len(index.conditions) * index.repetitions), chosen)].tolist()
-    scores: dict[int, list[Score]] = {}
-    for place, line in zip(order, index.lines(rows.at[place] for place in order), strict=True):
-        scores.setdefault(rows.cells[place], []).append(_score(line))
-    return scores
 
 
 def _low(

@@ -166,7 +166,11 @@ class StoppingRule:
         for pair, look in looks.items():
             verdict: Literal["better", "worse", "higher", "lower", "equivalent", "futile"]
             if adjusted[pair] <= self.horizon.alpha and self._sign[pair]:
-                verdict = self._side(self._sign[pair])
+                sign = self._sign[pair]
+                if self._direction == "none":
+                    verdict = "higher" if sign > 0 else "lower"
+                else:
+                    verdict = "better" if (sign > 0) == (self._direction == "higher") else "worse"
             elif look.decision == "equivalent" and self._equivalent(means, worst, pair, questions):
                 verdict = "equivalent"
             elif look.decision == "futile":
@@ -222,11 +226,6 @@ class StoppingRule:
         columns = [self._columns[name] for name in pair]
         looks = (self._at_worst(means, worst, pair, questions, column) for column in columns)
         return all(look.decision == "equivalent" for look in looks)
-
-    def _side(self, sign: float) -> Literal["better", "worse", "higher", "lower"]:
-        if self._direction == "none":
-            return "higher" if sign > 0 else "lower"
-        return "better" if (sign > 0) == (self._direction == "higher") else "worse"
 
     def adjusted(self) -> dict[Pair, float]:
         """The smallest p-value of each comparison so far, after Holm's adjustment."""

@@ -266,7 +266,19 @@ def _tested(a: Units, b: Units, *, level: float) -> PairedDifference:
     clusters = b.clusters if a.clusters is None else a.clusters
     if a.sums is not None and b.sums is not None:
         return ratio_difference(a.sums, b.sums, sources=clusters, level=level)
-    return _paired(a.means, b.means, clusters, level=level)
+
+    d, noise = _subtracted(a.means, b.means)
+    if not d.size:
+        return paired_difference(d, d, level=level)
+    if clusters is None:
+        kept = None
+    else:
+        kept = clusters[~np.isnan(a.means) & ~np.isnan(b.means)]
+
+    test = paired_difference(np.zeros(d.size), d, sources=kept, level=level)
+    if test.value and abs(test.value) <= noise:
+        test = replace(test, value=0.0, d_z=0.0)
+    return test
 
 
 def _at_worst(a: Units, b: Units, value: float, *, level: float) -> PairedDifference | None:
@@ -330,21 +342,6 @@ def _bounds(a: Units, b: Units) -> tuple[float, float]:
     ]
     least, most = (0.0 if abs(end) <= _NOISE * max(abs(low), abs(high)) else end for end in ends)
     return least, most
-
-
-def _paired(a: Floats, b: Floats, clusters: Ints | None, *, level: float) -> PairedDifference:
-    d, noise = _subtracted(a, b)
-    if not d.size:
-        return paired_difference(d, d, level=level)
-    if clusters is None:
-        kept = None
-    else:
-        kept = clusters[~np.isnan(a) & ~np.isnan(b)]
-
-    test = paired_difference(np.zeros(d.size), d, sources=kept, level=level)
-    if test.value and abs(test.value) <= noise:
-        test = replace(test, value=0.0, d_z=0.0)
-    return test
 
 
 def subtracted(a: Floats, b: Floats, clusters: Ints) -> Floats:

@@ -80,7 +80,15 @@ def context_uses(index: RunIndex, grids: Sequence[Grid], *, level: float) -> tup
     for (name, column), part in (
         (item, part) for item in index.conditions.items() for part in conditions.get(item[0], ())
     ):
-        there, state = answered[:, column, :], _states(index, part).reshape(shape)[:, column, :]
+        # For each cell: 2 if some call succeeded, 1 if every call failed, 0 if it was not
+        # called
+        states = np.zeros(index.planned, dtype=np.int8)
+        codes = [code for tool, code in index.calls.codes.items() if tool.uses(part)]
+        mine = np.isin(np.frombuffer(index.calls.tools, dtype=np.int32), codes)
+        cells = np.frombuffer(index.calls.cells, dtype=np.int64)[mine]
+        np.maximum.at(states, cells, 1 + np.frombuffer(index.calls.succeeded, dtype=np.int8)[mine])
+
+        there, state = answered[:, column, :], states.reshape(shape)[:, column, :]
         used, known = there & (state == 2), is_reported(index, part.kind)
         share = _mean(there, (used, there, used), weights, share=True, level=level)
         if not known:
@@ -108,16 +116,6 @@ def context_uses(index: RunIndex, grids: Sequence[Grid], *, level: float) -> tup
         )
 
     return tuple(uses)
-
-
-def _states(index: RunIndex, part: Offered) -> NDArray[np.int8]:
-    """For each cell: 2 if some call succeeded, 1 if every call failed, 0 if it was not called."""
-    states = np.zeros(index.planned, dtype=np.int8)
-    codes = [code for tool, code in index.calls.codes.items() if tool.uses(part)]
-    mine = np.isin(np.frombuffer(index.calls.tools, dtype=np.int32), codes)
-    cells = np.frombuffer(index.calls.cells, dtype=np.int64)[mine]
-    np.maximum.at(states, cells, 1 + np.frombuffer(index.calls.succeeded, dtype=np.int8)[mine])
-    return states
 
 
 def score_by_use(

@@ -169,7 +169,17 @@ def headline(
 
     if differences:
         return main_finding(differences, metrics, unit=unit)
-    return _alone(results, metrics[0], unit)
+
+    metric = metrics[0]
+    result = next(result for result in results if result.metric == metric.key)
+    if result.mean.value is None:
+        return f"{result.condition}: no {metric.key} score yet"
+    offline = ", offline scores" if result.offline else ""
+    value = estimated(result.mean, percent=metric.percent)
+    answers = (
+        f"{formats.plural(result.n_questions, unit)}, {formats.plural(result.n_answers, 'answer')}"
+    )
+    return f"{result.condition}: {metric.key} {value} over {answers}{offline}"
 
 
 def main_finding(
@@ -198,7 +208,15 @@ def main_finding(
     )
     offline = " (offline scores)" if first.offline else ""
     besides = "".join(f"; {ahead_sentence(row)}" for row in only_ahead[:_MOST_ALSO])
-    sentence = _shown(first, unit, percent=first.metric in shares)
+
+    estimate = first.estimate
+    value, low, high = estimate.value or 0.0, estimate.low, estimate.high
+    if value < 0 and low is not None and high is not None:
+        low, high = -high, -low
+    by = _by(abs(value), low, high, percent=first.metric in shares, plain=True)
+    tested = f"{over_units(first, unit)}, p {_p(first.p_adjusted)}"
+    sentence = f"{_pair(first)} on {first.metric} by {by} over {tested}"
+
     return f"{sentence}{offline}{_also(first, shown)}{besides}"
 
 
@@ -254,16 +272,6 @@ def _pair(pair: Difference) -> str:
     if pair.winner is None:
         return f"{upper} is higher than {lower}"
     return f"{pair.winner} beats {pair.a if pair.winner == pair.b else pair.b}"
-
-
-def _shown(difference: Difference, unit: str, *, percent: bool) -> str:
-    estimate = difference.estimate
-    value, low, high = estimate.value or 0.0, estimate.low, estimate.high
-    if value < 0 and low is not None and high is not None:
-        low, high = -high, -low
-    by = _by(abs(value), low, high, percent=percent, plain=True)
-    tested = f"{over_units(difference, unit)}, p {_p(difference.p_adjusted)}"
-    return f"{_pair(difference)} on {difference.metric} by {by} over {tested}"
 
 
 def over_units(pair: Difference, unit: str) -> str:
@@ -372,18 +380,6 @@ def _span(info: MetricInfo) -> float:
     if info.low is None or info.high is None:
         return 1.0
     return (info.high - info.low) or 1.0
-
-
-def _alone(results: Sequence[Result], metric: MetricInfo, unit: str) -> str:
-    result = next(result for result in results if result.metric == metric.key)
-    if result.mean.value is None:
-        return f"{result.condition}: no {metric.key} score yet"
-    offline = ", offline scores" if result.offline else ""
-    value = estimated(result.mean, percent=metric.percent)
-    answers = (
-        f"{formats.plural(result.n_questions, unit)}, {formats.plural(result.n_answers, 'answer')}"
-    )
-    return f"{result.condition}: {metric.key} {value} over {answers}{offline}"
 
 
 def _p(value: float | None) -> str:

@@ -148,7 +148,15 @@ def every(summary: Summary) -> Iterator[Block]:
         return
     own = {column.condition: column.mean for column in table.columns if column.metric == info.key}
     if own:
-        ranks = [_rank(means, info.direction) for means in zip(*own.values(), strict=True)]
+        ranks = []
+        for of_question in zip(*own.values(), strict=True):
+            known = [mean for mean in of_question if mean is not None]
+            if known:
+                badness = exact_sum(known) / len(known)
+            else:
+                badness = 0.0
+
+            ranks.append((not known, -badness if info.direction == "lower" else badness))
     else:
         ranks = []
 
@@ -179,16 +187,6 @@ def every(summary: Summary) -> Iterator[Block]:
         caption=caption, columns=columns(unit, *summary.conditions), rows=rows, legend=legend
     )
     yield Fold(caption, (table_of_all,))
-
-
-def _rank(means: Sequence[float | None], direction: str) -> tuple[bool, float]:
-    known = [mean for mean in means if mean is not None]
-    if known:
-        badness = exact_sum(known) / len(known)
-    else:
-        badness = 0.0
-
-    return not known, -badness if direction == "lower" else badness
 
 
 def failures(kinds: Sequence[FailureKind]) -> Iterator[Block]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from karat import formats
-from karat.analysis.history import History, Series
+from karat.analysis.history import History
 from karat.blocks import Axis, Chart, Curve, Plane, Row, Section, Table, Text, columns, estimate
 from karat.blocks import Point as Place
 from karat.document.run import Document
@@ -22,33 +22,33 @@ def history_document(history: History) -> Document:
             )
         )
 
+    verdicts = []
+    for series in history.series:
+        change, alarm = series.change, series.alarm
+        if alarm.index is not None and alarm.since is not None:
+            way = "up" if alarm.upwards else "down"
+            since, at = series.points[alarm.since], series.points[alarm.index]
+            verdict = f"went {way} since about run {since.run} (alarm at run {at.run})"
+        elif change.index is not None and change.p <= ALPHA:
+            at = series.points[change.index]
+            write = formats.share if series.percent else formats.number
+            verdict = (
+                f"changed at run {at.run}, from {write(change.before)} to {write(change.after)} "
+                f"({formats.p_value(change.p)})"
+            )
+        else:
+            verdict = change.reason or "no change shown"
+
+        verdicts.append(f"{series.condition}: {verdict}")
+
     return Document(
         name=(
             f"{history.name}: {history.series[0].metric} over {formats.plural(history.runs, 'run')}"
         ),
-        verdicts=tuple(_verdict(series) for series in history.series),
+        verdicts=tuple(verdicts),
         facts=tuple(facts),
         sections=(Section(id="history", title="History", blocks=(history_chart(history),)),),
     )
-
-
-def _verdict(series: Series) -> str:
-    change, alarm = series.change, series.alarm
-    if alarm.index is not None and alarm.since is not None:
-        way = "up" if alarm.upwards else "down"
-        since, at = series.points[alarm.since], series.points[alarm.index]
-        return f"{series.condition}: went {way} since about run {since.run} (alarm at run {at.run})"
-
-    if change.index is not None and change.p <= ALPHA:
-        at, write = series.points[change.index], formats.share if series.percent else formats.number
-        return (
-            f"{series.condition}: changed at run {at.run}, from {write(change.before)} to "
-            f"{write(change.after)} ({formats.p_value(change.p)})"
-        )
-
-    if change.reason is not None:
-        return f"{series.condition}: {change.reason}"
-    return f"{series.condition}: no change shown"
 
 
 def history_chart(history: History) -> Chart:

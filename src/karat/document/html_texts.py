@@ -6,7 +6,6 @@ from io import BytesIO
 
 from karat import formats
 from karat.analysis import Summary, TrialRecord, trials
-from karat.analysis.model import MetricInfo
 from karat.document.failing import Claim, Claims, Texts
 from karat.errors import BadRun
 from karat.journal import RunFolder
@@ -53,24 +52,6 @@ class _Reading:
         self._claimed: dict[tuple[str, str, str], None] = {}
 
     def add(self, trial: TrialRecord) -> None:
-        self._add_claims(trial)
-        sample = trial.sample
-        if sample.id not in self._lowest or self._metric is None:
-            return
-        self._golden[sample.id] = tuple(turn.golden for turn in sample.turns)
-        self._questions[sample.id] = tuple(turn.question for turn in sample.turns)
-        replies = trial.replies
-        if replies:
-            badness = _badness(trial, self._metric)
-            kept = self._answers.get((sample.id, trial.condition))
-            if kept is None or badness > kept[0]:
-                texts = (reply.text if reply.answer is None else reply.answer for reply in replies)
-                self._answers[sample.id, trial.condition] = (
-                    badness,
-                    tuple(text[: 2 * _LONGEST_TEXT] for text in texts),
-                )
-
-    def _add_claims(self, trial: TrialRecord) -> None:
         claims = [claim for score in trial.scores for claim in score.claims]
         self._total[trial.condition] += len(claims)
         self._with[trial.condition] += bool(claims)
@@ -78,6 +59,26 @@ class _Reading:
             self._different.add(hash((trial.condition, trial.sample.id, claim)))
             if len(self._claimed) < _MOST_CLAIMS:
                 self._claimed[trial.condition, trial.sample.id, claim[:1000]] = None
+
+        sample = trial.sample
+        if sample.id not in self._lowest or self._metric is None:
+            return
+        self._golden[sample.id] = tuple(turn.golden for turn in sample.turns)
+        self._questions[sample.id] = tuple(turn.question for turn in sample.turns)
+        replies = trial.replies
+        if replies:
+            value = trial.value(self._metric)
+            badness = float("-inf")
+            if value is not None:
+                badness = value if self._metric.direction == "lower" else -value
+
+            kept = self._answers.get((sample.id, trial.condition))
+            if kept is None or badness > kept[0]:
+                texts = (reply.text if reply.answer is None else reply.answer for reply in replies)
+                self._answers[sample.id, trial.condition] = (
+                    badness,
+                    tuple(text[: 2 * _LONGEST_TEXT] for text in texts),
+                )
 
     def texts(self) -> Texts:
         return Texts(
@@ -94,13 +95,6 @@ class _Reading:
             ],
             different=len(self._different),
         )
-
-
-def _badness(trial: TrialRecord, metric: MetricInfo) -> float:
-    value = trial.value(metric)
-    if value is None:
-        return float("-inf")
-    return value if metric.direction == "lower" else -value
 
 
 def experiment_file(run: RunFolder) -> str | None:

@@ -128,16 +128,15 @@ def _end_of_link(_: RendererHTML, tokens: Sequence[Token], at: int, *__: Any) ->
     """The host after the link, if the link's text does not show it."""
     opened = next(place for place in range(at, -1, -1) if tokens[place].type == "link_open")
     words = "".join(token.content for token in tokens[opened:at])
-    host = _host(str(tokens[opened].attrGet("href") or ""))
+
+    address = str(tokens[opened].attrGet("href") or "")
+    try:
+        host = urlsplit(address).hostname or ""
+    except ValueError:
+        host = ""
+
     return "</a>" + (
         str(Markup(' <span class="to">({})</span>').format(host))
         if host and host not in words
         else ""
     )
-
-
-def _host(address: str) -> str:
-    try:
-        return urlsplit(address).hostname or ""
-    except ValueError:
-        return ""

@@ -31,13 +31,48 @@ def origin(summary: Summary, files: Mapping[str, str]) -> Iterator[Block]:
             title="To repeat it",
             texts=(_REPEAT,),
         )
-        yield Listing(title="Commands", text=_commands(summary), folded=False)
+
+        lines = {
+            "karat run experiment.yaml": "run the experiment again",
+            f"karat report {summary.run} --to html": "an HTML page, from the journal alone",
+            f"karat score {summary.run}": "score the same answers again",
+        }
+        longest = max(map(len, lines))
+        text = "\n".join(
+            f"{command.ljust(longest)}   # {comment}" for command, comment in lines.items()
+        )
+
+        yield Listing(title="Commands", text=text, folded=False)
 
     yield from _conditions(summary)
-    yield from _scorers(summary)
+
+    source = summary.provenance
+    rows = []
+    for name, scoring in source.scorers.items():
+        judge = source.judges.get(name, {})
+        offline = any(info.offline for info in summary.metrics if info.scorer == name)
+        details = "; ".join(
+            f"{key} {_plain(value)}" for key, value in judge.items() if value is not None
+        )
+        how = details or ("a rule, offline" if offline else formats.UNKNOWN)
+        rows.append(Row(name=name, cells=(Text(scoring, code=True), Text(how))))
+
+    if rows:
+        heads = ("scorer", "scoring", "how")
+        yield Table(caption="Scorers", columns=columns(*heads, text=heads), rows=tuple(rows))
+
     yield from _servers(summary)
     yield Facts(title="Versions", items=tuple(summary.provenance.versions.items()), code=True)
-    yield _settings(summary)
+
+    settings = sorted(summary.provenance.settings.items())
+    caption = "Every setting, defaults as well"
+    table = Table(
+        caption=caption,
+        columns=columns("setting", "value", text=("value",)),
+        rows=tuple(Row(name=key, cells=(Text(_plain(value)),)) for key, value in settings),
+    )
+    yield Fold(caption, (table,))
+
     for name, text in files.items():
         yield Listing(title=name, text=text)
 
@@ -47,7 +82,15 @@ def _run(summary: Summary) -> Iterator[tuple[str, str]]:
     yield "Run", f"{summary.name} {summary.run}"
     if summary.version:
         yield "Version of the experiment", summary.version
-    yield "Made", _moment(summary.created)
+
+    # A time in UTC in a readable form; other texts unchanged
+    match = re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)[\d:.]*(?:Z|\+00:00)", summary.created)
+    if match:
+        moment = f"{match[1]} {match[2]} UTC"
+    else:
+        moment = summary.created
+
+    yield "Made", moment
     yield "Status", summary.status
     yield "Kind", summary.kind
     yield (
@@ -75,26 +118,6 @@ def _run(summary: Summary) -> Iterator[tuple[str, str]]:
             yield f"Answers made elsewhere: {name}", value
 
     yield "Host", source.host
-
-
-def _moment(text: str) -> str:
-    """A time in UTC in a readable form; other texts unchanged."""
-    match = re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)[\d:.]*(?:Z|\+00:00)", text)
-    if match:
-        return f"{match[1]} {match[2]} UTC"
-    return text
-
-
-def _commands(summary: Summary) -> str:
-    lines = {
-        "karat run experiment.yaml": "run the experiment again",
-        f"karat report {summary.run} --to html": "an HTML page, from the journal alone",
-        f"karat score {summary.run}": "score the same answers again",
-    }
-    longest = max(map(len, lines))
-    return "\n".join(
-        f"{command.ljust(longest)}   # {comment}" for command, comment in lines.items()
-    )
 
 
 def _conditions(summary: Summary) -> Iterator[Block]:
@@ -131,23 +154,6 @@ def _digest(text: str | None) -> str:
     return text[:_SHORT]
 
 
-def _scorers(summary: Summary) -> Iterator[Block]:
-    source = summary.provenance
-    rows = []
-    for name, scoring in source.scorers.items():
-        settings = source.judges.get(name, {})
-        offline = any(info.offline for info in summary.metrics if info.scorer == name)
-        details = "; ".join(
-            f"{key} {_plain(value)}" for key, value in settings.items() if value is not None
-        )
-        how = details or ("a rule, offline" if offline else formats.UNKNOWN)
-        rows.append(Row(name=name, cells=(Text(scoring, code=True), Text(how))))
-
-    if rows:
-        heads = ("scorer", "scoring", "how")
-        yield Table(caption="Scorers", columns=columns(*heads, text=heads), rows=tuple(rows))
-
-
 def _servers(summary: Summary) -> Iterator[Block]:
     rows = tuple(
         Row(
@@ -169,20 +175,6 @@ def _servers(summary: Summary) -> Iterator[Block]:
             columns=columns(*heads, text=heads),
             rows=rows,
         )
-
-
-def _settings(summary: Summary) -> Fold:
-    rows = tuple(
-        Row(name=key, cells=(Text(_plain(value)),))
-        for key, value in sorted(summary.provenance.settings.items())
-    )
-    caption = "Every setting, defaults as well"
-    table = Table(
-        caption=caption,
-        columns=columns("setting", "value", text=("value",)),
-        rows=rows,
-    )
-    return Fold(caption, (table,))
 
 
 def _plain(value: object) -> str:

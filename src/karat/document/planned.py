@@ -45,7 +45,15 @@ def plan_document(plan: Plan, *, title: str, percent: bool = False) -> Document:
         facts.append(("Time of an answer", formats.duration(pilot.seconds)))
     blocks: list[Block] = [plan_chart(plan, percent=percent)]
     if plan.needed:
-        blocks.insert(0, _needed(plan, percent))
+        needed = Table(
+            caption=f"Fewest questions that show {_points(plan.delta or 0.0, percent)}",
+            columns=_columns(plan, percent, delta=True),
+            rows=tuple(_row(design, percent, delta=True) for design in plan.needed),
+            brief=True,
+            slim=True,
+        )
+        blocks.insert(0, needed)
+
     if pilot.repetitions > 1 and not pilot.reason and not sum(pilot.within):
         text = (
             "Repeated answers to a question did not differ in this run, so one answer to each is "
@@ -55,9 +63,32 @@ def plan_document(plan: Plan, *, title: str, percent: bool = False) -> Document:
 
     if pilot.reason:
         blocks.append(Note(texts=(f"{pilot.reason[0].upper()}{pilot.reason[1:]}.",), brief=True))
+
+    lines: list[str] = []
+    if pilot.questions:
+        lines += [
+            f"This run: {sentence(plan, design, percent=percent)}"
+            for design in plan.designs
+            if (design.questions, design.repetitions) == (pilot.questions, pilot.repetitions)
+        ]
+    elif plan.delta is None:
+        lines += [
+            sentence(plan, design, percent=percent)
+            for design in (plan.designs[0], plan.designs[-1])
+        ]
+
+    if plan.delta is not None and not plan.needed:
+        lines.append(f"To show {_points(plan.delta, percent)}: more questions than can be counted.")
+    for design in plan.needed:
+        if design.cheapest and plan.delta is not None:
+            price = ""
+            if design.cost:
+                price = f", {formats.dollars(design.cost)}"
+            lines.append(f"To show {_points(plan.delta, percent)}: {_size(design)}{price}.")
+
     return Document(
         name=title,
-        verdicts=tuple(_verdicts(plan, percent)),
+        verdicts=tuple(lines),
         facts=tuple(facts),
         sections=(Section(id="plan", title="Plan", blocks=tuple(blocks)),),
     )
@@ -89,35 +120,6 @@ def _points(value: float, percent: bool) -> str:
     if percent:
         return f"{formats.number(100 * value, digits=1)} points"
     return formats.number(value, digits=2)
-
-
-def _verdicts(plan: Plan, percent: bool) -> list[str]:
-    pilot = plan.pilot
-    lines: list[str] = []
-    if pilot.questions:
-        lines += [
-            f"This run: {sentence(plan, design, percent=percent)}"
-            for design in plan.designs
-            if (design.questions, design.repetitions) == (pilot.questions, pilot.repetitions)
-        ]
-    elif plan.delta is None:
-        lines += [
-            sentence(plan, design, percent=percent)
-            for design in (plan.designs[0], plan.designs[-1])
-        ]
-
-    if plan.delta is not None and not plan.needed:
-        lines.append(f"To show {_points(plan.delta, percent)}: more questions than can be counted.")
-    for design in plan.needed:
-        if design.cheapest and plan.delta is not None:
-            if design.cost:
-                price = f", {formats.dollars(design.cost)}"
-            else:
-                price = ""
-
-            lines.append(f"To show {_points(plan.delta, percent)}: {_size(design)}{price}.")
-
-    return lines
 
 
 def _spreads(plan: Plan, percent: bool) -> list[tuple[str, str]]:
@@ -193,16 +195,6 @@ def _table(plan: Plan, percent: bool) -> Table:
         caption="What a run of each size shows",
         columns=_columns(plan, percent, delta=delta),
         rows=tuple(_row(design, percent, delta=delta) for design in plan.designs),
-        brief=True,
-        slim=True,
-    )
-
-
-def _needed(plan: Plan, percent: bool) -> Table:
-    return Table(
-        caption=f"Fewest questions that show {_points(plan.delta or 0.0, percent)}",
-        columns=_columns(plan, percent, delta=True),
-        rows=tuple(_row(design, percent, delta=True) for design in plan.needed),
         brief=True,
         slim=True,
     )

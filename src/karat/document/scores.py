@@ -78,6 +78,11 @@ def means(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block]:
                     cells.append(cell)
                 rows.append(Row(name=condition, color=at, cells=tuple(cells)))
 
+    legends = []
+    if any(is_point(result.mean) for result in results):
+        legends.append(POINT_LEGEND)
+    if any(result.offline for result in results):
+        legends.append("Offline: scored by a rule, not by a model that understands.")
     unit, level = of(summary.kind).unit, formats.level(summary.level)
     averaged = _averaged(summary, metrics, unit)
     yield Table(
@@ -87,7 +92,7 @@ def means(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block]:
             *(column.heading(unit=unit, level=level, averaged=averaged) for column in columns),
         ),
         rows=tuple(rows),
-        legend=_legend(results),
+        legend=" ".join(legends),
         brief=True,
         limit=_MOST_BRIEF,
         rest="`--full` shows them",
@@ -95,7 +100,18 @@ def means(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block]:
         finding=_finding(summary, metrics[0]),
     )
     yield from _clustered(summary, metrics[0])
-    yield from _explained(metrics)
+
+    # The meaning of the metrics of a scorer that also measures itself: a judge's preference and
+    # position bias
+    scorers = {info.scorer for info in metrics if info.compared is False}
+    texts = tuple(
+        f"{info.key}: {info.description}."
+        for info in metrics
+        if info.scorer in scorers and info.description
+    )
+    if texts:
+        yield Note(texts=texts, tone="quiet", brief=True)
+
     yield from _reasons(results)
 
 
@@ -115,20 +131,6 @@ def _clustered(summary: Summary, info: MetricInfo) -> Iterator[Block]:
         f"independent {unit}s: {formats.some_of(effects)}."
     )
     yield Note(texts=(text,), tone="quiet", brief=True)
-
-
-def _explained(metrics: Sequence[MetricInfo]) -> Iterator[Block]:
-    """The meaning of the metrics of a scorer that also measures itself: a judge's preference and
-    position bias.
-    """
-    scorers = {info.scorer for info in metrics if info.compared is False}
-    texts = tuple(
-        f"{info.key}: {info.description}."
-        for info in metrics
-        if info.scorer in scorers and info.description
-    )
-    if texts:
-        yield Note(texts=texts, tone="quiet", brief=True)
 
 
 def _finding(summary: Summary, info: MetricInfo) -> str:
@@ -177,17 +179,6 @@ def _averaged(summary: Summary, metrics: Sequence[MetricInfo], unit: str) -> str
         return asked
     few, most = formats.count(counts[0]), formats.count(counts[-1])
     return f"the {unit}s that have a score, {few if few == most else f'{few} to {most}'} of {asked}"
-
-
-def _legend(results: Sequence[Result]) -> str:
-    if any(is_point(result.mean) for result in results):
-        parts = [POINT_LEGEND]
-    else:
-        parts = []
-
-    if any(result.offline for result in results):
-        parts.append("Offline: scored by a rule, not by a model that understands.")
-    return " ".join(parts)
 
 
 def note_of(info: MetricInfo, summary: Summary, *, share: str = "share, in percent") -> str:
@@ -260,6 +251,13 @@ def differences(summary: Summary, *, brief: bool = False) -> Iterator[Block]:
             scale = _around_zero(alike)
             rows += [_difference(pair, info, scale, missing=missing) for pair in alike]
 
+    legend = ""
+    if tests > 1:
+        legend = (
+            f"Intervals are not adjusted for multiple comparisons; p-values are (Holm, over "
+            f"{formats.plural(tests, 'comparison')})."
+        )
+
     yield Table(
         caption="Differences between conditions",
         columns=(
@@ -268,7 +266,7 @@ def differences(summary: Summary, *, brief: bool = False) -> Iterator[Block]:
                 f"difference [{formats.level(summary.level)}]",
                 legend=f"The second minus the first, paired by {unit}.",
             ),
-            Column("p (Holm)" if tests > 1 else "p", legend=_adjusted(tests)),
+            Column("p (Holm)" if tests > 1 else "p", legend=legend),
             Column("d", rank=2, legend="d: the difference over its standard deviation."),
             Column(f"{unit}s", rank=2),
             Column("verdict", number=False),
@@ -426,15 +424,6 @@ def same_again(again: Repeat | None) -> Text:
         same = formats.chance(again.same_questions)
 
     return Text(formats.chance(again.new_questions), below=same)
-
-
-def _adjusted(tests: int) -> str:
-    if tests < 2:
-        return ""
-    return (
-        f"Intervals are not adjusted for multiple comparisons; p-values are (Holm, over "
-        f"{formats.plural(tests, 'comparison')})."
-    )
 
 
 def _differences_legend(summary: Summary, tested: Sequence[Difference]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from karat import formats
 from karat.analysis import Summary
-from karat.analysis.model import Account, Ledger
+from karat.analysis.model import Account
 from karat.analysis.verdicts import attempts_sentence
 from karat.blocks import Bar, Block, Cell, Column, Count, Duration, Money, Row, Table, Text, columns
 
@@ -63,21 +63,18 @@ def ledger(summary: Summary) -> Iterator[Block]:
 
 def _ended(account: Account, shown: Sequence[str], further: Sequence[str]) -> tuple[Cell, ...]:
     ledger = account.ledger
-    cells = [Count(ledger.planned, bar=_bar(ledger))]
+    bar = None
+    if ledger.planned:
+        shares = ((name, getattr(ledger, name) / ledger.planned) for name in CLASSES)
+        bar = Bar(tuple((name.replace("_", "-"), share) for name, share in shares))
+
+    cells = [Count(ledger.planned, bar=bar)]
     for name in shown:
         trials: int = getattr(ledger, name)
         fault = trials and name not in ("scored", "not_run", "decided")
         cells.append(Count(trials, tone="bad" if fault else ("" if trials else "quiet")))
 
     return (*cells, *(Count(getattr(account, name)) for name in further))
-
-
-def _bar(ledger: Ledger) -> Bar | None:
-    if not ledger.planned:
-        return None
-    return Bar(
-        tuple((name.replace("_", "-"), getattr(ledger, name) / ledger.planned) for name in CLASSES)
-    )
 
 
 def spent(summary: Summary) -> Iterator[Block]:

@@ -43,7 +43,13 @@ def _findings(summary: Summary) -> tuple[str, ...]:
     metrics = {info.key: info for info in summary.metrics}
     unused = server_warnings(summary.server_problems)
     if len(shown) <= _MOST_LINES:
-        lines = [_result(pair, metrics[pair.metric]) for pair in shown]
+        lines = []
+        for pair in shown:
+            info = metrics[pair.metric]
+            lines.append(
+                f"{_better(pair)} {_verb(pair)} {_other(pair)} on {_metric(pair)}: "
+                f"{_by(pair, info, interval=True)}"
+            )
     else:
         pairs: dict[tuple[str, str], list[Difference]] = {}
         for pair in shown:
@@ -68,13 +74,6 @@ def _findings(summary: Summary) -> tuple[str, ...]:
     ][:_MOST_PAIRS]
     note = _not_shown(summary, shown)
     return (*unused, *lines, *([note] if note else []))
-
-
-def _result(pair: Difference, info: MetricInfo) -> str:
-    return (
-        f"{_better(pair)} {_verb(pair)} {_other(pair)} on {_metric(pair)}: "
-        f"{_by(pair, info, interval=True)}"
-    )
 
 
 def _better(pair: Difference) -> str:

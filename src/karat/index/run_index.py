@@ -684,10 +684,12 @@ class RunIndex:
         for reply in replies:
             tally.add_reply(reply)
             called = called or bool(reply.tool_calls)
-        if self.open_trials:
-            earlier = self._close(trial, cell)
-        else:
-            earlier = False
+        earlier = False  # whether an attempt failed
+        pending = self.open_trials.pop(trial, None)
+        if pending is not None:  # what the trial used in addition to its answer
+            earlier = pending.failed_attempts > 0 or pending.cell >= 0
+            pending.cell = cell
+            self._book(pending)
 
         if self.answered[cell]:
             self.duplicates += 1
@@ -843,16 +845,6 @@ class RunIndex:
     def _add_decided(self, _: int, line: bytes) -> None:
         decided = _decided(line)
         self.decisions.setdefault((decided.a, decided.b), decided)
-
-    def _close(self, trial: str, cell: int) -> bool:
-        """Adds what a trial used in addition to its answer; returns whether an attempt failed."""
-        pending = self.open_trials.pop(trial, None)
-        if pending is None:
-            return False
-        failed = pending.failed_attempts > 0 or pending.cell >= 0
-        pending.cell = cell
-        self._book(pending)
-        return failed
 
     def _book(self, pending: OpenTrial) -> None:
         """Books the cost of a trial, except replies that an answer may still include."""

@@ -49,7 +49,27 @@ def weight_matrix(
         raise ValueError(f"spacing: must be positions or values, got {spacing!r}")
     size = len(categories)
     if not isinstance(weights, str):
-        return _own(size, weights)
+        try:
+            matrix = np.asarray(weights, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"weights: must be numbers: {error}") from error
+
+        if matrix.shape != (size, size):
+            raise ValueError(
+                f"weights: expected one row and column per category ({size}), "
+                f"got shape {matrix.shape}"
+            )
+
+        if not (
+            np.isfinite(matrix).all()
+            and (matrix == matrix.T).all()
+            and (np.diag(matrix) == 1).all()
+        ):
+            raise ValueError("weights: must be symmetric, with 1 for full agreement")
+
+        if (matrix > 1).any():
+            raise ValueError("weights: nothing agrees more than full agreement, which is 1")
+        return matrix
     places = np.arange(size, dtype=np.float64)
     apart = np.abs(np.subtract.outer(places, places))
     if weights == "none":
@@ -62,21 +82,16 @@ def weight_matrix(
         )
 
     if spacing == "values":
-        numbers = _numbers(categories)
+        numbers = columns("categories", categories)
+        if (
+            any(isinstance(category, (bool, str)) for category in categories)
+            or not np.isfinite(numbers).all()
+        ):
+            raise ValueError("categories: must be finite numbers for spacing='values'")
+
         apart = np.abs(np.subtract.outer(numbers, numbers))
     share = apart / (float(apart.max(initial=0.0)) or 1.0)
     return np.asarray(1 - (share if weights == "linear" else share**2))
-
-
-def _numbers(categories: Sequence[object]) -> Floats:
-    numbers = columns("categories", categories)
-    if (
-        any(isinstance(category, (bool, str)) for category in categories)
-        or not np.isfinite(numbers).all()
-    ):
-        raise ValueError("categories: must be finite numbers for spacing='values'")
-
-    return numbers
 
 
 def weighted(name: str, weights: Weights, spacing: Spacing = "positions") -> str:
@@ -87,27 +102,6 @@ def weighted(name: str, weights: Weights, spacing: Spacing = "positions") -> str
     if weights == "none":
         return name
     return f"{name}, {weights} weights{by}"
-
-
-def _own(size: int, weights: Any) -> Floats:
-    try:
-        matrix = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"weights: must be numbers: {error}") from error
-
-    if matrix.shape != (size, size):
-        raise ValueError(
-            f"weights: expected one row and column per category ({size}), got shape {matrix.shape}"
-        )
-
-    if not (
-        np.isfinite(matrix).all() and (matrix == matrix.T).all() and (np.diag(matrix) == 1).all()
-    ):
-        raise ValueError("weights: must be symmetric, with 1 for full agreement")
-
-    if (matrix > 1).any():
-        raise ValueError("weights: nothing agrees more than full agreement, which is 1")
-    return matrix
 
 
 REPLICATES = 2_000

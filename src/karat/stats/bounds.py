@@ -105,7 +105,24 @@ def one_sided_bounds(
         unit = "question" if means.size == 1 else "cluster"
         return structs.replace(known, reason=f"only one {unit}, so no interval")
     if skewed and origins is None and sample_sd(means) > 0:
-        low, high = _hall_bounds(means, level)
+        # T + g*T^2/3 + g^2*T^3/27 + g/(6n) is nearly normal; T = (mean - truth)/s, g the
+        # skewness
+        n = means.size
+        mean, sd = centred_mean(means), sample_sd(means)
+        off = means - mean
+        skewness = float((off * off * off).mean()) / sd**3
+        reach = t_quantile(level, n - 1) / math.sqrt(n)
+        bounds = []
+        for w in (reach, -reach):
+            if abs(skewness) < 1e-8:
+                bounds.append(mean - sd * w)
+            else:
+                root = math.cbrt(1 + skewness * (w - skewness / (6 * n)))
+                bounds.append(mean - sd * 3 / skewness * (root - 1))
+
+        low = bounds[0]
+        high = max(bounds[1], _lognormal_bound(means, level))
+
         return structs.replace(known, low=low, high=high, method="Hall")
     return structs.replace(known, low=_t_bound(over, -1, level), high=_t_bound(over, 1, level))
 
@@ -166,24 +183,6 @@ def _with_one_more(means: Floats, value: float, origins: Groups | None) -> Inter
 
 def _t_bound(over: Interval, side: int, level: float) -> float:
     return over.value + side * t_quantile(level, over.df) * over.se
-
-
-def _hall_bounds(means: Floats, level: float) -> tuple[float, float]:
-    """T + g*T^2/3 + g^2*T^3/27 + g/(6n) is nearly normal; T = (mean - truth)/s, g the skewness."""
-    n = means.size
-    mean, sd = centred_mean(means), sample_sd(means)
-    off = means - mean
-    skewness = float((off * off * off).mean()) / sd**3
-    reach = t_quantile(level, n - 1) / math.sqrt(n)
-    bounds = []
-    for w in (reach, -reach):
-        if abs(skewness) < 1e-8:
-            bounds.append(mean - sd * w)
-        else:
-            root = math.cbrt(1 + skewness * (w - skewness / (6 * n)))
-            bounds.append(mean - sd * 3 / skewness * (root - 1))
-
-    return bounds[0], max(bounds[1], _lognormal_bound(means, level))
 
 
 def _lognormal_bound(means: Floats, level: float) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -272,40 +272,33 @@ def sign_flip_test(
     )
     bar = abs(total) - 1e-12 * max(1.0, float(moving.sum()))
     if moving.size <= EXACT_FLIPS:
-        p, method = _exact_flips(moving, bar), "sign flip, exact"
+        sums = np.zeros(1)
+        for size in moving[1:]:  # the first sign is fixed: flipping all signs gives the same |sum|
+            sums = np.concatenate([sums + size, sums - size])
+        if moving.size:
+            sums = sums + moving[0]
+        p, method = float(np.mean(np.abs(sums) >= bar)), "sign flip, exact"
     elif rng is None:
         raise ValueError(f"rng: is required for more than {EXACT_FLIPS} differences that are not 0")
     else:
         if draws < 1:
             raise ValueError(f"draws: must be at least 1, got {draws}")
-        p, method = _drawn_flips(moving, bar, rng, draws), f"sign flip, {draws} draws"
+
+        moved, width = float(moving.sum()), -(-moving.size // 8)
+        reached = 0
+        for start in range(0, draws, _BLOCK):
+            rows = min(_BLOCK, draws - start)
+            packed = np.frombuffer(rng.bytes(_BLOCK * width), dtype=np.uint8).reshape(
+                _BLOCK, width
+            )[:rows]
+            kept = np.unpackbits(packed, axis=1, count=moving.size).astype(np.float64)
+            reached += int(np.count_nonzero(np.abs(2 * (kept @ moving) - moved) >= bar))
+
+        p, method = (reached + 1) / (draws + 1), f"sign flip, {draws} draws"
 
     return HypothesisTest(
         statistic=total, p=p, n=n, method=method, value=centred_mean(values), reason=reason
     )
-
-
-def _exact_flips(moving: Floats, bar: float) -> float:
-    sums = np.zeros(1)
-    for size in moving[1:]:  # the first sign is fixed: flipping all signs gives the same |sum|
-        sums = np.concatenate([sums + size, sums - size])
-    if moving.size:
-        sums = sums + moving[0]
-    return float(np.mean(np.abs(sums) >= bar))
-
-
-def _drawn_flips(moving: Floats, bar: float, rng: np.random.Generator, draws: int) -> float:
-    total, width = float(moving.sum()), -(-moving.size // 8)
-    reached = 0
-    for start in range(0, draws, _BLOCK):
-        rows = min(_BLOCK, draws - start)
-        packed = np.frombuffer(rng.bytes(_BLOCK * width), dtype=np.uint8).reshape(_BLOCK, width)[
-            :rows
-        ]
-        kept = np.unpackbits(packed, axis=1, count=moving.size).astype(np.float64)
-        reached += int(np.count_nonzero(np.abs(2 * (kept @ moving) - total) >= bar))
-
-    return (reached + 1) / (draws + 1)
 
 
 def mcnemar_exact(b: int, c: int) -> HypothesisTest:
@@ -382,9 +375,19 @@ def wilcoxon(d: Iterable[object]) -> HypothesisTest:
     positive = int(doubled[moving > 0].sum())
     exact = n <= 50
     if exact:
-        p = _exact_ranks(doubled, positive)
+        ways = np.zeros(int(doubled.sum()) + 1)
+        ways[0] = 1.0
+        for rank in doubled.tolist():
+            ways[rank:] += ways[:-rank].copy()
+        smaller = min(positive, ways.size - 1 - positive)
+        p = float(min(1.0, 2 * ways[: smaller + 1].sum() / ways.sum()))
     else:
-        p = _normal_ranks(n, counts, positive / 2)
+        variance = (
+            n * (n + 1) * (2 * n + 1) / 24
+            - float(np.sum(counts.astype(float) * counts * counts - counts)) / 48
+        )
+        off = max(0.0, abs((positive / 2) - n * (n + 1) / 4) - 0.5)
+        p = max(min(1.0, 2 * float(special.ndtr(-off / math.sqrt(variance)))), math.ulp(0.0))
 
     method = "wilcoxon, exact" if exact else "wilcoxon, normal"
     return HypothesisTest(
@@ -394,23 +397,6 @@ def wilcoxon(d: Iterable[object]) -> HypothesisTest:
         method=method,
         value=float(np.median(differences)),
     )
-
-
-def _exact_ranks(doubled: np.ndarray[Any, Any], positive: int) -> float:
-    ways = np.zeros(int(doubled.sum()) + 1)
-    ways[0] = 1.0
-    for rank in doubled.tolist():
-        ways[rank:] += ways[:-rank].copy()
-    smaller = min(positive, ways.size - 1 - positive)
-    return float(min(1.0, 2 * ways[: smaller + 1].sum() / ways.sum()))
-
-
-def _normal_ranks(n: int, ties: np.ndarray[Any, Any], statistic: float) -> float:
-    variance = (
-        n * (n + 1) * (2 * n + 1) / 24 - float(np.sum(ties.astype(float) * ties * ties - ties)) / 48
-    )
-    off = max(0.0, abs(statistic - n * (n + 1) / 4) - 0.5)
-    return max(min(1.0, 2 * float(special.ndtr(-off / math.sqrt(variance)))), math.ulp(0.0))
 
 
 def mean_difference(
@@ -457,6 +443,16 @@ def mean_difference(
     else:
         reach = error.se
 
+    missing, sizes = (first.missing, second.missing), (first.values.size, second.values.size)
+    if missing[0] * sizes[1] == missing[1] * sizes[0]:
+        warnings: tuple[str, ...] = ()
+    else:
+        lost = " and ".join(
+            f"{gone} of {size} under {side}"
+            for gone, size, side in zip(missing, sizes, "ab", strict=True)
+        )
+        warnings = (f"answers missing: {lost}; the compared parts may differ",)
+
     return MeanDifference(
         value=value,
         se=error.se,
@@ -476,7 +472,7 @@ def mean_difference(
         cliffs_delta=cliffs_delta(x, y),
         missing_a=first.missing,
         missing_b=second.missing,
-        warnings=_warnings(first, second),
+        warnings=warnings,
         reason=reason,
     )
 
@@ -537,17 +533,6 @@ def share_of_arrangements(n_a: int, n_b: int, like: int = 1) -> float:
 
 def _means(side: Groups) -> Floats:
     return np.array(list(answered_means(side).values()), dtype=np.float64)
-
-
-def _warnings(first: Groups, second: Groups) -> tuple[str, ...]:
-    missing, sizes = (first.missing, second.missing), (first.values.size, second.values.size)
-    if missing[0] * sizes[1] == missing[1] * sizes[0]:
-        return ()
-    lost = " and ".join(
-        f"{gone} of {size} under {side}"
-        for gone, size, side in zip(missing, sizes, "ab", strict=True)
-    )
-    return (f"answers missing: {lost}; the compared parts may differ",)
 
 
 Bounds = float | Sequence[float]
@@ -639,7 +624,16 @@ def tost_of_estimate(
 
     Lakens (2017), Soc. Psychol. Personal. Sci. 8:355.
     """
-    low, high = _ends(bounds)
+    listed = np.asarray(bounds, dtype=np.float64)
+    if listed.ndim == 0:
+        low, high = 0.0 - float(listed), float(listed)
+    elif listed.shape != (2,):
+        raise ValueError(
+            f"bounds: must be one number, or a lower and an upper one, got {listed.size}"
+        )
+    else:
+        low, high = float(listed[0]), float(listed[1])
+
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise ValueError(
             f"bounds: must be finite, the lower below the upper, got {low:g} and {high:g}"
@@ -685,18 +679,6 @@ def tost_of_estimate(
         p_low=_below(-t_low, df),
         p_high=_below(t_high, df),
     )
-
-
-def _ends(bounds: Bounds) -> tuple[float, float]:
-    listed = np.asarray(bounds, dtype=np.float64)
-    if listed.ndim == 0:
-        return 0.0 - float(listed), float(listed)
-    if listed.shape != (2,):
-        raise ValueError(
-            f"bounds: must be one number, or a lower and an upper one, got {listed.size}"
-        )
-
-    return float(listed[0]), float(listed[1])
 
 
 def _flat(test: Equivalence, sides: tuple[int, int] | None = None) -> Equivalence:

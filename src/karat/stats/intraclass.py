@@ -86,22 +86,19 @@ def icc(
         return _one_way(y, question, model, level)
     if rater is None:
         raise ValueError(f"rater: must be given for {model}, or y as a table")
-    table, reason = _crossed(y, question, rater)
-    return _two_way(table, model, level, reason)
 
-
-def _crossed(
-    y: Iterable[object], question: Iterable[object], rater: Iterable[object]
-) -> tuple[Floats, str | None]:
-    """The table, or why there is none."""
     things, raters = group(values := columns("y", y), question), group(values, rater)
     table = np.full((len(things.labels), len(raters.labels)), np.nan)
     table[things.codes, raters.codes] = values
     cells = np.unique(np.stack([things.codes, raters.codes]), axis=1).shape[1]
     if cells < values.size:
-        return table, f"{values.size - cells} ratings repeat one of the same item by the same rater"
-    lacking = table.size - cells
-    return table, f"{lacking} of {table.size} ratings are missing" if lacking else None
+        reason = f"{values.size - cells} ratings repeat one of the same item by the same rater"
+    elif cells < table.size:
+        reason = f"{table.size - cells} of {table.size} ratings are missing"
+    else:
+        reason = None
+
+    return _two_way(table, model, level, reason)
 
 
 def _one_way(y: Iterable[object], question: Iterable[object], model: str, level: float) -> Interval:

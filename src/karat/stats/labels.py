@@ -55,31 +55,27 @@ def strata_of_scores(scores: Iterable[Any], groups: Iterable[Hashable]) -> list[
                 np.searchsorted(edges, values[rows], side="right"), return_inverse=True
             )[1]
 
-        merged = _merged(np.bincount(codes))
+        # Step of the scale -> stratum: the smallest is merged with its smaller neighbour until
+        # all are large enough
+        sizes = np.bincount(codes)
+        parts = [[step] for step in range(sizes.size)]
+        counts = sizes.tolist()
+        while len(parts) > 1 and min(counts) < SMALLEST:
+            at = counts.index(min(counts))
+            beside = [place for place in (at - 1, at + 1) if 0 <= place < len(parts)]
+            to = min(beside, key=lambda place: counts[place])
+            first, second = sorted((at, to))
+            parts[first] += parts.pop(second)
+            counts[first] += counts.pop(second)
+
+        merged = np.empty(sizes.size, dtype=np.int64)
+        for stratum, steps in enumerate(parts):
+            merged[steps] = stratum
+
         strata[rows] = start + merged[codes]
         start += int(merged.max()) + 1
 
     return strata.tolist()
-
-
-def _merged(sizes: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Step of the scale -> stratum: the smallest is merged with its smaller neighbour until all are
-    large enough.
-    """
-    parts = [[step] for step in range(sizes.size)]
-    counts = sizes.tolist()
-    while len(parts) > 1 and min(counts) < SMALLEST:
-        at = counts.index(min(counts))
-        beside = [place for place in (at - 1, at + 1) if 0 <= place < len(parts)]
-        to = min(beside, key=lambda place: counts[place])
-        first, second = sorted((at, to))
-        parts[first] += parts.pop(second)
-        counts[first] += counts.pop(second)
-
-    merged = np.empty(sizes.size, dtype=np.int64)
-    for stratum, steps in enumerate(parts):
-        merged[steps] = stratum
-    return merged
 
 
 def draw_for_labels(

@@ -40,7 +40,20 @@ def adjust(p: float | Iterable[object], method: Method = "holm") -> float | Floa
     if outside.size:
         raise ValueError(f"p: must lie between 0 and 1, got {outside[0]}")
     adjusted, name = np.full(raw.shape, np.nan), method.lower()
-    factors = _factors(family.size, name)
+
+    m = family.size
+    rank = np.arange(1, m + 1, dtype=np.float64)
+    if name in ("holm", "hochberg"):
+        factors = m + 1 - rank
+    elif name == "bonferroni":
+        factors = np.full(m, float(m))
+    elif name == "bh":
+        factors = m / rank
+    elif name == "by":
+        factors = float(np.sum(1 / rank)) * m / rank
+    else:
+        raise ValueError(f"method: must be holm, hochberg, bh, by or bonferroni, got {name!r}")
+
     if family.size:
         order = np.argsort(family, kind="stable")
         scaled = family[order] * factors
@@ -52,17 +65,3 @@ def adjust(p: float | Iterable[object], method: Method = "holm") -> float | Floa
         adjusted[np.flatnonzero(known)[order]] = np.minimum(scaled, 1.0)
 
     return adjusted
-
-
-def _factors(m: int, method: str) -> Floats:
-    """The factor for the i-th smallest p-value."""
-    rank = np.arange(1, m + 1, dtype=np.float64)
-    if method in ("holm", "hochberg"):
-        return m + 1 - rank
-    if method == "bonferroni":
-        return np.full(m, float(m))
-    if method == "bh":
-        return m / rank
-    if method == "by":
-        return float(np.sum(1 / rank)) * m / rank
-    raise ValueError(f"method: must be holm, hochberg, bh, by or bonferroni, got {method!r}")

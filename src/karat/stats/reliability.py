@@ -74,17 +74,19 @@ def consistency(counts: Iterable[Any], *, level: float = 0.95) -> Interval:
     else:
         rows = [list(row) for row in listed]
 
-    chances = np.array(
-        [_agreement([whole("counts", cell) for cell in row]) for row in rows], dtype=np.float64
-    )
+    agreements = []
+    for row in rows:
+        cells = [whole("counts", cell) for cell in row]
+        n = sum(cells)
+        if n > 1:
+            agreement = sum(cell * (cell - 1) for cell in cells) / (n * (n - 1))
+        else:
+            agreement = math.nan
+
+        agreements.append(agreement)
+
+    chances = np.array(agreements, dtype=np.float64)
     return _averaged(chances, None, level=level, method="consistency", few="fewer than 2 answers")
-
-
-def _agreement(cells: list[int]) -> float:
-    n = sum(cells)
-    if n > 1:
-        return sum(cell * (cell - 1) for cell in cells) / (n * (n - 1))
-    return math.nan
 
 
 def _chances(n: Counts, c: Counts, k: int, chance: Callable[[int, int], float]) -> Floats:

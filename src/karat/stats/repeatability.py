@@ -71,7 +71,14 @@ def same_verdict(
     else:
         agent = math.nan
 
-    null = _null_chance(value / se)
+    # The chance that nothing differs, given a difference of z standard errors
+    z = value / se
+    if abs(z) > 30:
+        null = 0.0  # its exponential would overflow
+    else:
+        spread = 1 + USUAL_EFFECT**2
+        evidence = math.exp(z * z / 2 * (1 - 1 / spread)) / math.sqrt(spread)
+        null = NULL_SHARE / (NULL_SHARE + (1 - NULL_SHARE) * evidence)
 
     def chance(variance: float) -> float:
         """Of a repeat whose answers and questions differ from these by this variance."""
@@ -93,15 +100,6 @@ def same_verdict(
         level=level,
         reason=reason,
     )
-
-
-def _null_chance(z: float) -> float:
-    """The chance that nothing differs, given a difference of z standard errors."""
-    if abs(z) > 30:
-        return 0.0  # its exponential would overflow
-    spread = 1 + USUAL_EFFECT**2
-    evidence = math.exp(z * z / 2 * (1 - 1 / spread)) / math.sqrt(spread)
-    return NULL_SHARE / (NULL_SHARE + (1 - NULL_SHARE) * evidence)
 
 
 def _same(value: float, bar: float, *, noise: float, variance: float, prior: float) -> float:

@@ -614,7 +614,19 @@ def _chi_squared_bounds(variance: float, df: float, level: float) -> tuple[float
 def _three(
     data: Nested, parts: tuple[float, ...], *, method: str, level: float, size: int
 ) -> VarianceComponents:
-    total, shares, table = exact_sum(parts), _shares(parts), _table_of_three(data)
+    # Mean squares of questions over those of answers; they have no F if counts are unequal
+    answers, verdicts = (
+        float(counts.mean()) if data.balanced else math.nan
+        for counts in (data.answers, data.verdicts)
+    )
+    table_of_three = _Table(
+        ms_between=answers * verdicts * data.squares[0],
+        ms_within=verdicts * data.squares[1],
+        n0=1 / data.shares[0],
+        df=(float(data.df[0]), float(data.df[1])),
+    )
+
+    total, shares, table = exact_sum(parts), _shares(parts), table_of_three
     reason = "all values are equal" if math.isnan(shares[0]) else None
     possible = np.maximum(pivotal_parts(data), 0.0)
     if reason is None:
@@ -636,17 +648,3 @@ def _three(
     of_each = [estimate(share, points) for share, points in zip(shares, ratios, strict=True)]
     icc = replace(of_each[0], value=parts[0] / total if total > 0 else math.nan)
     return replace(_result(table, mean, of_parts, of_each, icc=icc), reason=reason)
-
-
-def _table_of_three(data: Nested) -> _Table:
-    """Mean squares of questions over those of answers; they have no F if counts are unequal."""
-    answers, verdicts = (
-        float(counts.mean()) if data.balanced else math.nan
-        for counts in (data.answers, data.verdicts)
-    )
-    return _Table(
-        ms_between=answers * verdicts * data.squares[0],
-        ms_within=verdicts * data.squares[1],
-        n0=1 / data.shares[0],
-        df=(float(data.df[0]), float(data.df[1])),
-    )

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from karat import formats
-from karat.blocks import Axis, Chart, Curve, Line, Mark, Plane, Point, Rows
+from karat.blocks import Axis, Chart, Curve, Line, Plane, Point, Rows
 from karat.document.ink import INK, Ink
 
 _PLOT = 460  # pixels of a plot
@@ -180,7 +180,12 @@ class _Drawing:
         it.
         """
         self._heading(panel.title)
-        values = [value for line in panel.lines for mark in line.marks for value in _ends(mark)]
+        values = [
+            value
+            for line in panel.lines
+            for mark in line.marks
+            for value in (mark.value, mark.low, mark.high, mark.start)
+        ]
         scale = _Scale(panel.axis, values, self._left, self._left + _PLOT)
         heights = [max(_ROW, (5 if line.joined else 9) * _lanes(line) + 4) for line in panel.lines]
         bottom = self.y + sum(heights)
@@ -411,10 +416,6 @@ def _path(shape: str, color: str, *, wide: float = 1, dash: str = "", label: str
 def _lanes(line: Line) -> int:
     """Points of one line are stacked vertically, so equal ones do not hide each other."""
     return max(1, sum(mark.start is None for mark in line.marks))
-
-
-def _ends(mark: Mark) -> tuple[float | None, ...]:
-    return mark.value, mark.low, mark.high, mark.start
 
 
 def _span(point: Point, *, upright: bool) -> list[tuple[float, float]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -19,6 +19,9 @@ from karat.sums import exact_sum
 
 JsonObject = dict[str, Any]
 """A JSON object as it was decoded. Whoever takes a value from it checks what that is."""
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | JsonObject | None"
+"""A JSON value as it was decoded."""
 
 LedgerClass = Literal["scored", "agent", "infrastructure", "judge", "limit", "not_run"]
 

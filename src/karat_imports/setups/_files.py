@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from karat.documents.nodes import Node, plain
 from karat.documents.reader import Limits, parse
 from karat.documents.rows import read_rows, why_unfit
 from karat.errors import BadDataset, unreadable
 from karat.files import open_regular
+from karat.records import Json, JsonObject
 
 _MOST_BYTES = 10_000_000
 _MOST_FILES = 500  # that a pattern with `*` may name
@@ -62,11 +62,11 @@ class ProjectFiles:
         except UnicodeDecodeError as error:
             raise NotRead(f"'{path.name}' is not UTF-8") from error
 
-    def document(self, path: Path) -> Any:
+    def document(self, path: Path) -> Json:
         """The value in a YAML or JSON file. Raises NotRead."""
         return document(self.data(path), path.name)
 
-    def rows(self, path: Path) -> list[dict[str, Any]]:
+    def rows(self, path: Path) -> list[JsonObject]:
         """The rows of a table (CSV, JSON Lines, Excel). Raises NotRead."""
         self.data(path)  # within the project, and not too large
         try:
@@ -91,7 +91,7 @@ class ProjectFiles:
             raise NotRead(f"'{pattern:.80}' is no pattern") from error
 
 
-def document(data: bytes, name: str) -> Any:
+def document(data: bytes, name: str) -> Json:
     """The value in YAML or JSON, with merge keys (`<<`) followed. Raises NotRead."""
     if name.lower().endswith(".json"):
         try:
@@ -114,15 +114,20 @@ def is_table(path: Path) -> bool:
     return path.suffix.lower() in _TABLES
 
 
-def _merged(value: Any) -> Any:
+def _merged(value: Json) -> Json:
     if isinstance(value, list):
         return [_merged(below) for below in value]
-    if not isinstance(value, dict):
-        return value
-    result: dict[str, Any] = {}
+    if isinstance(value, dict):
+        return _merged_object(value)
+    return value
+
+
+def _merged_object(value: JsonObject) -> JsonObject:
+    result: JsonObject = {}
     inherited = value.get("<<")
     for parent in inherited if isinstance(inherited, list) else [inherited]:
         if isinstance(parent, dict):
-            result |= {key: below for key, below in _merged(parent).items() if key not in result}
+            merged = _merged_object(parent)
+            result |= {key: below for key, below in merged.items() if key not in result}
     own = {key: _merged(below) for key, below in value.items() if key != "<<"}
     return result | own

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
-from karat.records import JsonObject
+from karat.records import Json, JsonObject
 
 _TEXT = r"(\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`[^`\\$]*`)"
 _OUTPUT = r"(?:String\(output\)|output)"
@@ -57,7 +56,7 @@ def _includes(code: str) -> JsonObject | None:
     negated = {match[1] for match in matches}
     lowered = {match[2] for match in matches}
     literals = [_literal(match[3]) for match in matches]
-    texts = [literal[0] for literal in literals if literal is not None]
+    texts = [literal[0] for literal in literals if literal and isinstance(literal[0], str)]
     if len(negated) > 1 or len(lowered) > 1 or len(texts) < len(parts):
         return None
 
@@ -94,7 +93,7 @@ def _json(path: str, schema: JsonObject) -> JsonObject:
     return {"type": "is-json", "value": schema}
 
 
-def _literal(code: str) -> tuple[Any] | None:
+def _literal(code: str) -> tuple[Json] | None:
     """The value of a text, a number, true, false, null or a list of them."""
     code = code.strip()
     if re.fullmatch(_TEXT, code):

@@ -10,13 +10,12 @@ import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from karat.errors import BadOption
 from karat.models import parse_model
-from karat.records import JsonObject
+from karat.records import Json, JsonObject
 from karat.setups import Findings
 from karat_imports.setups._files import NotRead, ProjectFiles
 
@@ -73,7 +72,7 @@ class Providers:
         """`folder`: where the experiment will be."""
         self._files, self._findings, self._folder = files, findings, folder
 
-    def read(self, value: Any) -> list[Provider]:
+    def read(self, value: Json) -> list[Provider]:
         """Each provider that has an equivalent."""
         found = []
         for given in self._listed(value):
@@ -95,7 +94,7 @@ class Providers:
             self._findings.leave("judge", f"{name:.80}: {error}")
             return None
 
-    def _listed(self, value: Any) -> list[JsonObject]:
+    def _listed(self, value: Json) -> list[JsonObject]:
         """Providers as objects with an id, those in files included."""
         found: list[JsonObject] = []
         for entry in value if isinstance(value, list) else [value]:
@@ -143,11 +142,14 @@ class Providers:
 
         return Provider(name=name, agent=options, servers=self._servers(config.get("mcp")))
 
-    def _setting(self, key: str, value: Any, name: str) -> JsonObject:
+    def _setting(self, key: str, value: Json, name: str) -> JsonObject:
         if key in _RANGES:
             low, high = _RANGES[key]
-            number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not number or not low <= value <= high:
+            if (
+                not isinstance(value, int | float)
+                or isinstance(value, bool)
+                or not low <= value <= high
+            ):
                 self._findings.leave(f"`{key}`", f"{value!r:.40} is not from {low} to {high}", name)
                 return {}
             return {key: value}
@@ -155,7 +157,7 @@ class Providers:
             return {key: _from_environment(value)}
         return {}
 
-    def _servers(self, mcp: Any) -> JsonObject:
+    def _servers(self, mcp: Json) -> JsonObject:
         """The MCP servers of a provider."""
         given = mcp if isinstance(mcp, dict) and mcp.get("enabled") is not False else {}
         servers = given.get("servers") or ([given["server"]] if "server" in given else [])
@@ -263,7 +265,7 @@ class Providers:
         )
 
 
-def _with_id(entry: Any) -> JsonObject:
+def _with_id(entry: Json) -> JsonObject:
     """A provider as an object: it may be a name, or its options under its name."""
     if isinstance(entry, str):
         return {"id": entry}
@@ -324,7 +326,7 @@ def _header(name: str, value: str) -> str:
     return f"${{{re.sub(r'[^0-9A-Z]+', '_', name.upper()).strip('_')}}}"
 
 
-def _body(value: Any) -> Any:
+def _body(value: Json) -> Json:
     """The body of a request, with the prompt's field as karat's."""
     if isinstance(value, str):
         return _from_environment(_TEMPLATE.sub("{{ question }}", value))
@@ -335,7 +337,7 @@ def _body(value: Any) -> Any:
     return value
 
 
-def _literal(value: Any) -> str:
+def _literal(value: list[str] | JsonObject) -> str:
     """A value as Python, without keys that may hold secrets."""
     if isinstance(value, dict):
         value = {key: below for key, below in value.items() if not _SECRET.search(str(key))}

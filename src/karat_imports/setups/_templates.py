@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+
+from karat.records import Json, JsonObject
 
 _FIELD = re.compile(r"\{\{-?([^{}]{1,300}?)-?\}\}")
 _NAME = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w-]+)*\Z")
@@ -26,12 +27,12 @@ def names(text: str) -> list[str]:
     return list(dict.fromkeys(name.partition(".")[0] for name, _ in filter(None, found)))
 
 
-def fill(text: str, variables: Mapping[str, Any]) -> str:
+def fill(text: str, variables: JsonObject) -> str:
     """The template with its variables; what is no variable stays as it is."""
     return replaced(text, lambda name: _value(name, variables))
 
 
-def replaced(text: str, value_of: Callable[[str], Any]) -> str:
+def replaced(text: str, value_of: Callable[[str], Json]) -> str:
     """The template with `value_of(NAME)` for each variable; None leaves the field as it is."""
 
     def one(match: re.Match[str]) -> str:
@@ -49,7 +50,7 @@ def replaced(text: str, value_of: Callable[[str], Any]) -> str:
     return _FIELD.sub(one, text)
 
 
-def shown(value: Any) -> str:
+def shown(value: Json) -> str:
     """A variable as it is inserted: a text unchanged, other values as JSON."""
     if isinstance(value, str):
         return value
@@ -63,12 +64,10 @@ def _field(text: str) -> tuple[str, list[str]] | None:
     return name, filters
 
 
-def _value(name: str, variables: Mapping[str, Any]) -> Any:
-    if name in variables:
-        return variables[name]
-    value: Any = variables
-    for part in name.split("."):
-        if not isinstance(value, Mapping) or part not in value:
+def _value(name: str, variables: JsonObject) -> Json:
+    value: Json = variables
+    for part in [name] if name in variables else name.split("."):
+        if not isinstance(value, dict) or part not in value:
             return None
         value = value[part]
     return value

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import msgspec
 
 from karat.kinds.golden.criteria import of_assertion, of_expected
-from karat.records import Criterion, JsonObject
+from karat.records import Criterion, Json, JsonObject
 from karat.setups import Findings
 from karat_imports.setups import _templates as templates
 from karat_imports.setups._files import NotRead, ProjectFiles, is_table
@@ -50,7 +49,7 @@ class Test(msgspec.Struct, frozen=True, kw_only=True):
 class Tests:
     """Reads the tests of one configuration. What is not taken goes to the findings."""
 
-    def __init__(self, config: Mapping[str, Any], files: ProjectFiles, findings: Findings) -> None:
+    def __init__(self, config: JsonObject, files: ProjectFiles, findings: Findings) -> None:
         self._config, self._files, self._findings = config, files, findings
         self.grader: str | None = None  # the first provider that an assertion is judged by
         self._default = self._default_test()
@@ -82,7 +81,7 @@ class Tests:
         self._leave_of_test(default, "defaultTest")
         return default
 
-    def _listed(self, tests: Any) -> Iterator[JsonObject]:
+    def _listed(self, tests: Json) -> Iterator[JsonObject]:
         """The tests in a value: objects, and names of files with more."""
         for test in tests if isinstance(tests, list) else [tests]:
             if isinstance(test, str):
@@ -139,7 +138,7 @@ class Tests:
             **_mapping(self._default.get("vars")),
             **self._vars(test.get("vars"), place),
         }
-        choices: list[list[tuple[str, Any]]] = []
+        choices: list[list[tuple[str, Json]]] = []
         for name, value in variables.items():
             values = value if isinstance(value, list) else [value]
             choices.append([(name, self._variable(one, place)) for one in values])
@@ -167,7 +166,7 @@ class Tests:
         options = {**_mapping(self._default.get("options")), **_mapping(test.get("options"))}
         return str(options.get(name) or "")
 
-    def _vars(self, value: Any, place: str) -> JsonObject:
+    def _vars(self, value: Json, place: str) -> JsonObject:
         """The variables, which may be in files."""
         if isinstance(value, dict):
             return value
@@ -181,7 +180,7 @@ class Tests:
                     self._findings.leave("file of variables", str(error), place)
         return found
 
-    def _variable(self, value: Any, place: str) -> Any:
+    def _variable(self, value: Json, place: str) -> Json:
         """The value of a variable; that of a text file, if it names one."""
         if not isinstance(value, str) or not value.startswith("file://"):
             return value
@@ -191,7 +190,7 @@ class Tests:
             self._findings.leave("variable", str(error), place)
             return value
 
-    def _content(self, name: str) -> Any:
+    def _content(self, name: str) -> Json:
         if name.rpartition(":")[0].endswith(_PROGRAMS) or name.endswith(_PROGRAMS):
             raise NotRead(f"'{name:.80}' is a program")
         path = self._files.path(name)
@@ -200,7 +199,7 @@ class Tests:
         return self._files.text(path).strip()
 
     def _criteria(
-        self, asserts: list[Any], variables: JsonObject, place: str
+        self, asserts: list[Json], variables: JsonObject, place: str
     ) -> tuple[list[Criterion], str | None]:
         """The criteria of assertions, and the golden answer that one of them names."""
         found: list[Criterion] = []
@@ -259,7 +258,7 @@ class Tests:
         criteria, why = of_assertion(given)
         return criteria, why, value if isinstance(value, str) else ""
 
-    def _filled(self, value: Any, variables: JsonObject) -> Any:
+    def _filled(self, value: Json, variables: JsonObject) -> Json:
         if isinstance(value, list):
             return [self._filled(one, variables) for one in value]
         if not isinstance(value, str):
@@ -293,7 +292,7 @@ class Tests:
             self.grader = _provider_name(options.get("provider"))
 
 
-def _of_row(row: Mapping[str, Any]) -> JsonObject:
+def _of_row(row: JsonObject) -> JsonObject:
     """The test in a row of a table: columns are variables, `__expected` are assertions."""
     variables: JsonObject = {}
     test: JsonObject = {"vars": variables, "__criteria": []}
@@ -321,7 +320,7 @@ def _why(why: str) -> str:
     return f"`{why}` has no equivalent" if why else "it has no type"
 
 
-def _provider_name(value: Any) -> str | None:
+def _provider_name(value: Json) -> str | None:
     if isinstance(value, dict):
         value = value.get("id") or _provider_name(value.get("text"))
     if isinstance(value, str):
@@ -329,13 +328,13 @@ def _provider_name(value: Any) -> str | None:
     return None
 
 
-def _is_mapping(value: Any) -> bool:
+def _is_mapping(value: Json) -> bool:
     return isinstance(value, dict)
 
 
-def _mapping(value: Any) -> JsonObject:
+def _mapping(value: Json) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
-def _list(value: Any) -> list[Any]:
+def _list(value: Json) -> list[Json]:
     return value if isinstance(value, list) else []

@@ -9,13 +9,13 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 
 from karat.errors import BadOption
 from karat.formats import excerpt, plural
-from karat.records import JsonObject
+from karat.records import Json, JsonObject
 from karat.setups import Findings, Setup
 from karat_imports.setups import _templates as templates
 from karat_imports.setups._files import NotRead, ProjectFiles, document
@@ -97,7 +97,7 @@ class _Prompts:
     def __init__(self, files: ProjectFiles, findings: Findings) -> None:
         self._files, self._findings = files, findings
 
-    def read(self, value: Any) -> list[Prompt]:
+    def read(self, value: Json) -> list[Prompt]:
         """Every prompt that is a text; one that is only its variables if there is none."""
         found: list[Prompt] = []
         if isinstance(value, dict):
@@ -172,7 +172,7 @@ def _messages(text: str) -> list[tuple[str, str]] | None:
     if not text.lstrip().startswith(("[", "-", "{")):
         return None
     quoted = re.sub(r"(?<![\"\w])(\{\{[^{}]*\|\s*dump\s*\}\})", _as_text, text)
-    value: Any = None
+    value: Json = None
     for name in ("prompt.json", "prompt.yaml"):
         try:
             value = document(quoted.encode(), name)
@@ -287,11 +287,11 @@ def _row(number: int, test: Test, question: str) -> JsonObject:
     return row
 
 
-def _stated(criterion: msgspec.Struct) -> Any:
+def _stated(criterion: msgspec.Struct) -> str | JsonObject:
     """A criterion as a question file states it; a text alone if it says nothing else."""
-    values = msgspec.to_builtins(criterion)
-    if set(values) == {"text"} and not values["text"].startswith("http"):
-        return values["text"]
+    values: JsonObject = msgspec.to_builtins(criterion)
+    if set(values) == {"text"} and not str(values["text"]).startswith("http"):
+        return str(values["text"])
     return {"type": "judge", **values}
 
 
@@ -371,7 +371,7 @@ def _scoring(tests: Sequence[Test], grader: str | None, findings: Findings) -> J
     return {"judge": {"type": "criteria", "model": grader or _GRADER}}
 
 
-def _execution(options: Any) -> JsonObject:
+def _execution(options: Json) -> JsonObject:
     given = options if isinstance(options, dict) else {}
     execution: JsonObject = {"num_repetitions": 1}
     for key, name in (("repeat", "num_repetitions"), ("maxConcurrency", "max_concurrent")):

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 
@@ -18,7 +18,7 @@ from karat.context import is_plain_name
 from karat.errors import BadOption
 from karat.formats import excerpt, plural
 from karat.kinds.golden import criteria
-from karat.records import JsonObject
+from karat.records import Json, JsonObject
 from karat.setups import Findings, Setup
 from karat_imports.setups._files import NotRead, ProjectFiles
 
@@ -103,13 +103,12 @@ class _Cases:
         self._files, self._findings = files, findings
         self.taken: dict[str, bytes] = {}  # files of the workspace, from the experiment's folder
 
-    def read(self, cases: Sequence[Any]) -> list[JsonObject]:
+    def read(self, cases: Sequence[Json]) -> list[JsonObject]:
         """A row for each case with a prompt."""
         rows: list[JsonObject] = []
         ids: set[str] = set()
         for number, case in enumerate(cases[:_MOST_EVALS], start=1):
-            prompt = _text(case, _PROMPT) if isinstance(case, dict) else ""
-            if not prompt:
+            if not isinstance(case, dict) or not (prompt := _text(case, _PROMPT)):
                 self._findings.leave("evaluation", "it has no `prompt`", f"number {number}")
                 continue
             name = str(case.get("id", number))
@@ -141,7 +140,7 @@ class _Cases:
             row["should_trigger"] = case["should_trigger"]
         return row
 
-    def _workspace(self, files: Any, place: str) -> list[str]:
+    def _workspace(self, files: Json, place: str) -> list[str]:
         """The names of a case's files in the workspace."""
         found = []
         for name in files if isinstance(files, list) else []:
@@ -162,8 +161,8 @@ class _Cases:
         tried = [self._files.path(f"{folder}{name}") for folder in ("", "evals/", "evals/files/")]
         return next((path for path in tried if path.is_file()), tried[0])
 
-    def _criteria(self, case: JsonObject, place: str) -> list[Any]:
-        stated: list[Any] = []
+    def _criteria(self, case: JsonObject, place: str) -> list[Json]:
+        stated: list[Json] = []
         for key in _CRITERIA:
             value = case.get(key)
             given = [_criterion(one) for one in value] if isinstance(value, list) else value
@@ -185,7 +184,7 @@ class _Cases:
         return stated
 
 
-def _criterion(value: Any) -> Any:
+def _criterion(value: Json) -> Json:
     """An assertion as a criterion: a name beside its description says nothing new."""
     if not isinstance(value, Mapping):
         return value
@@ -198,7 +197,7 @@ def _criterion(value: Any) -> Any:
     return {key: below for key, below in known.items() if below not in ("", None)}
 
 
-def _text(case: Mapping[str, Any], keys: Sequence[str]) -> str:
+def _text(case: JsonObject, keys: Sequence[str]) -> str:
     values = (case.get(key) for key in keys)
     return next((value for value in values if isinstance(value, str) and value.strip()), "")
 

@@ -18,7 +18,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
@@ -33,9 +34,16 @@ from karat.errors import (
     did_you_mean,
 )
 from karat.installation import plugin_modules
+from karat.records import JsonObject
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from pydantic import BaseModel
+
+
+Plugin: TypeAlias = type[Any]
+"""A plug-in's class: what it has is said by the protocol of its family."""
 
 
 class Description(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +52,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     family: str
     name: str  # the class's `listed_as`, else the file's name
     summary: str  # first line of the class's docstring
-    options: dict[str, Any]  # JSON schema
+    options: JsonObject  # JSON schema
     source: str  # "built in", or the distribution that brings it
 
 
@@ -70,7 +78,7 @@ def find(
     *,
     folder: Path | None = None,
     allow_code: bool = True,
-) -> type[Any]:
+) -> Plugin:
     """The class called `name`.
 
     Built-in files first; then, for "module:Class", the module found from `folder`
@@ -89,7 +97,7 @@ def find(
     if built_in is not None:
         module = importlib.import_module(built_in)
         public = (getattr(module, name) for name in getattr(module, "__all__", []))
-        classes: list[type[Any]] = list(filter(inspect.isclass, public))
+        classes: list[Plugin] = list(filter(inspect.isclass, public))
         if len(classes) != 1:
             raise BadPlugin(
                 built_in, f"must name exactly one class in __all__, it names {len(classes)}"
@@ -125,21 +133,21 @@ def require_part(family: str, name: str, *, package: str, needed_by: str) -> Non
         )
 
 
-def part(family: str, name: str, *, package: str, needed_by: str) -> type[Any]:
+def part(family: str, name: str, *, package: str, needed_by: str) -> Plugin:
     """The class of a part of the core that a package beside it brings. Raises BadOption."""
     require_part(family, name, package=package, needed_by=needed_by)
     return find(family, name)
 
 
-def options_model(plugin: type[Any]) -> type[BaseModel] | None:
+def options_model(plugin: Plugin) -> type[BaseModel] | None:
     """The plug-in's options; None where it takes none."""
     model: type[BaseModel] | None = getattr(plugin, "Options", None)
     return model
 
 
 def check_options(
-    plugin: type[Any], options: Mapping[str, Any], *, place: str
-) -> tuple[dict[str, Any], list[Fault]]:
+    plugin: Plugin, options: Mapping[str, object], *, place: str
+) -> tuple[JsonObject, list[Fault]]:
     """Options with defaults filled in, and every fault in them."""
     model = options_model(plugin)
     if model is None:
@@ -163,13 +171,13 @@ def check_options(
         ]
 
 
-def build(plugin: type[Any], options: Mapping[str, Any], **setting: Any) -> Any:
+def build(plugin: Plugin, options: Mapping[str, object], **setting: object) -> Any:
     """An instance.
 
     The constructor gets the arguments it declares: `options`, and any of `setting`'s keywords.
     """
     model = options_model(plugin)
-    offered: dict[str, Any] = dict(setting)
+    offered = dict(setting)
     if model is not None:
         offered["options"] = model.model_validate(dict(options))
     try:
@@ -217,7 +225,7 @@ def aliases(family: str) -> dict[str, str]:
     return _ALIASES.get(family, {})
 
 
-def installed(family: str) -> Iterator[tuple[str, type[Any]]]:
+def installed(family: str) -> Iterator[tuple[str, Plugin]]:
     """Every plug-in of the family that can be loaded, by the name that the experiment file uses."""
     for name in names(family):
         yield name, find(family, name)
@@ -252,7 +260,7 @@ def describe(family: str) -> list[Description]:
     return descriptions
 
 
-def _description(family: str, name: str, plugin: type[Any], source: str) -> Description:
+def _description(family: str, name: str, plugin: Plugin, source: str) -> Description:
     model = options_model(plugin)
     first_paragraph = (inspect.getdoc(plugin) or "").partition("\n\n")[0]
     summary = " ".join(first_paragraph.split())
@@ -265,7 +273,7 @@ def _description(family: str, name: str, plugin: type[Any], source: str) -> Desc
     return Description(family=family, name=name, summary=summary, options=schema, source=source)
 
 
-def _entry_points(family: str) -> list[Any]:
+def _entry_points(family: str) -> list[EntryPoint]:
     from importlib.metadata import entry_points
 
     return list(entry_points(group=f"karat.{family}"))
@@ -340,7 +348,7 @@ def _findable(folder: Path) -> str:
     return home
 
 
-def _module(name: str, folder: Path | None) -> Any:
+def _module(name: str, folder: Path | None) -> ModuleType:
     if folder is None:
         return importlib.import_module(name)
     home = _findable(folder)
@@ -356,7 +364,7 @@ def _module(name: str, folder: Path | None) -> Any:
     return _private(own, name)
 
 
-def _file_module(path: Path) -> Any:
+def _file_module(path: Path) -> ModuleType:
     """The module that a file holds; by its usual name where an import would find this very file."""
     path = path.resolve()
     if not path.is_file():
@@ -373,7 +381,7 @@ def _file_module(path: Path) -> Any:
     return _private(path, path.stem)
 
 
-def _private(file: Path, name: str) -> Any:
+def _private(file: Path, name: str) -> ModuleType:
     """The file's module under a name of its own."""
     home = blake2b(str(file.parent).encode(), digest_size=6).hexdigest()
     private = f"_karat_{home}_{name.replace('.', '_')}"
@@ -395,7 +403,7 @@ def _private(file: Path, name: str) -> Any:
     return module
 
 
-def _as_class(plugin: Any, name: str) -> type[Any]:
+def _as_class(plugin: object, name: str) -> Plugin:
     if not inspect.isclass(plugin):
         raise BadPlugin(name, f"must be a class, is a {type(plugin).__name__}")
     return plugin

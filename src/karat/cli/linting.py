@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -122,7 +122,7 @@ def write_quarantine(report: Lint, path: Path) -> str:
     return f"wrote {path}: name it in the experiment as `dataset.quarantine`"
 
 
-def dataset_options(plugin: type[Any], settings: tuple[str, ...]) -> JsonObject:
+def dataset_options(plugin: plugins.Plugin, settings: tuple[str, ...]) -> JsonObject:
     """The options that `--set` gives. Raises BadOption and BadExperiment."""
     given = {key.removeprefix("dataset."): value for key, value in settings_of(settings).items()}
     checked, faults = plugins.check_options(plugin, given, place="--set")
@@ -151,7 +151,7 @@ def _evidence(evidence: object) -> str:
     return formats.excerpt(", ".join(parts), _WIDEST)
 
 
-def _operand(operand: Mapping[str, Any]) -> str:
+def _operand(operand: JsonObject) -> str:
     if "value" not in operand:
         return str(operand.get("operand"))
     return (

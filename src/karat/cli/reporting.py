@@ -7,7 +7,6 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -26,6 +25,7 @@ from karat.formats import OUTPUT_FORMAT
 from karat.index import trusted
 from karat.installation import shown_path
 from karat.journal import RunFolder
+from karat.records import JsonObject
 
 MANY_FILES = 10
 SCREENFULS = 500_000  # characters: too many to read on a terminal
@@ -94,7 +94,7 @@ def report(
     return Exit.DONE
 
 
-def check(name: str, run: RunFolder, options: Mapping[str, object] | None = None) -> Any:
+def check(name: str, run: RunFolder, options: Mapping[str, object] | None = None) -> plugins.Plugin:
     """The report of this name. Raises UnknownPlugin, or BadOption for options that it does not
     have.
 
@@ -136,7 +136,7 @@ def render(
     return files
 
 
-def screen(name: str, out: Path | None = None) -> dict[str, Any]:
+def screen(name: str, out: Path | None = None) -> JsonObject:
     """Options for a report on this terminal: colour if it is a terminal and the user has not
     switched it off.
     """

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from karat.documents import nodes, reader
 from karat.errors import BadOption
-from karat.records import JsonObject
+from karat.records import Json, JsonObject
 
 
-def parsed(option: str, text: str) -> Any:
+def parsed(option: str, text: str) -> Json:
     """The value of a YAML text. Raises BadOption for this option.
 
     >>> parsed("--set indent", "4"), parsed("--scorer", "{regex: {pattern: yes.*}}")
@@ -19,7 +18,8 @@ def parsed(option: str, text: str) -> Any:
     node, problem = reader.parse_value(text)
     if node is None:
         raise BadOption(option, f"the value is {problem}")
-    return nodes.plain(node)
+    value: Json = nodes.plain(node)
+    return value
 
 
 def settings_of(texts: Iterable[str]) -> JsonObject:

@@ -7,7 +7,6 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
-from typing import Any
 
 import msgspec
 from pydantic import BaseModel, ConfigDict
@@ -18,6 +17,7 @@ from karat.analysis.numbers import Estimate
 from karat.errors import BadOption
 from karat.files import file_safe
 from karat.journal import RunFolder
+from karat.records import Json, JsonObject
 from karat_studies.kinds.study.analysis.model import (
     FindingResult,
     Participants,
@@ -65,8 +65,8 @@ REPETITION = "Repetition"
 
 def files(part: StudySummary | None) -> dict[str, str]:
     """File name → text. With None there was no study, and the files have no rows."""
-    results: list[Any] = []
-    summary: dict[str, Any] = {}
+    results: list[Json] = []
+    summary: JsonObject = {}
     if part is not None:
         results = []
         for condition in part.conditions:
@@ -150,7 +150,7 @@ def _benchmark_folders(part: StudySummary) -> dict[str, str]:
     return files
 
 
-def _for_their_scripts(test: Mapping[str, Any]) -> dict[str, Any]:
+def _for_their_scripts(test: JsonObject) -> JsonObject:
     """A test without unknown values.
 
     Their scripts make a d of any effect size, so one without a d is left out.
@@ -174,11 +174,11 @@ def _distinct(names: Iterable[str]) -> list[str]:
     return folders
 
 
-def _json(value: Any) -> str:
+def _json(value: Json) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def detailed_rows(part: StudySummary) -> Iterator[dict[str, Any]]:
+def detailed_rows(part: StudySummary) -> Iterator[JsonObject]:
     """One row per test, condition and repetition, by the names of `HEADER` and `REPETITION`."""
     for condition in part.conditions:
         for finding in condition.findings:
@@ -209,13 +209,13 @@ def detailed_rows(part: StudySummary) -> Iterator[dict[str, Any]]:
                     yield dict(zip((*HEADER, REPETITION), values, strict=True))
 
 
-def _statistic(side: SideNumbers) -> Any:
+def _statistic(side: SideNumbers) -> Json:
     if side.table is not None:
         return ";".join(",".join(map(str, row)) for row in side.table)
     return side.statistic
 
 
-def _evaluated(part: StudySummary, condition: StudyCondition, study: StudyResult) -> dict[str, Any]:
+def _evaluated(part: StudySummary, condition: StudyCondition, study: StudyResult) -> JsonObject:
     """One study under one condition."""
     info, score = part.info(study.study), study.score
     if part.floor is None:
@@ -279,7 +279,7 @@ def _evaluated(part: StudySummary, condition: StudyCondition, study: StudyResult
     }
 
 
-def _test_result(finding: FindingResult, test: TestResult, row: TestRow) -> dict[str, Any]:
+def _test_result(finding: FindingResult, test: TestResult, row: TestRow) -> JsonObject:
     return {
         "finding_id": finding.id,
         "sub_study_id": finding.sub_study,
@@ -308,7 +308,7 @@ def _interval(estimate: Estimate) -> list[float | None]:
     return [estimate.low, estimate.high]
 
 
-def _floor(part: StudySummary, condition: str) -> dict[str, Any] | None:
+def _floor(part: StudySummary, condition: str) -> JsonObject | None:
     """Scores of random answers over all studies, and the condition's distance above them; None
     without any.
     """
@@ -345,7 +345,7 @@ def _people(people: Participants) -> dict[str, int] | None:
     return counts if people.planned else None
 
 
-def _failure_rates(study: StudyResult) -> dict[str, Any] | None:
+def _failure_rates(study: StudyResult) -> JsonObject | None:
     """Shares of the planned participants, and of each arm's answers by fault."""
     people = study.participants
     if not people.planned:
@@ -367,7 +367,7 @@ def _failure_rates(study: StudyResult) -> dict[str, Any] | None:
     }
 
 
-def _usage(parts: Sequence[StudyUsage]) -> dict[str, Any]:
+def _usage(parts: Sequence[StudyUsage]) -> JsonObject:
     """Sums; None if no call reported it."""
     tokens = [_sum(part.input_tokens for part in parts), _sum(part.output_tokens for part in parts)]
     return {
@@ -381,14 +381,14 @@ def _usage(parts: Sequence[StudyUsage]) -> dict[str, Any]:
     }
 
 
-def _sum(values: Any) -> Any:
+def _sum(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     if known:
         return sum(known)
     return None
 
 
-def _benchmark(part: StudySummary, condition: StudyCondition) -> dict[str, Any]:
+def _benchmark(part: StudySummary, condition: StudyCondition) -> JsonObject:
     """One condition over all studies, which they call a configuration.
 
     `studies`, `findings`: as in `results.json`.
@@ -446,7 +446,7 @@ def _benchmark(part: StudySummary, condition: StudyCondition) -> dict[str, Any]:
     }
 
 
-def _study_line(part: StudySummary, study: StudyResult) -> Mapping[str, Any]:
+def _study_line(part: StudySummary, study: StudyResult) -> JsonObject:
     info, usage = part.info(study.study), _usage([study.usage])
     return {
         "study_id": study.study,

@@ -10,9 +10,8 @@ import math
 import random
 import re
 from collections.abc import Mapping
-from typing import Any
 
-from karat.records import JsonObject
+from karat.records import Json, JsonObject
 from karat.testing.models.request import OfferedTool, Request
 from karat.testing.models.script import ScriptedResponse, ToolUse
 
@@ -170,8 +169,8 @@ def _schema_in(text: str) -> dict[str, object] | None:
 
 
 def value_of(
-    schema: Mapping[str, Any], seed: str, *, root: Mapping[str, Any] | None = None, depth: int = 0
-) -> Any:
+    schema: JsonObject, seed: str, *, root: JsonObject | None = None, depth: int = 0
+) -> Json:
     """A value that fits the JSON schema, drawn by a hash of `seed`, so the same each time.
 
     >>> value_of(
@@ -191,10 +190,10 @@ def value_of(
     }
     schema = {**noted, **schema}
     draw = int.from_bytes(hashlib.blake2b(seed.encode(), digest_size=8).digest())
-    if "const" in schema:
-        return schema["const"]
-    if schema.get("enum"):
-        return schema["enum"][draw % len(schema["enum"])]
+    choices = [schema["const"]] if "const" in schema else schema.get("enum")
+    if choices:
+        chosen: Json = choices[draw % len(choices)]
+        return chosen
     kind = _kind(schema)
     if kind == "object":
         properties = schema.get("properties") or {}
@@ -216,7 +215,7 @@ def value_of(
     if kind == "array":
         least = int(schema.get("minItems", 0))
         items = schema.get("items")
-        if not isinstance(items, Mapping):
+        if not isinstance(items, dict):
             return ["rehearsed"] * least
         many = max(
             least, min(int(schema.get("maxItems", _LONGEST_LIST)), 1 if depth < _DEPTH else 0)
@@ -235,16 +234,14 @@ def value_of(
     return _text(schema, draw)
 
 
-def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> JsonObject:
+def _resolved(schema: JsonObject, root: JsonObject) -> JsonObject:
     """The schema with references resolved, and the first alternative that is not null."""
     for _ in range(_DEPTH):
         if "$ref" in schema:
-            here: Any = root
+            here = root
             for key in filter(None, str(schema["$ref"]).removeprefix("#").split("/")):
-                if isinstance(here, Mapping):
-                    here = here.get(key, {})
-                else:
-                    here = {}
+                below = here.get(key)
+                here = below if isinstance(below, dict) else {}
 
             schema = {**here, **{key: value for key, value in schema.items() if key != "$ref"}}
             continue

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
-from karat.records import JsonObject
+from karat.records import Json, JsonObject
 from karat.testing.models.output import Event, ModelOutput, arguments_text, pieces
 
 
@@ -91,14 +90,15 @@ def _blocks(output: ModelOutput) -> list[JsonObject]:
     return blocks
 
 
-def _input(arguments: JsonObject | str) -> Any:
+def _input(arguments: JsonObject | str) -> Json:
     """A JSON object if the text is one; else the text itself, as in the script."""
     if not isinstance(arguments, str):
         return arguments
     try:
-        return json.loads(arguments)
+        value: Json = json.loads(arguments)
     except ValueError:
         return arguments
+    return value
 
 
 def _stop(output: ModelOutput) -> str:

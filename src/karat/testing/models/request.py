@@ -6,9 +6,9 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -392,7 +392,7 @@ def _listed(body: JsonObject, name: str) -> Iterable[JsonObject]:
     return items
 
 
-def _text(content: Any) -> str:
+def _text(content: str | Sequence[JsonObject] | None) -> str:
     """The text of a message, which is one text or a list of blocks."""
     if isinstance(content, str) or content is None:
         return content or ""
@@ -405,14 +405,14 @@ def _unreminded(text: str) -> str:
     return text
 
 
-def _function(tool: Mapping[str, object]) -> Mapping[str, Any]:
+def _function(tool: Mapping[str, object]) -> JsonObject:
     function = tool.get("function") or tool.get("custom") or {}
-    if isinstance(function, Mapping):
+    if isinstance(function, dict):
         return function
     return {}
 
 
-def _offered(tool: Mapping[str, Any], schema: str) -> OfferedTool:
+def _offered(tool: JsonObject, schema: str) -> OfferedTool:
     described = tool.get("description") or ""
     return OfferedTool(
         name=str(tool.get("name", "")), description=described, schema=tool.get(schema) or {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -33,7 +33,7 @@ from karat.kinds._samples import (
     repeats,
     with_repeats_clustered,
 )
-from karat.records import Sample, Turn
+from karat.records import JsonObject, Sample, Turn
 from karat_conversations.kinds.conversation import on_demand
 from karat_conversations.kinds.conversation.analysis.model import ConversationSummary
 from karat_conversations.kinds.conversation.analysis.scoring import NumericTurns
@@ -371,7 +371,7 @@ class Conversation(Kind):
         for counted in ("num_dialogue_turns", "turns"):
             features.pop(counted, None)  # features that can be counted are, whatever the file says
         table = draft.table
-        detail: dict[str, Any] = {
+        detail: JsonObject = {
             "pre_text": draft.pre_text,
             "post_text": draft.post_text,
             "table": draft.table or {},
@@ -421,7 +421,7 @@ class Conversation(Kind):
             else:
                 operations = 0
 
-            detail: dict[str, Any] = {
+            detail: JsonObject = {
                 "executed": turn.executed,
                 "printed": turn.printed,
                 "program": turn.program,

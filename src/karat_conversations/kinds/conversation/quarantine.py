@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -54,7 +53,7 @@ def written(doubted: Iterable[Doubted]) -> str:
     return "".join(msgspec.json.encode(line).decode() + "\n" for line in lines)
 
 
-def _wrong(row: Mapping[str, Any], turns: Mapping[str, int]) -> str | None:
+def _wrong(row: Mapping[str, object], turns: Mapping[str, int]) -> str | None:
     name, turn, reasons = row.get("id"), row.get("turn"), row.get("reasons")
     if not isinstance(name, (str, int)) or isinstance(name, bool):
         return f"'id' must be the id of a conversation, got {shown(name)}"

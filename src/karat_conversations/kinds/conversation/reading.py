@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Literal, TypedDict
 
 import msgspec
 
@@ -19,6 +19,7 @@ from karat.documents.validation import shown
 from karat.documents.values import Value
 from karat.errors import BadDataset, Fault, did_you_mean
 from karat.formats import some_of
+from karat.records import JsonObject
 from karat_conversations.kinds.conversation.drafts import (
     Draft,
     DraftTurn,
@@ -503,7 +504,7 @@ def _draft(rows: Rows, lines: Sequence[_Line]) -> Draft:
     first = lines[0]
     if first.index is not None:
         lines = _in_order(rows, lines)
-    document: dict[str, Any] = {}
+    document: JsonObject = {}
     for line in lines:
         for key, value in line.document.items():
             if document.setdefault(key, value) != value:

@@ -6,13 +6,14 @@ import math
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from karat import blocks, formats
 from karat.blocks import Cell, Column, Estimate, Number, PValue, Row, Share, Table, Text
 from karat.document.render.terminal import table_lines
+from karat.records import Json, JsonObject
 from karat_studies.replication import pas_interval_of_test, replication_measures, z_of_level
 
 if TYPE_CHECKING:
@@ -326,7 +327,7 @@ def difference_data(first: str, pas: Difference, ecs: Difference) -> dict[str, o
 
 def agreement_data(
     agreement: Agreement, sure: Uncertainty, *, bound: float | None = None
-) -> dict[str, Any]:
+) -> JsonObject:
     """The same as plain values: NaN is null, infinities are strings."""
     data = {
         "benchmark": agreement.benchmark,
@@ -339,7 +340,7 @@ def agreement_data(
         "findings": agreement.findings,
         "tests": [
             {
-                **_plain(score),
+                **_fields(score),
                 "opposed": score.opposed,
                 "decisive": score.decisive,
                 "pas_interval": pas_interval_of_test(score, level=agreement.level),
@@ -358,11 +359,11 @@ def agreement_data(
         "uncertainty": {
             "replicates": sure.replicates,
             "pas": [
-                {"level": level, "of": name, **_plain(spread)}
+                {"level": level, "of": name, **_fields(spread)}
                 for (level, name), spread in sure.pas.items()
             ],
             "ecs_these_studies": [
-                {"level": level, "of": name, **_plain(spread)}
+                {"level": level, "of": name, **_fields(spread)}
                 for (level, name), spread in sure.ecs_fixed.items()
             ],
         },
@@ -370,7 +371,13 @@ def agreement_data(
     return {key: _plain(value) for key, value in data.items()}
 
 
-def _plain(value: Any) -> Any:
+def _fields(value: object) -> JsonObject:
+    """The fields of a record, in values valid in JSON."""
+    fields: JsonObject = msgspec.to_builtins(value)
+    return {key: _plain(part) for key, part in fields.items()}
+
+
+def _plain(value: object) -> Json:
     """Values valid in JSON."""
     if isinstance(value, float):
         if math.isfinite(value):

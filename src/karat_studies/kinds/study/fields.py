@@ -11,10 +11,10 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
-from typing import Any
 
 import msgspec
 
+from karat.records import Json
 from karat.thoughts import spoken
 from karat_studies.kinds.study.format import Answered
 from karat_studies.kinds.study.prompts import described
@@ -241,7 +241,7 @@ def _called_answer(text: str, field: Answered) -> list[Value]:
     return [value for value in values if value.kind != INVALID]
 
 
-class _Pairs(tuple[tuple[str, Any], ...]):
+class _Pairs(tuple[tuple[str, Json], ...]):
     """A JSON object with every key it has: a repeated one may have two values."""
 
     __slots__ = ()

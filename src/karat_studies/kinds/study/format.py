@@ -27,6 +27,7 @@ from pydantic import (
 from karat.documents.validation import Problem, explain, refusal
 from karat.errors import did_you_mean
 from karat.kinds import Dataset
+from karat.records import Json, JsonObject
 
 Text = Annotated[str, Strict(), Field(min_length=1)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
@@ -205,7 +206,7 @@ class Participants(_Part):
 
     # "human": as many as there were people in each arm; or a number
     per_arm: Literal["human"] | Positive = "human"
-    profile: dict[str, Any] = {}  # attribute → [low, high], {value: share}, [values], or one value
+    profile: JsonObject = {}  # attribute → [low, high], {value: share}, [values], or one value
     given: Text | None = None  # a file of persons (rows of any format), drawn with the seed
 
 
@@ -356,7 +357,7 @@ class Test(_Part):
 
     @field_validator("kind", mode="before")
     @classmethod
-    def _known(cls, kind: Any) -> Any:
+    def _known(cls, kind: Json) -> Json:
         """For a statistic that papers print and karat does not have, says what to write instead."""
         if isinstance(kind, str):
             plain = re.sub(r"[^a-z0-9]+", "", kind.lower())
@@ -478,12 +479,12 @@ class StudyDraft(_Part):
     domain: Literal["cognition", "strategic", "social"]  # what it is about
     license: Text | None = None  # of the texts
     caveat: Text | None = None  # what a reader of the results must know
-    participants: dict[str, Any] = {}  # see below
+    participants: JsonObject = {}  # see below
     design: Literal["between", "within"] = "between"  # each participant in one arm, or in all
-    arms: Annotated[dict[str, Any], Field(min_length=1)]  # by name, see below
+    arms: Annotated[JsonObject, Field(min_length=1)]  # by name, see below
     # of the tasks of an arm, and of the arms of a within design
     order: Literal["fixed", "random"] = "fixed"
-    rounds: dict[str, Any] | None = None  # for every arm, see below
+    rounds: JsonObject | None = None  # for every arm, see below
     derive: Text = "SELECT * FROM responses"  # SQL that turns `responses` into `data`
     findings: Annotated[list[Any], Field(min_length=1)]  # see below
     # least share of readable participants for a score
@@ -522,7 +523,7 @@ class StudyFile:
     caveat: str | None = None
     reducer: str | None = None
     materials: dict[str, str] = field(default_factory=dict)  # prompt → its text
-    persons: tuple[dict[str, Any], ...] = ()  # of `participants.given`
+    persons: tuple[JsonObject, ...] = ()  # of `participants.given`
     warnings: tuple[str, ...] = ()  # what cannot be checked, and what is not read the way it looks
     reorder: bool = False  # options are shown in reverse order
     wording: str | None = None  # of the materials; None: their own

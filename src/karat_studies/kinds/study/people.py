@@ -11,10 +11,10 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
+from karat.records import JsonObject
 from karat.templates import fill, names
 from karat_studies.kinds.study.format import StudyFile
 
@@ -24,7 +24,7 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     arms: tuple[str, ...]  # one; in a within-subjects design all
-    profile: dict[str, Any]
+    profile: JsonObject
 
 
 def people(

@@ -8,7 +8,6 @@ known" and comes with a reason where it could surprise; it is never 0.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 import msgspec
 
@@ -17,6 +16,7 @@ from karat.analysis.format_metric import share_estimate
 from karat.analysis.model import MetricInfo
 from karat.analysis.numbers import Estimate
 from karat.analysis.parts import ConditionScore, Part
+from karat.records import JsonObject
 
 Counts = dict[str, int]
 """Kind → how many."""
@@ -280,7 +280,7 @@ class ConversationSummary(Part, frozen=True, kw_only=True):
                 details={"conversations": str(condition.conversations)},
             )
 
-    def show(self, tree: dict[str, Any]) -> None:
+    def show(self, tree: JsonObject) -> None:
         for condition in tree["conditions"]:
             for rate in (
                 *condition["accuracies"],
@@ -293,7 +293,7 @@ class ConversationSummary(Part, frozen=True, kw_only=True):
                 }
                 rate["shown"]["design_effect"] = formats.number(rate["design_effect"])
 
-    def tables(self) -> dict[str, tuple[tuple[str, ...], Iterable[Mapping[str, Any]]]]:
+    def tables(self) -> dict[str, tuple[tuple[str, ...], Iterable[JsonObject]]]:
         return {"rates": (_RATES, self._rates())}
 
     def _rates(self) -> Iterator[dict[str, object]]:

@@ -21,7 +21,7 @@ from karat.analysis.details import reply_of
 from karat.analysis.grids import Layout
 from karat.index import RunIndex
 from karat.journal import RunFolder
-from karat.records import Reply, Sample, Turn, Usage
+from karat.records import JsonObject, Reply, Sample, Turn, Usage
 from karat_conversations.numeric import (
     MATCHES,
     extract,
@@ -97,7 +97,7 @@ class Declarations(msgspec.Struct):
 
     ids: list[str]
     weights: Floats  # of the samples
-    metadata: list[dict[str, Any]]
+    metadata: list[JsonObject]
     first: Ints  # of each sample: the place of its first turn
     sample: Ints  # of each turn: its sample
     number: Ints  # of each turn: from 0, within its sample
@@ -267,7 +267,7 @@ class _Answer(msgspec.Struct, gc=False):
 
 
 class _Reasoning(msgspec.Struct):
-    step: dict[str, Any] = {}
+    step: JsonObject = {}
 
 
 class _Detail(msgspec.Struct):
@@ -276,7 +276,7 @@ class _Detail(msgspec.Struct):
     expected: Any = None
     actual: Any = None
     program: Any = None
-    evidence: dict[str, Any] = {}
+    evidence: JsonObject = {}
     carried: bool = False
     reasoning: _Reasoning | None = None
     unreached: bool = False

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
 
 import msgspec
 
 from karat import formats
 from karat.analysis.numbers import Estimate, Quantity
 from karat.analysis.parts import ConditionScore, Part
+from karat.records import JsonObject
 
 
 class Participants(msgspec.Struct, frozen=True, kw_only=True):
@@ -478,7 +478,7 @@ class StudySummary(Part, frozen=True, kw_only=True):
     def leads(self) -> bool:
         return True
 
-    def show(self, tree: dict[str, Any]) -> None:
+    def show(self, tree: JsonObject) -> None:
         floor = tree["floor"] or {}
         levels = [
             *filter(None, [floor.get("benchmark")]),

@@ -9,8 +9,9 @@ except for `derive`, which runs in a separate process, and a study's own `reduce
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -143,18 +144,14 @@ def _with_floors(
     one_answer = [part.one_answer for part in parts]
     arbitrary = [part.mostly_one or part.one_answer for part in parts]
     copy = perfect_copy(random, level=level)
-    more: dict[str, Any] = {
-        "questions": questions,
-        "level": level,
-        "designs": len(conditions),
-        "copy": copy,
-    }
-    floor = floor_of(random, conditions, **more)
-    second = floor_of(one_answer, conditions, wanted=ONE_ANSWER, **more)
+    floor_under = partial(
+        floor_of, questions=questions, level=level, designs=len(conditions), copy=copy
+    )
+    floor = floor_under(random, conditions)
+    second = floor_under(one_answer, conditions, wanted=ONE_ANSWER)
     if arbitrary != one_answer:
-        second = structs.replace(
-            second, mostly=floor_of(arbitrary, conditions, wanted=ONE_ANSWER, **more)
-        )
+        mostly = floor_under(arbitrary, conditions, wanted=ONE_ANSWER)
+        second = structs.replace(second, mostly=mostly)
 
     return structs.replace(summary, floor=floor, floor_one_answer=second)
 
@@ -404,9 +401,12 @@ def _differences(
     differences = []
     for a, b in combinations(range(len(conditions)), 2):
         first, second = conditions[a], conditions[b]
-        drawn: dict[str, Any] = {"first_draws": first.draws, "second_draws": second.draws}
         pas, ecs = repeated_differences(
-            first.agreements, second.agreements, without=without, **drawn
+            first.agreements,
+            second.agreements,
+            first_draws=first.draws,
+            second_draws=second.draws,
+            without=without,
         )
         level = first.work.level
         differences.append(

@@ -340,13 +340,16 @@ def complete_lines(fd: int, path: Path) -> int:
 
 
 def end_of_lines(fd: int) -> int:
-    """The offset after the last newline of a file; 0 if it has none."""
-    end = os.fstat(fd).st_size
-    while end > 0:
+    """The offset after the last newline of a file; 0 if it has none.
+
+    After more bytes than a line may have it looks no further: then it is where they begin.
+    """
+    size = end = os.fstat(fd).st_size
+    while end > 0 and size - end <= LONGEST_LINE:
         start = max(0, end - _BLOCK)
         at = os.pread(fd, end - start, start).rfind(b"\n")
         if at >= 0:
             return start + at + 1
         end = start
 
-    return 0
+    return end

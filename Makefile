@@ -1,7 +1,7 @@
 # Tasks for this checkout; `make` lists them. Everything is installed in .venv and nowhere else.
 # Works with GNU make 3.81 (macOS) and later; needs only Python 3.11 or newer with venv.
 
-.PHONY: help demo test test-slow test-core test-newest test-lowest lint docs site format lock upgrade audit bench changelog clean
+.PHONY: help demo test test-all test-slow test-core test-newest test-lowest lint docs site format lock upgrade audit bench changelog clean
 
 # Variables of the caller's shell that must not affect the environment built here.
 unexport PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONWARNINGS PYTHONSAFEPATH VIRTUAL_ENV CONDA_PREFIX
@@ -13,6 +13,8 @@ BIN = .venv/bin
 # More processes than cores, because many tests wait for a process or a clock, slow ones the most. The shell evaluates
 # this: make would do so before the first line of a recipe has set up .venv. One process runs all tests of a file, so
 # that what they share is made once; if it dies, that ends the run, which else may never end (pytest-xdist issue 1378).
+# Files start in the order of tests/conftest.py, not by their number of tests.
+SPREAD = --dist loadscope --no-loadscope-reorder --max-worker-restart 0
 WORKERS = $$($(BIN)/python -c "import os; print(min(4, 1 + (os.cpu_count() or 1)))")
 SLOW_WORKERS = $$($(BIN)/python -c "import os; print(min(4, 2 * (os.cpu_count() or 1)))")
 # Programs, not modules. _results.py and study_copies.py measure nothing; the last two install other tools first.
@@ -20,6 +22,11 @@ BENCHMARKS = $(filter-out $(addprefix benchmarks/,_results.py study_copies.py pe
   $(shell grep -l '^if __name__' benchmarks/*.py))
 COMPILE = $(BIN)/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
   --no-header --no-emit-index-url --constraint requirements/constraints.in $(UPGRADE) pyproject.toml --group build
+
+# mypy runs beside the tests, which wait often enough. What it finds is printed last, and fails the whole.
+with_lint = $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports --no-logo || exit; \
+  mkdir -p build; $(BIN)/mypy >build/mypy.txt 2>&1 & mypy=$$!; trap "kill $$mypy" INT TERM; \
+  code=0; $(1) || code=$$?; wait $$mypy || { cat build/mypy.txt; code=1; }; exit $$code
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -30,25 +37,27 @@ demo:  ## Set up, then run the example: an agent under three conditions, offline
 
 test:  ## Set up, then linters and the quick tests (ARGS="-k name" passes options to pytest)
 	@sh scripts/setup dev
-	@$(MAKE) --no-print-directory lint
-	$(BIN)/pytest -n $(WORKERS) --dist loadscope --max-worker-restart 0 -m "not slow" $(ARGS)
+	@$(call with_lint,$(BIN)/pytest -n $(WORKERS) $(SPREAD) -m "not slow" $(ARGS))
 
-test-slow:  ## Run all other tests, and the property tests again with many more examples
+test-all:  ## Set up, then linters and all tests in one go, with many examples of properties
 	@sh scripts/setup dev
-	$(BIN)/pytest -n $(SLOW_WORKERS) --dist loadscope --no-loadscope-reorder --max-worker-restart 0 \
-	  -m "slow or hypothesis" --hypothesis-profile deep $(ARGS)
+	@$(call with_lint,$(BIN)/pytest -n $(SLOW_WORKERS) $(SPREAD) --hypothesis-profile deep $(ARGS))
+
+test-slow:  ## Run the tests that `make test` leaves out, and the property tests again with more examples
+	@sh scripts/setup dev
+	$(BIN)/pytest -n $(SLOW_WORKERS) $(SPREAD) -m "slow or hypothesis" --hypothesis-profile deep $(ARGS)
 
 test-core:  ## Run the core's own quick tests where none of the packages beside it is
 	@sh scripts/setup dev
-	$(BIN)/python scripts/core.py -n $(WORKERS) --dist loadscope --max-worker-restart 0 $(ARGS)
+	$(BIN)/python scripts/core.py -n $(WORKERS) $(SPREAD) $(ARGS)
 
 test-newest:  ## Run the quick tests with the newest version of every dependency
 	@sh scripts/setup dev
-	$(BIN)/python scripts/versions.py newest -n $(WORKERS) --dist loadscope --max-worker-restart 0 $(ARGS)
+	$(BIN)/python scripts/versions.py newest -n $(WORKERS) $(SPREAD) $(ARGS)
 
 test-lowest:  ## Run the quick tests with the lowest version that pyproject.toml declares of every dependency
 	@sh scripts/setup dev
-	$(BIN)/python scripts/versions.py lowest -n $(WORKERS) --dist loadscope --max-worker-restart 0 $(ARGS)
+	$(BIN)/python scripts/versions.py lowest -n $(WORKERS) $(SPREAD) $(ARGS)
 
 lint:  ## Run ruff, mypy and the import contracts
 	@sh scripts/setup dev

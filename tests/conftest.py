@@ -26,8 +26,8 @@ from karat.testing.mcp_server import serving
 
 # A busy machine is slow at making up examples, too, and that says nothing of the code.
 SETTINGS = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
-hypothesis.settings.register_profile("karat", SETTINGS, max_examples=20)
-hypothesis.settings.register_profile("deep", SETTINGS, max_examples=30)  # `make test-slow`
+hypothesis.settings.register_profile("karat", SETTINGS, max_examples=10)
+hypothesis.settings.register_profile("deep", SETTINGS, max_examples=30)  # `make test-all` and `make test-slow`
 hypothesis.settings.register_profile("brief", SETTINGS, max_examples=5)  # `make test-core`
 hypothesis.settings.load_profile("karat")
 
@@ -43,7 +43,8 @@ ROOT = TESTS.parent
 SHARED_DATA = ROOT.parent / "shared" / "data"
 CHROMIUM = Path("/usr/bin/chromium")  # Debian's
 
-# Files of half a minute and more that run first, so that none of them is what all others wait for at the end.
+# Files of half a minute and more that run first, so that none of them is what all others wait for at the end, and then
+# the longest of those whose tests are quick.
 LONGEST = (
     "karat_scale/test_ray.py",
     "karat_scale/test_ray_sharing.py",
@@ -67,6 +68,32 @@ LONGEST = (
     "karat_imports/exports/test_inspect.py",
     "karat_coding/test_claude.py",
     "karat_imports/test_mutations.py",
+    "karat_studies/test_study_floor.py",
+    "karat_servers/mcp_parts/test_oauth.py",
+    "karat_query/test_tables.py",
+    "karat_coding/context_parts/test_workspaces.py",
+    "execution/test_servers.py",
+    "karat_studies/test_study_reducer.py",
+    "agents/test_chat.py",
+    "karat_imports/exports/test_eee.py",
+    "karat_servers/mcp_parts/test_cassettes.py",
+    "execution/test_ends.py",
+    "analysis/test_gate.py",
+    "karat_coding/test_claude_context.py",
+    "journal/test_vanished.py",
+    "karat_coding/test_acp.py",
+    "karat_viewer/test_studies.py",
+    "karat_viewer/test_pages.py",
+    "karat_viewer/test_reviews.py",
+    "karat_servers/test_check_login.py",
+    "karat_studies/test_study_repeats.py",
+    "exports/test_html_in_a_browser.py",
+    "conformance/test_every_plugin.py",
+    "stats/test_planning.py",
+    "stats/test_simulation.py",
+    "cli/test_terminal.py",
+    "cli/test_run.py",
+    "cli/test_run_rehearse.py",
 )
 
 # What a file says that has tests for `make test-slow`, or whose folder's conftest.py marks some.

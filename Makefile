@@ -1,7 +1,7 @@
 # Tasks for this checkout; `make` lists them. Everything is installed in .venv and nowhere else.
 # Works with GNU make 3.81 (macOS) and later; needs only Python 3.11 or newer with venv.
 
-.PHONY: help demo test test-all test-slow test-core test-newest test-lowest lint docs site format lock upgrade audit bench changelog clean
+.PHONY: help demo test test-slow test-core test-newest test-lowest lint docs site format lock upgrade audit bench changelog clean
 
 # Variables of the caller's shell that must not affect the environment built here.
 unexport PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONWARNINGS PYTHONSAFEPATH VIRTUAL_ENV CONDA_PREFIX
@@ -38,10 +38,6 @@ demo:  ## Set up, then run the example: an agent under three conditions, offline
 test:  ## Set up, then linters and the quick tests (ARGS="-k name" passes options to pytest)
 	@sh scripts/setup dev
 	@$(call with_lint,$(BIN)/pytest -n $(WORKERS) $(SPREAD) -m "not slow" $(ARGS))
-
-test-all:  ## Set up, then linters and all tests in one go, with many examples of properties
-	@sh scripts/setup dev
-	@$(call with_lint,$(BIN)/pytest -n $(SLOW_WORKERS) $(SPREAD) --hypothesis-profile deep $(ARGS))
 
 test-slow:  ## Run the tests that `make test` leaves out, and the property tests again with more examples
 	@sh scripts/setup dev

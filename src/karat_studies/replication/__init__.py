@@ -68,6 +68,13 @@ if TYPE_CHECKING:
         log_bf10_binomial_logistic,
         log_bf10_contingency,
     )
+    from karat_studies.replication.differences import (
+        Difference,
+        difference_uncertainty,
+        ecs_difference_uncertainty,
+        reference_differences,
+        repeated_differences,
+    )
     from karat_studies.replication.effects import (
         CONVENTIONS,
         KINDS,
@@ -104,8 +111,6 @@ if TYPE_CHECKING:
     from karat_studies.replication.repetitions import (
         Repetitions,
         directed_pas,
-        reference_differences,
-        repeated_differences,
         repeated_uncertainty,
     )
     from karat_studies.replication.report_strings import (
@@ -131,14 +136,11 @@ if TYPE_CHECKING:
         score_tests,
     )
     from karat_studies.replication.uncertainty import (
-        Difference,
         Draws,
         Spread,
         Uncertainty,
-        difference_uncertainty,
         draw_scores,
         draw_statistics,
-        ecs_difference_uncertainty,
         join_draws,
         pas_interval_of_test,
         score_uncertainty,
@@ -272,6 +274,10 @@ __getattr__, __dir__ = lazy(
         ),
         "correlations": "log_bf10_kendall log_bf10_pearson log_bf10_spearman",
         "counts": "log_bf10_binomial log_bf10_binomial_logistic log_bf10_contingency",
+        "differences": (
+            "Difference difference_uncertainty ecs_difference_uncertainty reference_differences "
+            "repeated_differences"
+        ),
         "effects": (
             "CONVENTIONS KINDS cohens_d cohens_d_se cohens_h d_from_means d_from_t_df eta_squared "
             "fisher_z fisher_z_se hedges_g log_odds_ratio log_odds_ratio_se proportion_se "
@@ -280,10 +286,7 @@ __getattr__, __dir__ = lazy(
         "evidence": "Measured Side common_method log_bf10_of measure",
         "p_values": "p_value",
         "ranks": "log_bf10_mann_whitney",
-        "repetitions": (
-            "Repetitions directed_pas reference_differences repeated_differences "
-            "repeated_uncertainty"
-        ),
+        "repetitions": "Repetitions directed_pas repeated_uncertainty",
         "report_strings": "Reported parse_reported",
         "resampling": "Replicates TestRows multiplicities replicate_test ties_merged",
         "scores": (
@@ -291,9 +294,8 @@ __getattr__, __dir__ = lazy(
             "score_test score_tests"
         ),
         "uncertainty": (
-            "Difference Draws Spread Uncertainty difference_uncertainty draw_scores "
-            "draw_statistics ecs_difference_uncertainty join_draws pas_interval_of_test "
-            "score_uncertainty"
+            "Draws Spread Uncertainty draw_scores draw_statistics join_draws "
+            "pas_interval_of_test score_uncertainty"
         ),
     },
 )

@@ -11,7 +11,7 @@ each shipped study. Findings have a standard error and no claim of coverage.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -20,7 +20,7 @@ import numpy.typing as npt
 from karat.stats import special
 from karat_studies.replication._inputs import Floats, percentiles_of_level, z_of_level
 from karat_studies.replication.agreement import CLAMP, posterior
-from karat_studies.replication.consistency import FEWEST, ccc_rows, noise_ceiling, weighted_ccc
+from karat_studies.replication.consistency import FEWEST, ccc_rows, noise_ceiling
 from karat_studies.replication.counts import gunel_dickey
 from karat_studies.replication.evidence import (
     RANK_KINDS,
@@ -69,19 +69,6 @@ class Uncertainty:
     # the same, study by study; NaN for fewer than 3 tests
     ecs_ceiling: dict[str, float] = field(default_factory=dict)
     replicates: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Difference:
-    """How much higher the second condition scores than the first."""
-
-    value: float
-    se: float
-    low: float
-    high: float
-    n: int  # tests scored under both
-    method: str
-    df: float = math.inf  # of `se`
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -161,7 +148,7 @@ def score_uncertainty(
     else:
         drawn = draw_scores(agreement, rng=rng, replicates=replicates)
 
-    levels = _pool(agreement.tests, _pas(agreement.tests, drawn.log_bf))
+    levels = pool(agreement.tests, pas_rows(agreement.tests, drawn.log_bf))
     scores: dict[Key, Scored] = {WHOLE: agreement.benchmark}
     scores.update({("domain", domain.name): domain for domain in agreement.domains})
     scores.update({("study", study.name): study for study in agreement.studies})
@@ -205,144 +192,7 @@ def _noise_ceiling(
     return noise_ceiling(kept[:, 0], kept[:, 1], kept[:, 2], weights[known], rng=rng), len(kept)
 
 
-def difference_uncertainty(
-    first: Agreement,
-    second: Agreement,
-    *,
-    first_draws: Draws,
-    second_draws: Draws,
-    paired: bool = True,
-    without: Collection[str] = (),
-) -> Difference:
-    """The benchmark PAS of the second condition minus that of the first, over tests scored under
-    both.
-
-    If both sets of replicates resample the same participants in the same draws, the difference is
-    paired; drawn separately, it is as wide as for independent conditions. `paired` only reports
-    which it is. The interval has the level of `first`. `without`: names of studies to leave out.
-    """
-    change = pas_change(
-        first,
-        second,
-        first_draws=first_draws,
-        second_draws=second_draws,
-        paired=paired,
-        without=without,
-    )
-    return mean_change([change], percentile=False, level=first.level)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Change:
-    """How much higher the second condition scores in one repetition."""
-
-    value: float = NAN
-    n: int  # tests scored under both
-    method: str
-    rows: Floats | None = None  # that of each replicate; None: too few tests
-
-
-def mean_change(changes: Sequence[Change], *, percentile: bool, level: float) -> Difference:
-    """Over the repetitions that have one. `percentile`: its interval, else ± z bootstrap SE."""
-    known = []
-    for change in changes:
-        if not math.isnan(change.value) and change.rows is not None:
-            known.append((change, change.rows))
-    if not known:
-        return Difference(
-            value=NAN, se=NAN, low=NAN, high=NAN, n=changes[0].n, method=changes[0].method
-        )
-
-    value = math.fsum(change.value for change, _ in known) / len(known)
-    draws = mean_rows([rows for _, rows in known])
-    se, n, method = _sd(draws), max(change.n for change, _ in known), known[0][0].method
-    if percentile:
-        draws = draws[np.isfinite(draws)]
-        low, high = map(
-            float, np.quantile(draws, percentiles_of_level(level)) - (draws.mean() - value)
-        )
-    else:
-        reach = z_of_level(level) * se
-        low, high = value - reach, value + reach
-
-    return Difference(value=value, se=se, low=low, high=high, n=n, method=method)
-
-
-def shared_tests(
-    first: Agreement, second: Agreement, both: Callable[[TestScore, TestScore], bool]
-) -> list[tuple[int, int]]:
-    """The indices of the tests that both agreements have, if `both` holds for the two scores."""
-    places = {(score.test.finding_id, score.test.test): at for at, score in enumerate(second.tests)}
-    keys = [(score.test.finding_id, score.test.test) for score in first.tests]
-    found = []
-    for at, key in enumerate(keys):
-        if key in places and both(first.tests[at], second.tests[places[key]]):
-            found.append((at, places[key]))
-    return found
-
-
-def pas_change(
-    first: Agreement,
-    second: Agreement,
-    *,
-    first_draws: Draws,
-    second_draws: Draws,
-    paired: bool,
-    without: Collection[str],
-) -> Change:
-    """In the benchmark PAS."""
-
-    def scored(one: TestScore, other: TestScore) -> bool:
-        return (
-            one.test.study not in without and not math.isnan(one.pas) and not math.isnan(other.pas)
-        )
-
-    shared = shared_tests(first, second, scored)
-    if not shared:
-        if without:
-            outside = f" outside {', '.join(without)}"
-        else:
-            outside = ""
-
-        method = f"no test{outside} is scored under both"
-        return Change(n=0, method=method)
-
-    left, right = (np.array(side) for side in zip(*shared, strict=True))
-    tests = [first.tests[at] for at in left]
-    others = [second.tests[at] for at in right]
-    now, then = both_pas(tests, others)
-    before = _pool(tests, _pas(tests, first_draws.log_bf[:, left]))[WHOLE]
-    after = _pool(tests, _pas(others, second_draws.log_bf[:, right]))[WHOLE]
-    method = (
-        f"± {round(z_of_level(first.level), 2)} bootstrap SE, {_drawn(paired)}{_over(first_draws)}"
-    )
-    return Change(value=then - now, n=len(shared), method=method, rows=np.asarray(after - before))
-
-
-def both_pas(tests: Sequence[TestScore], others: Sequence[TestScore]) -> tuple[float, float]:
-    """The benchmark PAS of both sides, over the same tests."""
-    scores = np.array([[score.pas for score in tests], [score.pas for score in others]])
-    first, second = _pool(tests, scores)[WHOLE]
-    return float(first), float(second)
-
-
-def both_ecs(
-    tests: Sequence[TestScore], others: Sequence[TestScore]
-) -> tuple[float, float, Floats, Floats]:
-    """The overall ECS of both sides, over the same tests; people's effects, and the weights."""
-    human, agent = effects_of(tests)
-    weights = test_weights(tests, np.ones(len(tests), dtype=bool))
-    first, second = (
-        weighted_ccc(human, of, weights).value for of in (agent, effects_of(others)[1])
-    )
-    return first, second, human, weights
-
-
-def _drawn(paired: bool) -> str:
-    return "paired by draw" if paired else "conditions drawn apart"
-
-
-def _over(draws: Draws) -> str:
+def over(draws: Draws) -> str:
     """What was resampled, if given; and how many tests were still drawn by their statistics."""
     kinds = [how for how in dict.fromkeys(draws.drawn) if how != "statistic"]
     if not kinds:
@@ -356,63 +206,15 @@ def _over(draws: Draws) -> str:
     )
 
 
-def ecs_difference_uncertainty(
-    first: Agreement,
-    second: Agreement,
-    *,
-    first_draws: Draws,
-    second_draws: Draws,
-    paired: bool = True,
-) -> Difference:
-    """The overall ECS of the second condition minus that of the first, over tests with an effect
-    under both.
-
-    For these studies: percentiles of the differences of replicates, shifted by their bias as for
-    one condition.
-    """
-    change = ecs_change(
-        first, second, first_draws=first_draws, second_draws=second_draws, paired=paired
-    )
-    return mean_change([change], percentile=True, level=first.level)
-
-
-def ecs_change(
-    first: Agreement, second: Agreement, *, first_draws: Draws, second_draws: Draws, paired: bool
-) -> Change:
-    """In the overall ECS."""
-    shared = [
-        (here, there)
-        for here, there in shared_tests(
-            first,
-            second,
-            lambda one, other: bool(np.isfinite([one.human.d, one.agent.d, other.agent.d]).all()),
-        )
-        if np.isfinite(first_draws.d[:, here]).any() and np.isfinite(second_draws.d[:, there]).any()
-    ]
-    if len(shared) < FEWEST:
-        method = f"needs {FEWEST} tests with errors"
-        return Change(n=len(shared), method=method)
-    left, right = (np.array(side) for side in zip(*shared, strict=True))
-    tests = [first.tests[at] for at in left]
-    before, after, human, weights = both_ecs(tests, [second.tests[at] for at in right])
-    rows = _ecs_rows(human, second_draws.d[:, right], weights) - _ecs_rows(
-        human, first_draws.d[:, left], weights
-    )
-    method = (
-        f"percentile of the difference, moved by the bootstrap's bias, "
-        f"{_drawn(paired)}{_over(first_draws)}"
-    )
-    return Change(value=after - before, n=len(shared), method=method, rows=rows)
-
-
-def _pas(tests: Sequence[TestScore], log_bf: Floats) -> Floats:
+def pas_rows(tests: Sequence[TestScore], log_bf: Floats) -> Floats:
+    """PAS of each test in each replicate."""
     odds = np.array([score.test.prior_odds_agent for score in tests])
     human = np.array([score.pi_human for score in tests])
     agent = np.asarray(posterior(log_bf, odds))
     return np.asarray(human * agent + (1 - human) * (1 - agent))
 
 
-def _pool(tests: Sequence[TestScore], scores: Floats) -> dict[Key, Floats]:
+def pool(tests: Sequence[TestScore], scores: Floats) -> dict[Key, Floats]:
     """PAS of findings, studies, domains and benchmark, for each row of test scores."""
     if not tests:
         return {}
@@ -474,7 +276,7 @@ def place_of(key: Key, agreement: Agreement, draws: Draws) -> Place:
     return Place(
         key=key,
         level=agreement.level,
-        over=_over(draws),
+        over=over(draws),
         units=min(
             (count for count, score in counts if score.test.study == key[1] and count), default=0
         ),
@@ -485,7 +287,7 @@ def pas_spread(place: Place, value: float, values: Floats, *, n: int) -> Spread:
     """`values`: of the replicates."""
     key, bare = (
         place.key,
-        Spread(value=value, se=_sd(values), n=n, method=f"bootstrap SE{place.over}"),
+        Spread(value=value, se=sd(values), n=n, method=f"bootstrap SE{place.over}"),
     )
     if math.isnan(value):
         return bare
@@ -542,7 +344,8 @@ def _study_interval(bare: Spread, values: Floats, place: Place, *, least: float)
     )
 
 
-def _sd(values: Floats) -> float:
+def sd(values: Floats) -> float:
+    """Of the finite values; NaN for fewer than two."""
     kept = values[np.isfinite(values)]
     if kept.size > 1:
         return float(kept.std(ddof=1))
@@ -590,7 +393,7 @@ def ecs_levels(agreement: Agreement, draws: Draws) -> dict[Key, tuple[int, Float
         if n >= FEWEST:
             own = np.flatnonzero(members)
             weights = test_weights([agreement.tests[at] for at in own], known[own])
-            rows = _ecs_rows(human[valid], draws.d[:, valid], weights[known[own]])
+            rows = ecs_rows(human[valid], draws.d[:, valid], weights[known[own]])
 
         levels[key] = n, rows
 
@@ -606,7 +409,7 @@ def ecs_spread(place: Place, value: float, values: Floats, *, n: int) -> Spread:
     93–96 %. Far from people that bias vanishes, and the two are the same.
     """
     values = values[np.isfinite(values)]
-    bare = Spread(value=value, se=_sd(values), n=n, method=f"bootstrap SE{place.over}")
+    bare = Spread(value=value, se=sd(values), n=n, method=f"bootstrap SE{place.over}")
     if place.key[0] == "study":
         return _study_interval(bare, values, place, least=-1.0)
     if values.size < 2:
@@ -616,7 +419,7 @@ def ecs_spread(place: Place, value: float, values: Floats, *, n: int) -> Spread:
     return replace(bare, low=max(-1.0, float(low)), high=min(1.0, float(high)), method=method)
 
 
-def _ecs_rows(human: Floats, d: Floats, weights: Floats) -> Floats:
+def ecs_rows(human: Floats, d: Floats, weights: Floats) -> Floats:
     """ECS of each replicate, over the tests that have an effect in it."""
     there = np.isfinite(d)
     mass = there * weights
@@ -637,7 +440,9 @@ def pas_interval_of_test(score: TestScore, *, level: float = 0.95) -> Spread:
         return replace(bare, reason="no signed statistic with an error")
     low, high, nothing = ends
     points = [low, high] + ([nothing] if low < nothing < high else [])
-    values = _pas([score], np.array([_log_bf_at(score, point) for point in points])[:, None])[:, 0]
+    values = pas_rows([score], np.array([_log_bf_at(score, point) for point in points])[:, None])[
+        :, 0
+    ]
     values = np.append(values, score.pas)
     low, high = float(values.min()), float(values.max())
     if high - low < POINT and _is_constant(score):

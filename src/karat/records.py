@@ -501,29 +501,22 @@ def absurd_dollars(value: object) -> str | None:
 def absurd_usage(usage: Usage | None) -> str | None:
     """What is wrong with the tokens of one call; None: nothing."""
     if usage is None:
-        counts = {}
-    else:
-        counts = msgspec.structs.asdict(usage)
-
-    return next(
-        (wrong for name, count in counts.items() if (wrong := _outside(name, count, MOST_TOKENS))),
-        None,
-    )
+        return None
+    counts = msgspec.structs.asdict(usage)
+    wrong = (_outside(name, count, MOST_TOKENS) for name, count in counts.items())
+    return next(filter(None, wrong), None)
 
 
 def absurd_reply(reply: Reply) -> str | None:
     """What is wrong with the numbers of a reply; None: nothing."""
-    is_only_text = reply.dollars is None and reply.usage is None and reply.milliseconds is None
-    if is_only_text and reply.responses is None and not reply.tool_calls:
-        return None
-    times = [reply.milliseconds, *(call.milliseconds for call in reply.tool_calls)]
-    wrong = (_outside("milliseconds", value, MOST_MILLISECONDS) for value in times)
-    responses = _outside("responses", reply.responses, MOST_TOKENS)
-    return (
+    wrong = (
         absurd_dollars(reply.dollars)
         or absurd_usage(reply.usage)
-        or next(filter(None, wrong), responses)
+        or _outside("milliseconds", reply.milliseconds, MOST_MILLISECONDS)
     )
+    for call in reply.tool_calls:
+        wrong = wrong or _outside("milliseconds", call.milliseconds, MOST_MILLISECONDS)
+    return wrong or _outside("responses", reply.responses, MOST_TOKENS)
 
 
 def _outside(name: str, value: object, most: float) -> str | None:

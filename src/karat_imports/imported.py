@@ -8,9 +8,10 @@ import importlib
 import math
 import os
 import shutil
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -352,13 +353,12 @@ class _Writer:
         self._conditions: dict[str, Condition] = {}
         self._ends: dict[tuple[str, int], bytes] = {}  # condition, repetition → for a trial's id
         self._seen = HashSet()  # trials
-        self._ranges: dict[str, dict[str, _Range]] = {}  # scorer → metric → its values
-        self._asked_models: set[str] = set()  # scorers that may have asked a model
+        self._offline: dict[str, bool] = {}  # scorer → whether it asked no model
         self._content = blake2b(digest_size=32)
         self._repetitions = 1
         self._read = Counter[str]()  # condition → results
-        # condition, scorer, metric → sum and number
-        self._sums: dict[tuple[str, str, str], tuple[float, int]] = {}
+        # condition, scorer, metric, as the file names them → the values
+        self._values = defaultdict[tuple[str, str, str], _Values](_Values)
         # what the files state and do not hold, or say of being incomplete
         self.missing: list[str] = []
         self.counts = Counter(answers=0, failures=0, scores=0)
@@ -431,13 +431,12 @@ class _Writer:
             return
 
         for (scorer, metric), mean in stated.means.items():
-            known = [
-                self._sums.get((condition, scorer, metric), (0.0, 0))
-                for condition in stated.conditions
-            ]
-            total, number = (sum(part) for part in zip(*known, strict=True))
-            if number and abs(total / number - mean) > _ROUNDED:
-                was_read = formats.brief(total / number)
+            read_values = _Values()
+            for condition in stated.conditions:
+                read_values.merge(self._values.get((condition, scorer, metric), _Values()))
+            read_mean = read_values.total / max(read_values.number, 1)
+            if read_values.number and abs(read_mean - mean) > _ROUNDED:
+                was_read = formats.brief(read_mean)
                 self._findings.note(
                     f"{stated.file} states {formats.brief(mean)} as the mean of {metric}; its "
                     f"values have {was_read}"
@@ -585,13 +584,12 @@ class _Writer:
             detail=bounded(trial.detail),
         )
         self.counts["answers"] += 1
-        rows: Mapping[str, int] = {}
-        if trial.scores:
-            rows = Counter(score.scorer for score in trial.scores)
+        rows: dict[str, int] = {}
         for score in trial.scores:
-            self._add_up(score, trial.condition)
-            yield self._score(score, name, rows[score.scorer], trial.sample)
-            self.counts["scores"] += 1
+            rows[score.scorer] = rows.get(score.scorer, 0) + 1
+        for score in trial.scores:
+            yield self._score(score, name, rows[score.scorer], trial)
+        self.counts["scores"] += len(trial.scores)
 
         if failure is not None:
             scorer = _name(failure.scorer or "scorer")
@@ -599,24 +597,16 @@ class _Writer:
                 lost, stage="score", scorer=scorer, scoring=self._scoring(scorer)
             )
 
-    def _add_up(self, score: ImportedScore, condition: str) -> None:
-        for metric, value in score.values.items():
-            if value is not None and math.isfinite(value):
-                key = (condition, score.scorer, metric)
-                total, number = self._sums.get(key, (0.0, 0))
-                self._sums[key] = total + value, number + 1
-
-    def _score(self, score: ImportedScore, trial: str, rows: int, place: str) -> Score:
-        scorer = _name(score.scorer)
+    def _score(self, score: ImportedScore, name: str, rows: int, trial: ImportedTrial) -> Score:
+        scorer, place = _name(score.scorer), trial.sample
         values = dict[str, float | bool | None]()
-        known = self._ranges.setdefault(scorer, {})
-        if not score.offline:
-            self._asked_models.add(scorer)
+        self._offline[scorer] = score.offline and self._offline.get(scorer, True)
         for metric, value in score.values.items():
             if value is not None and not math.isfinite(value):
                 self._findings.changed("a score that is not a finite number is missing", place)
-            values[_name(metric)] = value if value is None or math.isfinite(value) else None
-            known.setdefault(_name(metric), _Range()).add(values[_name(metric)])
+                value = None
+            values[_name(metric)] = value
+            self._values[trial.condition, score.scorer, metric].add(value)
 
         wrong = absurd_dollars(score.dollars) or absurd_usage(score.usage)
         if wrong is not None:
@@ -625,7 +615,7 @@ class _Writer:
             )
 
         return Score(
-            trial=trial,
+            trial=name,
             scorer=scorer,
             scoring=self._scoring(scorer),
             values=values,
@@ -643,10 +633,9 @@ class _Writer:
     def _reply(self, reply: Reply, trial: ImportedTrial) -> Reply:
         if reply.milliseconds is None and trial.seconds is not None:
             reply = msgspec.structs.replace(reply, milliseconds=1000 * trial.seconds)
-        calls = tuple(
-            msgspec.structs.replace(call, input=bounded(call.input)) for call in reply.tool_calls
-        )
+        calls = reply.tool_calls
         if calls:
+            calls = tuple(msgspec.structs.replace(call, input=bounded(call.input)) for call in calls)
             reply = msgspec.structs.replace(reply, tool_calls=calls)
         wrong = absurd_reply(reply)
         if wrong is None:
@@ -727,13 +716,17 @@ class _Writer:
         return self._conditions[name]
 
     def _scoring(self, scorer: str) -> str:
-        return _digest([self._run.tool.partition(" ")[0], scorer])
+        return _digest_of(self._run.tool.partition(" ")[0], scorer)
 
     def _scorers(self, format_name: str) -> Iterator[ScorerInfo]:
         announced = {_name(scorer): metrics for scorer, metrics in self._run.metrics.items()}
-        for scorer in dict.fromkeys([*announced, *self._ranges]):
+        ranges: dict[str, dict[str, _Values]] = {}
+        for (_, scorer, metric), values in self._values.items():
+            of_scorer = ranges.setdefault(_name(scorer), {})
+            of_scorer.setdefault(_name(metric), _Values()).merge(values)
+        for scorer in dict.fromkeys([*announced, *self._offline]):
             known = {_name(metric.name): metric for metric in announced.get(scorer, ())}
-            met = self._ranges.get(scorer, {})
+            met = ranges.get(scorer, {})
             metrics = [
                 self._metric(name, known.get(name), met.get(name))
                 for name in dict.fromkeys([*known, *met])
@@ -743,11 +736,11 @@ class _Writer:
                 type=format_name,
                 scoring=self._scoring(scorer),
                 metrics=tuple(metrics),
-                offline=scorer not in self._asked_models,
+                offline=self._offline.get(scorer, True),
                 provenance={"made_by": self._run.tool},
             )
 
-    def _metric(self, name: str, known: Metric | None, met: _Range | None) -> Metric:
+    def _metric(self, name: str, known: Metric | None, met: _Values | None) -> Metric:
         if known is None:
             return Metric(
                 name=name, kind="share" if met is not None and met.only_0_and_1 else "number"
@@ -762,18 +755,34 @@ class _Writer:
         return Metric(name=name, direction=known.direction, description=known.description)
 
 
-class _Range:
-    """The values of a metric, as far as they show its scale."""
+class _Values:
+    """The values of a metric, as far as they show its mean and its scale."""
+
+    __slots__ = ("high", "low", "number", "only_0_and_1", "total")
 
     def __init__(self) -> None:
         self.low = math.inf
         self.high = -math.inf
         self.only_0_and_1 = True
+        self.total = 0.0
+        self.number = 0
 
     def add(self, value: float | bool | None) -> None:
-        if value is not None:
-            self.low, self.high = min(self.low, value), max(self.high, value)
-            self.only_0_and_1 = self.only_0_and_1 and value in (0, 1)
+        if value is None:
+            return
+        if value < self.low:
+            self.low = value
+        if value > self.high:
+            self.high = value
+        self.only_0_and_1 = self.only_0_and_1 and value in (0, 1)
+        self.total += value
+        self.number += 1
+
+    def merge(self, other: _Values) -> None:
+        self.low, self.high = min(self.low, other.low), max(self.high, other.high)
+        self.only_0_and_1 = self.only_0_and_1 and other.only_0_and_1
+        self.total += other.total
+        self.number += other.number
 
     def within(self, metric: Metric) -> bool:
         low, high = metric.bounds
@@ -785,6 +794,12 @@ def _digest(parts: object) -> str:
     return blake2b(msgspec.json.encode(parts, order="sorted"), digest_size=16).hexdigest()
 
 
+@lru_cache
+def _digest_of(tool: str, scorer: str) -> str:
+    return _digest([tool, scorer])
+
+
+@lru_cache
 def _name(text: str) -> str:
     return excerpt(clean(text), _LONGEST_NAME) or "unnamed"
 

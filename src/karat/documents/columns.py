@@ -189,7 +189,7 @@ def score_in(value: object) -> float | None:
     text = value.strip().casefold()
     if text in VERDICTS:
         return float(VERDICTS[text])
-    ratio = _RATIO.fullmatch(text)
+    ratio = _RATIO.fullmatch(text) if "/" in text else None
     if ratio is not None and 0 < float(ratio[2]) >= float(ratio[1]):
         return float(ratio[1]) / float(ratio[2])
     return number_in(text)

@@ -52,6 +52,9 @@ _TARGETS = (
     ),
     *("seconds", "dollars", "input_tokens", "output_tokens", "started"),
 )
+_TEXTS = ("question", "golden", "answer", "model", "error", "stop_reason", "started")
+_NUMBERS = ("input_tokens", "output_tokens", "dollars", "seconds")
+_MILLISECONDS = {"ms", "millis", "milliseconds"}
 _ROLES: Mapping[str, Role] = {
     "id": "id",
     "question": "question",
@@ -430,6 +433,12 @@ class _Trials:
         self._place, self._rows, self._columns, self._metrics = place, rows, columns, metrics
         self._findings, self._has_conditions = findings, has_conditions
         self._used = {*columns.values()}
+        self._texts = [(target, columns[target]) for target in _TEXTS if target in columns]
+        self._texts += [pair for pair in columns.items() if pair[0].startswith("reason.")]
+        self._numbers = [(f"score.{name}", column) for name, column in metrics.items()]
+        self._numbers += [(target, columns[target]) for target in _NUMBERS if target in columns]
+        in_milliseconds = _MILLISECONDS & {*words_of(columns.get("seconds", ""))}
+        self._a_second = 1000 if in_milliseconds else 1
         self._ids, self._conditions = self._grouping()
         texts = [columns[target] for target in ("question", "golden") if target in columns]
         self._of_one_sample = list(dict.fromkeys([*self._ids, *texts]))
@@ -466,13 +475,13 @@ class _Trials:
         first: dict[tuple[str, ...], tuple[str, str | None]] = {}
         for number, row in self._rows:
             place = f"{self._place} {number}"
-            sample = key_of(row, self._ids[:1])[0]
-            if not sample:
+            group = self._group(row)
+            if not group[0][0]:
                 self._findings.lose("row without an id or a question", place)
                 continue
-            group = self._group(row)
-            is_repeated = hash(group[0]) in self._repeated
-            if is_repeated and self._text(row, "answer") and copies.is_copy(number, row):
+            texts = self._said(row)
+            is_repeated = bool(self._repeated) and hash(group[0]) in self._repeated
+            if is_repeated and texts["answer"] and copies.is_copy(number, row):
                 self._findings.left_out("row identical to an earlier one: it counts once", place)
                 continue
             value = None
@@ -486,12 +495,24 @@ class _Trials:
             else:
                 repetition = repetitions.number(*group, value)
 
-            trial = self._trial(row, sample, group[1] or "answers", repetition, place)
+            asked = texts["question"] or group[0][0], texts["golden"] or None
             if is_repeated:
                 counts[group] += 1
-                texts = first.setdefault(group[0], (trial.question, trial.golden))
-                trial = msgspec.structs.replace(trial, question=texts[0], golden=texts[1])
-            yield trial
+                asked = first.setdefault(group[0], asked)
+            reply, failure, scores, seconds = self._result(row, texts, place)
+            yield ImportedTrial(
+                sample=group[0][0],
+                question=asked[0],
+                golden=asked[1],
+                condition=group[1] or "answers",
+                repetition=repetition,
+                reply=reply,
+                seconds=seconds,
+                started=texts["started"] or None,
+                failure=failure,
+                scores=scores,
+                metadata={name: value for name, value in row.items() if name not in self._used},
+            )
 
         most = max(counts.values(), default=0)
         if most > _MANY and "repetition" not in self._columns:
@@ -534,97 +555,66 @@ class _Trials:
             return None
         return repetition_value(cell(row, column), column)
 
-    def _trial(
-        self, row: Row, sample: str, condition: str, repetition: int, place: str
-    ) -> ImportedTrial:
-        error, answer, stop = (
-            self._text(row, target) for target in ("error", "answer", "stop_reason")
-        )
-        error = "" if error.strip().lower() in _NO_ERROR else error
-        scores = {
-            name: self._score(cell(row, column), place, name)
-            for name, column in self._metrics.items()
-        }
-        tokens = [self._number(row, name, place) for name in ("input_tokens", "output_tokens")]
-        usage = None
-        if tokens != [None, None]:
-            counts = [None if count is None else int(count) for count in tokens]
-            usage = Usage(input_tokens=counts[0], output_tokens=counts[1])
-        reply = None
-        if not error and (
-            answer or was_cut(stop) or any(value is not None for value in scores.values())
-        ):
-            reply = Reply(
-                text=answer,
-                stop_reason=stop or None,
-                dollars=self._number(row, "dollars", place),
-                usage=usage,
-                model=self._text(row, "model") or None,
-            )
+    def _said(self, row: Row) -> dict[str, str]:
+        """Target → text, of every target of a text; "" where the row has none."""
+        texts = dict.fromkeys(_TEXTS, "")
+        for target, column in self._texts:
+            value = cell(row, column)
+            if value is not None:
+                texts[target] = text_of(value)
+        return texts
+
+    def _result(
+        self, row: Row, texts: Mapping[str, str], place: str
+    ) -> tuple[Reply | None, ImportedFailure | None, Sequence[ImportedScore], float | None]:
+        """The reply of a row, why there is none, its scores, and its seconds."""
+        numbers = dict[str, float | None]()
+        for target, column in self._numbers:
+            numbers[target] = self._number(cell(row, column), place, target)
+        seconds = numbers.get("seconds")
+        if seconds is not None:
+            seconds /= self._a_second
+        error, answer, stop = texts["error"], texts["answer"], texts["stop_reason"]
+        if error.strip().lower() in _NO_ERROR:
+            error = ""
+        scores = []
+        is_scored = False
+        for name in self._metrics:
+            value = numbers[f"score.{name}"]
+            is_scored = is_scored or value is not None
+            reasons = {name: texts.get(f"reason.{name}")}
+            scores.append(ImportedScore(scorer=name, values={name: value}, reasons=reasons))
 
         if error:
             failure = ImportedFailure(cls="agent", kind="error", message=error)
-        else:
-            failure = None
-
-        return ImportedTrial(
-            sample=sample,
-            question=self._text(row, "question") or sample,
-            golden=self._text(row, "golden") or None,
-            condition=condition,
-            repetition=repetition,
-            reply=reply,
-            seconds=self._seconds(row, place),
-            started=self._text(row, "started") or None,
-            failure=failure,
-            scores=[]
-            if reply is None
-            else [
-                ImportedScore(
-                    scorer=name,
-                    values={name: value},
-                    reasons={name: self._text(row, f"reason.{name}")},
-                )
-                for name, value in scores.items()
-            ],
-            metadata={name: value for name, value in row.items() if name not in self._used},
+            return None, failure, (), seconds
+        if not (answer or is_scored or was_cut(stop)):
+            return None, None, (), seconds
+        reply = Reply(
+            text=answer,
+            stop_reason=stop or None,
+            dollars=numbers.get("dollars"),
+            usage=_usage(numbers.get("input_tokens"), numbers.get("output_tokens")),
+            model=texts["model"] or None,
         )
+        return reply, None, scores, seconds
 
-    def _text(self, row: Row, target: str) -> str:
-        column = self._columns.get(target)
-        if column is not None:
-            value = cell(row, column)
-        else:
-            value = None
-
-        if value is None:
-            return ""
-        return text_of(value)
-
-    def _seconds(self, row: Row, place: str) -> float | None:
-        """The latency: a column whose name says so is in milliseconds."""
-        value = self._number(row, "seconds", place)
-        if value is None:
-            return None
-        in_milliseconds = {"ms", "millis", "milliseconds"} & {
-            *words_of(self._columns.get("seconds", ""))
-        }
-        return value / 1000 if in_milliseconds else value
-
-    def _number(self, row: Row, target: str, place: str) -> float | None:
-        column = self._columns.get(target)
-        if column is None:
-            return None
-        return self._score(cell(row, column), place, target)
-
-    def _score(self, value: object, place: str, target: str) -> float | None:
+    def _number(self, value: object, place: str, target: str) -> float | None:
         """A number or a verdict in any usual spelling; None if the cell is empty."""
-        if value is None or (isinstance(value, str) and value.strip().lower() in MISSING):
-            return None
         number = score_in(value)
-        if number is None and not isinstance(value, float):
-            self._findings.unreadable(f"'{target}' is not a number", place)
-        return number
+        if number is not None or value is None or isinstance(value, float):
+            return number
+        if not isinstance(value, str) or value.strip().lower() not in MISSING:
+            name = target.removeprefix("score.")
+            self._findings.unreadable(f"'{name}' is not a number", place)
+        return None
+
+
+def _usage(read: float | None, written: float | None) -> Usage | None:
+    if read is None and written is None:
+        return None
+    counts = [None if count is None else int(count) for count in (read, written)]
+    return Usage(input_tokens=counts[0], output_tokens=counts[1])
 
 
 def _listed(columns: Sequence[str]) -> str:

@@ -223,6 +223,7 @@ def test_ctrl_c_lets_what_is_in_flight_finish_and_then_interrupts(here):
     assert karat.summarize("latest").total.ledger.scored == 1
 
 
+@pytest.mark.slow
 def test_what_cannot_be_run_is_refused_before_anything_is_made(here, monkeypatch):
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     with pytest.raises(karat.OperatorError, match="did you mean 'question_key'"):

@@ -50,6 +50,7 @@ class Clock:
         return self.now
 
 
+@pytest.mark.slow
 def test_reference_seconds_do_not_depend_on_the_speed_of_the_machine():
     fast, slow = (limits.Limits().timed(lambda: None, clock=Clock(factor)) for factor in (0.01, 7.0))
     assert fast == pytest.approx(slow) == pytest.approx(limits.REFERENCE)

@@ -134,6 +134,7 @@ def job(tmp_path):
     return step
 
 
+@pytest.mark.slow
 def test_the_action_runs_decides_and_comments(job, tmp_path):
     code, _, made = job("Run the experiment", EXPERIMENT="experiment.yaml")
     assert (code, made["run"]) == (0, made["new"])
@@ -181,6 +182,7 @@ def test_what_inputs_hold_is_never_run(job, tmp_path, text):
     assert not (tmp_path / "pwned").exists()
 
 
+@pytest.mark.slow
 def test_a_run_that_is_there_is_taken(job, tmp_path):
     assert main(["run", str(tmp_path / "experiment.yaml"), "--results", str(tmp_path / "results"), "--quiet"]) == 0
     assert job("Run the experiment", GIVEN="latest")[2] == {"run": "latest"}

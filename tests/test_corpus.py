@@ -19,6 +19,7 @@ def _marks(name: str) -> list[pytest.MarkDecorator]:
     return [pytest.mark.needs_kind(kind), *([pytest.mark.slow] if name in LARGE else [])]
 
 
+@pytest.mark.quick(2)
 @pytest.mark.needs_package(*EVERY_PACKAGE)
 @pytest.mark.parametrize("name", [pytest.param(name, marks=_marks(name)) for name in RUNS])
 def test_every_number_of_an_old_run_is_the_same(name, tmp_path, request):

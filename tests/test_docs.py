@@ -244,6 +244,7 @@ def test_the_guides_mcp_server_answers_as_it_is_pasted(workplace):
     assert (asyncio.run(found()) or "").strip() == "A lamp burns for six hours."
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("page", pages_with("python"), ids=place)
 @pytest.mark.needs_kind("study", cases="write-a-study")
 def test_python_examples_run(page, workplace):
@@ -265,6 +266,7 @@ def test_the_readmes_example_runs_as_it_is_pasted(tmp_path):
     assert len(answers) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.needs_kind("study", "conversation")
 def test_the_tutorial_shows_what_its_commands_print():
     command = [sys.executable, ROOT / "docs" / "outputs.py", "--check"]
@@ -280,6 +282,7 @@ for path in sys.argv[2:]:
 """
 
 
+@pytest.mark.quick(5)
 @pytest.mark.needs_package(*EVERY_PACKAGE)
 @pytest.mark.parametrize("page", [*pages_with("yaml"), ROOT / "docs" / "reference" / "experiment-file.md"], ids=place)
 @pytest.mark.needs_kind("study", cases="check-for-memory|compare-agent-designs|run-human-studies")

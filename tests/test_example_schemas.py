@@ -36,6 +36,7 @@ def test_unknown_keys_of_a_job_are_refused(key: str) -> None:
         kubernetes_validate.validate({**JOB, "spec": {**JOB["spec"], key: 1}}, "1.37", strict=True)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(("path", "schema"), WORKFLOWS.items())
 def test_workflows(path: str, schema: str, tmp_path: Path) -> None:
     done = check(ROOT / path, schema)

@@ -28,6 +28,7 @@ def fuzzed(out: Path, *arguments: str) -> dict[str, dict[str, Any]]:
     return rows
 
 
+@pytest.mark.slow
 def test_mutated_datasets_and_rubrics_are_refused_or_read_right(tmp_path):
     outcomes = fuzzed(tmp_path / "found.json", "--cases", "400", "--kind", "dataset", "--kind", "rubric")
     assert outcomes["dataset"]["error"] > 100
@@ -36,6 +37,7 @@ def test_mutated_datasets_and_rubrics_are_refused_or_read_right(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["found.json"]
 
 
+@pytest.mark.slow
 def test_a_campaign_goes_on_where_it_was_killed(tmp_path):
     log = tmp_path / "log"
     first = fuzzed(tmp_path / "first.json", "--cases", "200", "--kind", "dataset", "--log", str(log))
@@ -57,6 +59,7 @@ def test_mutated_files_of_every_kind_are_refused_or_read_right(tmp_path):
         assert outcomes[kind]["right"] > 5
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("case", ["dataset:questions.csv#1402", "dataset:questions.xlsx#5"])
 def test_a_case_is_the_same_bytes_whenever_it_is_made(tmp_path, case):
     made = []

@@ -120,6 +120,7 @@ def test_a_model_calls_a_tool_and_answers_from_it(ask: Asking, api: str, transpo
     assert {"search", "echo", "fail"} <= {tool.name for tool in asked[0].tools}
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(("options", "sent"), [({}, 1), ({"images": False}, 0)])
 @pytest.mark.parametrize("api", APIS)
 def test_the_image_that_a_tool_returns_reaches_the_model(
@@ -222,6 +223,7 @@ def test_two_servers_with_the_same_tools_stay_apart(ask: Asking, shared_server: 
     assert {"a__echo", "b__echo"} <= set(offered)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("parallel", [False, True])
 def test_a_server_that_dies_ends_the_attempt_and_keeps_what_was_spent(ask: Asking, parallel: bool) -> None:
     calls = [{"name": "crash", "arguments": {"words": "out of oil"}}]

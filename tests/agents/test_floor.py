@@ -107,6 +107,7 @@ def served(tmp_path: Path, body: str) -> McpServer:
     return McpServer(name="s", type="stdio", command="python", args=("server.py",))
 
 
+@pytest.mark.slow
 def test_a_search_that_fails_or_finds_nothing_is_no_answer(tmp_path):
     failing = "@server.tool()\ndef search(query: str) -> str:\n    raise ToolError('index is broken')"
     reply = ask(tmp_path, "lamp", served(tmp_path, failing))

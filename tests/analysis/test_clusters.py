@@ -63,6 +63,7 @@ def test_equal_clusters_give_the_t_test_of_their_means_everywhere(tmp_path: Path
     assert pilot_of(summary, pair).questions == 12
 
 
+@pytest.mark.slow
 def test_two_equal_conditions_win_in_at_most_five_percent_of_grouped_runs() -> None:
     from karat.analysis.model import MetricInfo
     from karat.analysis.units import Units, difference

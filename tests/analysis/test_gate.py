@@ -328,6 +328,7 @@ def simulated(template, values):
     return msgspec.structs.replace(template, table_of_samples=msgspec.structs.replace(table, columns=(column,)))
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("best", [0.5, 0.95])
 def test_a_mean_at_the_threshold_is_rarely_passed_or_failed(run, best):
     template = run(a=[[4]] * 50)
@@ -342,6 +343,7 @@ def test_a_mean_at_the_threshold_is_rarely_passed_or_failed(run, best):
     assert verdicts.count("failed") <= MOST * 1000
 
 
+@pytest.mark.slow
 def test_a_drop_at_the_threshold_is_rarely_passed_or_failed(run):
     template, rng = run(a=[[4]] * 60), np.random.default_rng(14)
     verdicts = []

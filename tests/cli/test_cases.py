@@ -225,6 +225,7 @@ def test_ten_questions_cannot_win_among_39_comparisons(case, karat):
     assert "+4.00" in first
 
 
+@pytest.mark.slow
 @pytest.mark.needs_package("karat_servers")
 def test_expected_failures_are_no_fault_of_the_measurement(case, karat):
     case("N")

@@ -182,6 +182,7 @@ def test_files_of_k_eval_are_planned(karat, here, shared_data, file):
     assert done.code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.needs_package("karat_coding")
 def test_a_judge_without_credentials_is_refused_with_its_place(process, here, shared_data):
     shutil.copy(shared_data / "keval" / "quickstart.yaml", here)

@@ -168,6 +168,7 @@ def test_studies_show_the_numbers_that_nothing_checks(karat):
     assert found["doubted"][0]["id"].startswith("beauty_contest: ")
 
 
+@pytest.mark.slow
 @pytest.mark.needs_kind("study")
 def test_a_study_without_doubts(karat):
     assert karat("check", "--lint", "trust", "--set", "findings=F1").code == 0

@@ -164,6 +164,7 @@ def test_a_reader_that_has_gone_ends_a_command_quietly_with_141(karat, experimen
     assert (done.returncode, done.stderr) == (141, b"")
 
 
+@pytest.mark.slow
 @pytest.mark.needs_package("karat_query")
 def test_what_was_read_before_the_reader_went_is_whole(process, experiment, here):
     process("run", experiment.name)

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from karat.cli.progress import ConditionCounts, LastFailure, Progress, RunningMean
 from karat.formats import OUTPUT_FORMAT
@@ -55,6 +56,7 @@ def test_the_last_event_is_how_things_ended(process, experiment):
     assert {name: one.mean.value for name, one in last.conditions.items() if one.mean is not None} == results
 
 
+@pytest.mark.slow
 def test_scoring_again_tells_of_what_needs_a_score(process, experiment):
     run = process("run", experiment.name, "--json", "-q").json["run"]
     done = process("score", run, "--scorer", "equals", "--events")

@@ -127,6 +127,7 @@ def carried(hostile: Path) -> Path:
     return run
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("flags", [(), ("--quiet",), ("--events",), ("--json",), ("--events", "--json")])
 def test_a_run_on_a_terminal(hostile, flags):
     shown = on_terminal(hostile, ("run", "experiment.yaml", *flags))
@@ -166,6 +167,7 @@ def test_every_command_that_prints(carried, hostile):
     assert obeyed(shown)[:3] == []
 
 
+@pytest.mark.slow
 def test_what_programs_read_is_the_same_text_as_before(carried, process):
     """In JSON what is hostile stands as escapes, so nothing is lost; a table is for eyes too, and loses it."""
     summary = process("report", carried, "--to", "json").json

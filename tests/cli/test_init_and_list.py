@@ -44,6 +44,7 @@ server.run("stdio")
 """
 
 
+@pytest.mark.slow
 def test_the_example_shows_how_an_mcp_server_is_measured(process, here):
     """The lines that are commented out work as they are."""
     process("init", "golden", ".")
@@ -60,6 +61,7 @@ def test_the_example_shows_how_an_mcp_server_is_measured(process, here):
     assert "notes (stdio, scope trial, protocol 2026-07-28): 1 tool: look_up" in done.out
 
 
+@pytest.mark.slow
 @pytest.mark.needs_kind("conversation")
 def test_init_writes_conversations_that_run_as_they_stand(process, here):
     made = process("init", "conversation", "mine")

@@ -137,6 +137,7 @@ def loud(own, experiment, here):
     return file, f"{module}:Scorer"
 
 
+@pytest.mark.slow
 def test_json_stays_json_whatever_agents_and_scorers_print(process, loud):
     file, scorer = loud
     checked = process("check", file, "--json")

@@ -53,6 +53,7 @@ def journal(run: Path, event: str) -> list[dict]:
     return [line for line in map(json.loads, lines) if line["event"] == event]
 
 
+@pytest.mark.slow
 def test_an_experiment_is_rehearsed_without_a_key_and_says_so_everywhere(karat, experiment, here):
     done = karat("run", "--rehearse", experiment.name, "--log", "asked.jsonl")
     assert done.code == 0, done.err
@@ -79,6 +80,7 @@ def test_an_experiment_is_rehearsed_without_a_key_and_says_so_everywhere(karat, 
     assert {one["model"] for one in asked} == {"gpt-4.1", "mistral/some-large-model", "claude-opus-5"}
 
 
+@pytest.mark.slow
 def test_the_same_rehearsal_gives_the_same_scores(karat, experiment, here):
     found = []
     for _ in range(2):
@@ -90,6 +92,7 @@ def test_the_same_rehearsal_gives_the_same_scores(karat, experiment, here):
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 @pytest.mark.needs_package("karat_coding")
 def test_claude_code_is_rehearsed_too(karat, experiment, here):
     pytest.importorskip("claude_agent_sdk", reason="the extra 'claude' brings Claude Code")

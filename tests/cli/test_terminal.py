@@ -164,6 +164,7 @@ def test_the_second_ctrl_c_stops_at_once(terminal, slow):
     assert await_none(str(slow)) == []
 
 
+@pytest.mark.slow
 def test_ctrl_c_before_the_first_trial_leaves_nothing(terminal, slow):
     experiment = slow / "experiment.yaml"
     text = experiment.read_text(encoding="utf-8")
@@ -199,6 +200,7 @@ def test_a_second_run_on_the_same_folder_is_told_who_holds_it(terminal, slow, pr
     assert await_none(str(slow)) == []
 
 
+@pytest.mark.slow
 def test_the_live_line_counts(terminal, slow):
     experiment = slow / "experiment.yaml"
     experiment.write_text(experiment.read_text(encoding="utf-8").replace("max_concurrent: 3", "max_concurrent: 30"))

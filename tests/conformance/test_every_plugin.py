@@ -110,6 +110,7 @@ def built(name: str, tmp_path: Path, server: ModelServer) -> Any:
     return plugins.build(plugin, {**required("scorers", name), **address}, setting=setting)
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("name", plugins.names("scorers"))
 def test_a_scorer_gives_the_metrics_that_it_announces_in_their_range_whatever_the_answer(
     name: str, tmp_path: Path, rehearsal: ModelServer

@@ -211,6 +211,7 @@ def experiment(folder: Path, path: str) -> None:
     (folder / "e.yaml").write_text(text)
 
 
+@pytest.mark.slow
 def test_a_run_over_a_dataset_of_the_hub_keeps_the_commit_and_needs_the_hub_once(tmp_path, hub):
     pytest.importorskip("huggingface_hub", reason="needs the extra `hf`")
     experiment(tmp_path, "hf://o/n?split=test")
@@ -233,6 +234,7 @@ def test_a_run_over_a_dataset_of_the_hub_keeps_the_commit_and_needs_the_hub_once
     assert len(hub.asked) == asked
 
 
+@pytest.mark.slow
 def test_a_resumed_run_reads_the_commit_that_it_began_with(tmp_path, hub):
     pytest.importorskip("huggingface_hub", reason="needs the extra `hf`")
     experiment(tmp_path, "hf://o/n?split=test")
@@ -257,6 +259,7 @@ def journal(results: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (results / "journal.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_answers_made_elsewhere_are_scored_against_a_dataset_of_the_hub(tmp_path, hub):
     pytest.importorskip("huggingface_hub", reason="needs the extra `hf`")
     rows = [{"id": str(number), "answer": f"a{number}"} for number in range(5)]
@@ -269,6 +272,7 @@ def test_answers_made_elsewhere_are_scored_against_a_dataset_of_the_hub(tmp_path
     assert [set(line["values"].values()) for line in journal(results) if line["event"] == "score"] == [{5}] * 5
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("path", "env", "message"),
     [
@@ -290,6 +294,7 @@ def test_what_cannot_be_fetched_is_a_fault_of_the_path(tmp_path, hub, path, env,
     assert message in done.stderr
 
 
+@pytest.mark.slow
 def test_lint_reads_a_dataset_of_the_hub(tmp_path, hub):
     pytest.importorskip("huggingface_hub", reason="needs the extra `hf`")
     done = karat(tmp_path, hub, "check", "--lint", "hf://o/n?split=test")

@@ -167,6 +167,7 @@ def call(folder: Path, tool: str, arguments: dict, **fields) -> tuple[str | None
     return asyncio.run(story())
 
 
+@pytest.mark.slow
 def test_it_serves_over_stdio_with_the_folder_from_the_environment_or_the_arguments(folder):
     from_environment = {"args": (str(SCRIPT),), "env": {"INDEX": "."}}
     result, error = call(folder, "search_docs", {"query": "How do I resume?", "limit": 1}, **from_environment)
@@ -179,6 +180,7 @@ def test_it_serves_over_stdio_with_the_folder_from_the_environment_or_the_argume
     assert "no document is called" in (call(folder, "read_doc", {"path": "../x"}, **from_arguments)[1] or "")
 
 
+@pytest.mark.slow
 def test_without_a_folder_it_says_what_is_missing(tmp_path):
     env = {name: value for name, value in os.environ.items() if name != "INDEX"}
     for arguments, message in ([], "give a folder"), ([str(tmp_path / "absent")], "is not a folder"):

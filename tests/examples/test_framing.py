@@ -60,6 +60,7 @@ def test_chance_does_not_depend_on_who_it_is_told_to_be(tmp_path):
         assert [people.planned, people.asked, people.answered, people.parsed] == [1_350] * 4
 
 
+@pytest.mark.slow
 def test_the_recorded_answers_agree_with_people_under_some_designs_only(summary):
     found = conditions(summary)
     pas = {name: one.benchmark.pas.value for name, one in found.items()}

@@ -12,6 +12,7 @@ from karat.__main__ import main
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "support-kb"
 
 
+@pytest.mark.quick(1)
 @pytest.mark.needs_package("karat_coding")
 @pytest.mark.parametrize(
     ("file", "needs"), [("experiment.chat.yaml", "pydantic_ai"), ("experiment.claude.yaml", "claude_agent_sdk")]

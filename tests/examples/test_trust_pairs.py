@@ -33,6 +33,7 @@ def test_the_copy_of_the_printed_pairs_gives_the_published_results(capsys):
         assert round(sum(pair["back"] for pair in own) / count, 2) == back
 
 
+@pytest.mark.slow
 def test_receivers_are_asked_what_their_own_sender_sent(tmp_path):
     assert main(["run", str(FOLDER / "experiment.yaml"), "--results", str(tmp_path), "-q"]) == 0
     (folder,) = tmp_path.iterdir()

@@ -103,6 +103,7 @@ def test_a_process_that_an_agent_forked_gets_its_own_signals(experiment: Write) 
     )
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_one_signal_finishes_what_is_in_flight(experiment: Write, name: str) -> None:
     code = SIGNALLED.format(name=name, again="pass")
@@ -146,6 +147,7 @@ async def answer(question, system_prompt):
 """
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("name", "block", "named"),
     [

@@ -192,6 +192,7 @@ class Scorer:
     assert len(list(RunFolder.open(folder).events_of(Answer))) == answered
 
 
+@pytest.mark.slow
 def test_what_a_failed_attempt_said_and_cost_is_kept(experiment: Write, run: Run) -> None:
     code = """
 from karat.records import Reply, ToolCall, Usage

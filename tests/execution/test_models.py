@@ -27,6 +27,7 @@ def chat(server: Any, **options: Any) -> dict[str, Any]:
     return {"type": "chat", "model": "openai:rehearsal", "base_url": server.openai_url, **options}
 
 
+@pytest.mark.slow
 def test_a_rate_limit_is_waited_for_and_slows_everybody_down(experiment: Write, run: Run) -> None:
     """Seven at a time are too many for this provider: it refuses, and the run finds its pace."""
     seen: list[str] = []

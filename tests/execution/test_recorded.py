@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from tests.running_commands import Done
 
 from karat.journal import RunFolder
@@ -29,6 +30,7 @@ execution: {num_repetitions: 1, max_failures: 100}
 """
 
 
+@pytest.mark.slow
 def test_a_scorer_that_ends_the_process_costs_no_answer_and_none_is_written_twice(
     here: Path, process: Callable[..., Done]
 ) -> None:

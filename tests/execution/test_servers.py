@@ -64,6 +64,7 @@ def test_a_broken_server_costs_only_its_conditions_and_is_told_once_first(experi
     assert (ledger.planned, ledger.infrastructure, ledger.scored) == (6, 6, 0)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_asks_what_a_broken_server_cost(experiment: Write, run: Run, tmp_path: Path) -> None:
     switch = tmp_path / "licence"
     command = f"import pathlib, sys\nif not pathlib.Path({str(switch)!r}).exists(): sys.exit('no licence')\n"
@@ -198,6 +199,7 @@ for line in sys.stdin:
     assert f"{told}; answers of both parts are not alike" in summarize(second.run).warnings
 
 
+@pytest.mark.slow
 @pytest.mark.needs_package("karat_servers")
 def test_the_user_of_a_condition_is_scripted_and_shown_with_the_call(experiment: Write, run: Run) -> None:
     rows = [
@@ -237,6 +239,7 @@ def test_questions_of_a_shared_server_are_refused(experiment: Write, run: Run) -
         run(file)
 
 
+@pytest.mark.slow
 @pytest.mark.needs_package("karat_servers")
 def test_tokens_that_expire_lose_nothing_and_a_wrong_client_costs_its_condition_alone(
     experiment: Write, run: Run, monkeypatch: pytest.MonkeyPatch

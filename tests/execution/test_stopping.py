@@ -353,6 +353,7 @@ def test_conversations_and_studies_are_refused(experiment: Write, tmp_path: Path
     assert says in str(bad.value)
 
 
+@pytest.mark.slow
 @pytest.mark.needs_package("karat_query")
 def test_the_report_shows_the_interval_of_the_look_and_says_that_it_stopped(experiment: Write, run: Run) -> None:
     outcome = run(experiment(AGENT, questions=100, conditions=BETTER, execution=stop()))

@@ -285,6 +285,7 @@ def test_a_conversation_that_failed_for_good_goes_on_with_retry_failed(conversat
     assert summarize(again.run).total.failed_attempts == 1
 
 
+@pytest.mark.slow
 def test_a_missed_gate_concerns_all_turns_and_begins_anew(conversations: Write, run: Run) -> None:
     code = (
         DATASET

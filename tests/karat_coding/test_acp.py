@@ -488,6 +488,7 @@ def test_calls_of_mcp_tools_are_recorded_as_they_were_on_the_way(trials: AcpTria
     assert calls[-1].error == "Error executing tool fail: oops"
 
 
+@pytest.mark.slow
 @pytest.mark.needs_package("karat_servers")
 def test_recorded_servers_are_replayed_alike(trials: AcpTrials, tmp_path: Path) -> None:
     trials.servers = (stdio_server("docs"),)
@@ -519,6 +520,7 @@ def test_a_server_that_cannot_start_or_dies_is_named(trials: AcpTrials) -> None:
     assert "sorry" in kept(fault).text
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="overlays")
 def test_a_run_keeps_what_the_agent_changed_in_its_workspace(tmp_path: Path) -> None:
     (tmp_path / "base").mkdir()

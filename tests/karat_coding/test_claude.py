@@ -80,6 +80,7 @@ def test_a_model_without_servers_sees_no_tool_and_the_conditions_prompt_alone(tr
     )
 
 
+@pytest.mark.slow
 def test_the_tools_are_the_conditions_and_each_call_is_told_of(trials: Trials) -> None:
     trials.servers = (stdio_server("my docs.v2"),)
     calls = [
@@ -173,6 +174,7 @@ def test_a_server_that_starts_slowly_is_waited_for(trials: Trials) -> None:
     assert reply.tool_calls[0].result == "hi"
 
 
+@pytest.mark.slow
 def test_what_was_said_before_max_turns_is_kept(trials: Trials) -> None:
     trials.servers = (stdio_server("s"),)
     with serve(says({"text": "Looking.", **call("echo", text="hi")})) as server, pytest.raises(LimitReached) as limit:

@@ -68,6 +68,7 @@ PLUGIN = {
 }
 
 
+@pytest.mark.slow
 def test_a_skill_reaches_its_arm_alone_and_is_loaded_when_it_is_called(trials: Trials) -> None:
     folder = skill(trials.folder / "tables", more="[more](ref.md)")
     load = calls(("Skill", {"skill": "skills:tables"}))
@@ -88,6 +89,7 @@ def test_a_skill_reaches_its_arm_alone_and_is_loaded_when_it_is_called(trials: T
     assert call.milliseconds is not None
 
 
+@pytest.mark.slow
 def test_the_request_differs_between_arms_in_what_is_declared_alone(trials: Trials) -> None:
     """An A/A comparison: the skill's own lines aside, both arms send the same."""
     sent = []
@@ -124,6 +126,7 @@ def test_a_skills_files_can_be_read_and_not_written(trials: Trials) -> None:
     assert "CANARY-within" not in json.dumps([request.body for request in server.requests])
 
 
+@pytest.mark.slow
 def test_a_plug_in_brings_its_hooks_skills_commands_and_servers(trials: Trials) -> None:
     trials.context = Context(plugins=(part(write(trials.folder / "style", PLUGIN)),))
     tool = "mcp__plugin_style_my_docs__echo"

@@ -160,6 +160,7 @@ def test_nothing_is_left_of_a_run_that_was_ended(place: Place, how: str) -> None
         assert kinds == {("timeout", "limit")}
 
 
+@pytest.mark.slow
 def test_a_stranger_among_the_tools_ends_the_run_not_the_trial(place: Place) -> None:
     from tests.karat_coding.test_claude import stranger
 
@@ -172,6 +173,7 @@ def test_a_stranger_among_the_tools_ends_the_run_not_the_trial(place: Place) -> 
     assert place.events("attempt") == place.events("failure") == place.events("answer") == []
 
 
+@pytest.mark.slow
 def test_without_a_key_nothing_is_started(place: Place) -> None:
     place.write()
     process = place.start("", key="")

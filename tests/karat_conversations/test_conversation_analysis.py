@@ -414,6 +414,7 @@ def real(tmp_path_factory: pytest.TempPathFactory, journals: ModuleType) -> Summ
     return summarize(journals.conversations(folder, samples, {"sonnet": model, "zero": zero}))
 
 
+@pytest.mark.slow
 def test_clustering_widens_the_interval_as_measured(real):
     found = {rate.metric: rate for rate in real.conversation.of("sonnet").accuracies}
     assert found["declared"].design_effect == pytest.approx(2.6, abs=0.1)

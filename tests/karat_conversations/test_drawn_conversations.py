@@ -70,6 +70,7 @@ def test_a_stratum_that_no_conversation_has_is_a_fault(folder: Path) -> None:
         load("many.json", sample_size=2, stratify="turn")
 
 
+@pytest.mark.slow
 def test_a_draw_of_convfinqa_keeps_its_shares(convfinqa: Path) -> None:
     whole, drawn = load(convfinqa), load(convfinqa, sample_size=100, seed=1)
     for feature in ("turns", "has_type2_question"):

@@ -275,6 +275,7 @@ def functions() -> st.SearchStrategy[Expression]:
     return st.recursive(leaves | powers, lambda one: st.tuples(st.sampled_from(ARITHMETIC[:4]), one, one), max_leaves=4)
 
 
+@pytest.mark.slow
 @given(functions(), functions(), st.integers(0, 2**32))
 @settings(derandomize=True, max_examples=500)
 def test_verdicts_are_those_of_exact_fractions(first, second, seed):

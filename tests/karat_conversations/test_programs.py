@@ -276,6 +276,7 @@ _formulas = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(_formulas)
 @settings(derandomize=True, max_examples=1_000)
 def test_infix_has_the_value_that_python_gives_it(text):

@@ -55,6 +55,7 @@ def damaged(whole: Any, damages: list[tuple[int, object]]) -> Any:
 DAMAGES = st.lists(st.tuples(st.integers(0, 2**20), st.sampled_from((..., *ODD))), min_size=1, max_size=6)
 
 
+@pytest.mark.quick(13)
 @pytest.mark.parametrize(("name", "path"), CASES)
 @given(damages=DAMAGES, cut=st.none() | st.floats(0, 1))
 def test_a_damaged_file_is_a_sound_run_or_bad(

@@ -65,6 +65,7 @@ def test_csv_goes_to_standard_output_or_to_a_file(karat, run, here):
     ]
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_every_table_can_be_taken_away(karat, run, here, form):
     done = karat("query", run, "--to", form, "--out", "tables", "--json")
@@ -246,6 +247,7 @@ def test_a_rehearsed_run_says_so(karat, run, here):
     assert "rehears" in karat("query", run, "SELECT 1 AS x").err
 
 
+@pytest.mark.slow
 def test_a_folder_of_runs_is_asked_as_one_with_a_column_that_says_whose_a_row_is(karat, run, here):
     shutil.copytree(here / run, here / "several" / "first")
     shutil.copytree(here / run, here / "several" / "second")

@@ -222,6 +222,7 @@ QUERIES = (
 )
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("sql", QUERIES)
 def test_a_query_gets_every_row_of_the_tables_that_it_names(tmp_path, journals, sql):
     run = eventful(tmp_path / "run", journals)
@@ -236,6 +237,7 @@ def test_a_query_gets_every_row_of_the_tables_that_it_names(tmp_path, journals, 
     assert expected
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", [name for name in TABLES if name != "ledger"])
 def test_rows_of_one_sample_are_those_of_the_whole_table(tmp_path, journals, name):
     run = eventful(tmp_path / "run", journals)
@@ -335,6 +337,7 @@ def test_conversations_have_a_row_a_turn(tmp_path, journals):
     ) == [{"turn": 0, "value": 1.0, "bare": False}, {"turn": 1, "value": 0.0, "bare": False}]
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", list(TABLES))
 def test_a_table_has_the_columns_that_are_promised(tmp_path, journals, name):
     run = eventful(tmp_path / "run", journals)
@@ -358,6 +361,7 @@ def test_hostile_texts_come_back_as_they_were_written(tmp_path, journals, name):
         assert all(str(row[texts[name]] or text).removeprefix("golden ") == text for row in found)
 
 
+@pytest.mark.slow
 def test_a_line_of_twenty_megabytes_is_a_row(tmp_path, journals):
     script = journals.Script(tmp_path / "run", samples=1, conditions=("a",))
     script.answer(0, "a", reply=Reply(text='"\\' * (10 << 20)))

@@ -32,6 +32,7 @@ def file(here, monkeypatch):
     return here / "e.yaml"
 
 
+@pytest.mark.slow
 def test_a_person_logs_in_once_and_runs_use_it(karat, here, file):
     with guarded("--token-uses", "4") as url:
         file.write_text(EXPERIMENT.format(url=url), encoding="utf-8")
@@ -57,6 +58,7 @@ def test_a_person_logs_in_once_and_runs_use_it(karat, here, file):
     assert b"refresh-" not in written
 
 
+@pytest.mark.slow
 def test_a_login_that_is_refused_says_why(here, file):
     with guarded() as url:
         file.write_text(EXPERIMENT.format(url=url), encoding="utf-8")
@@ -75,6 +77,7 @@ def test_a_login_that_is_refused_says_why(here, file):
     assert not list((here / "state").rglob("*.json"))
 
 
+@pytest.mark.slow
 def test_a_login_outlasts_a_second_authorization_and_a_stale_return(here, file):
     """The tools are listed only with a wider scope, so the server asks for another login at once."""
     followed: set[str] = set()

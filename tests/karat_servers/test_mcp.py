@@ -61,6 +61,7 @@ def test_a_server_that_crashes_is_no_answer_and_its_call_is_counted(tmp_path):
     assert [call.tool for call in caught.value.reply.tool_calls] == ["crash"]
 
 
+@pytest.mark.slow
 def test_the_option_and_the_columns_say_which_tool_of_which_server(tmp_path):
     servers = (stdio_server("a"), stdio_server("b"))
     reply = ask(tmp_path, *servers, options={"tool": "echo"}, server="b", arguments={"text": "x"})
@@ -90,6 +91,7 @@ def test_a_replay_gives_the_same_reply_without_the_server(tmp_path, tool):
     assert ask(tmp_path, gone, cassettes=Cassettes(mode="replay", folder=tmp_path / "tapes"), tool=tool) == live
 
 
+@pytest.mark.slow
 def test_a_sample_may_be_a_resource_or_a_prompt(tmp_path):
     resource = ask(tmp_path, stdio_server("docs"), resource="shelf://lamps")
     assert (resource.text.splitlines()[0], resource.tool_calls[0].tool) == ("# Lamps", "resources/read")

@@ -74,11 +74,13 @@ def test_a_sound_server_over_http_has_no_finding(sound_server, tmp_path):
     assert {checks[name].verdict for name in ("stdout", "shutdown", "children")} == {"not_applicable"}
 
 
+@pytest.mark.slow
 def test_a_server_that_any_page_can_call_is_found(sound_server, tmp_path):
     _, checks = checked(sound_server("open"), tmp_path)
     assert checks["http.origin"].verdict == "failed"
 
 
+@pytest.mark.slow
 def test_a_closed_door_is_one_failed_check(tmp_path):
     with serving("http", "--require-header", "authorization: Bearer secret-key-1") as url:
         report, checks = checked(url, tmp_path)

@@ -184,6 +184,7 @@ def test_the_plan_counts_what_is_chosen(karat, here):
     assert (found["samples"], found["agent_calls"], found["judge_calls"]) == (1, 408, 0)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("derive", "told"),
     [

@@ -91,6 +91,7 @@ def of_lines(level: float) -> dict[Any, Any]:
     return {"jackknife": found.ecs_interval, "slope": found.caricature}
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("intervals", [of_one, of_several, of_differences, of_tests, of_lines])
 def test_a_higher_level_is_wider_and_holds_the_lower(intervals: Callable[[float], dict[Any, Any]]) -> None:
     found = [intervals(level) for level in LEVELS]

@@ -35,6 +35,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     return found[0], found[1]
 
 
+@pytest.mark.slow
 def test_a_run_has_its_files_of_humanstudy(karat: Callable[..., Any], here: Path, runs: tuple[str, str]) -> None:
     done = karat("report", runs[0], "--to", "humanstudy", "--out", "files")
     assert done.code == 0

@@ -69,6 +69,7 @@ def load(name: str, form: str) -> list:
     return list(Study(Study.Options.model_validate(OPTIONS[form])).load(shipped_studies()[name]))
 
 
+@pytest.mark.quick(2)
 @every_form
 def test_every_form_is_read_and_passes_the_copy_test_in_both_layers(name: str, form: str) -> None:
     found = study(name, form)

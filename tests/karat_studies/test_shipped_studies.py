@@ -191,6 +191,7 @@ def script() -> ModuleType:
     return found
 
 
+@pytest.mark.quick(1)
 @every_study
 def test_copies_are_what_the_script_writes(name: str, script: ModuleType):
     again = [json.loads(json.dumps(row)) for row in script.COPIES[name](oracle.study(name))]

@@ -120,6 +120,7 @@ def test_a_summary_of_studies_survives_json(summary: Summary) -> None:
     assert from_json(msgspec.json.encode(summary), Summary) == summary
 
 
+@pytest.mark.slow
 def test_the_same_run_gives_the_same_numbers(tmp_path: Path) -> None:
     run = small(tmp_path)
     assert msgspec.json.encode(summarize(run)) == msgspec.json.encode(summarize(run))
@@ -148,6 +149,7 @@ def test_an_agent_that_says_nothing_has_no_score(tmp_path: Path) -> None:
     assert summary.headline.startswith("agent: no score: coverage 0")
 
 
+@pytest.mark.slow
 def test_an_agent_that_answers_half_is_not_scored_below_half_and_flagged_above(tmp_path: Path) -> None:
     half = only(summarize(small(tmp_path / "half", spoil=2)))
     assert half.benchmark.coverage == pytest.approx(0.5, abs=0.02)
@@ -233,6 +235,7 @@ def test_repetitions_that_answer_alike_do_not_make_a_score_surer(tmp_path: Path)
     assert thrice.se == pytest.approx(once.se, rel=0.3)
 
 
+@pytest.mark.slow
 def test_two_conditions_are_compared_with_the_same_participants(tmp_path: Path) -> None:
     answers = several(copy_of(studies_of(tmp_path), "side_effects"))
 

@@ -55,6 +55,7 @@ def read_by_other_rules(run: RunFolder) -> RunFolder:
     return RunFolder(run.path, msgspec.structs.replace(run.info, run="00000000", scorers=tuple(scorers)))
 
 
+@pytest.mark.slow
 def test_runs_whose_answers_were_read_by_other_rules_say_so(tmp_path: Path) -> None:
     path, say = as_people(tmp_path, "trust")
     runs = [put_through(tmp_path / name, path, say) for name in ("one", "two")]
@@ -87,6 +88,7 @@ def test_who_does_the_same_in_other_names_and_amounts_has_no_difference(tmp_path
         assert test.change.se == pytest.approx(0, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_who_knows_the_paper_alone_is_found_out(tmp_path: Path, golden: Any) -> None:
     """In the original as people did; in other words the same answer to every story."""
     path, as_published = as_people(tmp_path, "side_effects")

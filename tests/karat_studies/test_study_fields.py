@@ -198,6 +198,7 @@ def test_an_option_may_be_said_by_what_it_means():
     assert read_answers("choice: B: take the chance", MEANT).values == {"choice": "B"}
 
 
+@pytest.mark.slow
 @given(st.text(max_size=300))
 def test_every_field_has_an_answer_or_a_kind(text: str) -> None:
     for fields in (TWO, STORY, NUMBER, RANK, WORDS):

@@ -115,6 +115,7 @@ def test_it_is_what_comes_out_when_the_replies_are_written_read_and_scored(run: 
     assert found.questions == sum(len(sample.turns) for sample in run.samples())
 
 
+@pytest.mark.slow
 def test_the_same_answers_under_another_id_give_the_same_numbers(run: RunFolder, summary: Summary) -> None:
     """Every number: floors, intervals and differences are drawn by what was asked, not by what the run is called."""
     other = summarize(RunFolder(run.path, msgspec.structs.replace(run.info, run="00000000")))
@@ -164,6 +165,7 @@ def test_an_agent_that_answers_at_random_is_at_the_floor_and_both_are_shown(tmp_
     assert "random answers in PAS" not in " ".join(found.warnings), "nobody expects it to be above"
 
 
+@pytest.mark.slow
 def test_nobody_has_to_answer_for_it(tmp_path: Path) -> None:
     """It depends on what is asked of whom, on no reply, and not on the run's id."""
     studies = tmp_path / "studies"
@@ -183,6 +185,7 @@ def test_nobody_has_to_answer_for_it(tmp_path: Path) -> None:
     assert floor_in(summarize(other)) == floor
 
 
+@pytest.mark.slow
 def test_a_study_with_code_of_its_own_has_none_until_the_code_may_run(tmp_path: Path) -> None:
     run = run_of(tmp_path)
     refused = summarize(run)
@@ -269,6 +272,7 @@ def constant(tmp_path_factory: pytest.TempPathFactory) -> Summary:
     return summarize(put_through(folder, folder / "framing", several(guess)))
 
 
+@pytest.mark.slow
 def test_one_arbitrary_answer_an_arm_is_not_called_above_chance(constant: Summary) -> None:
     part = part_of(constant)
     (agent,) = part.conditions
@@ -404,6 +408,7 @@ def test_two_agents_that_know_nothing_differ_and_neither_is_closer_to_people(tmp
     assert ", but neither is shown to know people; " in found.headline
 
 
+@pytest.mark.slow
 def test_unread_answers_and_selective_reading_are_said_first(tmp_path: Path) -> None:
     answers = several(copy_of(tmp_path, "side_effects"))
 

@@ -80,6 +80,7 @@ def test_without_leave_nothing_runs_and_the_findings_say_why(tmp_path: Path) -> 
     assert any("did not run" in warning for warning in summary.warnings)
 
 
+@pytest.mark.slow
 def test_with_leave_the_code_makes_the_columns(tmp_path: Path) -> None:
     run = run_of(tmp_path)
     plain = put_through(tmp_path / "plain", write(tmp_path / "plain" / "study"), say)
@@ -92,6 +93,7 @@ def test_with_leave_the_code_makes_the_columns(tmp_path: Path) -> None:
     assert reduced.benchmark.pas.se is not None
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("function", "why"),
     [
@@ -168,6 +170,7 @@ def test_the_run_keeps_the_digest_of_the_code_and_of_what_lies_beside_it(tmp_pat
     assert plain.code is None
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("file", ["reduce.py", "beside.py"])
 def test_code_that_changed_since_the_run_was_made_does_not_run(tmp_path: Path, file: str) -> None:
     study = write(tmp_path / "study", f"{NEEDS}reducer: reduce:apart\n")
@@ -186,6 +189,7 @@ def test_code_that_changed_since_the_run_was_made_does_not_run(tmp_path: Path, f
     assert only(run, allow_code=True) == before
 
 
+@pytest.mark.slow
 def test_changed_code_runs_where_one_says_so_and_every_report_says_it_too(tmp_path: Path) -> None:
     run = changed_after(tmp_path)
     summary = summarize(run, allow_code="changed")
@@ -197,6 +201,7 @@ def test_changed_code_runs_where_one_says_so_and_every_report_says_it_too(tmp_pa
     assert [told in warning for warning in compared.warnings].count(True) == 1
 
 
+@pytest.mark.slow
 def test_code_that_is_as_it_was_needs_no_second_leave_and_no_word(tmp_path: Path) -> None:
     run = run_of(tmp_path)
     both = [summarize(run, allow_code=leave) for leave in (True, "changed")]
@@ -226,6 +231,7 @@ def test_a_run_that_recorded_no_code_says_that_it_may_have_changed(tmp_path: Pat
     assert any("the run did not record it, so it may have changed" in warning for warning in summary.warnings)
 
 
+@pytest.mark.slow
 def test_a_resume_keeps_the_code_that_the_run_began_with(tmp_path: Path) -> None:
     study = write(tmp_path / "study", f"{NEEDS}reducer: reduce:apart\n")
     (study / "reduce.py").write_text(REDUCE, encoding="utf-8")

@@ -205,6 +205,7 @@ def test_shares_are_rounded_to_whole_people(
     assert shares_of_people(data, np.arange(len(who)), outcomes, ["true", "false"]) == whole
 
 
+@pytest.mark.slow
 def test_no_shipped_study_has_rows_that_are_not_people() -> None:
     """The guessing game counts three moves of each player; it says `by: participant`."""
     said = {name: read_study(path.parent) for name, path in shipped_studies().items()}

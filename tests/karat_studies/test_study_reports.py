@@ -160,6 +160,7 @@ def test_an_agent_without_a_score_has_a_dash_and_the_reason(summary: Summary, ru
     assert "like: coverage 0, below 0.5: not scored" in text
 
 
+@pytest.mark.slow
 def test_repetitions_stand_below_each_other(repeated_study: tuple[Summary, RunFolder]) -> None:
     text = terminal(*repeated_study, width=100)
     table = text.partition("\nRepetitions\n")[2].partition("\n\n")[0]

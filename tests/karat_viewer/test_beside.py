@@ -86,6 +86,7 @@ def test_turns_are_counted_from_one_in_proofs_and_steps_as_in_programs():
     assert second["answers"][0]["missing"] == "never reached"
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(("rule", "shown"), [(None, "0.0 %"), ("unit_agnostic", "100.0 %")])
 def test_the_pages_call_right_what_the_dataset_calls_right(tmp_path, rule, shown):
     said = {"a": [[[Reply(text="", answer="50")]]]}

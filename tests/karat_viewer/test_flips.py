@@ -169,6 +169,7 @@ def test_names_that_are_hostile_are_text(viewer):
     assert "1 gained, 1 lost" in page.said
 
 
+@pytest.mark.slow
 def test_means_are_written_as_means_and_shares_as_shares(tmp_path):
     share = Metric(name="right", low=0, high=1, kind="share")
     table(tmp_path / "run", {"a": [[0.0], [1.0]], "b": [[0.2], [1.0]]}, metric=share)

@@ -419,6 +419,7 @@ def test_a_run_of_an_older_shape_stands(tmp_path):
             assert viewer.get(f"/runs/run{path}").status == 200
 
 
+@pytest.mark.slow
 def test_equal_repetitions_are_folded_into_one_and_the_list_of_runs_says_who_is_better(tmp_path):
     conditions = ("a", "b")
     script = Script(tmp_path / "run", samples=8, conditions=conditions, repetitions=3, run="eeee5555", name="run")

@@ -358,6 +358,7 @@ def put(folder, run: str, labels: list[dict]) -> None:
     (folder / "labels.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_tens_of_thousands_of_labels_on_one_trial_are_read(copied):
     viewer, folder = copied
     said = [{"trial": trial(0), "turn": 0, "verdict": "right", "who": f"p{n}"} for n in range(40_000)]
@@ -379,6 +380,7 @@ def test_scores_that_are_no_numbers_people_give_are_left_out_of_the_agreement(co
     assert "completenessann1" not in told
 
 
+@pytest.mark.slow
 def test_a_diagnosis_counts_only_where_both_say_wrong(copied):
     viewer, folder = copied
     put(folder / "talk", "aaaa1111", [

@@ -283,6 +283,7 @@ def test_what_is_no_run_is_said_before_a_port_is_taken(tmp_path):
     assert "there is no such file or folder" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_result_is_json_and_the_talk_apart(results):
     with Viewer(results) as viewer:
         assert viewer.said["format"] == 1

@@ -99,6 +99,7 @@ def ways(page, start: str) -> list[str]:
     return [one["href"] for one in page.all("a") if (one.get("href") or "").startswith(start)]
 
 
+@pytest.mark.slow
 def test_the_overview_has_the_parts_of_studies_and_leads_to_each(viewer):
     page = shown(viewer, "/runs/framing")
     for text in ("Agreement with people", "By study", "Findings, willing", "What could not be read", "All sessions"):

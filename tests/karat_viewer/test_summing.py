@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import msgspec
+import pytest
 from tests.analysis.journals import table
 
 from karat.analysis import Comparison, Summary, compare, summarize
@@ -16,6 +17,7 @@ def told(*paths: object, names: tuple[str, ...] = ()) -> subprocess.CompletedPro
     return subprocess.run(command, capture_output=True, timeout=60, input=msgspec.json.encode(names))
 
 
+@pytest.mark.slow
 def test_a_summary_and_a_comparison_come_back_whole(tmp_path):
     hostile = "with\0docs"  # no argument of a process can hold it
     run = table(tmp_path / "run", {"baseline": [[3.0], [2.0]], hostile: [[5.0], [4.0]]})

@@ -325,6 +325,7 @@ def write_many(count: int) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_samples_fit(folder: Path) -> None:
     write_many(100_000)
     code = """

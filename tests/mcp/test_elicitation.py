@@ -115,6 +115,7 @@ shop.run()
 """
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(("version", "unasked"), [("auto", True), ("2025-11-25", False)])
 def test_a_server_that_cannot_ask_over_its_protocol_is_named_with_the_setting(tmp_path, condition, version, unasked):
     (tmp_path / "shop.py").write_text(SHOP, encoding="utf-8")
@@ -130,6 +131,7 @@ def test_a_server_that_cannot_ask_over_its_protocol_is_named_with_the_setting(tm
     assert len(said) == unasked
 
 
+@pytest.mark.slow
 def test_without_a_script_servers_cannot_ask(tmp_path, condition):
     server = stdio_server("s")
     ((call, _),) = order(boxed(tmp_path, server), condition, server, ())
@@ -137,6 +139,7 @@ def test_without_a_script_servers_cannot_ask(tmp_path, condition):
     assert call.elicited == ()
 
 
+@pytest.mark.quick(1)
 @pytest.mark.needs_package("karat_servers")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_recorded_is_live(tmp_path, condition, version):
@@ -147,6 +150,7 @@ def test_recorded_is_live(tmp_path, condition, version):
     assert [result["copies"] for _, result in live] == [3, 0, 0]
 
 
+@pytest.mark.quick(1)
 @pytest.mark.needs_package("karat_servers")
 @pytest.mark.parametrize("script", [(Elicited(action="accept", content={"copies": 4}),), SCRIPT[1:], ()])
 def test_a_recording_with_other_answers_is_none(tmp_path, condition, script):
@@ -171,6 +175,7 @@ def test_calls_at_the_same_time_keep_their_own_questions(tmp_path, condition):
         assert [each.message for each in call.elicited] == [f"How many copies of volume {number}?"]
 
 
+@pytest.mark.quick(1)
 @pytest.mark.needs_package("karat_servers", cases="record")
 @pytest.mark.parametrize("mode", [None, "record"])
 def test_an_agent_that_connects_itself_has_its_questions_answered_by_the_script(tmp_path, mode):

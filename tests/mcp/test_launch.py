@@ -177,6 +177,7 @@ def test_nothing_of_karats_environment_reaches_a_server(tmp_path):
     assert set(json.loads(seen)["variables"]) - {"__CF_USER_TEXT_ENCODING", "LC_CTYPE"} == {"PATH", "HOME", "LANG"}
 
 
+@pytest.mark.slow
 def test_an_interrupt_of_karats_group_leaves_the_servers_alone(tmp_path, toolbox, condition):
     """What a terminal does on Ctrl-C: SIGINT to the whole foreground group."""
     script = HOLD.replace("await asyncio.sleep(600)", "await pause(tools)").replace(

@@ -46,6 +46,7 @@ def listed(toolbox, *servers):
     return asyncio.run(story())
 
 
+@pytest.mark.slow
 def test_all_servers_are_listed_at_once_and_a_broken_one_is_a_value(toolbox):
     with serving("http") as url:
         servers = [
@@ -119,6 +120,7 @@ def test_the_digest_covers_names_descriptions_and_schemas_and_not_their_order():
     assert len({digest, *others}) == 6
 
 
+@pytest.mark.slow
 def test_a_server_that_changes_its_tools_is_reported_once(toolbox, condition, tmp_path):
     script = tmp_path / "server.py"
 
@@ -147,6 +149,7 @@ def test_a_server_that_changes_its_tools_is_reported_once(toolbox, condition, tm
     assert news == [ServerEvent(server="s", what="changed", tools_digest=news[0].tools_digest, **names)]
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("known_for", [0.0, 3600.0], ids=["list is old", "list is new"])
 def test_a_shared_server_that_grows_a_tool_is_noticed_once_its_list_is_old(toolbox, condition, known_for):
     async def story():

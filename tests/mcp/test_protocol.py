@@ -84,6 +84,7 @@ def test_a_server_that_speaks_another_version_is_a_fault_that_names_both(toolbox
     assert fault.message == f"MCP server 's' speaks protocol {spoken}, and the experiment pins {pinned}"
 
 
+@pytest.mark.slow
 def test_a_server_that_refuses_entry_is_not_called_too_old(toolbox):
     with serving("http", "--status", "401") as url:
         fault = listed(toolbox, McpServer(name="s", type="http", url=url, protocol="2026-07-28"))
@@ -98,6 +99,7 @@ def test_another_version_is_a_change_of_the_server():
     assert change.protocol == "2026-07-28"
 
 
+@pytest.mark.quick(1)
 @pytest.mark.needs_package("karat_servers")
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25", "2026-07-28"])
 def test_recorded_is_live_for_tools_resources_and_prompts(tmp_path, condition, version):
@@ -128,6 +130,7 @@ def test_recorded_is_live_for_tools_resources_and_prompts(tmp_path, condition, v
     assert live[6][0].result == "user: What do you know about lamps?"
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("version", ["auto", "2025-06-18"])
 def test_an_agent_that_connects_itself_gets_the_pinned_version_and_resources(tmp_path, version):
     """Through karat's proxy: `scope: run` and pinned servers are asked by sessions of karat's own."""

@@ -51,6 +51,7 @@ def test_calls_give_text_and_tool_errors_are_data(toolbox, condition):
     assert json.loads(structured.result or "") == {"seven": 7}
 
 
+@pytest.mark.slow
 def test_a_result_that_is_too_large_is_an_error_of_the_call_and_the_session_goes_on(toolbox, condition):
     async def story():
         server = stdio_server("s")
@@ -80,6 +81,7 @@ def test_a_crash_is_told_with_exit_code_and_last_words_without_secrets_and_escap
     assert fault.message == "MCP server 's' ended with exit code 9 while in use; its stderr ends:\nbad key ${KEY}"
 
 
+@pytest.mark.slow
 def test_a_tool_that_hangs_is_a_fault_after_its_timeout_and_the_session_goes_on(toolbox, condition):
     async def story():
         server = stdio_server("s", call_timeout_seconds=1.5)
@@ -160,6 +162,7 @@ def test_a_server_that_does_not_come_up_says_why(toolbox, condition, server, kin
     assert (fault.kind, fault.message[: len(message)]) == (kind, message)
 
 
+@pytest.mark.slow
 def test_text_on_stdout_between_messages_does_no_harm(toolbox, condition):
     async def story():
         server = stdio_server("s", "--babble", "Listening…\n")
@@ -169,6 +172,7 @@ def test_text_on_stdout_between_messages_does_no_harm(toolbox, condition):
     assert asyncio.run(story()).result == "x"
 
 
+@pytest.mark.slow
 def test_much_talk_on_stderr_neither_blocks_nor_gathers(toolbox, condition):
     async def story():
         server = stdio_server("s")
@@ -194,6 +198,7 @@ def test_a_line_without_end_breaks_the_session_and_nothing_else(toolbox, conditi
     assert "a line of more than 64 MB" in asyncio.run(story())
 
 
+@pytest.mark.slow
 def test_only_the_conditions_servers_can_be_called(toolbox, condition):
     async def story():
         docs, other = stdio_server("docs"), stdio_server("other")
@@ -216,6 +221,7 @@ def test_a_condition_without_servers_has_no_tools(toolbox, condition):
     assert asyncio.run(story()) == ((), ())
 
 
+@pytest.mark.slow
 def test_every_trial_has_a_process_of_its_own_unless_the_server_is_shared(toolbox, condition):
     async def pid(box, server):
         async with box.open(condition(server)) as tools:
@@ -249,6 +255,7 @@ def test_calls_to_a_shared_server_do_not_wait_for_each_other(toolbox, condition)
     assert seconds < 78, "one after the other takes 80"
 
 
+@pytest.mark.slow
 def test_a_trial_that_is_cut_off_does_not_harm_the_server_it_shares(toolbox, condition):
     async def story():
         server = stdio_server("s", scope="run")
@@ -262,6 +269,7 @@ def test_a_trial_that_is_cut_off_does_not_harm_the_server_it_shares(toolbox, con
     assert asyncio.run(story()) == ("here after 1 s", "x")
 
 
+@pytest.mark.slow
 def test_a_shared_server_that_died_is_started_again(toolbox, condition):
     async def story():
         server = stdio_server("s", scope="run")
@@ -281,6 +289,7 @@ def test_a_shared_server_that_died_is_started_again(toolbox, condition):
     assert after.result == "back"
 
 
+@pytest.mark.slow
 def test_a_shared_server_that_dies_between_trials_costs_no_attempt(toolbox, condition, ends):
     async def story():
         server = stdio_server("s", scope="run")

@@ -64,6 +64,7 @@ def service_account(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_claude_on_vertex_is_asked_by_anthropics_client(httpserver: HTTPServer) -> None:
     answer = {
         "id": "m",
@@ -132,6 +133,7 @@ def test_what_vertex_lacks_is_said_with_the_place(model: str, env: dict[str, str
         open_model(model, env=env, api_key_env="TOKEN" if "TOKEN" in env else None, place="judge.model")
 
 
+@pytest.mark.slow
 def test_no_provider_without_credentials_is_a_fault_of_karat(tmp_path: Path) -> None:
     env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "NO_GCE_CHECK": "true"}
     done = subprocess.run([sys.executable, "-c", _OPEN_ALL], env=env, capture_output=True, text=True, check=True)

@@ -208,6 +208,7 @@ def scores(outcome: Outcome) -> list[Score]:
     return sorted(found, key=lambda score: (question[score.trial], score.judge or "", score.repeat))
 
 
+@pytest.mark.slow
 def test_one_call_decides_what_no_rule_decides(bench: Bench) -> None:
     criteria = ["tea", {"text": "and", "type": "contains"}, {"text": "milk", "type": "not-judge"}, "coffee"]
     (score,) = scores(bench.run({"criteria": criteria}))

@@ -156,6 +156,7 @@ def test_a_judge_that_goes_by_the_order_alone_prefers_nothing_and_its_position_b
     assert summary.headline.startswith("No difference shown between a and bb on preference")
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("choice", [FIRST, TIE, SECOND])
 def test_a_preference_is_tested_as_a_mean_against_a_half(bench: Bench, choice: int) -> None:
     """Against SciPy's one-sample t test, and with the conditions exchanged the other way round."""

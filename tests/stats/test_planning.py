@@ -48,6 +48,7 @@ def test_the_least_detectable_effect_turns_the_number_of_questions_round(delta, 
         assert at <= delta * (1 + 1e-9) < below * (1 + 2e-9)
 
 
+@pytest.mark.slow
 @given(delta=deltas, between=variances, within=variances, k=times)
 def test_asking_more_never_needs_more(delta, between, within, k):
     def value(delta=delta, within=within, k=k, **test):

@@ -71,6 +71,7 @@ def test_copies_within_a_cluster_change_the_design_effect_and_nothing_else(clust
     assert often.interval.se == pytest.approx(once.interval.se, abs=1e-9)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("clusters", [20, 50, 200])
 def test_equal_conditions_are_called_different_in_five_percent(clusters):
     """Turns of unequal number, of conversations of unequal difficulty; two conditions that do not differ."""

@@ -182,6 +182,7 @@ def test_two_groups_of_questions_are_called_different_in_at_most_5_percent():
     assert within(different / experiments, experiments)
 
 
+@pytest.mark.slow
 def test_shares_of_three_levels_lie_in_their_intervals_in_93_to_100_percent():
     """Generalised intervals err to the wide side where a part is near 0."""
     rng, experiments = np.random.default_rng(SEED), 100

@@ -174,6 +174,7 @@ def test_the_intervals_of_unequal_counts_hold_the_truth_in_about_their_level(cou
     assert (held >= 0.92 * 400).all()
 
 
+@pytest.mark.slow
 def test_an_estimate_outside_its_interval_is_told():
     rng = np.random.default_rng(3)
     parts = [stats.variance_components(*drawn(UNEVEN, rng, 0.2, 0.5)).between for _ in range(400)]

@@ -64,6 +64,7 @@ async def study_experiments(agent: Any, question: str, **more: Any) -> Any:
         return await agent.run(question, **more)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("mode", ["tool", "native", "prompted"])
 @pytest.mark.parametrize("kind", ["chat", "responses", "messages"])
 def test_a_judge_gets_a_verdict_at_once_however_it_asks_for_it(kind, mode):

@@ -13,6 +13,7 @@ EVERY = [pytest.param(api, stream, id=f"{api}{'-stream' * stream}") for api in A
 STREAMS = [pytest.param(api, id=api) for api in APIS]
 
 
+@pytest.mark.quick(7)
 @pytest.mark.parametrize(("api", "stream"), EVERY)
 @pytest.mark.parametrize(
     ("fault", "kind", "status"),

@@ -125,6 +125,7 @@ def test_hostile_texts_make_valid_files_inside_the_folder(tmp_path, journals, pu
     assert all((tmp_path / "out" / "data") in path.parents for path in (*aggregates, *samples))
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", ["../../etc", "con", "data", "", ".", "/", "a/../b", "\x00", "…", "unknown"])
 def test_no_name_leads_out_of_the_datastore(tmp_path, journals, published, name):
     run = numbers(tmp_path / "run", journals, name=name, agent_model=f"{name}:{name}")
@@ -243,6 +244,7 @@ def test_the_examples_are_valid(tmp_path, published, example):
     validate(published, tmp_path / "out", aggregates, samples)
 
 
+@pytest.mark.slow
 def test_the_main_numbers_of_a_study_are_results(tmp_path, published, study_run, study_summary):
     aggregates, samples = written(study_run, tmp_path / "out", summary=study_summary)
     validate(published, tmp_path / "out", aggregates, samples)
@@ -279,6 +281,7 @@ def test_conversations_that_are_right_as_a_whole_are_a_result(tmp_path, publishe
     assert told["convfinqa/look-up/numeric.conversation_accuracy"] == rate is not None
 
 
+@pytest.mark.slow
 def test_the_paths_that_are_printed_are_valid_from_any_folder(tmp_path, journals, published, monkeypatch):
     """The validator takes a relative path for the place in the datastore, so what is printed is absolute."""
     numbers(tmp_path / "run", journals)

@@ -70,6 +70,7 @@ def test_a_replay_gives_what_the_server_gave_errors_and_times_included(both):
     assert "more than the" in errors[-1]
 
 
+@pytest.mark.slow
 def test_the_same_question_is_answered_in_the_order_of_asking(both):
     async def trial(toolbox, condition):
         pids = []
@@ -85,6 +86,7 @@ def test_the_same_question_is_answered_in_the_order_of_asking(both):
     assert replayed == recorded
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("scope", ["trial", "run"])
 def test_trials_at_the_same_time_stay_apart_in_whatever_order_they_come(both, scope):
     orders = iter([(0, 1, 2), (2, 1, 0)])
@@ -105,6 +107,7 @@ def test_trials_at_the_same_time_stay_apart_in_whatever_order_they_come(both, sc
     assert len({pid for pids in recorded for pid in pids}) == 6
 
 
+@pytest.mark.slow
 def test_a_fault_of_the_server_is_a_fault_again(both):
     async def trial(toolbox, condition):
         faults = []
@@ -133,6 +136,7 @@ def test_what_the_trials_own_limit_cut_off_is_cut_off_again(both):
     assert both(trial, stdio_server("s")) == ("cut off", "cut off")
 
 
+@pytest.mark.slow
 def test_an_attempt_that_is_made_again_takes_the_place_of_the_first(box, condition, tmp_path):
     server = stdio_server("s")
 

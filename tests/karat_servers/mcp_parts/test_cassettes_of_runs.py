@@ -254,6 +254,7 @@ def test_agents_with_models_replay_too(
     assert all("lit with a match" in answer.text and len(answer.replies[0].tool_calls) == 2 for answer in found)
 
 
+@pytest.mark.slow
 def test_what_was_not_recorded_is_a_fault_that_says_so(experiment: Write, run: Run, tmp_path: Path) -> None:
     (tmp_path / "client.py").write_text(CLIENT)
     scripted = {"command": "python", "args": ["-m", "karat.testing.mcp_server"]}
@@ -288,6 +289,7 @@ def test_a_server_of_another_definition_has_no_recording(experiment: Write, run:
     assert "there is no recording of it with this definition" in (server.fault or "")
 
 
+@pytest.mark.slow
 def test_a_resumed_recording_is_whole(experiment: Write, run: Run, tmp_path: Path) -> None:
     file = experiment(
         questions=4,

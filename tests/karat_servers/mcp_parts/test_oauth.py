@@ -48,6 +48,7 @@ def echoes(server, folder, *, trials=3, calls=4, redact=None, cassettes=None):
     return asyncio.run(story())
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("scope", ["trial", "run"])
 @pytest.mark.parametrize("seconds", [(), ("--token-seconds", "3600")])
 def test_tokens_that_expire_during_a_run_lose_nothing_and_repeat_nothing(tmp_path, scope, seconds):
@@ -312,6 +313,7 @@ def test_the_scopes_of_the_file_are_requested_at_once(tmp_path):
     assert (seen["scope read write"], seen["scope read"], seen["insufficient"]) == (1, 0, 0)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("supported", "given", "used"),
     [

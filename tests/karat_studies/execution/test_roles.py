@@ -110,6 +110,7 @@ def wanted(group: int, turn: int) -> str:
     return f"{text}\n\nEnd your answer with one line in this form:\n{field}: a number from 0 to 40"
 
 
+@pytest.mark.slow
 def test_the_second_sees_what_the_first_did_in_this_round_and_the_first_what_came_of_the_last(
     game: Write, run: Run
 ) -> None:

@@ -22,7 +22,7 @@ from karat.documents.answers import (
     sample_columns,
 )
 from karat.documents.columns import MISSING, Column, cell, columns_of, paths_in, score_in
-from karat.documents.conversations import gathered
+from karat.documents.conversations import gathered, speakers
 from karat.documents.names import SAID, Role, lower_is_better, meanings, words_of
 from karat.documents.results import belongs_to, score_columns, scores_by_system, systems_in
 from karat.documents.roles import Reading, Undecided, assign
@@ -35,6 +35,7 @@ from karat.hashes import Tally
 from karat.importers import Findings, ImportedFailure, ImportedRun, ImportedScore, ImportedTrial
 from karat.records import Metric, Reply, Usage, was_cut
 from karat_imports.importers._reading import title
+from karat_imports.importers.chats import who_answers
 
 __all__ = ["Csv"]
 
@@ -314,9 +315,14 @@ def _holds_chats(rows: Rows) -> bool:
 
 def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> OperatorError:
     """The same error, or what else the file holds."""
-    if options.map or not _holds_chats(rows):
+    if options.map:
         return error
     message = "holds conversations: `karat import chats` reads them"
+    if not _holds_chats(rows):
+        names = speakers(rows)
+        if not names:
+            return error
+        message += f" with --set agent=NAME; {who_answers(names)}"
     return BadDataset(str(path), [Fault(place="file", message=message)])
 
 

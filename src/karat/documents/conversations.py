@@ -8,7 +8,8 @@ become rows of their own; if they are turns, each with what was said before it.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -45,6 +46,8 @@ _ANSWERED: Sequence[Role] = ("answer", "golden")
 _SIDES = (("user", _ASKED), ("assistant", _ANSWERED))
 _IDENTIFYING = (("id",), ("number",), ("conversation",), ("dialogue",), ("dialog",), ("call",))
 _NUMBERED = re.compile(r"(.*?)[\s_.-]*(\d{1,2})(?!\d)[\s_.-]*(.*)")
+_TURNS = ("turns", "messages")  # of plain texts, they may all be the user's
+_SHORT = {"q": "question", "a": "answer"}
 _COUNTED = word_set("turn round step exchange t")  # what a number in a column's name counts
 _AT = r"[ \t]*(?:\(?\[?\d[\d:.,/T -]{3,24}(?:[AP]M)?\]?\)?[ \t]*[-–]?[ \t]*)?"  # a time
 _MARKED = re.compile(
@@ -52,7 +55,7 @@ _MARKED = re.compile(
     rf"|\*{{0,2}}(\w[\w ]{{0,30}}?)\*{{0,2}}(?: ?[(\[][\d:. APM-]{{4,22}}[)\]])?:\*{{0,2}})",
     re.MULTILINE,
 )
-_IN_LINES = re.compile(r"(?<![\w'-])([A-Z][\w-]{1,20}(?: [A-Z]\w{1,20})?):(?= )")
+_IN_LINES = re.compile(r"(?<![\w'-])([A-Z][\w-]{1,20}):(?= )")
 _TEMPLATE = re.compile(
     r"<\|(?:im_start\|>|start_header_id\|>)?(\w+)(?:\|>|<\|end_header_id\|>)?"
     r"|<start_of_turn>(\w+)|#{3,4} (\w+):|^#{1,4} (\w+)[ \t]*$|\[(/?INST)\]",
@@ -69,11 +72,14 @@ _TEMPLATE_ENDS = re.compile(
 )
 
 
-def gathered(rows: Rows, named: Collection[str] = (), *, agent: str | None = None) -> Rows:
+def gathered(
+    rows: Rows, named: Collection[str] = (), *, agent: str | None = None, whole: bool = False
+) -> Rows:
     """The rows with each conversation in the column `messages`, and with a row for each of the
     questions that a row lists; the same rows if they hold neither, or all the `named` columns.
 
     `agent`: the speaker who is the assistant, where all others are users; None: as names say.
+    `whole`: turns of a question and an answer are one conversation, not rows of their own.
     """
     for _ in range(_MOST_LEVELS):
         columns = columns_of(row for _, row in rows.rows)
@@ -83,7 +89,7 @@ def gathered(rows: Rows, named: Collection[str] = (), *, agent: str | None = Non
             return rows
         found = _in_numbered_columns(rows, columns)
         if found is None and not _asks(columns):
-            found = _in_cells(rows, columns, agent)
+            found = _in_cells(rows, columns, agent, whole)
         found = found or _in_rows(rows, columns, agent)
         if found is not None:
             return found
@@ -135,7 +141,9 @@ def _with(rows: Rows, numbered: Iterable[tuple[int, Row]], note: str) -> Rows:
 # --- a conversation in a cell -----------------------------------------------------------------
 
 
-def _in_cells(rows: Rows, columns: Mapping[str, Column], agent: str | None) -> Rows | None:
+def _in_cells(
+    rows: Rows, columns: Mapping[str, Column], agent: str | None, whole: bool
+) -> Rows | None:
     for path in [path for path in columns if "." not in path]:
         known = any(meaning.role in ("golden", "context") for meaning in meanings(path))
         if known and columns[path].is_text:
@@ -145,27 +153,61 @@ def _in_cells(rows: Rows, columns: Mapping[str, Column], agent: str | None) -> R
         if 2 * len(filled) <= len(values):
             continue
         filled = filled[:_LOOKED_AT]
-        asked = is_of_turns(path)
-        read = [value for value in filled if messages_in(value, asked=asked, agent=agent)]
-        if 2 * len(read) > len(filled):
-            return _with(rows, _read_cells(rows, path, asked, agent), f"'{path}': conversations")
+        read = partial(_messages_under, path=path, agent=agent, whole=whole)
+        if 2 * sum(1 for value in filled if read(value)) > len(filled):
+            return _with(rows, _read_cells(rows, path, read), f"'{path}': conversations")
     return None
 
 
 def _read_cells(
-    rows: Rows, path: str, asked: bool, agent: str | None
+    rows: Rows, path: str, read: Callable[[object], list[_Message]]
 ) -> Iterator[tuple[int, Row]]:
     for number, row in rows.rows:
         others = {key: value for key, value in row.items() if key != path}
-        yield number, {**others, MESSAGES: messages_in(row.get(path), asked=asked, agent=agent)}
+        yield number, {**others, MESSAGES: read(row.get(path))}
 
 
-def messages_in(
-    value: object, *, asked: bool = False, agent: str | None = None
-) -> list[_Message]:
+def _messages_under(value: object, path: str, agent: str | None, whole: bool) -> list[_Message]:
+    """The messages in a cell, also if only the column's name says that it is a conversation."""
+    said = messages_in(value, agent=agent)
+    listed = parsed(value) if isinstance(value, str) else value
+    if said or not isinstance(listed, list) or not listed or not is_of_turns(path):
+        return said
+    if all(isinstance(part, dict) and [*part] == ["content"] for part in listed):
+        return [{"role": "user", "content": part["content"]} for part in listed]
+    if all(isinstance(part, str) for part in listed) and not {*_TURNS} & {*words_of(path)}:
+        names = [f"speaker {1 + at % 2}" for at in range(len(listed))]
+        return _between(names, listed, agent)
+    found = []
+    for part in listed if whole else ():
+        pair = _texts_of_pair(part) or _pair(part, _ASKED, _ANSWERED)
+        if not pair or (isinstance(part, dict) and with_role(part, "golden")):
+            return []
+        found += pair
+    return found
+
+
+def _between(names: Sequence[str], texts: Sequence[str], agent: str | None) -> list[_Message]:
+    """What two people say by turns, of whom only the user can tell who answers."""
+    if agent is None:
+        return []
+    pairs = zip(names, texts, strict=True)
+    return with_sides([{"role": name, "content": text} for name, text in pairs], agent)
+
+
+def _texts_of_pair(part: object) -> list[_Message]:
+    """A turn that is a list of what the user and the assistant say: words, and no names."""
+    if not isinstance(part, list) or len(part) != 2:
+        return []
+    if not all(isinstance(text, str) for text in part) or " " not in part[0].strip():
+        return []
+    return [{"role": "user", "content": part[0]}, {"role": "assistant", "content": part[1]}]
+
+
+def messages_in(value: object, *, agent: str | None = None) -> list[_Message]:
     """The chat messages that a cell holds, in one of the shapes; none: it holds no conversation.
 
-    `asked`: objects with nothing but a text are what the user says. `agent`: who is the assistant.
+    `agent`: who is the assistant.
     """
     if isinstance(value, str):
         unpacked = parsed(value)
@@ -184,12 +226,10 @@ def messages_in(
     read: list[_Message] = []
     for part in value:
         said = _pair(part, (), ())
-        if asked and isinstance(part, dict) and [*part] == ["content"]:
-            said = [{"role": "user", "content": part["content"]}]
         if not said:
             return []
         read += said
-    return read
+    return read if has_both_sides(read) else []
 
 
 def _written(value: Sequence[Any], agent: str | None = None) -> list[_Message]:
@@ -263,6 +303,10 @@ def _pair(part: object, asking: Sequence[Role], answering: Sequence[Role]) -> li
     wrapped = [value for value in part.values() if speaker_and_text(value) is not None]
     if len(wrapped) == 1:
         return _written(wrapped)
+    if len(part) == 1:
+        ((name, text),) = part.items()
+        who = side_of(name)
+        return [{"role": who, "content": text}] if who and isinstance(text, str) else []
     found: list[_Message] = []
     columns = [*columns_of([part])]
     sides = (("user", asking), ("assistant", answering))
@@ -399,7 +443,8 @@ def _in_numbered_columns(rows: Rows, columns: Mapping[str, Column]) -> Rows | No
 def _stems(before: str, after: str) -> list[str]:
     """What a name says besides its number: all of it, what follows the number, what precedes."""
     before = "_".join(word for word in words_of(before) if word not in _COUNTED)
-    return [name for name in (f"{before}_{after}".strip("_"), after, before) if name]
+    names = (f"{before}_{after}".strip("_"), after, before)
+    return [_SHORT.get(name.lower(), name) for name in names if name]
 
 
 def _sides_said(stem: str) -> Iterator[str]:
@@ -431,6 +476,8 @@ def _in_rows(rows: Rows, columns: Mapping[str, Column], agent: str | None) -> Ro
     if agent is not None and with_role(columns, "answer"):
         return None
     named = _conversation(rows, columns, speaker)
+    if named is None and "author" in words_of(speaker):
+        return None  # who wrote each text
     others = [path for path in columns if path not in (speaker, text)]
     if named is None and any(_is_wanted(path) for path in others):
         return None  # a class of each message

@@ -197,10 +197,11 @@ _WEAK: dict[Role, str] = {
         completion completions solution label labels intent summary sql query code value
         result reply finalanswer answertext shortanswer longanswer fullanswer
         expectedresponse targetresponse targetoutput program cypher translation class
-        verdict outcome category completiontext groundtruthlabel ai bot chatbot assistant""",
+        verdict outcome category completiontext groundtruthlabel ai bot chatbot assistant therapist
+        counselor doctor tutor""",
     "question": """text task goal scenario statement dialogue dialog article passage document ctx
         claim intent message ticket tickettext sentence situation request userrequest vignette
-        user human""",
+        user human patient client student seeker""",
 }
 _SCORES = word_set(
     """faithfulness answerrelevancy answerrelevance contextprecision contextrecall

@@ -16,12 +16,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from karat.documents.columns import columns_of
 from karat.documents.conversations import gathered, messages_in, speakers, with_sides
-from karat.documents.names import NOT_SPEAKING, any_speaker_and_text, side_of, speaker_and_text
+from karat.documents.names import NOT_SPEAKING, any_speaker_and_text, speaker_and_text
 from karat.documents.rows import Rows, read_rows
 from karat.errors import BadOption
 from karat.formats import clean, excerpt, some_of
 from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedTrial
-from karat.records import Reply
+from karat.records import JsonObject, Reply
 from karat_imports.importers._chats import Message, messages, tool_calls
 from karat_imports.importers._reading import Json, bad_file, digest, each_readable, opened, utc
 from karat_imports.importers._records import records
@@ -72,14 +72,13 @@ class Chats:
             sparse=True,
         )
 
-
     def _opened(self, path: Path) -> _Log:
         with opened(path) as file:
             head = file.read(_HEAD)
         if path.suffix == ".parquet" or Chats.recognizes(path, head):
             return _Log(path)
         read = read_rows(path)
-        rows = gathered(read, agent=self._agent)
+        rows = gathered(read, agent=self._agent, whole=True)
         for name, column in columns_of(row for _, row in rows.rows).items():
             if 2 * column.messages > column.rows and "." not in name:
                 return _Log(path, rows, name)
@@ -110,7 +109,9 @@ def _records(log: _Log, findings: Findings) -> Iterator[tuple[str, Json]]:
     for fault in log.rows.faults:
         findings.lose(fault.message, f"{log.path.name}, {fault.place}")
     for number, row in log.rows.rows:
-        chat = messages_in(row.get(log.column))
+        chat = row.get(log.column)
+        if isinstance(chat, str):
+            chat = messages_in(chat)
         yield f"{log.path.name}, {log.rows.unit} {number}", Json({**row, "messages": chat})
 
 
@@ -123,8 +124,9 @@ def _trials(
     seen: dict[tuple[str, str], int] = {}
     for log in logs:
         for place, row in _records(log, findings):
-            said = _said(row, agent)
-            unsure = _unsure(said)
+            written = _said(row)
+            said = with_sides(written, agent if log.rows is None else None)
+            unsure = _unsure(written, said)
             if unsure:
                 findings.left_out(f"chat, --set agent=NAME: {who_answers(unsure)}", place)
                 continue
@@ -155,7 +157,7 @@ def _trials(
                 )
 
 
-def _said(row: Json, agent: str | None) -> list[dict[str, object]]:
+def _said(row: Json) -> list[JsonObject]:
     """The messages of a chat with the usual keys, whatever names speaker and text have."""
     listed = next((row.raw[key] for key in _KEYS if isinstance(row.raw.get(key), list)), ())
     found = []
@@ -163,15 +165,16 @@ def _said(row: Json, agent: str | None) -> list[dict[str, object]]:
         keys = speaker_and_text(item.raw) or any_speaker_and_text(item.raw)
         usual = {} if keys is None else {"role": item.raw[keys[0]], "content": item.raw[keys[1]]}
         found.append({**item.raw, **usual})
-    return with_sides(found, agent)
+    return found
 
 
-def _unsure(said: Sequence[dict[str, object]]) -> list[str]:
-    """The speakers of a chat of which no name tells who answers; none: it is known."""
-    names = dict.fromkeys(str(message.get("role")) for message in said if message.get("role"))
-    people = [name for name in names if name.strip().lower() not in NOT_SPEAKING]
-    unknown = [name for name in people if side_of(name) is None]
-    return people if len(people) > 1 and unknown and "assistant" not in names else []
+def _unsure(written: Sequence[JsonObject], said: Sequence[JsonObject]) -> list[str]:
+    """The speakers of a chat, as it names them, if no name tells who of them answers."""
+    sides = {str(message.get("role")) for message in said}
+    names = dict.fromkeys(str(message.get("role", "")) for message in written)
+    people = [name for name in names if name.strip().lower() not in ("", *NOT_SPEAKING)]
+    unsure = "assistant" not in sides and not sides <= {"user", *NOT_SPEAKING}
+    return people if unsure and len(people) > 1 else []
 
 
 def _turns(chat: Iterable[Message]) -> Iterator[tuple[str, list[Message]]]:

@@ -21,7 +21,16 @@ from karat.documents.answers import (
     repetition_value,
     sample_columns,
 )
-from karat.documents.columns import MISSING, Column, cell, columns_of, paths_in, score_in
+from karat.documents.cells import dialogue
+from karat.documents.columns import (
+    MISSING,
+    Column,
+    are_messages,
+    cell,
+    columns_of,
+    paths_in,
+    score_in,
+)
 from karat.documents.conversations import gathered, speakers
 from karat.documents.names import SAID, Role, lower_is_better, meanings, words_of
 from karat.documents.results import belongs_to, score_columns, scores_by_system, systems_in
@@ -309,7 +318,7 @@ def _is_result(targets: Iterable[str]) -> bool:
 
 def _holds_chats(rows: Rows) -> bool:
     """Whether most rows hold a conversation, whatever its form."""
-    columns = columns_of(row for _, row in gathered(rows).rows).values()
+    columns = columns_of(row for _, row in gathered(rows, whole=True).rows).values()
     return any(2 * column.messages > column.rows for column in columns)
 
 
@@ -605,6 +614,8 @@ class _Trials:
 
         if value is None:
             return ""
+        if isinstance(value, list) and are_messages(value):
+            return dialogue(value)
         return text_of(value)
 
     def _seconds(self, row: Row, place: str) -> float | None:

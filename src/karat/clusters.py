@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from karat.documents.names import Meaning, meanings
 from karat.formats import excerpt, plural
 
 
@@ -33,7 +34,8 @@ class SharedValues:
         self._samples += 1
         for name, value in metadata.items():
             cluster = cluster_name(value)
-            if cluster is not None and not isinstance(value, bool):
+            is_place = Meaning("turn") in meanings(name)
+            if cluster is not None and not isinstance(value, bool) and not is_place:
                 self._counts.setdefault(name, Counter())[cluster] += 1
 
     @property

@@ -601,8 +601,9 @@ class _Writer:
         scorer, place = _name(score.scorer), trial.sample
         values = dict[str, float | bool | None]()
         self._offline[scorer] = score.offline and self._offline.get(scorer, True)
-        for metric, value in score.values.items():
-            if value is not None and not math.isfinite(value):
+        for metric, given in score.values.items():
+            value = given
+            if given is not None and not math.isfinite(given):
                 self._findings.changed("a score that is not a finite number is missing", place)
                 value = None
             values[_name(metric)] = value
@@ -635,7 +636,9 @@ class _Writer:
             reply = msgspec.structs.replace(reply, milliseconds=1000 * trial.seconds)
         calls = reply.tool_calls
         if calls:
-            calls = tuple(msgspec.structs.replace(call, input=bounded(call.input)) for call in calls)
+            calls = tuple(
+                msgspec.structs.replace(call, input=bounded(call.input)) for call in calls
+            )
             reply = msgspec.structs.replace(reply, tool_calls=calls)
         wrong = absurd_reply(reply)
         if wrong is None:

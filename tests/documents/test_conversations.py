@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from karat import plugins
-from karat.documents.conversations import gathered
+from karat.documents.conversations import MESSAGES, gathered, speakers
 from karat.documents.rows import read_rows
 from karat.errors import BadDataset
 
@@ -41,6 +41,15 @@ def questions(tmp_path: Path, rows, name="questions.json", **options):
         {"text": "### Human: Hi### Assistant: Hello"},
         {"text": "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nHello<|im_end|>"},
         {"conversations": json.dumps(TWO)},
+        {"conversation": [{"role": "seller", "content": "Hi"}, {"role": "agent", "content": "Hello"}]},
+        {"chat": [{"sender": "user", "text": "Hi"}, {"sender": "Luna", "text": "Hello"}]},
+        {"dialogue": [{"Customer": "Hi"}, {"Agent": "Hello"}]},
+        {"call": "Member: Hi\nPA Agent: Hello"},
+        {"call": "[10:02] Customer: Hi\n[10:03] Support Agent: Hello"},
+        {"call": "Customer (10:02): Hi\n**Agent:** Hello"},
+        {"call": "Customer: Hi Agent: Hello"},
+        {"call": "Customer: Hi\\nAgent: Hello"},
+        {"text": "## User\nHi\n\n## Assistant\nHello"},
         {"conversations": str(TWO)},
         {
             "mapping": {
@@ -67,6 +76,25 @@ def test_a_table_with_a_column_a_turn_is_one_conversation_a_row(tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        "q1,a1,q2,a2",
+        "turn_1_question,turn_1_answer,turn_2_question,turn_2_answer",
+        "turn1_user,turn1_bot,turn2_user,turn2_bot",
+        "user_turn_1,assistant_turn_1,user_turn_2,assistant_turn_2",
+    ],
+)
+def test_the_number_of_a_turn_may_stand_anywhere_in_its_column(tmp_path, header):
+    (row,) = read(tmp_path, f"{header}\nHi,Hello,Why?,Because\n", "c.csv")
+    assert [(message["role"], message["content"]) for message in row["messages"]] == [
+        ("user", "Hi"),
+        ("assistant", "Hello"),
+        ("user", "Why?"),
+        ("assistant", "Because"),
+    ]
+
+
 def test_several_answers_to_one_question_are_no_turns(tmp_path):
     table = "question,answer 1,answer 2\nHi,Hello,Hey\n"
     assert read(tmp_path, table, "c.csv") == [{"question": "Hi", "answer 1": "Hello", "answer 2": "Hey"}]
@@ -83,6 +111,45 @@ def test_rows_that_are_messages_are_gathered_by_their_conversation(tmp_path):
     ]
 
 
+def test_an_id_that_several_speakers_share_names_their_conversation(tmp_path):
+    table = "call_id,speaker,text\n1,Ann,Hi\n1,Agent,Hello\n2,Bob,Hi\n2,Agent,Hello\n"
+    assert read(tmp_path, table, "c.csv") == [{"call_id": "1", "messages": TWO}, {"call_id": "2", "messages": TWO}]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [[TWO, TWO], {"one": TWO, "two": TWO}, [[{"user": "Hi", "assistant": "Hello"}]] * 2],
+)
+def test_conversations_may_lie_in_lists_without_names(tmp_path, rows):
+    found = read(tmp_path, rows)
+    assert [row.get("messages", "pairs") for row in found] in ([TWO, TWO], ["pairs", "pairs"])
+
+
+@pytest.mark.parametrize(
+    ("rows", "names"),
+    [
+        (
+            [{"talk": [{"speaker": "Caller", "text": "Hi"}, {"speaker": "Recipient", "text": "Hello"}]}],
+            ["Caller", "Recipient"],
+        ),
+        ([{"talk": "Ann: Hi\nBob: Hello\nAnn: Why?\nBob: So."}], ["Ann", "Bob"]),
+        ([{"dialog": ["Hi", "Hello"]}], ["speaker 1", "speaker 2"]),
+        ([{"sender": "Ann", "message": "Hi"}, {"sender": "Bob", "message": "Hello"}], ["Ann", "Bob"]),
+        ([{"turns": ["Hi", "And now shorter"]}], []),
+        ([{"sender": f"P{n}", "message": "Hi"} for n in range(9)], []),
+        ([{"form": "Name: Ann\nCity: Rome"}], []),
+    ],
+)
+def test_who_answers_is_known_once_it_is_said(tmp_path, rows, names):
+    path = tmp_path / "talks.json"
+    path.write_text(json.dumps(rows), encoding="utf-8")
+    assert speakers(read_rows(path)) == names
+    assert not any(MESSAGES in row for _, row in gathered(read_rows(path)).rows)
+    if names:
+        for _, row in gathered(read_rows(path), agent=names[1]).rows:
+            assert row[MESSAGES][:2] == TWO
+
+
 def test_a_file_may_be_one_conversation(tmp_path):
     assert read(
         tmp_path, {"call": 7, "utterances": [{"speaker": "USER", "text": "Hi"}, {"speaker": "BOT", "text": "Hello"}]}
@@ -97,6 +164,7 @@ def test_a_file_may_be_one_conversation(tmp_path):
         {"speaker": "Ann", "message": "Hi"},
         {"role": "user", "content": "Hi", "expected": "greeting"},
         {"speaker": "user", "text": "Hi", "intent": "greeting"},
+        {"author": "ai", "text": "Hi"},
     ],
 )
 def test_what_is_no_conversation_stays_as_it_is(tmp_path, row):

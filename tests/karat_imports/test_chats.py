@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from tests.karat_imports.imported import FILES, findings, imported
 
-from karat.errors import BadDataset
+from karat.errors import BadDataset, OperatorError
 from karat.records import Answer, ToolCall
-from karat_imports.imported import format_of
+from karat_imports.imported import format_of, import_results
 
 CHATS = FILES / "chats"
 
@@ -49,10 +50,32 @@ def test_a_table_of_messages_and_turns_of_other_shapes_are_chats_too(tmp_path: P
     said.write_text(
         '[{"id": "s", "conversation": [{"role": "user", "text": "Hi?"}, {"role": "bot", "text": "Hello."}]}]'
     )
-    for path, names in ((table, ["7 turn 1", "7 turn 2"]), (turns, ["t"]), (said, ["s"])):
+    pairs = tmp_path / "pairs.json"
+    pairs.write_text(
+        '[{"id": "p", "turns": [{"question": "Hi?", "answer": "Hello."}, {"question": "Why?", "answer": "So."}]}]'
+    )
+    cases = ((table, ["7 turn 1", "7 turn 2"]), (turns, ["t"]), (said, ["s"]), (pairs, ["p turn 1", "p turn 2"]))
+    for path, names in cases:
         made = imported("chats", tmp_path / path.stem, path)
         assert [sample.id for sample in made.run.samples()] == names
         assert [answer.text for answer in made.run.events_of(Answer)] == ["Hello.", "So."][: len(names)]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"id": "7", "talk": [{"speaker": "Caller", "text": "Hi?"}, {"speaker": "Recipient", "text": "Hello."}]}],
+        [{"id": "7", "messages": [{"role": "Caller", "content": "Hi?"}, {"role": "Recipient", "content": "Hello."}]}],
+        [{"sender": "Caller", "text": "Hi?"}, {"sender": "Recipient", "text": "Hello."}],
+    ],
+)
+def test_who_answers_is_asked_where_no_name_tells(tmp_path: Path, rows: list[object]) -> None:
+    path = tmp_path / "calls.json"
+    path.write_text(json.dumps(rows))
+    with pytest.raises(OperatorError, match=r"agent=NAME: .*which of the speakers answers: 'Caller', 'Recipient'"):
+        imported("chats", tmp_path / "runs", path)
+    (made,) = import_results("chats", [path], tmp_path / "runs", options={"agent": "Recipient"})
+    assert [answer.text for answer in made.run.events_of(Answer)] == ["Hello."]
 
 
 def test_the_files_are_recognized_and_others_refused(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ become rows of their own; if they are turns, each with what was said before it.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -17,8 +18,10 @@ import msgspec
 from karat.documents.cells import parsed
 from karat.documents.columns import LOOKED_AT, Column, Row, are_messages, cell, columns_of, is_empty
 from karat.documents.names import (
+    NOT_SPEAKING,
     SPEAKING,
     Role,
+    any_speaker_and_text,
     meanings,
     side_of,
     speaker_and_text,
@@ -34,16 +37,28 @@ _Message = dict[str, Any]
 _OF_CALLS = ("tool_calls", "tool_call_id", "name")  # keys of messages, kept as they are
 _LOOKED_AT = 20  # cells that decide what all cells of a column are
 _MOST_LEVELS = 3  # of lists of questions in lists
+_MOST_SPEAKERS = 6  # of whom a person can tell the assistant
+_ANYONE = ""  # in place of the assistant's name: all speakers keep their names
 _SPEAKERS = word_set("role speaker sender author from actor participant")
 _SAYS = word_set("content text message utterance body value")
 _ASKED: Sequence[Role] = ("question",)
 _ANSWERED: Sequence[Role] = ("answer", "golden")
 _SIDES = (("user", _ASKED), ("assistant", _ANSWERED))
-_NUMBERED = re.compile(r"(.*?)[\s_-]*(\d{1,2})\b.*")
-_MARKED = re.compile(r"^[ \t]*(?:<(\w{1,20})>|\*{0,2}(\w[\w ]{0,20}?)\*{0,2}:)", re.MULTILINE)
+_IDENTIFYING = (("id",), ("number",), ("conversation",), ("dialogue",), ("dialog",), ("call",))
+_NUMBERED = re.compile(r"(.*?)[\s_.-]*(\d{1,2})(?!\d)[\s_.-]*(.*)")
+_TURNS = ("turns", "messages")  # of plain texts, they may all be the user's
+_SHORT = {"q": "question", "a": "answer"}
+_COUNTED = word_set("turn round step exchange t")  # what a number in a column's name counts
+_AT = r"[ \t]*(?:\(?\[?\d[\d:.,/T -]{3,24}(?:[AP]M)?\]?\)?[ \t]*[-–]?[ \t]*)?"  # a time
+_MARKED = re.compile(
+    rf"^{_AT}(?:<(\w{{1,20}})>|\[(\w[\w ]{{0,20}})\]:?(?!\()"
+    rf"|\*{{0,2}}(\w[\w ]{{0,30}}?)\*{{0,2}}(?: ?[(\[][\d:. APM-]{{4,22}}[)\]])?:\*{{0,2}})",
+    re.MULTILINE,
+)
+_IN_LINES = re.compile(r"(?<![\w'-])([A-Z][\w-]{1,20}):(?= )")
 _TEMPLATE = re.compile(
     r"<\|(?:im_start\|>|start_header_id\|>)?(\w+)(?:\|>|<\|end_header_id\|>)?"
-    r"|<start_of_turn>(\w+)|#{3,4} (\w+):|\[(/?INST)\]",
+    r"|<start_of_turn>(\w+)|#{3,4} (\w+):|^#{1,4} (\w+)[ \t]*$|\[(/?INST)\]",
     re.MULTILINE,
 )
 _IN_TEMPLATES = {
@@ -57,19 +72,25 @@ _TEMPLATE_ENDS = re.compile(
 )
 
 
-def gathered(rows: Rows, named: Collection[str] = ()) -> Rows:
+def gathered(
+    rows: Rows, named: Collection[str] = (), *, agent: str | None = None, whole: bool = False
+) -> Rows:
     """The rows with each conversation in the column `messages`, and with a row for each of the
     questions that a row lists; the same rows if they hold neither, or all the `named` columns.
+
+    `agent`: the speaker who is the assistant, where all others are users; None: as names say.
+    `whole`: turns of a question and an answer are one conversation, not rows of their own.
     """
     for _ in range(_MOST_LEVELS):
         columns = columns_of(row for _, row in rows.rows)
         if named and all(path in columns for path in named):
             return rows
-        if any(2 * column.messages > column.rows for column in columns.values()):
+        if agent is None and any(column.messages * 2 > column.rows for column in columns.values()):
             return rows
         found = _in_numbered_columns(rows, columns)
         if found is None and not _asks(columns):
-            found = _in_cells(rows, columns) or _in_rows(rows, columns)
+            found = _in_cells(rows, columns, agent, whole)
+        found = found or _in_rows(rows, columns, agent)
         if found is not None:
             return found
         listed = _listed(rows, columns)
@@ -79,9 +100,35 @@ def gathered(rows: Rows, named: Collection[str] = ()) -> Rows:
     return rows
 
 
-def _asks(columns: Mapping[str, Column]) -> bool:
-    """Whether a column is surely the question, so that conversations are only its context."""
-    return any(columns[path].is_text for path in with_role(columns, "question"))
+def speakers(rows: Rows) -> list[str]:
+    """Who speaks in conversations in which no name tells the assistant; none: there are no such
+    conversations, or too many speak to tell one.
+    """
+    names: dict[str, None] = {}
+    for _, row in gathered(rows, agent=_ANYONE).rows:
+        said = row.get(MESSAGES)
+        for message in said if isinstance(said, list) and are_of_speakers(said) else ():
+            names.setdefault(str(message["role"]))
+    return [*names] if 1 < len(names) <= _MOST_SPEAKERS else []
+
+
+def are_of_speakers(value: Sequence[object]) -> bool:
+    """Whether a list holds what a few people say in turn, whatever they are called."""
+    keys = [any_speaker_and_text(part) for part in value]
+    found = set()
+    for part, names in zip(value, keys, strict=True):
+        if names is None or not isinstance(part, Mapping):
+            return False
+        found.add(part[names[0]])
+    return 1 < len(found) <= _MOST_SPEAKERS and (len(found) < len(value) or len(value) == 2)
+
+
+def _asks(columns: Mapping[str, Column], text: str | None = None) -> bool:
+    """Whether a column besides `text` is surely the question, so that conversations are only its
+    context.
+    """
+    asked = with_role(columns, "question")
+    return any(columns[path].is_text for path in asked if path != text)
 
 
 def _with(rows: Rows, numbered: Iterable[tuple[int, Row]], note: str) -> Rows:
@@ -94,7 +141,9 @@ def _with(rows: Rows, numbered: Iterable[tuple[int, Row]], note: str) -> Rows:
 # --- a conversation in a cell -----------------------------------------------------------------
 
 
-def _in_cells(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
+def _in_cells(
+    rows: Rows, columns: Mapping[str, Column], agent: str | None, whole: bool
+) -> Rows | None:
     for path in [path for path in columns if "." not in path]:
         known = any(meaning.role in ("golden", "context") for meaning in meanings(path))
         if known and columns[path].is_text:
@@ -104,61 +153,141 @@ def _in_cells(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
         if 2 * len(filled) <= len(values):
             continue
         filled = filled[:_LOOKED_AT]
-        asked = is_of_turns(path)
-        read = [value for value in filled if messages_in(value, asked=asked)]
-        if 2 * len(read) > len(filled):
-            return _with(rows, _read_cells(rows, path, asked), f"'{path}': conversations")
+        read = partial(_messages_under, path=path, agent=agent, whole=whole)
+        if 2 * sum(1 for value in filled if read(value)) > len(filled):
+            return _with(rows, _read_cells(rows, path, read), f"'{path}': conversations")
     return None
 
 
-def _read_cells(rows: Rows, path: str, asked: bool) -> Iterator[tuple[int, Row]]:
+def _read_cells(
+    rows: Rows, path: str, read: Callable[[object], list[_Message]]
+) -> Iterator[tuple[int, Row]]:
     for number, row in rows.rows:
         others = {key: value for key, value in row.items() if key != path}
-        yield number, {**others, MESSAGES: messages_in(row.get(path), asked=asked)}
+        yield number, {**others, MESSAGES: read(row.get(path))}
 
 
-def messages_in(value: object, *, asked: bool = False) -> list[_Message]:
+def _messages_under(value: object, path: str, agent: str | None, whole: bool) -> list[_Message]:
+    """The messages in a cell, also if only the column's name says that it is a conversation."""
+    said = messages_in(value, agent=agent)
+    listed = parsed(value) if isinstance(value, str) else value
+    if said or not isinstance(listed, list) or not listed or not is_of_turns(path):
+        return said
+    if all(isinstance(part, dict) and [*part] == ["content"] for part in listed):
+        return [{"role": "user", "content": part["content"]} for part in listed]
+    if all(isinstance(part, str) for part in listed) and not {*_TURNS} & {*words_of(path)}:
+        names = [f"speaker {1 + at % 2}" for at in range(len(listed))]
+        return _between(names, listed, agent)
+    found = []
+    for part in listed if whole else ():
+        pair = _texts_of_pair(part) or _pair(part, _ASKED, _ANSWERED)
+        if not pair or (isinstance(part, dict) and with_role(part, "golden")):
+            return []
+        found += pair
+    return found
+
+
+def _between(names: Sequence[str], texts: Sequence[str], agent: str | None) -> list[_Message]:
+    """What two people say by turns, of whom only the user can tell who answers."""
+    if agent is None:
+        return []
+    pairs = zip(names, texts, strict=True)
+    return with_sides([{"role": name, "content": text} for name, text in pairs], agent)
+
+
+def _texts_of_pair(part: object) -> list[_Message]:
+    """A turn that is a list of what the user and the assistant say: words, and no names."""
+    if not isinstance(part, list) or len(part) != 2:
+        return []
+    if not all(isinstance(text, str) for text in part) or " " not in part[0].strip():
+        return []
+    return [{"role": "user", "content": part[0]}, {"role": "assistant", "content": part[1]}]
+
+
+def messages_in(value: object, *, agent: str | None = None) -> list[_Message]:
     """The chat messages that a cell holds, in one of the shapes; none: it holds no conversation.
 
-    `asked`: objects with nothing but a text are what the user says.
+    `agent`: who is the assistant.
     """
     if isinstance(value, str):
         unpacked = parsed(value)
         if unpacked is value:
-            return _marked(value)
+            return _marked(value, agent)
         value = unpacked
     if isinstance(value, Mapping):
         value = _of_tree(value)
     if not isinstance(value, list) or not value:
         return []
     if are_messages(value):
-        return _written(value)
+        return _written(value, agent)
+    if are_of_speakers(value):
+        said = _written(value, agent)
+        return said if agent == _ANYONE or has_both_sides(said) else []
     read: list[_Message] = []
     for part in value:
         said = _pair(part, (), ())
-        if asked and isinstance(part, dict) and [*part] == ["content"]:
-            said = [{"role": "user", "content": part["content"]}]
         if not said:
             return []
         read += said
-    return read
+    return read if has_both_sides(read) else []
 
 
-def _written(value: Sequence[Any]) -> list[_Message]:
+def _written(value: Sequence[Any], agent: str | None = None) -> list[_Message]:
     """Messages with the usual keys, their speakers as the user and the assistant."""
     found: list[_Message] = []
     for message in value:
-        keys = speaker_and_text(message) or ("role", "content")
+        keys = speaker_and_text(message) or any_speaker_and_text(message) or ("role", "content")
         kept = {key: message[key] for key in _OF_CALLS if key in message}
         found.append({"role": message[keys[0]], "content": message[keys[1]], **kept})
-    sides = [side_of(message["role"]) for message in found]
-    system_answers = "assistant" not in sides
-    for message, side in zip(found, sides, strict=True):
-        if side is not None:
-            message["role"] = side
-        elif system_answers and message is not found[0] and message["role"].lower() == "system":
-            message["role"] = "assistant"
+    return with_sides(found, agent)
+
+
+def with_sides(messages: Sequence[_Message], agent: str | None = None) -> list[_Message]:
+    """Messages whose `role` is user or assistant so far as it is known.
+
+    If nobody is the assistant by name, the system is, after its first message. `agent`: who is the
+    assistant, where all others are users.
+    """
+    if agent == _ANYONE:
+        return [*messages]
+    names = dict.fromkeys(_who(message) for message in messages)
+    people = [name for name in names if name and name not in NOT_SPEAKING]
+    if agent is not None:
+        sides = dict.fromkeys(people, "user") | {agent.strip().lower(): "assistant"}
+    else:
+        sides = _sides(people)
+    found = []
+    for at, message in enumerate(messages):
+        who = _who(message)
+        if at and who == "system" and "assistant" not in sides.values():
+            found.append({**message, "role": "assistant"})
+        else:
+            found.append({**message, **({"role": sides[who]} if who in sides else {})})
     return found
+
+
+def _who(message: _Message) -> str:
+    return str(message.get("role", "")).strip().lower()
+
+
+def _sides(people: Sequence[str]) -> dict[str, str]:
+    """Speaker → side. Of two who speak, whoever is not the assistant is the user; who speaks with
+    somebody called user is the assistant.
+    """
+    sides: dict[str, str] = {name: side for name in people if (side := side_of(name)) is not None}
+    unknown = [name for name in people if name not in sides]
+    if len(people) == 2 and len(unknown) == 1:
+        (known,) = sides
+        if sides[known] == "assistant":
+            sides[unknown[0]] = "user"
+        elif known in ("user", "human"):
+            sides[unknown[0]] = "assistant"
+    return sides
+
+
+def has_both_sides(messages: Iterable[_Message]) -> bool:
+    """Whether the user and the assistant speak."""
+    return {"user", "assistant"} <= {message["role"] for message in messages}
 
 
 def _pair(part: object, asking: Sequence[Role], answering: Sequence[Role]) -> list[_Message]:
@@ -174,6 +303,10 @@ def _pair(part: object, asking: Sequence[Role], answering: Sequence[Role]) -> li
     wrapped = [value for value in part.values() if speaker_and_text(value) is not None]
     if len(wrapped) == 1:
         return _written(wrapped)
+    if len(part) == 1:
+        ((name, text),) = part.items()
+        who = side_of(name)
+        return [{"role": who, "content": text}] if who and isinstance(text, str) else []
     found: list[_Message] = []
     columns = [*columns_of([part])]
     sides = (("user", asking), ("assistant", answering))
@@ -217,30 +350,73 @@ def _of_tree(value: Mapping[str, Any]) -> object:
     return found
 
 
-def _marked(text: str) -> list[_Message]:
+def _marked(text: str, agent: str | None) -> list[_Message]:
     """The messages of a text in which each begins with its speaker: `Agent: …`, `<user> …`, or as
     models are prompted: `### Instruction:`, `<|im_start|>user`, `[INST]`.
     """
-    found = _parted(text, _MARKED)
+    if "\n" not in text:
+        text = text.replace("\\n", "\n")  # as some tables write the ends of lines
+    found = _parted(text, _MARKED, agent)
     if found and found[0]["role"] == "system":
         return []  # text before the first speaker
-    return found or _parted(_TEMPLATE_ENDS.sub("", text), _TEMPLATE)
-
-
-def _parted(text: str, mark: re.Pattern[str]) -> list[_Message]:
-    """The text between such marks, as messages; none: the marks are not of both sides."""
-    begins, role, found = 0, "system", []
-    for match in mark.finditer(text):
-        said = next(name for name in match.groups() if name is not None).lower()
-        side = side_of(said) or _IN_TEMPLATES.get(said)
-        if side is not None or (mark is _TEMPLATE and said == "system"):
-            found.append({"role": role, "content": text[begins : match.start()].strip()})
-            begins, role = match.end(), side or "system"
-    found.append({"role": role, "content": text[begins:].strip()})
-    found = [message for message in found if message["content"]]
-    if {"user", "assistant"} <= {message["role"] for message in found}:
+    if agent is not None:
         return found
-    return []
+    if not found and (first := _IN_LINES.match(text)) is not None and side_of(first[1]):
+        found = _parted(text, _IN_LINES, agent)
+    return found or _parted(_TEMPLATE_ENDS.sub("", text), _TEMPLATE, agent)
+
+
+def _parted(text: str, mark: re.Pattern[str], agent: str | None) -> list[_Message]:
+    """The text between such marks, as messages; none: the marks are not of both sides."""
+    marks = [
+        (match, next(name for name in match.groups() if name is not None))
+        for match in mark.finditer(text)
+    ]
+    sides = _sides_of_marks([said.lower() for _, said in marks], mark, agent)
+    begins, role, found = 0, "system", []
+    for match, said in marks:
+        if said.lower() in sides:
+            found.append({"role": role, "content": text[begins : match.start()].strip()})
+            begins, role = match.end(), sides[said.lower()]
+            if agent == _ANYONE:
+                role = said
+    found.append({"role": role, "content": text[begins:].strip()})
+    found = _joined([message for message in found if message["content"]])
+    return found if agent == _ANYONE or has_both_sides(found) else []
+
+
+def _sides_of_marks(
+    said: Sequence[str], mark: re.Pattern[str], agent: str | None
+) -> dict[str, str]:
+    """What marks a message in a text → whose it is. Names that say nothing count if they are all
+    that is marked, and begin lines often enough.
+    """
+    names = [*dict.fromkeys(said)]
+    in_turn = mark is _MARKED and 1 < len(names) <= 3 < len(said)
+    if agent is not None:
+        if not in_turn:
+            return {}
+        return dict.fromkeys(names, "user") | {agent.strip().lower(): "assistant"}
+    sides: dict[str, str] = {}
+    for name in names:
+        side = side_of(name) or _IN_TEMPLATES.get(name)
+        if side is not None:
+            sides[name] = side
+        elif mark is _TEMPLATE and name == "system":
+            sides[name] = "system"
+    return sides | _sides(names) if in_turn else sides
+
+
+def _joined(messages: Iterable[_Message]) -> list[_Message]:
+    """Messages in which nobody speaks twice in a row."""
+    found: list[_Message] = []
+    for message in messages:
+        if found and found[-1]["role"] == message["role"]:
+            said = f"{found[-1]['content']}\n{message['content']}"
+            found[-1] = {**message, "content": said}
+        else:
+            found.append(message)
+    return found
 
 
 # --- a column a turn --------------------------------------------------------------------------
@@ -251,15 +427,30 @@ def _in_numbered_columns(rows: Rows, columns: Mapping[str, Column]) -> Rows | No
     sides: dict[str, dict[str, str]] = {}  # of each number: side → column
     for path in sorted(columns, key=lambda path: _NUMBERED.fullmatch(path) is None):
         match = _NUMBERED.fullmatch(path)
-        stem, number = (match[1], match[2]) if match is not None else (path, "1")
+        number = "1" if match is None else match[2].lstrip("0") or "0"
         for side, roles in _SIDES:
-            if columns[path].is_text and _of_side([stem], side, roles):
+            stems = [path] if match is None else _stems(match[1], match[3])
+            said = next((stem for stem in stems if any(_sides_said(stem))), None)
+            if said is not None and columns[path].is_text and _of_side([said], side, roles):
                 sides.setdefault(number, {}).setdefault(side, path)
     turns = [turn for _, turn in sorted(sides.items(), key=lambda item: int(item[0]))]
     turns = [turn for turn in turns if len(turn) == 2]
     if len(turns) < 2:
         return None
     return _with(rows, _read_turns(rows, turns), "a row: the turns of a conversation")
+
+
+def _stems(before: str, after: str) -> list[str]:
+    """What a name says besides its number: all of it, what follows the number, what precedes."""
+    before = "_".join(word for word in words_of(before) if word not in _COUNTED)
+    names = (f"{before}_{after}".strip("_"), after, before)
+    return [_SHORT.get(name.lower(), name) for name in names if name]
+
+
+def _sides_said(stem: str) -> Iterator[str]:
+    for side, roles in _SIDES:
+        if _of_side([stem], side, roles):
+            yield side
 
 
 def _read_turns(rows: Rows, turns: Sequence[Mapping[str, str]]) -> Iterator[tuple[int, Row]]:
@@ -277,25 +468,46 @@ def _read_turns(rows: Rows, turns: Sequence[Mapping[str, str]]) -> Iterator[tupl
 # --- a row a message --------------------------------------------------------------------------
 
 
-def _in_rows(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
+def _in_rows(rows: Rows, columns: Mapping[str, Column], agent: str | None) -> Rows | None:
     """Rows that are messages, of the conversations that a column names, else all of one."""
-    first = [row for _, row in islice(rows.rows, LOOKED_AT)]
     speaker, text = speaker_and_text_columns(columns)
-    if speaker is None or text is None or with_role(columns, "golden"):
+    if speaker is None or text is None or _asks(columns, text) or with_role(columns, "golden"):
         return None
-    who = {str(row.get(speaker)).strip().lower() for row in first}
-    sides = {side_of(name) for name in who}
-    if "user" not in sides or not ("assistant" in sides or "system" in who):
+    if agent is not None and with_role(columns, "answer"):
         return None
-    named = with_role(columns, "conversation")
+    named = _conversation(rows, columns, speaker)
+    if named is None and "author" in words_of(speaker):
+        return None  # who wrote each text
     others = [path for path in columns if path not in (speaker, text)]
-    if not named and any(_is_wanted(path) for path in others):
+    if named is None and any(_is_wanted(path) for path in others):
         return None  # a class of each message
     groups: dict[object, list[tuple[int, Row]]] = {}
     for number, row in rows.rows:
-        name = str(row.get(named[0])) if named else None
+        name = None if named is None else str(row.get(named))
         groups.setdefault(name, []).append((number, row))
-    return _with(rows, _read_groups(groups.values(), speaker, text), "a row: a message")
+    chats = [*_read_groups(groups.values(), speaker, text, agent)]
+    if agent != _ANYONE and not has_both_sides(part for _, row in chats for part in row[MESSAGES]):
+        return None
+    return _with(rows, chats, "a row: a message")
+
+
+def _conversation(rows: Rows, columns: Mapping[str, Column], speaker: str) -> str | None:
+    """The column that names the conversation of a message: by its name, or an id with several
+    speakers; None: there is none.
+    """
+    named = with_role(columns, "conversation")
+    if named:
+        return named[0]
+    for path in columns:
+        if "." in path or words_of(path)[-1:] not in _IDENTIFYING:
+            continue
+        spoken: dict[str, set[str]] = {}
+        for _, row in islice(rows.rows, LOOKED_AT):
+            spoken.setdefault(str(row.get(path)), set()).add(str(row.get(speaker)))
+        shared = [names for names in spoken.values() if len(names) > 1]
+        if 2 * len(shared) > len(spoken):
+            return path
+    return None
 
 
 def _is_wanted(path: str) -> bool:
@@ -316,7 +528,7 @@ def _column(columns: Mapping[str, Column], words: frozenset[str]) -> str | None:
 
 
 def _read_groups(
-    groups: Iterable[Sequence[tuple[int, Row]]], speaker: str, text: str
+    groups: Iterable[Sequence[tuple[int, Row]]], speaker: str, text: str, agent: str | None
 ) -> Iterator[tuple[int, Row]]:
     for group in groups:
         number, first = group[0]
@@ -328,7 +540,7 @@ def _read_groups(
         for key, value in first.items():
             if key not in (speaker, text) and all(row.get(key) == value for _, row in group):
                 shared[key] = value
-        yield number, {**shared, MESSAGES: _written(said)}
+        yield number, {**shared, MESSAGES: _written(said, agent)}
 
 
 # --- a list of questions in a row -------------------------------------------------------------

@@ -8,7 +8,7 @@ several tools use for different things are weak: `roles` decides them by their c
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Literal
 
@@ -197,10 +197,11 @@ _WEAK: dict[Role, str] = {
         completion completions solution label labels intent summary sql query code value
         result reply finalanswer answertext shortanswer longanswer fullanswer
         expectedresponse targetresponse targetoutput program cypher translation class
-        verdict outcome category completiontext groundtruthlabel ai bot chatbot assistant""",
+        verdict outcome category completiontext groundtruthlabel ai bot chatbot assistant therapist
+        counselor doctor tutor""",
     "question": """text task goal scenario statement dialogue dialog article passage document ctx
         claim intent message ticket tickettext sentence situation request userrequest vignette
-        user human""",
+        user human patient client student seeker""",
 }
 _SCORES = word_set(
     """faithfulness answerrelevancy answerrelevance contextprecision contextrecall
@@ -283,13 +284,18 @@ _CHOICE_STEMS = word_set(
 _SPEAKERS = ("role", "from", "speaker", "author", "sender", "actor", "participant", "type", "name")
 _SAYS = ("content", "value", "text", "message", "utterance", "body", "parts")
 _USERS = word_set(
-    "user human customer client usr patient seeker person student interviewee caller visitor guest"
+    """user human customer client usr patient seeker person student interviewee caller visitor guest
+    member buyer shopper learner asker 用户 客户 患者 病人"""
 )
 _ASSISTANTS = word_set(
     """assistant ai bot gpt agent model chatbot counselor therapist supporter doctor teacher
-    interviewer operator support llm robot advisor nurse"""
+    interviewer operator support llm robot advisor nurse representative rep tutor consultant
+    counsellor physician chatgpt receptionist 客服 助手 医生 机器人"""
 )
-SPEAKING = _USERS | _ASSISTANTS | word_set("system sys tool function developer action")
+NOT_SPEAKING = word_set("system sys tool function developer action")
+"""Who writes in a chat, and is neither the one who asks nor the one who answers."""
+SPEAKING = _USERS | _ASSISTANTS | NOT_SPEAKING
+_LONGEST_NAME = 40  # of somebody who speaks
 
 
 def last_part(path: str) -> str:
@@ -481,10 +487,10 @@ def lower_is_better(path: str) -> bool | None:
 
 def side_of(speaker: str) -> Literal["user", "assistant"] | None:
     """Who speaks in a chat: the one who asks, or the one who answers; None: neither, or unknown."""
-    name = speaker.strip().lower()
-    if name in _USERS:
+    words = re.sub(r"[\s_#-]*\d{1,3}$", "", speaker.strip().lower()).split()
+    if words and len(words) < 4 and words[-1] in _USERS:
         return "user"
-    if name in _ASSISTANTS:
+    if words and len(words) < 4 and words[-1] in _ASSISTANTS:
         return "assistant"
     return None
 
@@ -508,8 +514,22 @@ def speaker_and_text(message: object) -> tuple[str, str] | None:
         return None
     for speaker in _SPEAKERS:
         who = message.get(speaker)
-        if isinstance(who, str) and who.strip().lower() in SPEAKING:
-            for said in _SAYS:
-                if said in message and said != speaker:
-                    return speaker, said
+        if isinstance(who, str) and (who.strip().lower() in SPEAKING or side_of(who) is not None):
+            return _with_text(message, speaker)
     return None
+
+
+def any_speaker_and_text(message: object) -> tuple[str, str] | None:
+    """The same of a message in which anybody speaks, under a key that says so; None: it is none."""
+    if not isinstance(message, dict):
+        return None
+    for speaker in _SPEAKERS[:-2]:
+        who = message.get(speaker)
+        if isinstance(who, str) and 0 < len(who.strip()) <= _LONGEST_NAME:
+            return _with_text(message, speaker)
+    return None
+
+
+def _with_text(message: Mapping[str, object], speaker: str) -> tuple[str, str] | None:
+    said = next((key for key in _SAYS if key in message and key != speaker), None)
+    return None if said is None else (speaker, said)

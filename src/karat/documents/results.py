@@ -21,7 +21,7 @@ from karat.documents.names import (
 _JUDGED_BY_NAME = ("score", "metadata", "condition")  # roles beside which a word of judgement wins
 _NOT_JUDGED = word_set("label labels class answer answers prediction predicted pred")
 _ASIDE = word_set(
-    """metadata meta info config usage params parameters settings contexts sources retrieved
+    """metadata meta info config usage params parameters settings context contexts sources retrieved
     documents"""
 )
 _OF_ITEMS = word_set(

@@ -560,7 +560,8 @@ class _Assignment:
             return [{"question": (asks[0],)}]
         if "messages" in shapes:
             if self._door == "results":
-                return [{}]
+                chats = [path for path in shapes["messages"] if not self._columns[path].replies]
+                return [{"question": (path,)} for path in chats] or [{}]
             return [{"question": (path,)} for path in shapes["messages"]]
         inside = [path for path in self._inside("question") if self._asks(path)]
         if inside:

@@ -25,7 +25,7 @@ from karat.documents.hub import Fetched, fetch, hub_name, shown
 from karat.documents.names import meanings
 from karat.documents.nodes import Node, plain, walk
 from karat.documents.reader import Limits, parse
-from karat.documents.tables import best_of, tables_in, together
+from karat.documents.tables import best_of, rows_of, tables_in, together
 from karat.errors import BadDataset, Fault, MissingExtra, did_you_mean, unreadable
 from karat.files import open_regular
 from karat.formats import count, excerpt, plural, some_of
@@ -606,11 +606,11 @@ def _is_lines(data: bytes) -> bool:
     return first[:1] == b"{" and first[-1:] == b"}" and second[:1] == b"{"
 
 
-def _add_item(rows: Rows, number: int, row: Any) -> None:
-    if isinstance(row, dict):
+def _add_item(rows: Rows, number: int, item: Any) -> None:
+    if not (found := rows_of(item)):
+        rows.fault(number, f"is {_kind(item)}; each item must be an object")
+    for row in found:
         rows.add(number, row)
-    else:
-        rows.fault(number, f"is {_kind(row)}; each item must be an object")
 
 
 _LIMITS = Limits(

@@ -19,7 +19,7 @@ def tables_in(document: Any) -> dict[str, list[Any]]:
         return {"": document}
     if not isinstance(document, Mapping):
         return {}
-    by_id = _rows_by_id(document) or _retrieval(document)
+    by_id = _rows_by_id(document) or _chats_by_id(document) or _retrieval(document)
     if by_id:
         return {"": by_id}
     found: dict[str, list[Any]] = {}
@@ -34,6 +34,19 @@ def tables_in(document: Any) -> dict[str, list[Any]]:
     if len(document) > 1 and all(_is_short(value) for value in document.values()):
         return {"": [{"id": key, "value": value} for key, value in document.items()]}
     return {}
+
+
+def rows_of(item: Any) -> list[dict[str, Any]]:
+    """The rows in an item of a list: itself, a list of chat messages as one row, the objects in a
+    list. Empty: it is no row.
+    """
+    if isinstance(item, dict):
+        return [item]
+    if not isinstance(item, list):
+        return []
+    if are_messages(item):
+        return [{"messages": item}]
+    return item if all(isinstance(part, dict) for part in item) else []
 
 
 def best_of(tables: Mapping[str, Sequence[Any]], *, results: bool = False) -> list[str]:
@@ -131,6 +144,14 @@ def _rows_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         name = "id" if "id" not in entry else "key"
         rows.append({name: key, **entry})
     return rows
+
+
+def _chats_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The entries of an object whose keys are ids: lists of chat messages."""
+    chats = [*document.values()]
+    if len(chats) < 2 or not all(isinstance(chat, list) and are_messages(chat) for chat in chats):
+        return []
+    return [{"id": key, "messages": chat} for key, chat in document.items()]
 
 
 def _retrieval(document: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -12,14 +12,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
+from pydantic import BaseModel, ConfigDict, Field
 
 from karat.documents.columns import columns_of
-from karat.documents.conversations import gathered, messages_in
-from karat.documents.names import side_of, speaker_and_text
+from karat.documents.conversations import gathered, messages_in, speakers, with_sides
+from karat.documents.names import NOT_SPEAKING, any_speaker_and_text, speaker_and_text
 from karat.documents.rows import Rows, read_rows
-from karat.formats import clean, excerpt
+from karat.errors import BadOption
+from karat.formats import clean, excerpt, some_of
 from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedTrial
-from karat.records import Reply
+from karat.records import JsonObject, Reply
 from karat_imports.importers._chats import Message, messages, tool_calls
 from karat_imports.importers._reading import Json, bad_file, digest, each_readable, opened, utc
 from karat_imports.importers._records import records
@@ -41,21 +43,49 @@ class Chats:
     answer to it is a sample.
     """
 
+    class Options(BaseModel):
+        """Who answers."""
+
+        model_config = ConfigDict(extra="forbid")
+
+        agent: str | None = Field(
+            default=None,
+            description="the speaker whose turns are the answers, where no usual name tells",
+        )
+
+    def __init__(self, options: Options) -> None:
+        self._agent = options.agent
+
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
         return _CHAT.match(head.removeprefix(b"\xef\xbb\xbf")) is not None
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run of all files."""
-        logs = each_readable(paths, _opened, findings)
+        logs = each_readable(paths, self._opened, findings)
         conditions: dict[str, ImportedCondition] = {}
         yield ImportedRun(
             name=named_after([log.path for log in logs]),
             tool="chats",
-            trials=_trials(logs, conditions, findings),
+            trials=_trials(logs, conditions, findings, self._agent),
             conditions=conditions,
             sparse=True,
         )
+
+    def _opened(self, path: Path) -> _Log:
+        with opened(path) as file:
+            head = file.read(_HEAD)
+        if path.suffix == ".parquet" or Chats.recognizes(path, head):
+            return _Log(path)
+        read = read_rows(path)
+        rows = gathered(read, agent=self._agent, whole=True)
+        for name, column in columns_of(row for _, row in rows.rows).items():
+            if 2 * column.messages > column.rows and "." not in name:
+                return _Log(path, rows, name)
+        names = speakers(read)
+        if names:
+            raise BadOption("--set agent=NAME", f"{path}: {who_answers(names)}")
+        raise bad_file(path, "holds no chats: messages, or turns of a user and an assistant")
 
 
 class _Log(msgspec.Struct, frozen=True):
@@ -66,16 +96,10 @@ class _Log(msgspec.Struct, frozen=True):
     column: str = ""  # of their messages
 
 
-def _opened(path: Path) -> _Log:
-    with opened(path) as file:
-        head = file.read(_HEAD)
-    if path.suffix == ".parquet" or Chats.recognizes(path, head):
-        return _Log(path)
-    rows = gathered(read_rows(path))
-    for name, column in columns_of(row for _, row in rows.rows).items():
-        if 2 * column.messages > column.rows and "." not in name:
-            return _Log(path, rows, name)
-    raise bad_file(path, "holds no chats: messages, or turns of a user and an assistant")
+def who_answers(names: Sequence[str]) -> str:
+    """What to say where no name tells who of these speakers answers."""
+    shown = some_of([f"'{clean(name)}'" for name in names], most=6)
+    return f"say which of the speakers answers: {shown}"
 
 
 def _records(log: _Log, findings: Findings) -> Iterator[tuple[str, Json]]:
@@ -85,18 +109,28 @@ def _records(log: _Log, findings: Findings) -> Iterator[tuple[str, Json]]:
     for fault in log.rows.faults:
         findings.lose(fault.message, f"{log.path.name}, {fault.place}")
     for number, row in log.rows.rows:
-        chat = messages_in(row.get(log.column))
+        chat = row.get(log.column)
+        if isinstance(chat, str):
+            chat = messages_in(chat)
         yield f"{log.path.name}, {log.rows.unit} {number}", Json({**row, "messages": chat})
 
 
 def _trials(
-    logs: Sequence[_Log], conditions: dict[str, ImportedCondition], findings: Findings
+    logs: Sequence[_Log],
+    conditions: dict[str, ImportedCondition],
+    findings: Findings,
+    agent: str | None,
 ) -> Iterator[ImportedTrial]:
     seen: dict[tuple[str, str], int] = {}
     for log in logs:
         for place, row in _records(log, findings):
-            chat = _chat(row)
-            turns = list(_turns(chat))
+            written = _said(row)
+            said = with_sides(written, agent if log.rows is None else None)
+            unsure = _unsure(written, said)
+            if unsure:
+                findings.left_out(f"chat, --set agent=NAME: {who_answers(unsure)}", place)
+                continue
+            turns = list(_turns(messages(said)))
             if not turns:
                 findings.left_out("chat in which the user says nothing", place)
                 continue
@@ -123,20 +157,24 @@ def _trials(
                 )
 
 
-def _chat(row: Json) -> list[Message]:
-    for key in _KEYS:
-        if isinstance(said := row.raw.get(key), list):
-            return messages([_usual(Json(item)) for item in said])
-    return []
+def _said(row: Json) -> list[JsonObject]:
+    """The messages of a chat with the usual keys, whatever names speaker and text have."""
+    listed = next((row.raw[key] for key in _KEYS if isinstance(row.raw.get(key), list)), ())
+    found = []
+    for item in map(Json, listed):
+        keys = speaker_and_text(item.raw) or any_speaker_and_text(item.raw)
+        usual = {} if keys is None else {"role": item.raw[keys[0]], "content": item.raw[keys[1]]}
+        found.append({**item.raw, **usual})
+    return found
 
 
-def _usual(message: Json) -> object:
-    """A message with the usual keys, whatever names its speaker and its text have."""
-    keys = speaker_and_text(message.raw)
-    if keys is None:
-        return message.raw
-    who = message.raw[keys[0]]
-    return {**message.raw, "role": side_of(who) or who, "content": message.raw[keys[1]]}
+def _unsure(written: Sequence[JsonObject], said: Sequence[JsonObject]) -> list[str]:
+    """The speakers of a chat, as it names them, if no name tells who of them answers."""
+    sides = {str(message.get("role")) for message in said}
+    names = dict.fromkeys(str(message.get("role", "")) for message in written)
+    people = [name for name in names if name.strip().lower() not in ("", *NOT_SPEAKING)]
+    unsure = "assistant" not in sides and not sides <= {"user", *NOT_SPEAKING}
+    return people if unsure and len(people) > 1 else []
 
 
 def _turns(chat: Iterable[Message]) -> Iterator[tuple[str, list[Message]]]:

@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
-import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat.documents.answers import (
@@ -21,8 +20,17 @@ from karat.documents.answers import (
     repetition_value,
     sample_columns,
 )
-from karat.documents.columns import MISSING, Column, cell, columns_of, paths_in, score_in
-from karat.documents.conversations import gathered
+from karat.documents.cells import dialogue
+from karat.documents.columns import (
+    MISSING,
+    Column,
+    are_messages,
+    cell,
+    columns_of,
+    paths_in,
+    score_in,
+)
+from karat.documents.conversations import gathered, speakers
 from karat.documents.names import SAID, Role, lower_is_better, meanings, words_of
 from karat.documents.results import belongs_to, score_columns, scores_by_system, systems_in
 from karat.documents.roles import Reading, Undecided, assign
@@ -35,6 +43,7 @@ from karat.hashes import Tally
 from karat.importers import Findings, ImportedFailure, ImportedRun, ImportedScore, ImportedTrial
 from karat.records import Metric, Reply, Usage, was_cut
 from karat_imports.importers._reading import title
+from karat_imports.importers.chats import who_answers
 
 __all__ = ["Csv"]
 
@@ -311,15 +320,20 @@ def _is_result(targets: Iterable[str]) -> bool:
 
 def _holds_chats(rows: Rows) -> bool:
     """Whether most rows hold a conversation, whatever its form."""
-    columns = columns_of(row for _, row in gathered(rows).rows).values()
+    columns = columns_of(row for _, row in gathered(rows, whole=True).rows).values()
     return any(2 * column.messages > column.rows for column in columns)
 
 
 def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> OperatorError:
     """The same error, or what else the file holds."""
-    if options.map or not _holds_chats(rows):
+    if options.map:
         return error
     message = "holds conversations: `karat import chats` reads them"
+    if not _holds_chats(rows):
+        names = speakers(rows)
+        if not names:
+            return error
+        message += f" with --set agent=NAME; {who_answers(names)}"
     return BadDataset(str(path), [Fault(place="file", message=message)])
 
 
@@ -561,7 +575,7 @@ class _Trials:
         for target, column in self._texts:
             value = cell(row, column)
             if value is not None:
-                texts[target] = text_of(value)
+                texts[target] = _text(value)
         return texts
 
     def _result(
@@ -608,6 +622,13 @@ class _Trials:
             name = target.removeprefix("score.")
             self._findings.unreadable(f"'{name}' is not a number", place)
         return None
+
+
+def _text(value: object) -> str:
+    """A cell as text; chat messages as people read them."""
+    if isinstance(value, list) and are_messages(value):
+        return dialogue(value)
+    return text_of(value)
 
 
 def _usage(read: float | None, written: float | None) -> Usage | None:

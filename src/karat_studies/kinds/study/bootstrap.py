@@ -10,22 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from karat.errors import BadOption
-from karat_studies.kinds.study.experiments import Columns, Reducer, Response
+from karat_studies.kinds.study.experiments import Reducer, Response
 from karat_studies.kinds.study.format import StudyFile, Test, level_name
-from karat_studies.kinds.study.repeats import COUNTED, of_people
+from karat_studies.kinds.study.repeats import COUNTED, Columns, Places
 from karat_studies.kinds.study.sides import (
+    TOGETHER,
     agent_side,
     compared_with,
-    group_rows,
     numbers_of,
     outcome_of,
+    rows_of,
 )
 from karat_studies.replication import (
     Draws,
@@ -38,7 +38,6 @@ from karat_studies.replication import (
 )
 
 Floats = NDArray[np.float64]
-Places = NDArray[np.intp]
 REDUCED = 200  # replicates of a study with a reducer: each runs its code
 NOBODY = -1
 KEPT = 0.8  # share of the variance kept when drawing n of n within each arm: (n − 1)/n
@@ -108,7 +107,7 @@ class StudyRun(msgspec.Struct, frozen=True, kw_only=True):
     """A study under one condition, in one repetition: the data for resampling its participants."""
 
     responses: Sequence[Response]  # a row for everyone who was asked
-    data: Mapping[str, Sequence[Any]]  # column → values: the result of `derive`; not yet reduced
+    data: Columns  # the result of `derive`; not yet reduced
     # the study's tests, as measured by `karat_studies.replication.score_tests`
     scores: Sequence[TestScore]
 
@@ -332,30 +331,11 @@ def _undrawable(rows: Places, units: Units, data: Columns) -> str | None:
 
 def test_rows(test: Test, data: Columns, places: Places) -> TestRows:
     """The rows that a test can use, as numbers. `places`: the unit of each row of `data`."""
-    groups = group_rows(test, data)
-    if test.by is not None and test.kind not in COUNTED:
-        data, first = of_people(test, data, groups or [np.arange(len(places))])
-        groups, places = group_rows(test, data), places[first]
-    everybody = np.arange(len(places))
-    if test.kind in {
-        "ttest_paired",
-        "ttest_one",
-        "wilcoxon",
-        "correlation",
-        "spearman",
-        "binomial",
-        "proportion",
-    }:
-        if groups:
-            groups = [np.concatenate(groups)]
-        else:
-            groups = [everybody]
-
-    if groups:
-        rows = np.concatenate(groups)
-    else:
-        rows = everybody[:0]
-
+    data, groups, first = rows_of(test, data)
+    places, everybody = places[first], np.arange(len(first))
+    if test.kind in TOGETHER:
+        groups = [np.concatenate(groups or [everybody])]
+    rows = np.concatenate([everybody[:0], *groups])
     level = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
     values, against = _values(test, data, rows)
     second = values if against is None else against

@@ -16,6 +16,7 @@ from karat_studies.kinds.study.columns import (
     shape_of_data,
 )
 from karat_studies.kinds.study.format import Finding, StudyFile, Test
+from karat_studies.kinds.study.repeats import Columns
 from karat_studies.kinds.study.rounds import payoffs_of
 from karat_studies.kinds.study.sides import agent_side, human_side
 from karat_studies.replication import Side, StudyTest
@@ -23,7 +24,7 @@ from karat_studies.replication import Side, StudyTest
 if TYPE_CHECKING:
     from karat_query.sql import Shape
 
-Columns = Mapping[str, Sequence[Any]]
+
 Reducer = Callable[[Columns], Columns]
 
 
@@ -251,7 +252,7 @@ class Experiment:
 
     tests: list[StudyTest]
     # the result of `derive`; None: participants cannot be resampled
-    data: Mapping[str, Sequence[Any]] | None
+    data: Columns | None
 
 
 def study_experiments(

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 from karat.errors import BadDataset, BadOption, BadPlugin, BadRun, Caught
 from karat.journal import KeptFile, RunFolder, slugged
 from karat_studies.kinds.study.columns import attribute_type
-from karat_studies.kinds.study.experiments import Columns, Reducer
+from karat_studies.kinds.study.experiments import Reducer
 from karat_studies.kinds.study.format import StudyFile
 from karat_studies.kinds.study.reading import read_kept_study
+from karat_studies.kinds.study.repeats import Columns
 
 if TYPE_CHECKING:
     from karat.redact import Redactor

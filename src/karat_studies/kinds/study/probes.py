@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -24,7 +23,7 @@ from karat_studies.kinds.study.format import (
     StudyFile,
     Test,
 )
-from karat_studies.kinds.study.repeats import most_rows
+from karat_studies.kinds.study.repeats import Columns, most_rows
 from karat_studies.kinds.study.sides import group_rows
 
 PAIRED = {"ttest_ind": "ttest_paired", "welch": "ttest_paired", "mannwhitney": "wilcoxon"}
@@ -214,7 +213,7 @@ def _answer(field: Answered, pick: int) -> float | str | list[str]:
     return least
 
 
-def _counted(test: Test, case: Case, columns: Mapping[str, Sequence[Any]]) -> str:
+def _counted(test: Test, case: Case, columns: Columns) -> str:
     named = [name for name in test.columns if test.groups is None or name not in test.cells[0][0]]
     if any(name not in columns for name in test.columns):
         return ""

@@ -17,6 +17,8 @@ from karat_studies.kinds.study.format import Test
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 Columns = Mapping[str, Sequence[Any]]
+"""Column → values: the result of `derive`, whose values are text, numbers, booleans or None."""
+
 Rows = Sequence[Places]
 
 COUNTED = ("contingency", "binomial", "proportion")

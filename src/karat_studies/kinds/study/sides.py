@@ -15,6 +15,8 @@ from karat.sums import exact_sum
 from karat_studies.kinds.study.format import Arm, Level, Test, level_name
 from karat_studies.kinds.study.repeats import (
     COUNTED,
+    Columns,
+    Places,
     clustered_error,
     of_people,
     person_of,
@@ -25,6 +27,8 @@ from karat_studies.replication import Side, d_from_t_df, ties_merged
 NAN = float("nan")
 TWO_GROUPS = ("ttest_ind", "welch", "anova", "interaction", "mannwhitney", "variance_ratio")
 PAIRED = ("ttest_paired", "ttest_one")
+TOGETHER = (*PAIRED, "wilcoxon", "correlation", "spearman", "binomial", "proportion")
+"""The kinds that take the rows of all levels as one group."""
 STATISTIC = {
     "anova": "F",
     "interaction": "F",
@@ -355,7 +359,6 @@ def _of_anova(test: Test, levels: Sequence[Level]) -> dict[str, object]:
 
 
 Floats = NDArray[np.float64]
-Columns = Mapping[str, Sequence[Any]]
 
 ROUNDING = 1e-12  # relative to the largest number: smaller differences are rounding errors
 
@@ -369,29 +372,36 @@ def agent_side(test: Test, data: Columns) -> Side:
     absent = [name for name in test.columns if name not in data]
     if absent:
         return Side(missing=f"derive gives no column '{absent[0]}'")
-    groups = group_rows(test, data)
-    if test.by is not None and test.kind not in COUNTED:
-        data, _ = of_people(test, data, groups or [np.arange(len(data[test.measure]))])
-        groups = group_rows(test, data)
+    data, groups, first = rows_of(test, data)
+    everybody = [np.arange(len(first))]
     if test.cluster is not None:
-        return _clustered(test, data, groups or [np.arange(len(data[test.measure]))])
+        return _clustered(test, data, groups or everybody)
     if test.kind == "contingency":
         return _table(test, data, groups)
-    if test.kind in {"binomial", "proportion"}:
-        return _share(test, data, groups)
-    if test.kind in {"ttest_paired", "ttest_one", "wilcoxon", "correlation", "spearman"}:
-        if groups:
-            rows = np.concatenate(groups)
-        else:
-            rows = np.arange(len(data[test.measure]))
-
-        return _one_group(test, data, np.sort(rows))
+    if test.kind in TOGETHER:
+        rows = np.sort(np.concatenate(groups or everybody))
+        if test.kind in COUNTED:
+            return _share(test, data, rows)
+        return _one_group(test, data, rows)
 
     values = numbers_of(data[test.measure])
     return _several_groups(test, [values[rows][np.isfinite(values[rows])] for rows in groups])
 
 
-def group_rows(test: Test, data: Columns) -> list[NDArray[np.intp]]:
+def rows_of(test: Test, data: Columns) -> tuple[Columns, list[Places], Places]:
+    """The columns of a test, the rows of its groups in them, and the row of `data` that each of
+    their rows begins with.
+
+    With `by`, the columns have one row for each person in each group; else they are `data`.
+    """
+    groups, everybody = group_rows(test, data), np.arange(len(data[test.measure]))
+    if test.by is None or test.kind in COUNTED:
+        return data, groups, everybody
+    people, first = of_people(test, data, groups or [everybody])
+    return people, group_rows(test, people), first
+
+
+def group_rows(test: Test, data: Columns) -> list[Places]:
     """The rows of each level, or of each cell in a factorial design; empty without groups."""
     if test.groups is None:
         return []
@@ -425,14 +435,14 @@ def numbers_of(values: Sequence[object]) -> Floats:
     return np.fromiter(good, dtype=np.float64, count=len(values))
 
 
-def compared_with(test: Test, data: Columns, rows: NDArray[np.intp]) -> Floats:
+def compared_with(test: Test, data: Columns, rows: Places) -> Floats:
     """What the measure of these rows is compared with: another column, or a number."""
     if isinstance(test.against, str):
         return np.asarray(numbers_of(data[test.against])[rows])
     return np.full(len(rows), reference_of(test))
 
 
-def _table(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) -> Side:
+def _table(test: Test, data: Columns, groups: Sequence[Places]) -> Side:
     names = [level_name(outcome) for outcome in test.outcomes or (True, False)]
     values = data[test.measure]
     truth = test.outcomes is None
@@ -458,7 +468,7 @@ def _table(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) -> Sid
 def _counts(
     test: Test,
     data: Columns,
-    rows: NDArray[np.intp],
+    rows: Places,
     seen: Sequence[str | None],
     names: Sequence[str],
 ) -> list[int]:
@@ -470,7 +480,7 @@ def _counts(
     return found
 
 
-def _clustered(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) -> Side:
+def _clustered(test: Test, data: Columns, groups: Sequence[Places]) -> Side:
     """A t test over all rows, whose error is between persons; n counts people."""
     values = numbers_of(data[test.measure])
     if test.kind in PAIRED:
@@ -520,12 +530,7 @@ def outcome_of(value: object, *, truth: bool) -> str | None:
     return None
 
 
-def _share(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) -> Side:
-    if groups:
-        rows = np.concatenate(groups)
-    else:
-        rows = np.arange(len(data[test.measure]))
-
+def _share(test: Test, data: Columns, rows: Places) -> Side:
     values = data[test.measure]
     seen = [outcome_of(values[at], truth=True) for at in rows]
     k, others = _counts(test, data, rows, seen, ["true", "false"])
@@ -535,7 +540,7 @@ def _share(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) -> Sid
     return Side(statistic=float(k), n1=float(n), p0=test.p0)
 
 
-def _one_group(test: Test, data: Columns, rows: NDArray[np.intp]) -> Side:
+def _one_group(test: Test, data: Columns, rows: Places) -> Side:
     first = numbers_of(data[test.measure])[rows]
     second = compared_with(test, data, rows)
     good = np.isfinite(first) & np.isfinite(second)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from karat_conversations.numeric.tables import Table, one_cell, row_numbers
 from karat_conversations.numeric.trees import TABLE, Argument, ExecutionError, Program, Step
@@ -324,7 +324,7 @@ def _written(argument: Argument) -> bytes:
     else:
         number = None
 
-    shown: Any = (argument.kind, argument.text, argument.column, argument.index)
+    shown: tuple[object, ...] = (argument.kind, argument.text, argument.column, argument.index)
     if number is not None:
         shown = named(number.exact)[:2]
     return blake2b(repr(shown).encode("utf-8", "surrogatepass"), digest_size=32).digest()

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from karat_conversations.numeric.circuits import Circuit, Gate, table_value
 from karat_conversations.numeric.document import Document, is_year
@@ -340,7 +340,7 @@ def _unreadable(turn: TurnFacts, _history: History) -> Found:
     return {"side": "actual", "wanted": wanted, "answer": _shown(turn.actual)}
 
 
-def _shown(actual: Any) -> str:
+def _shown(actual: object) -> str:
     """The answer, shortened; only its type if it is neither text nor a float, because its text may
     be of any length.
     """

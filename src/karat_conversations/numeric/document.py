@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from karat_conversations.numeric.tables import Table, cell_number
 
@@ -146,7 +146,7 @@ def _numbers_of_table(table: Table | None) -> Iterator[tuple[float, Place]]:
             yield value, Place(row=header) if of_row else Place(column=header)
 
 
-def _cells(table: Table | None) -> Iterator[tuple[str, str, Any]]:
+def _cells(table: Table | None) -> Iterator[tuple[str, str, object]]:
     if isinstance(table, Mapping):
         for column, rows in table.items():
             if isinstance(rows, Mapping):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
 
 from karat_conversations.numeric.algebra import Form, Rational, Setting, form_of, literal, named
 from karat_conversations.numeric.official import official_equivalent
@@ -89,7 +88,7 @@ def setting_of(table: Table | None, history: History) -> Setting:
 _NOWHERE = Setting()
 
 
-def _numbers(value: Any) -> list[Decimal]:
+def _numbers(value: object) -> list[Decimal]:
     """The answer as exact numbers: as given, and rounded as in the data sets."""
     if isinstance(value, str):
         number = read_literal(value)
@@ -102,5 +101,5 @@ def _numbers(value: Any) -> list[Decimal]:
         return []
     numbers = [Decimal(digits)]
     if not isinstance(value, int):
-        numbers.append(Decimal(repr(round(float(value), _DECIMALS))))
+        numbers.append(Decimal(repr(round(float(digits), _DECIMALS))))
     return numbers

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from karat_conversations.numeric.programs import History, execute, parse_program
 from karat_conversations.numeric.tables import Table, cell_number
@@ -344,7 +344,7 @@ def _in_text(text: str) -> Iterator[Decimal]:
         yield Decimal(value + (_SMALL.index(unit) if unit else 0)).normalize(_EXACT)
 
 
-def _cells(table: Table | None) -> Iterator[tuple[str, str, Any]]:
+def _cells(table: Table | None) -> Iterator[tuple[str, str, object]]:
     """Label, heading and value of every cell."""
     if isinstance(table, Mapping):
         for column, rows in table.items():

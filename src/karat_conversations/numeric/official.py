@@ -26,6 +26,10 @@ of tokens.
 _MALFORMED = ExecutionError("malformed", "not in the form that the official scorer requires")
 
 
+Value = float | complex | str
+"""What a step gives: a number, or yes and no as text."""
+
+
 class OfficialStep(NamedTuple):
     """A step as the official scorers split it: its whole text, and what they regard as its
     parts.
@@ -140,13 +144,13 @@ class _Run:
 
     def __init__(self, table: Table | None) -> None:
         self._table = table
-        self._rows: dict[object, Any] | None = None
+        self._rows: Mapping[object, Sequence[object]] | None = None
         self._numbers: dict[str, list[float] | None] = {}
         # the last row read; a table operation on `#k` uses it again
         self._row: list[float] | None = None
-        self._results: dict[int, Any] = {}
+        self._results: dict[int, Value] = {}
         self._at = 0
-        self._value: Any = "n/a"
+        self._value: Value = "n/a"
 
     def answer(self) -> float | str | ExecutionError:
         """The last value, rounded."""
@@ -172,7 +176,9 @@ class _Run:
         self._at += 1
         return fault
 
-    def _compute(self, operation: str, left: Any, right: Any) -> ExecutionError | None:
+    def _compute(
+        self, operation: str, left: Value | ExecutionError, right: Value | ExecutionError
+    ) -> ExecutionError | None:
         for side in (left, right):
             if type(side) is ExecutionError:
                 return side
@@ -190,7 +196,7 @@ class _Run:
         self._results[self._at] = self._value
         return None
 
-    def _argument(self, text: str) -> Any:
+    def _argument(self, text: str) -> Value | ExecutionError:
         if "#" in text:
             return self._reference(text)
         number = official_number(text)
@@ -198,7 +204,7 @@ class _Run:
             return ExecutionError("not_a_number", f"{text[:40]!r} is not a number")
         return number
 
-    def _reference(self, text: str) -> Any:
+    def _reference(self, text: str) -> Value | ExecutionError:
         index = step_index(text)
         if index not in self._results:
             return ExecutionError("unknown_reference", f"{text[:40]!r} is not an earlier step")
@@ -258,12 +264,12 @@ def step_index(text: str) -> int | None:
         return None
 
 
-def _rows(table: Table | None) -> dict[object, Any] | None:
+def _rows(table: Table | None) -> Mapping[object, Sequence[object]] | None:
     """Cells by label (the last duplicate wins); None if the scorers would fail on the table."""
     if table is None:
         return None
     if isinstance(table, Mapping):
-        rows: dict[object, Any] = {}
+        rows: dict[object, list[object]] = {}
         for column in table.values():
             if isinstance(column, Mapping):
                 for label, cell in column.items():

@@ -32,8 +32,8 @@ from karat_conversations.numeric.trees import (
 )
 from karat_conversations.numeric.values import read_literal, written
 
-Readable = str | Sequence[object] | Mapping[str, Any] | Program | int | float | None
-History = Sequence[tuple[Readable, Any]]
+Readable = str | Sequence[object] | Mapping[str, object] | Program | int | float | None
+History = Sequence[tuple[Readable, object]]
 Number = float | bool
 Result = Number | ExecutionError
 Dialect = Literal["finqa", "convfinqa"]

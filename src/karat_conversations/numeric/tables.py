@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any
 
 from karat_conversations.numeric.trees import ExecutionError
 from karat_conversations.numeric.values import read_literal, written
 
-Table = Sequence[Sequence[object]] | Mapping[str, Mapping[str, Any]]
+Table = Sequence[Sequence[object]] | Mapping[str, Mapping[str, object]]
 """Rows that start with their label (the first row has the column names), or `{column: {row:
 value}}`.
 """

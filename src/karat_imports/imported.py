@@ -605,9 +605,10 @@ class _Writer:
             value = given
             if given is not None and not math.isfinite(given):
                 self._findings.changed("a score that is not a finite number is missing", place)
-                value = None
-            values[_name(metric)] = value
-            self._values[trial.condition, score.scorer, metric].add(value)
+                values[_name(metric)] = None
+            else:
+                values[_name(metric)] = value
+            self._values[trial.condition, score.scorer, metric].add(values[_name(metric)])
 
         wrong = absurd_dollars(score.dollars) or absurd_usage(score.usage)
         if wrong is not None:

@@ -187,6 +187,8 @@ def like_conditions(
 
 def condition_of(row: Row, columns: Sequence[str]) -> str | None:
     """The row's condition; None: it names none."""
+    if not columns:
+        return None
     values = [_text(cell(row, column)) for column in columns]
     return _JOINED.join(value for value in values if value) or None
 

@@ -132,7 +132,7 @@ def _asks(columns: Mapping[str, Column], text: str | None = None) -> bool:
 
 
 def _with(rows: Rows, numbered: Iterable[tuple[int, Row]], note: str) -> Rows:
-    found = msgspec.structs.replace(rows, rows=[], count=0, notes=[*rows.notes, note])
+    found = msgspec.structs.replace(rows, rows=[], count=0, columns=(), notes=[*rows.notes, note])
     for number, row in numbered:
         found.add(number, row)
     return found

@@ -185,6 +185,7 @@ class Rows(msgspec.Struct):
     notes: list[str] = []  # what was not plain about the file: its encoding, where its rows are
     most: int | None = None  # rows to read of a file that need not be read as a whole; None: all
     unread: int = 0  # further rows: their number is known, and nothing else
+    columns: Sequence[str] = ()  # of every row; (): rows may differ
 
     def room(self, most: int) -> int:
         """How many more rows are wanted, of at most so many."""
@@ -372,7 +373,7 @@ def _hub_rows(fetched: Fetched, path: Path, section: str | None) -> Rows:
 
             before += part.count + len(part.faults)
 
-        first.rows, first.count = kept, len(kept)
+        first.rows, first.count, first.columns = kept, len(kept), ()
         first.sha256 = sha256("".join(part.sha256 for part in parts).encode()).hexdigest()
 
     return first
@@ -738,6 +739,7 @@ def _csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
             ),
         )
     rows.rows = _Records(cells, header, before=before, unfit=frozenset(unfit), last=last)
+    rows.columns = header
 
 
 class _Cells:
@@ -783,14 +785,14 @@ class _Records:
         self._before, self._unfit, self._last = before, unfit, last
 
     def __iter__(self) -> Iterator[tuple[int, Row]]:
-        header, unfit = self._header, self._unfit
+        header, unfit, last = self._header, self._unfit, self._last
         with suppress(csv.Error):  # of which a fault says where the rows end
             for number, cells in islice(self._cells, self._before, None):
                 if len(header) == 1:
                     yield number, {header[0]: self._cells.delimiter.join(cells)}
                 elif number not in unfit:
                     yield number, dict(zip(header, cells, strict=True))
-                if number == self._last:
+                if number == last:
                     return
 
 

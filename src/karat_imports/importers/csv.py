@@ -193,6 +193,7 @@ class Csv:
                 chosen,
                 metrics,
                 findings,
+                present=rows.columns if table is rows.rows else (),
                 has_conditions="condition" in self._options.map
                 or chosen.get("condition") == _SYSTEM,
             )
@@ -442,8 +443,10 @@ class _Trials:
         metrics: Mapping[str, str],
         findings: Findings,
         *,
+        present: Sequence[str],
         has_conditions: bool,
     ) -> None:
+        """`present`: the columns of every row; (): rows may differ."""
         self._place, self._rows, self._columns, self._metrics = place, rows, columns, metrics
         self._findings, self._has_conditions = findings, has_conditions
         self._used = {*columns.values()}
@@ -453,7 +456,7 @@ class _Trials:
         self._numbers += [(target, columns[target]) for target in _NUMBERS if target in columns]
         in_milliseconds = _MILLISECONDS & {*words_of(columns.get("seconds", ""))}
         self._a_second = 1000 if in_milliseconds else 1
-        self._ids, self._conditions = self._grouping()
+        self._ids, self._conditions = self._grouping(present)
         texts = [columns[target] for target in ("question", "golden") if target in columns]
         self._of_one_sample = list(dict.fromkeys([*self._ids, *texts]))
         samples, groups, conditions = Tally(), Tally(), set[str | None]()
@@ -535,7 +538,7 @@ class _Trials:
                 f"they are not, --map condition=COLUMN or --map id=COLUMN"
             )
 
-    def _grouping(self) -> tuple[list[str], tuple[str, ...]]:
+    def _grouping(self, present: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
         """The columns in which rows of one question agree, and those that name the condition."""
         columns, rows = self._columns, _OnlyRows(self._rows)
         ids = [columns.get("id") or columns["question"]]
@@ -554,7 +557,9 @@ class _Trials:
             if target not in ("condition", "model"):
                 used.add(column)
         own = (_SYSTEM,) if self._has_conditions else ()
-        conditions = condition_columns(rows, lambda row: key_of(row, [*own, *ids]), used=used)
+        conditions = condition_columns(
+            rows, lambda row: key_of(row, [*own, *ids]), used=used, present=present
+        )
         if own or conditions:
             return ids, (*own, *conditions)
         # what differs from question to question only is a property of questions

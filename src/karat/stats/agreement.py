@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from karat.stats._groups import Floats, check_level, columns, summed_by, whole, z_quantile
+from karat.stats._groups import Codes, Floats, check_level, columns, summed_by, whole, z_quantile
 from karat.stats._ratings import (
     POINT,
     ROUNDING,
@@ -84,7 +85,7 @@ def _place(value: object, places: dict[object, int]) -> int:
 
 
 def kappa_of_table(
-    table: Any,
+    table: npt.ArrayLike,
     *,
     categories: Sequence[object] | None = None,
     weights: Weights = "quadratic",
@@ -332,7 +333,7 @@ def percent_agreement(
     return _interval(raters, clusters, categories, (weights, spacing), chance, name, level, rng)
 
 
-def raters_of_table(table: Any) -> tuple[list[int], list[int]]:
+def raters_of_table(table: npt.ArrayLike) -> tuple[list[int], list[int]]:
     """Two raters' lists from a table of how often the first gave step i and the second step j.
 
     The steps are 0, 1, …: `gwet_ac(*raters_of_table(table), categories=range(len(table)))`.
@@ -509,7 +510,7 @@ def krippendorff_alpha(
 class _Distance(NamedTuple):
     """The distances between categories, given how often each is used."""
 
-    between: Callable[[Floats, Any, Any], Floats]  # shares, places, places → distances
+    between: Callable[[Floats, Codes, Codes], Floats]  # shares, places, places → distances
     # shares → mean distance of each category to a value drawn at random
     to_all: Callable[[Floats], Floats]
     by_rank: bool = False  # distances depend on the shares
@@ -590,11 +591,11 @@ def _shared(ratings: Ratings) -> Ratings:
     )
 
 
-Pairs = list[tuple[Any, Any, Any]]
+Pairs = list[tuple[npt.NDArray[np.intp], Codes, Codes]]
+"""For each pair of raters: the things that both rated, and both ratings."""
 
 
 def _pairs(ratings: Ratings) -> Pairs:
-    """For each pair of raters: the things that both rated, and both ratings."""
     pairs = []
     for rater in range(ratings.codes.shape[1]):
         for other in range(rater):

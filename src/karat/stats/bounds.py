@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from msgspec import Struct, structs
@@ -36,10 +36,10 @@ class OneSided(Struct, frozen=True, kw_only=True):
 
 
 def one_sided_bounds(
-    values: Iterable[Any],
-    clusters: Iterable[Any] | None = None,
+    values: Iterable[object],
+    clusters: Iterable[object] | None = None,
     *,
-    sources: Iterable[Any] | None = None,
+    sources: Iterable[object] | None = None,
     scale: tuple[float, float] | None = None,
     skewed: bool = False,
     level: float = 0.95,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from msgspec import Struct
@@ -30,7 +30,7 @@ class LabelDraw(Struct, frozen=True, kw_only=True):
     drawn: tuple[int, ...]  # of each stratum
 
 
-def strata_of_scores(scores: Iterable[Any], groups: Iterable[Hashable]) -> list[int]:
+def strata_of_scores(scores: Iterable[object], groups: Iterable[Hashable]) -> list[int]:
     """The stratum of each answer: its group (a condition) and its exact score; -1 if it has no
     score.
 
@@ -79,7 +79,7 @@ def strata_of_scores(scores: Iterable[Any], groups: Iterable[Hashable]) -> list[
 
 
 def draw_for_labels(
-    scores: Iterable[Any], groups: Iterable[Hashable], size: int, *, rng: np.random.Generator
+    scores: Iterable[object], groups: Iterable[Hashable], size: int, *, rng: np.random.Generator
 ) -> LabelDraw:
     """Draws `size` answers in proportion to the strata of `strata_of_scores`, at least 4 from each.
 

@@ -105,7 +105,7 @@ def answers_in_order(question: Iterable[object], judge: Iterable[object]) -> lis
     """The answer of each verdict, if only judges are known: each judges the answers in the same
     order.
     """
-    seen: Counter[tuple[Any, Any]] = Counter()
+    seen: Counter[tuple[object, object]] = Counter()
     places: list[Hashable] = []
     for key in zip(question, judge, strict=True):
         places.append(seen[key])
@@ -162,7 +162,7 @@ def reml_parts(data: Nested) -> Parts:
         return *reml_of_two(group(data.means, data.question)), 0.0
     size = data.df[2] + data.means.size
 
-    def fit(ratios: Any) -> tuple[float, float]:
+    def fit(ratios: Floats | tuple[float, float]) -> tuple[float, float]:
         question, agent = ratios
         weights = data.verdicts / (1 + agent * data.verdicts)
         sums = summed_by(data.question, weights, data.answers.size)
@@ -177,7 +177,7 @@ def reml_parts(data: Nested) -> Parts:
         spread = float(np.log1p(agent * data.verdicts).sum() + np.log1p(question * sums).sum())
         return (size - 1) * math.log(rss) + spread + math.log(float(above.sum())), rss
 
-    def deviance(logs: Any) -> float:
+    def deviance(logs: Floats | tuple[float, float]) -> float:
         return fit(np.exp(np.clip(logs, -30.0, 30.0)))[0]
 
     grid = np.linspace(-12.0, 12.0, 25)

@@ -92,7 +92,7 @@ def mcp_server(transport: str) -> Iterator[McpServer]:
             yield McpServer(name="scripted", type=transport, url=url)
 
 
-@pytest.mark.quick(3)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("transport", ["stdio", "http", "sse"])
 @pytest.mark.parametrize("api", APIS)
 def test_a_model_calls_a_tool_and_answers_from_it(ask: Asking, api: str, transport: str) -> None:

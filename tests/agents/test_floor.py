@@ -117,7 +117,7 @@ def test_a_search_that_fails_or_finds_nothing_is_no_answer(tmp_path):
     assert ask(tmp_path, "lamp", served(tmp_path, empty)).text == NOTHING_FOUND
 
 
-@pytest.mark.quick(3)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("result", "first"),
     [

@@ -131,7 +131,7 @@ def test_what_you_must_change_ends_with_2_and_says_how(karat, experiment, argume
     assert "Traceback" not in done.err
 
 
-@pytest.mark.quick(3)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     "words",
     [

@@ -42,7 +42,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return found
 
 
-@pytest.mark.quick(9)
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", plugins.names("exports"))
 @pytest.mark.needs_kind("study", cases="-study")

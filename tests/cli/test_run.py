@@ -48,6 +48,7 @@ def test_the_commands_to_type_next_can_be_typed(karat, experiment):
         assert again.out
 
 
+@pytest.mark.quick(1)
 @pytest.mark.needs_package("karat_viewer")
 @pytest.mark.parametrize("found", [True, False], ids=["on the path", "elsewhere"])
 def test_the_program_is_called_as_the_shell_finds_it(process, experiment, here, found):

@@ -199,7 +199,7 @@ FAULTS: dict[str, tuple[dict[str, Any], type[TrialFault], str, bool]] = {
 }
 
 
-@pytest.mark.quick(3)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("said", FAULTS)
 def test_a_fault_of_the_service_has_its_kind(trials: Trials, said: str) -> None:
     utterance, kind, slug, retriable = FAULTS[said]

@@ -83,6 +83,7 @@ def test_a_sample_that_names_no_call_is_a_fault_that_no_retry_helps(tmp_path, me
     assert (caught.value.kind, caught.value.retriable) == ("bad_call", False)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("tool", ["structured", "fail"])
 def test_a_replay_gives_the_same_reply_without_the_server(tmp_path, tool):
     server = stdio_server("docs", digest="d")

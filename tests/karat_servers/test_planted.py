@@ -97,7 +97,7 @@ def test_a_sound_server_has_no_finding(tmp_path):
     assert all(check.seen and not check.advice for check in report.checks)
 
 
-@pytest.mark.quick(6)
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault not in SLOW])
 def test_a_planted_fault_is_found_and_nothing_else(fault, tmp_path):
     assert_found(fault, *asyncio.run(checked(fault, tmp_path)))

@@ -39,7 +39,7 @@ def boxed(tmp_path, server, mode=None):
     return Toolbox((server,), redact=Redactor({}), folder=tmp_path, cassettes=cassettes)
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_questions_are_answered_in_order_and_the_last_answer_repeats(

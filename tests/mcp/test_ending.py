@@ -28,7 +28,7 @@ async def pids_of(tools, *, stubborn=False):
     return own, int((await tools.call("s", "spawn", {"stubborn": stubborn})).result)
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("stubborn", [False, True], ids=["children end at SIGTERM", "children ignore SIGTERM"])
 @pytest.mark.parametrize("scope", ["trial", "run"])
 def test_a_session_that_ends_takes_its_processes_with_it(toolbox, condition, ends, scope, stubborn):

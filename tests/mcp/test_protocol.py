@@ -52,7 +52,7 @@ def listed(toolbox, server):
     return asyncio.run(story())
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_version_that_is_pinned_is_spoken(toolbox, version):
     assert listed(toolbox, stdio_server("s", protocol=version)).protocol == version

@@ -33,6 +33,7 @@ async def fault_of(toolbox, condition, server, **secrets) -> InfrastructureFault
     return caught.value
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("kind", ["http", "sse"])
 def test_calls_work_and_headers_reach_the_server(toolbox, condition, kind):
     async def story(url):
@@ -63,7 +64,7 @@ def test_a_shared_session_serves_many_trials(toolbox, condition, shared_server, 
     assert asyncio.run(story(shared_server(kind))) == [str(number) for number in range(10)]
 
 
-@pytest.mark.quick(3)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("kind", ["http", "sse"])
 @pytest.mark.parametrize(
     ("options", "fault", "message", "retriable"),
@@ -85,6 +86,7 @@ def test_a_status_is_told_and_the_headers_value_is_not(toolbox, condition, kind,
     assert CANARY not in str(found)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("kind", ["http", "sse"])
 def test_a_redirect_to_another_origin_is_not_followed_and_named(toolbox, condition, shared_server, kind):
     elsewhere = shared_server(kind)

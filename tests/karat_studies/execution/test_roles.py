@@ -131,7 +131,7 @@ def test_the_second_sees_what_the_first_did_in_this_round_and_the_first_what_cam
     assert (row.agent.n_eff, row.agent.statistic) == (PAIRS, pytest.approx(1.0))
 
 
-@pytest.mark.quick(3)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("number", range(1, 12))
 def test_after_a_kill_the_same_is_asked_and_nothing_twice(game: Write, run: Run, number: int) -> None:
     file = game()

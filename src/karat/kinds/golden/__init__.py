@@ -14,7 +14,7 @@ from karat import setups
 from karat.documents.answers import hint, key_of
 from karat.documents.columns import LOOKED_AT
 from karat.documents.hub import shown
-from karat.documents.names import Role
+from karat.documents.names import Known
 from karat.documents.rows import Rows, left_out, read_rows
 from karat.documents.understood import Understood
 from karat.errors import BadDataset, Fault
@@ -61,7 +61,7 @@ class Golden(Kind):
 
         # role → the column with it, or several: question, golden, answer, choices, criterion, …;
         # null: the file has no such column. Columns with usual names need none
-        roles: dict[Role, Key | Keys | None] = {}
+        roles: dict[Known, Key | Keys | None] = {}
         question_key: Key | None = None  # short for roles.question
         answer_key: Key | None = None  # short for roles.golden
         criteria_key: Keys | None = None  # short for roles.criterion

@@ -14,7 +14,9 @@ from typing import Literal
 
 import msgspec
 
-Role = Literal[
+from karat.documents.column_names import added
+
+Known = Literal[
     "question",
     "golden",
     "answer",
@@ -38,10 +40,11 @@ Role = Literal[
     "tools",
     "messages",
     "turn",
-    "conversation",
-    "participant",
     "metadata",
 ]
+Role = str
+"""One of those, or a role that a package beside the core adds."""
+ADDED = added()
 
 
 class Meaning(msgspec.Struct, frozen=True):
@@ -184,10 +187,8 @@ _EXACT: dict[Role, str] = {
         totaltokens tokens tokenlen numtokens""",
     "started": "timestamp createdat tstamp started startedat date datetime time",
     "tools": "toolscalled toolcalls function functions tools actualtools",
-    "messages": "messages turns conversations conversation traj trajectory chat thread transcript",
+    "messages": "messages turns traj trajectory chat thread transcript",
     "turn": "turn turnid turnnumber turnindex",
-    "conversation": "conversationid convid dialogueid sessionid session threadid chatid dialogid",
-    "participant": "persona personaname participant participantid subject subjectid userid",
     "metadata": """category categories questiontype type level difficulty split domain tags tag
         metadata additionalmetadata meta notes note description name confidence rank length count
         weight version lang language subset section page priority""",
@@ -262,10 +263,13 @@ for _role, _names in _EXACT.items():
     for _name in _names.split():
         if _name.lower() not in _TABLE or _role in ("question", "golden", "answer"):
             _TABLE[_name.lower()] = Meaning(_role)
+for _role, _name in ADDED.names:
+    _TABLE.setdefault(_name, Meaning(_role))
 _TABLE["query"] = Meaning("question")
 _WEAK_QUESTIONS = frozenset(_WEAK["question"].split())
 _WEAK_GOLDEN = frozenset(_WEAK["golden"].split())
-_PLACES = {name.lower(): place for place, name in enumerate(" ".join(_EXACT.values()).split())}
+_USUAL = [*" ".join(_EXACT.values()).split(), *(name for _, name in ADDED.names)]
+_PLACES = {name.lower(): place for place, name in enumerate(_USUAL)}
 _STATED = word_set(_EXACT["criterion"]) - {"keywords", "testlist"}  # may describe the question
 _CALLS_FOR = word_set("expected expect must should required forbidden")
 _BY_END = {
@@ -281,7 +285,7 @@ _BY_END = {
 _CHOICE_STEMS = word_set(
     "choice option opt ans answer endings ending alternative candidate distractor a b c d e"
 )
-_SPEAKERS = ("role", "from", "speaker", "author", "sender", "actor", "participant", "type", "name")
+_SPEAKERS = ("role", "from", "speaker", "author", "sender", "actor", "type", "name")
 _SAYS = ("content", "value", "text", "message", "utterance", "body", "parts")
 _USERS = word_set(
     """user human customer client usr patient seeker person student interviewee caller visitor guest
@@ -430,8 +434,8 @@ def _by_its_end(words: tuple[str, ...]) -> Meaning | None:
 
 def _identifier(words: tuple[str, ...]) -> Meaning | None:
     if words[-1] == "id" and len(words) == 2:
-        if words[0] in ("conversation", "session", "dialogue", "thread", "chat", "conv"):
-            return Meaning("conversation")
+        if words[0] in ADDED.before_id:
+            return Meaning(ADDED.before_id[words[0]])
         return Meaning("id", weak=True)
     return None
 

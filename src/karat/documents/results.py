@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from karat.documents.columns import Column
 from karat.documents.names import (
+    ADDED,
     SAID,
     holds_scores,
     is_gold,
@@ -92,7 +93,7 @@ def joining_id(columns: Mapping[str, Column]) -> str | None:
     for path, column in columns.items():
         roles = {meaning.role for meaning in meanings(path)}
         words = words_of(path)
-        identifies = bool({"id", "conversation"} & roles)
+        identifies = bool({"id", *ADDED.identifying} & roles)
         numbers_items = len(words) == 2 and words[0] in _OF_ITEMS and words[1] in _NUMBERS
         plain = 2 * column.filled > column.rows and not column.lists + column.objects
         if plain and (identifies or numbers_items):

@@ -12,13 +12,15 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import PurePath
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
 from karat.documents.cells import holds_texts
 from karat.documents.columns import NO_NAME, Column
 from karat.documents.names import (
+    ADDED,
+    Known,
     Meaning,
     Role,
     criterion_type,
@@ -66,9 +68,10 @@ _BESIDE_ANSWER = word_set(
 _UNSURE_ALONE = word_set("intent label labels category class code value result outcome")
 _OF_A_RUN = word_set(
     """result results prediction predictions pred preds response responses output outputs
-    generation generations generated log logs history conversation conversations chat chats run
+    generation generations generated log logs history chat chats run
     runs scores scored evaluated report trace traces transcript transcripts"""
 )
+_OF_A_RUN |= ADDED.files_of_runs
 _ASIDE = word_set(
     """metadata additionalmetadata meta config usage extra info annotations annotation scores
     metrics params parameters settings context contexts evidence"""
@@ -81,7 +84,7 @@ _OF_RUNS: tuple[Role, ...] = (
     "error",
     "model",
     "stop_reason",
-    "conversation",
+    *ADDED.identifying,
 )
 _GIVEN = frozenset({"input", "inputs", "vars", "variables", "question", "attributesinput"})
 
@@ -579,7 +582,7 @@ class _Assignment:
 
     def _can_do_without_question(self, goldens: Collection[str], shapes: Roles) -> bool:
         """Whether ids join the rows to questions, or a row has a golden answer and an answer."""
-        if {"id", "conversation"} & {*shapes, *self._named}:
+        if {"id", *ADDED.identifying} & {*shapes, *self._named}:
             return True
         return bool(goldens or "golden" in self._named) and bool(
             "answer" in self._named or self._strong("answer")
@@ -625,7 +628,7 @@ class _Assignment:
 
     def _texts(self) -> list[str]:
         """Columns with words, the longest texts first: what a question can be chosen from."""
-        roles = ("id", "started", "model", "cluster", "metadata", "turn", "conversation")
+        roles = ("id", "started", "model", "cluster", "metadata", "turn", *ADDED.identifying)
         found = []
         for path, column in self._free.items():
             kinds = {meaning.role for meaning in self._meanings[path] if not meaning.weak}
@@ -718,8 +721,7 @@ _SINGLE: tuple[Role, ...] = (
     "started",
     "tools",
     "turn",
-    "conversation",
-    "participant",
+    *sorted({*ADDED.roles} - {*get_args(Known)}),
 )
 
 

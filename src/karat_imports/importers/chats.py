@@ -14,13 +14,14 @@ from pathlib import Path
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
+from karat.documents.chats import with_sides
 from karat.documents.columns import columns_of
-from karat.documents.conversations import gathered, messages_in, speakers, with_sides
 from karat.documents.names import NOT_SPEAKING, any_speaker_and_text, speaker_and_text
 from karat.documents.rows import Rows, read_rows
 from karat.errors import BadOption
 from karat.formats import clean, excerpt, some_of
 from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedTrial
+from karat.layouts import laid_out, speakers
 from karat.records import JsonObject, Reply
 from karat_imports.importers._chats import Message, messages, tool_calls
 from karat_imports.importers._reading import Json, bad_file, digest, each_readable, opened, utc
@@ -78,7 +79,7 @@ class Chats:
         if path.suffix == ".parquet" or Chats.recognizes(path, head):
             return _Log(path)
         read = read_rows(path)
-        rows = gathered(read, agent=self._agent, whole=True)
+        rows = laid_out(read, agent=self._agent, whole=True)
         for name, column in columns_of(row for _, row in rows.rows).items():
             if 2 * column.messages > column.rows and "." not in name:
                 return _Log(path, rows, name)
@@ -109,10 +110,8 @@ def _records(log: _Log, findings: Findings) -> Iterator[tuple[str, Json]]:
     for fault in log.rows.faults:
         findings.lose(fault.message, f"{log.path.name}, {fault.place}")
     for number, row in log.rows.rows:
-        chat = row.get(log.column)
-        if isinstance(chat, str):
-            chat = messages_in(chat)
-        yield f"{log.path.name}, {log.rows.unit} {number}", Json({**row, "messages": chat})
+        chat = {**row, "messages": row.get(log.column)}
+        yield f"{log.path.name}, {log.rows.unit} {number}", Json(chat)
 
 
 def _trials(

@@ -30,7 +30,6 @@ from karat.documents.columns import (
     paths_in,
     score_in,
 )
-from karat.documents.conversations import gathered, speakers
 from karat.documents.names import SAID, Role, lower_is_better, meanings, words_of
 from karat.documents.results import belongs_to, score_columns, scores_by_system, systems_in
 from karat.documents.roles import Reading, Undecided, assign
@@ -41,6 +40,7 @@ from karat.errors import BadDataset, BadOption, Fault, OperatorError, did_you_me
 from karat.formats import some_of, text_of
 from karat.hashes import Tally
 from karat.importers import Findings, ImportedFailure, ImportedRun, ImportedScore, ImportedTrial
+from karat.layouts import laid_out, speakers
 from karat.records import Metric, Reply, Usage, was_cut
 from karat_imports.importers._reading import title
 from karat_imports.importers.chats import who_answers
@@ -321,7 +321,7 @@ def _is_result(targets: Iterable[str]) -> bool:
 
 def _holds_chats(rows: Rows) -> bool:
     """Whether most rows hold a conversation, whatever its form."""
-    columns = columns_of(row for _, row in gathered(rows, whole=True).rows).values()
+    columns = columns_of(row for _, row in laid_out(rows, whole=True).rows).values()
     return any(2 * column.messages > column.rows for column in columns)
 
 

@@ -13,9 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from karat import setups
 from karat.documents.answers import hint, key_of
 from karat.documents.columns import LOOKED_AT
-from karat.documents.conversations import gathered
 from karat.documents.hub import shown
-from karat.documents.names import Role
+from karat.documents.names import Known
 from karat.documents.rows import Rows, left_out, read_rows
 from karat.documents.understood import Understood
 from karat.errors import BadDataset, Fault
@@ -34,6 +33,7 @@ from karat.kinds._samples import (
 from karat.kinds.golden import forms
 from karat.kinds.golden.lint import MEANINGS, doubted, suspicions
 from karat.kinds.golden.reading import Numbered, RowReader
+from karat.layouts import laid_out
 from karat.records import Sample
 
 __all__ = ["Golden"]
@@ -61,7 +61,7 @@ class Golden(Kind):
 
         # role → the column with it, or several: question, golden, answer, choices, criterion, …;
         # null: the file has no such column. Columns with usual names need none
-        roles: dict[Role, Key | Keys | None] = {}
+        roles: dict[Known, Key | Keys | None] = {}
         question_key: Key | None = None  # short for roles.question
         answer_key: Key | None = None  # short for roles.golden
         criteria_key: Keys | None = None  # short for roles.criterion
@@ -240,7 +240,7 @@ class Golden(Kind):
 
     def _takes_all(self, rows: Rows) -> bool:
         """Whether samples are made of several rows, or as all rows say."""
-        return forms.known(rows) or gathered(rows, self._options.named_columns()) is not rows
+        return forms.known(rows) or laid_out(rows, self._options.named_columns()) is not rows
 
     def _samples(self, rows: Rows, path: Path) -> tuple[list[Fault], Iterator[Numbered]]:
         """Faults of the whole file; each question with its row's number, the sample or its
@@ -252,7 +252,7 @@ class Golden(Kind):
         if not columns_named and options.id_key is None:
             items = forms.items(rows)
         if items is None:
-            rows = gathered(rows, options.named_columns())
+            rows = laid_out(rows, options.named_columns())
             reader = RowReader(
                 rows,
                 options,

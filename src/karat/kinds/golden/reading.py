@@ -14,8 +14,7 @@ from karat.documents import cells
 from karat.documents.answers import hint, key_of
 from karat.documents.cells import PLAIN, Options, Unread
 from karat.documents.columns import LOOKED_AT, Column, cell, columns_of, is_empty
-from karat.documents.conversations import speaker_and_text_columns
-from karat.documents.names import Role, meanings, with_role, words_of
+from karat.documents.names import Role, meanings, words_of
 from karat.documents.roles import Reading, Taken, Undecided, assign
 from karat.documents.rows import Row, Rows
 from karat.documents.understood import Part, Understood, examples
@@ -23,6 +22,7 @@ from karat.errors import Fault
 from karat.formats import some_of, text_of
 from karat.kinds import sample_digest
 from karat.kinds.golden import criteria
+from karat.layouts import unasked
 from karat.records import Criterion, JsonObject, Sample, Turn
 
 if TYPE_CHECKING:
@@ -449,10 +449,7 @@ def no_questions(columns: Mapping[str, Column]) -> str | None:
         return "holds one text an id, but no questions: give the file with the questions, too"
     if {"queryid", "corpusid"} <= names:
         return "says which documents are relevant to a question (qrels): give the questions' file"
-    speaker, text = speaker_and_text_columns(columns)
-    if speaker is None or text is None or with_role(columns, "question", "golden", "answer"):
-        return None
-    return f"holds messages ('{text}') of people ('{speaker}'), but none of an assistant"
+    return unasked(columns)
 
 
 def undecided_fault(undecided: Undecided, columns: Mapping[str, Column]) -> Fault:

@@ -12,7 +12,6 @@ from typing import Literal, TypedDict
 
 import msgspec
 
-from karat.documents.conversations import turns_apart
 from karat.documents.names import Role, with_role
 from karat.documents.rows import Row, Rows, read_rows
 from karat.documents.validation import shown
@@ -35,6 +34,7 @@ from karat_conversations.kinds.conversation.drafts import (
     table_of,
     texts,
 )
+from karat_conversations.layouts.talks import turns_apart
 
 _Read = tuple[Draft | None, list[str]]
 """A conversation, None if it cannot be read; and its faults."""

@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 
 from karat.documents.cells import parsed
+from karat.documents.chats import Message, has_both_sides, sides_of, with_sides
 from karat.documents.columns import LOOKED_AT, Column, Row, are_messages, cell, columns_of, is_empty
 from karat.documents.names import (
-    NOT_SPEAKING,
     SPEAKING,
     Role,
     any_speaker_and_text,
@@ -31,9 +31,10 @@ from karat.documents.names import (
 )
 from karat.documents.rows import Rows
 
+__all__ = ["Talks"]
+
 MESSAGES = "messages"
 """The column that a conversation is written to."""
-_Message = dict[str, Any]
 _OF_CALLS = ("tool_calls", "tool_call_id", "name")  # keys of messages, kept as they are
 _LOOKED_AT = 20  # cells that decide what all cells of a column are
 _MOST_LEVELS = 3  # of lists of questions in lists
@@ -72,15 +73,37 @@ _TEMPLATE_ENDS = re.compile(
 )
 
 
-def gathered(
-    rows: Rows, named: Collection[str] = (), *, agent: str | None = None, whole: bool = False
-) -> Rows:
-    """The rows with each conversation in the column `messages`, and with a row for each of the
-    questions that a row lists; the same rows if they hold neither, or all the `named` columns.
+class Talks:
+    """Conversations in cells, in columns or in rows; lists of questions in a row."""
 
-    `agent`: the speaker who is the assistant, where all others are users; None: as names say.
-    `whole`: turns of a question and an answer are one conversation, not rows of their own.
-    """
+    def laid_out(
+        self, rows: Rows, named: Collection[str], *, agent: str | None, whole: bool
+    ) -> Rows:
+        """The rows with each conversation in the column `messages`, and with a row for each of the
+        questions that a row lists.
+        """
+        return _gathered(rows, named, agent, whole)
+
+    def speakers(self, rows: Rows) -> list[str]:
+        """Who speaks in conversations in which no name tells the assistant; none: there are no such
+        conversations, or too many speak to tell one.
+        """
+        names: dict[str, None] = {}
+        for _, row in _gathered(rows, (), _ANYONE, False).rows:
+            said = row.get(MESSAGES)
+            for message in said if isinstance(said, list) and are_of_speakers(said) else ():
+                names.setdefault(str(message["role"]))
+        return [*names] if 1 < len(names) <= _MOST_SPEAKERS else []
+
+    def unasked(self, columns: Mapping[str, Column]) -> str | None:
+        """That rows are messages of people, without an assistant."""
+        speaker, text = speaker_and_text_columns(columns)
+        if speaker is None or text is None or with_role(columns, "question", "golden", "answer"):
+            return None
+        return f"holds messages ('{text}') of people ('{speaker}'), but none of an assistant"
+
+
+def _gathered(rows: Rows, named: Collection[str], agent: str | None, whole: bool) -> Rows:
     for _ in range(_MOST_LEVELS):
         columns = columns_of(row for _, row in rows.rows)
         if named and all(path in columns for path in named):
@@ -98,18 +121,6 @@ def gathered(
             return rows
         rows = listed
     return rows
-
-
-def speakers(rows: Rows) -> list[str]:
-    """Who speaks in conversations in which no name tells the assistant; none: there are no such
-    conversations, or too many speak to tell one.
-    """
-    names: dict[str, None] = {}
-    for _, row in gathered(rows, agent=_ANYONE).rows:
-        said = row.get(MESSAGES)
-        for message in said if isinstance(said, list) and are_of_speakers(said) else ():
-            names.setdefault(str(message["role"]))
-    return [*names] if 1 < len(names) <= _MOST_SPEAKERS else []
 
 
 def are_of_speakers(value: Sequence[object]) -> bool:
@@ -160,14 +171,14 @@ def _in_cells(
 
 
 def _read_cells(
-    rows: Rows, path: str, read: Callable[[object], list[_Message]]
+    rows: Rows, path: str, read: Callable[[object], list[Message]]
 ) -> Iterator[tuple[int, Row]]:
     for number, row in rows.rows:
         others = {key: value for key, value in row.items() if key != path}
         yield number, {**others, MESSAGES: read(row.get(path))}
 
 
-def _messages_under(value: object, path: str, agent: str | None, whole: bool) -> list[_Message]:
+def _messages_under(value: object, path: str, agent: str | None, whole: bool) -> list[Message]:
     """The messages in a cell, also if only the column's name says that it is a conversation."""
     said = messages_in(value, agent=agent)
     listed = parsed(value) if isinstance(value, str) else value
@@ -187,15 +198,16 @@ def _messages_under(value: object, path: str, agent: str | None, whole: bool) ->
     return found
 
 
-def _between(names: Sequence[str], texts: Sequence[str], agent: str | None) -> list[_Message]:
+def _between(names: Sequence[str], texts: Sequence[str], agent: str | None) -> list[Message]:
     """What two people say by turns, of whom only the user can tell who answers."""
     if agent is None:
         return []
     pairs = zip(names, texts, strict=True)
-    return with_sides([{"role": name, "content": text} for name, text in pairs], agent)
+    said = [{"role": name, "content": text} for name, text in pairs]
+    return said if agent == _ANYONE else with_sides(said, agent)
 
 
-def _texts_of_pair(part: object) -> list[_Message]:
+def _texts_of_pair(part: object) -> list[Message]:
     """A turn that is a list of what the user and the assistant say: words, and no names."""
     if not isinstance(part, list) or len(part) != 2:
         return []
@@ -204,7 +216,7 @@ def _texts_of_pair(part: object) -> list[_Message]:
     return [{"role": "user", "content": part[0]}, {"role": "assistant", "content": part[1]}]
 
 
-def messages_in(value: object, *, agent: str | None = None) -> list[_Message]:
+def messages_in(value: object, *, agent: str | None = None) -> list[Message]:
     """The chat messages that a cell holds, in one of the shapes; none: it holds no conversation.
 
     `agent`: who is the assistant.
@@ -223,7 +235,7 @@ def messages_in(value: object, *, agent: str | None = None) -> list[_Message]:
     if are_of_speakers(value):
         said = _written(value, agent)
         return said if agent == _ANYONE or has_both_sides(said) else []
-    read: list[_Message] = []
+    read: list[Message] = []
     for part in value:
         said = _pair(part, (), ())
         if not said:
@@ -232,65 +244,17 @@ def messages_in(value: object, *, agent: str | None = None) -> list[_Message]:
     return read if has_both_sides(read) else []
 
 
-def _written(value: Sequence[Any], agent: str | None = None) -> list[_Message]:
+def _written(value: Sequence[Any], agent: str | None = None) -> list[Message]:
     """Messages with the usual keys, their speakers as the user and the assistant."""
-    found: list[_Message] = []
+    found: list[Message] = []
     for message in value:
         keys = speaker_and_text(message) or any_speaker_and_text(message) or ("role", "content")
         kept = {key: message[key] for key in _OF_CALLS if key in message}
         found.append({"role": message[keys[0]], "content": message[keys[1]], **kept})
-    return with_sides(found, agent)
+    return found if agent == _ANYONE else with_sides(found, agent)
 
 
-def with_sides(messages: Sequence[_Message], agent: str | None = None) -> list[_Message]:
-    """Messages whose `role` is user or assistant so far as it is known.
-
-    If nobody is the assistant by name, the system is, after its first message. `agent`: who is the
-    assistant, where all others are users.
-    """
-    if agent == _ANYONE:
-        return [*messages]
-    names = dict.fromkeys(_who(message) for message in messages)
-    people = [name for name in names if name and name not in NOT_SPEAKING]
-    if agent is not None:
-        sides = dict.fromkeys(people, "user") | {agent.strip().lower(): "assistant"}
-    else:
-        sides = _sides(people)
-    found = []
-    for at, message in enumerate(messages):
-        who = _who(message)
-        if at and who == "system" and "assistant" not in sides.values():
-            found.append({**message, "role": "assistant"})
-        else:
-            found.append({**message, **({"role": sides[who]} if who in sides else {})})
-    return found
-
-
-def _who(message: _Message) -> str:
-    return str(message.get("role", "")).strip().lower()
-
-
-def _sides(people: Sequence[str]) -> dict[str, str]:
-    """Speaker → side. Of two who speak, whoever is not the assistant is the user; who speaks with
-    somebody called user is the assistant.
-    """
-    sides: dict[str, str] = {name: side for name in people if (side := side_of(name)) is not None}
-    unknown = [name for name in people if name not in sides]
-    if len(people) == 2 and len(unknown) == 1:
-        (known,) = sides
-        if sides[known] == "assistant":
-            sides[unknown[0]] = "user"
-        elif known in ("user", "human"):
-            sides[unknown[0]] = "assistant"
-    return sides
-
-
-def has_both_sides(messages: Iterable[_Message]) -> bool:
-    """Whether the user and the assistant speak."""
-    return {"user", "assistant"} <= {message["role"] for message in messages}
-
-
-def _pair(part: object, asking: Sequence[Role], answering: Sequence[Role]) -> list[_Message]:
+def _pair(part: object, asking: Sequence[Role], answering: Sequence[Role]) -> list[Message]:
     """A turn that is a list of speaker and text, or an object with a text of each side: under the
     speakers' names, or those of such roles.
     """
@@ -307,7 +271,7 @@ def _pair(part: object, asking: Sequence[Role], answering: Sequence[Role]) -> li
         ((name, text),) = part.items()
         who = side_of(name)
         return [{"role": who, "content": text}] if who and isinstance(text, str) else []
-    found: list[_Message] = []
+    found: list[Message] = []
     columns = [*columns_of([part])]
     sides = (("user", asking), ("assistant", answering))
     for side, roles in sides:
@@ -350,7 +314,7 @@ def _of_tree(value: Mapping[str, Any]) -> object:
     return found
 
 
-def _marked(text: str, agent: str | None) -> list[_Message]:
+def _marked(text: str, agent: str | None) -> list[Message]:
     """The messages of a text in which each begins with its speaker: `Agent: …`, `<user> …`, or as
     models are prompted: `### Instruction:`, `<|im_start|>user`, `[INST]`.
     """
@@ -366,7 +330,7 @@ def _marked(text: str, agent: str | None) -> list[_Message]:
     return found or _parted(_TEMPLATE_ENDS.sub("", text), _TEMPLATE, agent)
 
 
-def _parted(text: str, mark: re.Pattern[str], agent: str | None) -> list[_Message]:
+def _parted(text: str, mark: re.Pattern[str], agent: str | None) -> list[Message]:
     """The text between such marks, as messages; none: the marks are not of both sides."""
     marks = [
         (match, next(name for name in match.groups() if name is not None))
@@ -404,12 +368,12 @@ def _sides_of_marks(
             sides[name] = side
         elif mark is _TEMPLATE and name == "system":
             sides[name] = "system"
-    return sides | _sides(names) if in_turn else sides
+    return sides | sides_of(names) if in_turn else sides
 
 
-def _joined(messages: Iterable[_Message]) -> list[_Message]:
+def _joined(messages: Iterable[Message]) -> list[Message]:
     """Messages in which nobody speaks twice in a row."""
-    found: list[_Message] = []
+    found: list[Message] = []
     for message in messages:
         if found and found[-1]["role"] == message["role"]:
             said = f"{found[-1]['content']}\n{message['content']}"
@@ -655,7 +619,7 @@ def _read_entries(rows: Rows, path: str, asked: str | None) -> Iterator[tuple[in
             if key != path:
                 name = "conversation_id" if asked is not None and key == "id" else key
                 beside[name] = value
-        before: list[_Message] = []
+        before: list[Message] = []
         for entry in _entries(row, path):
             if asked is None:
                 yield number, {**beside, **entry}

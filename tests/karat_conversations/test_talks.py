@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from karat import plugins
-from karat.documents.conversations import MESSAGES, gathered, speakers
 from karat.documents.rows import read_rows
 from karat.errors import BadDataset
+from karat.layouts import laid_out, speakers
+from karat_conversations.layouts.talks import MESSAGES
 
 TWO = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
 
@@ -18,7 +19,7 @@ TWO = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hell
 def read(tmp_path: Path, text, name="chats.json", named=()):
     path = tmp_path / name
     path.write_text(text if isinstance(text, str) else json.dumps(text), encoding="utf-8")
-    return [row for _, row in gathered(read_rows(path), named).rows]
+    return [row for _, row in laid_out(read_rows(path), named).rows]
 
 
 def questions(tmp_path: Path, rows, name="questions.json", **options):
@@ -144,9 +145,9 @@ def test_who_answers_is_known_once_it_is_said(tmp_path, rows, names):
     path = tmp_path / "talks.json"
     path.write_text(json.dumps(rows), encoding="utf-8")
     assert speakers(read_rows(path)) == names
-    assert not any(MESSAGES in row for _, row in gathered(read_rows(path)).rows)
+    assert not any(MESSAGES in row for _, row in laid_out(read_rows(path)).rows)
     if names:
-        for _, row in gathered(read_rows(path), agent=names[1]).rows:
+        for _, row in laid_out(read_rows(path), agent=names[1]).rows:
             assert row[MESSAGES][:2] == TWO
 
 

@@ -1,0 +1,58 @@
+"""Chat messages with the user and the assistant as their speakers, whatever they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from karat.documents.names import NOT_SPEAKING, side_of
+
+Message = dict[str, Any]
+
+
+def with_sides(messages: Sequence[Message], agent: str | None = None) -> list[Message]:
+    """Messages whose `role` is user or assistant so far as it is known.
+
+    If nobody is the assistant by name, the system is, after its first message. `agent`: who is the
+    assistant, where all others are users.
+    """
+    names = dict.fromkeys(map(_who, messages))
+    people = [name for name in names if name and name not in NOT_SPEAKING]
+    if agent is not None:
+        sides = dict.fromkeys(people, "user") | {agent.strip().lower(): "assistant"}
+    else:
+        sides = sides_of(people)
+    found = []
+    for at, message in enumerate(messages):
+        who = _who(message)
+        if at and who == "system" and "assistant" not in sides.values():
+            found.append({**message, "role": "assistant"})
+        elif who in sides:
+            found.append({**message, "role": sides[who]})
+        else:
+            found.append(message)
+    return found
+
+
+def sides_of(people: Sequence[str]) -> dict[str, str]:
+    """Speaker, in lower case → side. Of two who speak, whoever is not the assistant is the user;
+    who speaks with somebody called user is the assistant.
+    """
+    sides: dict[str, str] = {name: side for name in people if (side := side_of(name)) is not None}
+    unknown = [name for name in people if name not in sides]
+    if len(people) == 2 and len(unknown) == 1:
+        (known,) = sides
+        if sides[known] == "assistant":
+            sides[unknown[0]] = "user"
+        elif known in ("user", "human"):
+            sides[unknown[0]] = "assistant"
+    return sides
+
+
+def has_both_sides(messages: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether the user and the assistant speak."""
+    return {"user", "assistant"} <= {message["role"] for message in messages}
+
+
+def _who(message: Message) -> str:
+    return str(message.get("role", "")).strip().lower()

@@ -1,0 +1,58 @@
+"""What a layout is: it makes rows with a question or a chat each of rows that hold them otherwise.
+
+One file per layout. Rows are as their file has them where none is installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+from karat import plugins
+from karat.documents.columns import Column
+from karat.documents.rows import Rows
+
+__all__ = ["Layout", "laid_out", "speakers", "unasked"]
+
+
+class Layout(Protocol):
+    """Knows one way in which a row or several hold what is asked."""
+
+    def laid_out(
+        self, rows: Rows, named: Collection[str], *, agent: str | None, whole: bool
+    ) -> Rows:
+        """The rows with what is asked in a column of its own; the same rows if they are of another
+        layout, or hold all the `named` columns.
+
+        `agent`: the speaker who is the assistant, where all others are users; None: as names say.
+        `whole`: turns of a question and an answer are one chat, not rows of their own.
+        """
+
+    def speakers(self, rows: Rows) -> list[str]:
+        """Who speaks in rows in which no name tells the assistant; none: there are none such."""
+
+    def unasked(self, columns: Mapping[str, Column]) -> str | None:
+        """What rows without a question hold instead, as the end of a sentence; None: unknown."""
+
+
+def laid_out(
+    rows: Rows, named: Collection[str] = (), *, agent: str | None = None, whole: bool = False
+) -> Rows:
+    """The rows as every layout makes them, one after the other."""
+    for layout in _layouts():
+        rows = layout.laid_out(rows, named, agent=agent, whole=whole)
+    return rows
+
+
+def speakers(rows: Rows) -> list[str]:
+    """Who speaks in rows in which no name tells the assistant; none: there are none such."""
+    return next(filter(None, (layout.speakers(rows) for layout in _layouts())), [])
+
+
+def unasked(columns: Mapping[str, Column]) -> str | None:
+    """What rows without a question hold instead, as the end of a sentence; None: unknown."""
+    return next(filter(None, (layout.unasked(columns) for layout in _layouts())), None)
+
+
+def _layouts() -> list[Layout]:
+    return [plugins.find("layouts", name)() for name in plugins.names("layouts")]

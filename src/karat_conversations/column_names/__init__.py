@@ -1,0 +1,1 @@
+"""Names of columns in files of conversations."""

@@ -1,0 +1,1 @@
+"""Conversations in files, whatever their shape."""

@@ -516,9 +516,25 @@ class _Trial:
         else:
             reply = None
 
+        given, choices = self._sample.input, self._sample.choices or ()
+        if isinstance(given, str):
+            text = self._text(given)
+        else:
+            asked = [message for message in given if message.role == "user"] or given
+            text = "\n\n".join(self._text(message.content) for message in asked)
+
+        lines = [
+            f"{chr(ord('A') + number)}) {self._text(choice)}"
+            for number, choice in enumerate(choices)
+        ]
+        if lines:
+            question = "\n".join([text, "", *lines])
+        else:
+            question = text
+
         return ImportedTrial(
             sample=str(sample.id),
-            question=self._question(),
+            question=question,
             golden=(sample.target if isinstance(sample.target, str) else " | ".join(sample.target))
             or None,
             condition=condition,
@@ -561,22 +577,6 @@ class _Trial:
         if message is None:
             return None
         return failure(message)
-
-    def _question(self) -> str:
-        given, choices = self._sample.input, self._sample.choices or ()
-        if isinstance(given, str):
-            text = self._text(given)
-        else:
-            asked = [message for message in given if message.role == "user"] or given
-            text = "\n\n".join(self._text(message.content) for message in asked)
-
-        lines = [
-            f"{chr(ord('A') + number)}) {self._text(choice)}"
-            for number, choice in enumerate(choices)
-        ]
-        if lines:
-            return "\n".join([text, "", *lines])
-        return text
 
     def _reply(self) -> Reply:
         sample, output = self._sample, self._sample.output

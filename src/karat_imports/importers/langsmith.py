@@ -129,7 +129,22 @@ def _spans(rows: Sequence[_Row], examples: Mapping[str, str]) -> list[Span]:
     feedback: dict[str, list[ImportedScore]] = {}
     for row in rows:
         if row.kind == "feedback":
-            feedback.setdefault(row.of.text("run_id") or "", []).append(_feedback(row.of))
+            value = row.of.raw.get("score")
+            if not isinstance(value, bool):
+                value = numeric(row.of, "score")
+            source = Json(unpacked(row.of.raw.get("feedback_source")))
+            feedback.setdefault(row.of.text("run_id") or "", []).append(
+                scored(
+                    row.of.text("key") or "feedback",
+                    value,
+                    label=row.of.text("value"),
+                    reason=row.of.text("comment"),
+                    detail={
+                        "source": source.text("type"),
+                        "correction": row.of.raw.get("correction"),
+                    },
+                )
+            )
 
     spans = []
     for row in rows:
@@ -202,17 +217,3 @@ def _stats(row: Json) -> Iterator[ImportedScore]:
     for key in stats.raw:
         of_key = stats.at(key)
         yield scored(key, numeric(of_key, "avg"), detail=of_key.raw)
-
-
-def _feedback(row: Json) -> ImportedScore:
-    value = row.raw.get("score")
-    if not isinstance(value, bool):
-        value = numeric(row, "score")
-    source = Json(unpacked(row.raw.get("feedback_source")))
-    return scored(
-        row.text("key") or "feedback",
-        value,
-        label=row.text("value"),
-        reason=row.text("comment"),
-        detail={"source": source.text("type"), "correction": row.raw.get("correction")},
-    )

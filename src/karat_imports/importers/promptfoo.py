@@ -217,7 +217,17 @@ class _Trials:
         test, (identity, condition, repetition) = row.at("testCase"), at
         question, used = _question(variables, row)
         response, title = row.at("response"), test.text("description")
-        parts = list(_components(row.at("gradingResult")))
+
+        # The result of each assertion; a set of assertions without its own metric is replaced by
+        # its members
+        parts: list[Json] = []
+        for result in row.at("gradingResult").list("componentResults"):
+            inner = result.list("componentResults")
+            if inner and not result.at("assertion").text("metric"):
+                parts += inner
+            else:
+                parts.append(result)
+
         cached, reply = response.flag("cached"), _reply(row, response)
         if cached:
             self._findings.changed("answer from promptfoo's cache: its latency is missing", place)
@@ -339,15 +349,6 @@ def _reply(row: Json, response: Json) -> Reply | None:
         model=row.at("provider").text("id"),
         stop_reason=response.stop_reason,
     )
-
-
-def _components(grading: Json) -> Iterator[Json]:
-    """The result of each assertion; a set of assertions without its own metric is replaced by its
-    members.
-    """
-    for result in grading.list("componentResults"):
-        inner = result.list("componentResults")
-        yield from inner if inner and not result.at("assertion").text("metric") else [result]
 
 
 def _failure(row: Json, *, answered: bool) -> ImportedFailure | None:

@@ -39,7 +39,8 @@ async def check_server(
     checks: list[Check] = []
     try:
         for planned in CHECKS:
-            if _hopeless(checks):
+            unreachable = bool(checks) and checks[0].seen.startswith(_NO_CONNECTION)
+            if unreachable and checks[0].verdict == "failed":
                 finding = skipped("there was no connection")
             else:
                 finding = await _looked(planned, probe)
@@ -72,12 +73,6 @@ async def check_server(
         resources=counts.get("resources", 0),
         prompts=counts.get("prompts", 0),
         checks=tuple(checks),
-    )
-
-
-def _hopeless(checks: list[Check]) -> bool:
-    return (
-        bool(checks) and checks[0].verdict == "failed" and checks[0].seen.startswith(_NO_CONNECTION)
     )
 
 

@@ -153,7 +153,26 @@ def _found(path: Path, findings: Findings) -> tuple[_Job | None, list[_Trial]]:
     with opened(path) as file:
         head = file.read(_HEAD)
     if _ATIF.match(head):
-        return None, [_alone(path)]
+        # A trajectory without the result of a trial
+        trajectory = document(path, "steps")
+        agent = trajectory.at("agent")
+        name, model = agent.text("name") or "agent not named", agent.text("model_name")
+        settings: JsonObject = {"agent": name, "version": agent.text("version")}
+        asked = _asked(path)
+        return None, [
+            _Trial(
+                path=path,
+                name=trajectory.text("session_id", "trajectory_id") or path.stem,
+                task=f"trajectory {digest(asked or path.stem)[:8]}",
+                dataset="",
+                started="",
+                condition=" · ".join(filter(None, (name, model))),
+                identity=digest([settings, model]),
+                model=model,
+                settings=settings,
+                asked=asked,
+            )
+        ]
     if _TRIAL.match(head):
         return None, [_light(path)]
     if not _JOB.match(head):
@@ -234,27 +253,6 @@ def _light(path: Path) -> _Trial:
         task=task,
         dataset=row.text("source") or "",
         started=utc(row.text("started_at")) or "",
-        condition=" · ".join(filter(None, (name, model))),
-        identity=digest([settings, model]),
-        model=model,
-        settings=settings,
-        asked=asked,
-    )
-
-
-def _alone(path: Path) -> _Trial:
-    """A trajectory without the result of a trial."""
-    head = document(path, "steps")
-    agent = head.at("agent")
-    name, model = agent.text("name") or "agent not named", agent.text("model_name")
-    settings: JsonObject = {"agent": name, "version": agent.text("version")}
-    asked = _asked(path)
-    return _Trial(
-        path=path,
-        name=head.text("session_id", "trajectory_id") or path.stem,
-        task=f"trajectory {digest(asked or path.stem)[:8]}",
-        dataset="",
-        started="",
         condition=" · ".join(filter(None, (name, model))),
         identity=digest([settings, model]),
         model=model,

@@ -106,7 +106,19 @@ def _trials(files: Sequence[Path], traces: Traces, findings: Findings) -> Iterat
         prefix = ""
         if len(owners) > 1:
             prefix = f"{names[spans[0].file]}: "
-        yield from traces.trials([(place, _spans(spans, of_trace))], prefix)
+
+        logs: dict[str, list[Event]] = {}
+        for row in of_trace:
+            if row.is_log:
+                logs.setdefault(row.id, []).append(_event(row.of))
+        recorded = [_span(row, logs.pop(row.id, [])) for row in spans]
+        for events in logs.values():  # they name no span, or one that is not here
+            scores = span_of({}, events, Span(id="")).scores
+            recorded[0] = msgspec.structs.replace(
+                recorded[0], scores=[*recorded[0].scores, *scores]
+            )
+
+        yield from traces.trials([(place, recorded)], prefix)
 
     traces.finish()
 
@@ -174,19 +186,6 @@ def _in_otlp(whole: Json) -> Iterator[tuple[Json, Json, bool]]:
         for scope in part.list("scopeLogs"):
             for record in scope.list("logRecords"):
                 yield record, part.at("resource"), True
-
-
-def _spans(rows: Sequence[_Row], of_trace: Sequence[_Row]) -> list[Span]:
-    logs: dict[str, list[Event]] = {}
-    for row in of_trace:
-        if row.is_log:
-            logs.setdefault(row.id, []).append(_event(row.of))
-    spans = [_span(row, logs.pop(row.id, [])) for row in rows]
-    for events in logs.values():  # they name no span, or one that is not here
-        scores = span_of({}, events, Span(id="")).scores
-        spans[0] = msgspec.structs.replace(spans[0], scores=[*spans[0].scores, *scores])
-
-    return spans
 
 
 def _span(row: _Row, logged: Sequence[Event]) -> Span:

@@ -248,12 +248,18 @@ class _Trials:
         else:
             scores = list(self._scores(file, row, parts, place))
 
+        # What an assertion compares the answer with, with variables filled in
+        assertions = [*test.list("assert"), *(part.at("assertion") for part in parts)]
+        golden = None
+        for assertion in assertions:
+            if assertion.raw.get("type") in _GOLDEN and (text := assertion.text("value")):
+                golden = _VARIABLE.sub(lambda match: variables.shown(match[1]) or match[0], text)
+                break
+
         return ImportedTrial(
             sample=f"{excerpt(clean(question), 48)} ({identity[:8]})",
             question=question,
-            golden=_golden(
-                [*test.list("assert"), *(part.at("assertion") for part in parts)], variables
-            ),
+            golden=golden,
             condition=condition,
             repetition=repetition,
             reply=reply,
@@ -378,11 +384,3 @@ def _question(variables: Json, row: Json) -> tuple[str, str | None]:
         return variables.shown(used) or "", used
     listed = "\n".join(f"{name}: {variables.shown(name)}" for name in variables.raw)
     return listed or row.at("prompt").text("raw") or "(a test without variables)", None
-
-
-def _golden(assertions: Sequence[Json], variables: Json) -> str | None:
-    """What an assertion compares the answer with, with variables filled in."""
-    for assertion in assertions:
-        if assertion.raw.get("type") in _GOLDEN and (text := assertion.text("value")):
-            return _VARIABLE.sub(lambda match: variables.shown(match[1]) or match[0], text)
-    return None

@@ -36,7 +36,10 @@ class Keval:
         day = summary.created[:10].replace("-", "")
         stem = "_".join(map(_file_name, (summary.name, day, summary.run)))
         seconds = round(exact_sum(end.seconds or 0.0 for end in run.events_of(End)), 1)
-        lines = _longest_first(list(_lines(summary, run, seconds)))
+        lines = list(_lines(summary, run, seconds))
+        if lines:  # the first of those with most repetitions comes first
+            first = max(lines, key=lambda line: len(line["run_details"]))
+            lines = [first, *(line for line in lines if line is not first)]
         detailed = "".join(f"{msgspec.json.encode(line).decode()}\n" for line in lines)
 
         now = str(epoch(summary))
@@ -132,14 +135,6 @@ def _lines(summary: Summary, run: RunFolder, seconds: float) -> Iterator[JsonObj
                     )
                 ],
             }
-
-
-def _longest_first(lines: list[JsonObject]) -> list[JsonObject]:
-    """The lines in their order, after the first of those with most repetitions."""
-    if not lines:
-        return lines
-    first = max(lines, key=lambda line: len(line["run_details"]))
-    return [first, *(line for line in lines if line is not first)]
 
 
 def _details(

@@ -25,11 +25,9 @@ from karat.records import Reply, Usage
 from karat_imports.importers._chats import Message, messages, question, tool_calls
 from karat_imports.importers._reading import (
     Json,
-    bad_file,
-    each_readable,
     failure,
     lines,
-    opened,
+    recognized,
     said_last,
 )
 from karat_imports.importers._traces import grouped, named_after
@@ -38,7 +36,6 @@ __all__ = ["Batch"]
 
 _ID = re.compile(rb'"custom_id"\s*:\s*"')
 _PARTS = re.compile(rb'"(?:body|params|response|result|error)"\s*:')
-_HEAD = 2**16  # bytes
 
 
 class Batch:
@@ -57,7 +54,12 @@ class Batch:
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run of all files. Requests say what was asked, so pass their files too."""
-        files = each_readable(paths, _checked, findings)
+        files = recognized(
+            paths,
+            findings,
+            by=self.recognizes,
+            otherwise="holds no lines of a batch (expected custom_id with body or response)",
+        )
         conditions: dict[str, ImportedCondition] = {}
         yield ImportedRun(
             name=named_after(files),
@@ -72,14 +74,6 @@ class _Request(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     question: str | None
     chat: Sequence[Message]
-
-
-def _checked(path: Path) -> Path:
-    with opened(path) as file:
-        head = file.read(_HEAD)
-    if not Batch.recognizes(path, head):
-        raise bad_file(path, "holds no lines of a batch (expected custom_id with body or response)")
-    return path
 
 
 def _trials(

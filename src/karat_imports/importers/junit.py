@@ -26,10 +26,9 @@ from karat.records import JsonObject, Metric, Reply
 from karat_imports.importers._reading import (
     LONGEST,
     Json,
-    bad_file,
-    each_readable,
     failure,
     opened,
+    recognized,
     title,
     unique,
     utc,
@@ -40,7 +39,6 @@ __all__ = ["Junit"]
 _ROOT = re.compile(
     rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*\?>\s*)?(?:<!--(?:[^-]|-(?!->))*-->\s*)*<testsuites?[\s>/]"
 )
-_HEAD = 2**16  # bytes
 _CHUNK = 64 << 10
 _DEEPEST = 100  # elements
 _METRICS = (Metric(name="pass", kind="share", description="the test passed"),)
@@ -57,7 +55,12 @@ class Junit:
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run; each file is a condition with the file's name."""
-        files = each_readable(paths, _checked, findings)
+        files = recognized(
+            paths,
+            findings,
+            by=self.recognizes,
+            otherwise="is no report in JUnit's XML (expected testsuites or testsuite)",
+        )
         named = dict(zip(unique([title(path) for path in files]), files, strict=True))
         stated: list[Stated] = []
         yield ImportedRun(
@@ -72,14 +75,6 @@ class Junit:
             metrics={"junit": _METRICS},
             stated=stated,
         )
-
-
-def _checked(path: Path) -> Path:
-    with opened(path) as file:
-        head = file.read(_HEAD)
-    if not Junit.recognizes(path, head):
-        raise bad_file(path, "is no report in JUnit's XML (expected testsuites or testsuite)")
-    return path
 
 
 def _trials(

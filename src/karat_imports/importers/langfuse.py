@@ -19,7 +19,7 @@ from karat.formats import text_of
 from karat.importers import Findings, ImportedRun, ImportedScore, ImportedTrial
 from karat.records import JsonObject, ToolCall, Usage
 from karat_imports.importers._chats import arguments, messages, unpacked
-from karat_imports.importers._reading import Json, bad_file, each_readable, opened
+from karat_imports.importers._reading import Json, recognized
 from karat_imports.importers._records import numeric, rows_of, whole
 from karat_imports.importers._traces import (
     Kind,
@@ -36,7 +36,6 @@ from karat_imports.importers._traces import (
 
 __all__ = ["Langfuse"]
 
-_HEAD = 2**16  # bytes
 _MARKS = (b"parentObservationId", b"parent_observation_id", b'"htmlPath"')
 _SCORE = re.compile(rb"observation_?[iI]d\b")
 _SCORE_TYPE = re.compile(rb"data_?[tT]ype\b")
@@ -66,21 +65,19 @@ class Langfuse:
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run of all files: scores and observations belong to the traces of all."""
-        files = each_readable(paths, _checked, findings)
+        files = recognized(
+            paths,
+            findings,
+            by=self.recognizes,
+            otherwise="holds no traces, observations or scores of Langfuse",
+            parquet=True,
+        )
         yield run_of_traces("langfuse", files, self._options, findings, _trials)
 
 
 class _Row(msgspec.Struct, frozen=True):
     kind: Literal["trace", "observation", "score"]
     of: Json
-
-
-def _checked(path: Path) -> Path:
-    with opened(path) as file:
-        head = file.read(_HEAD)
-    if path.suffix != ".parquet" and not Langfuse.recognizes(path, head):
-        raise bad_file(path, "holds no traces, observations or scores of Langfuse")
-    return path
 
 
 def _trials(files: Sequence[Path], traces: Traces, findings: Findings) -> Iterator[ImportedTrial]:

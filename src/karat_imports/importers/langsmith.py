@@ -17,7 +17,7 @@ from karat.formats import text_of
 from karat.importers import Findings, ImportedRun, ImportedScore, ImportedTrial
 from karat.records import ToolCall, Usage
 from karat_imports.importers._chats import arguments, messages, unpacked
-from karat_imports.importers._reading import Json, bad_file, each_readable, opened
+from karat_imports.importers._reading import Json, recognized
 from karat_imports.importers._records import numeric, rows_of, whole
 from karat_imports.importers._traces import (
     Kind,
@@ -34,7 +34,6 @@ from karat_imports.importers._traces import (
 
 __all__ = ["Langsmith"]
 
-_HEAD = 2**16  # bytes
 _RUN = re.compile(rb"\brun_type\b")
 _TRACE = re.compile(rb"\b(?:trace_id|dotted_order|reference_example_id|session_id)\b")
 _FEEDBACK = re.compile(rb'"feedback_source"|"evaluation_results"\s*:\s*\{\s*"results"')
@@ -59,21 +58,19 @@ class Langsmith:
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run of all files: feedback and examples belong to the runs of all."""
-        files = each_readable(paths, _checked, findings)
+        files = recognized(
+            paths,
+            findings,
+            by=self.recognizes,
+            otherwise="holds no runs, examples or feedback of LangSmith",
+            parquet=True,
+        )
         yield run_of_traces("langsmith", files, self._options, findings, _trials)
 
 
 class _Row(msgspec.Struct, frozen=True):
     kind: Literal["run", "feedback", "example"]
     of: Json
-
-
-def _checked(path: Path) -> Path:
-    with opened(path) as file:
-        head = file.read(_HEAD)
-    if path.suffix != ".parquet" and not Langsmith.recognizes(path, head):
-        raise bad_file(path, "holds no runs, examples or feedback of LangSmith")
-    return path
 
 
 def _trials(files: Sequence[Path], traces: Traces, findings: Findings) -> Iterator[ImportedTrial]:

@@ -24,10 +24,8 @@ from karat.importers import (
 from karat.records import Metric, Reply
 from karat_imports.importers._reading import (
     Json,
-    bad_file,
-    each_readable,
     lines,
-    opened,
+    recognized,
     repeats,
     utc,
 )
@@ -38,7 +36,6 @@ __all__ = ["MtBench"]
 _QUESTION = re.compile(rb'"question_id"\s*:.*"turns"\s*:\s*\[')
 _ANSWER = re.compile(rb'"question_id"\s*:.*"model_id"\s*:.*"choices"\s*:\s*\[')
 _JUDGMENT = re.compile(rb'"question_id"\s*:.*"judge"\s*:\s*\[')
-_HEAD = 2**16  # bytes
 _ERROR = "$ERROR$"  # what FastChat writes in place of an answer that the API did not give
 _SINGLE, _PAIR = "single", "pair"
 _METRICS = {
@@ -62,7 +59,12 @@ class MtBench:
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run of all files: judgments and questions belong to the answers of all."""
-        files = each_readable(paths, _checked, findings)
+        files = recognized(
+            paths,
+            findings,
+            by=self.recognizes,
+            otherwise="holds no questions, answers or judgments of MT-bench",
+        )
         conditions: dict[str, ImportedCondition] = {}
         metrics: dict[str, Sequence[Metric]] = {}
         yield ImportedRun(
@@ -72,14 +74,6 @@ class MtBench:
             conditions=conditions,
             metrics=metrics,
         )
-
-
-def _checked(path: Path) -> Path:
-    with opened(path) as file:
-        head = file.read(_HEAD)
-    if not MtBench.recognizes(path, head):
-        raise bad_file(path, "holds no questions, answers or judgments of MT-bench")
-    return path
 
 
 def _trials(

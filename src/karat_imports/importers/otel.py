@@ -19,12 +19,11 @@ from karat.records import JsonObject
 from karat_imports.importers._reading import (
     Json,
     Unreadable,
-    bad_file,
     decode,
-    each_readable,
     items,
     lines,
     opened,
+    recognized,
     title,
     unique,
 )
@@ -66,7 +65,13 @@ class Otel:
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run. Files with spans are told apart; files of logs belong to the spans of all."""
-        files = each_readable(paths, _checked, findings)
+        expected = "expected resourceSpans, resourceLogs or spans"
+        files = recognized(
+            paths,
+            findings,
+            by=self.recognizes,
+            otherwise=f"holds no traces of OpenTelemetry ({expected})",
+        )
         yield run_of_traces("opentelemetry", files, self._options, findings, _trials)
 
 
@@ -78,17 +83,6 @@ class _Row(msgspec.Struct, frozen=True, kw_only=True):
     of: Json
     resource: JsonObject
     is_log: bool = False
-
-
-def _checked(path: Path) -> Path:
-    with opened(path) as file:
-        head = file.read(_HEAD)
-    if not Otel.recognizes(path, head):
-        raise bad_file(
-            path, "holds no traces of OpenTelemetry (expected resourceSpans, resourceLogs or spans)"
-        )
-
-    return path
 
 
 def _trials(files: Sequence[Path], traces: Traces, findings: Findings) -> Iterator[ImportedTrial]:

@@ -16,7 +16,7 @@ import msgspec
 
 from karat.importers import Findings, ImportedRun, ImportedScore, ImportedTrial
 from karat_imports.importers._chats import unpacked
-from karat_imports.importers._reading import Json, bad_file, each_readable, opened
+from karat_imports.importers._reading import Json, recognized
 from karat_imports.importers._records import flat, numeric, rows_of
 from karat_imports.importers._spans import Event, span_of
 from karat_imports.importers._traces import (
@@ -31,7 +31,6 @@ from karat_imports.importers._traces import (
 
 __all__ = ["Phoenix"]
 
-_HEAD = 2**16  # bytes
 _SPAN = re.compile(rb"\bspan_kind\b.*\bstatus_code\b|\bstatus_code\b.*\bspan_kind\b", re.DOTALL)
 _ANNOTATION = re.compile(rb"\bannotator_kind\b")
 
@@ -53,7 +52,13 @@ class Phoenix:
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run of all files: annotations belong to the spans of all."""
-        files = each_readable(paths, _checked, findings)
+        files = recognized(
+            paths,
+            findings,
+            by=self.recognizes,
+            otherwise="holds no spans or annotations of Phoenix",
+            parquet=True,
+        )
         yield run_of_traces("phoenix", files, self._options, findings, _trials)
 
 
@@ -61,14 +66,6 @@ class _Row(msgspec.Struct, frozen=True):
     kind: Literal["span", "annotation"]
     of: Json
     id: str
-
-
-def _checked(path: Path) -> Path:
-    with opened(path) as file:
-        head = file.read(_HEAD)
-    if path.suffix != ".parquet" and not Phoenix.recognizes(path, head):
-        raise bad_file(path, "holds no spans or annotations of Phoenix")
-    return path
 
 
 def _trials(files: Sequence[Path], traces: Traces, findings: Findings) -> Iterator[ImportedTrial]:

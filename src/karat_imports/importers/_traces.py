@@ -356,11 +356,16 @@ def _reply(spans: Sequence[Span], failed: ImportedFailure | None) -> Reply | Non
     if any(count is not None for count in sums.values()):
         usage = Usage(**sums)
 
+    dollars = spans[0].dollars
+    costs = [span.dollars for span in models]
+    if dollars is None and costs and None not in costs:
+        dollars = sum(filter(None, costs))
+
     return Reply(
         text=text or "",
         tool_calls=_calls(spans, models),
         usage=usage,
-        dollars=_dollars(models, spans[0]),
+        dollars=dollars,
         model=last.model,
         stop_reason=stop,
     )
@@ -389,15 +394,6 @@ def _calls(spans: Sequence[Span], models: Sequence[Span]) -> tuple[ToolCall, ...
         made.append(call)
 
     return tuple(made)
-
-
-def _dollars(models: Sequence[Span], root: Span) -> float | None:
-    if root.dollars is not None:
-        return root.dollars
-    costs = [span.dollars for span in models]
-    if costs and None not in costs:
-        return sum(filter(None, costs))
-    return None
 
 
 def _seconds(span: Span) -> float | None:

@@ -198,7 +198,18 @@ class _Filling:
             if tables is not None and line.startswith(b'{"event":"'):
                 event = decode(line, path=str(self._run.path), number=number)
                 assert isinstance(event, Answer | Score | Failure | Attempt)
-                cell = self._cell(event, at)
+
+                # The cell of the event at a byte; None for an answer or a score that does not
+                # count
+                if isinstance(event, Answer):
+                    cell = self.index.cell(event.sample, event.condition, event.repetition)
+                    cell = cell if cell is not None and self.index.answers[cell] == at else None
+                elif isinstance(event, Score):
+                    cell_at = self._scores.get((event.scorer, event.scoring))
+                    cell = None if cell_at is None else cell_at(at)
+                else:
+                    cell = self._cells.get(at)
+
                 if cell is not None or isinstance(event, Failure | Attempt):
                     place = {"trial": event.trial, **self._place(cell), "line": number}
                     for file, rows in tables:
@@ -282,17 +293,6 @@ class _Filling:
             "condition": self._conditions[condition],
             "repetition": repetition,
         }
-
-    def _cell(self, event: _Line, at: int) -> int | None:
-        """The cell of the event at a byte; None for an answer or a score that does not count."""
-        if isinstance(event, Answer):
-            cell = self.index.cell(event.sample, event.condition, event.repetition)
-            return cell if cell is not None and self.index.answers[cell] == at else None
-        if isinstance(event, Score):
-            cell_at = self._scores.get((event.scorer, event.scoring))
-            return None if cell_at is None else cell_at(at)
-
-        return self._cells.get(at)
 
     def _planned(self, cell: int) -> Row:
         spared = self._ended.decided is not None and self._ended.decided[cell]

@@ -76,23 +76,13 @@ async def check_server(
     )
 
 
-async def _missing(needs: str, probe: Probe) -> str:
-    """Why a check does not apply; empty if it does."""
-    if needs in ("stdio", "http"):
-        if probe.server.type == needs:
-            return ""
-        return f"for servers over {needs}"
-
-    if needs and not (await probe.listing(needs)).items:
-        return f"the server has no {needs}"
-    return ""
-
-
 async def _looked(planned: PlannedCheck, probe: Probe) -> Finding:
     try:
-        missing = await _missing(planned.needs, probe)
-        if missing:
-            return skipped(missing)
+        if planned.needs in ("stdio", "http"):
+            if probe.server.type != planned.needs:
+                return skipped(f"for servers over {planned.needs}")
+        elif planned.needs and not (await probe.listing(planned.needs)).items:
+            return skipped(f"the server has no {planned.needs}")
         return await planned.look(probe)
     except Unavailable as error:
         return failed(f"{_NO_CONNECTION}{error}")

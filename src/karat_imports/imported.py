@@ -134,9 +134,13 @@ def import_results(
 
     beside: Callable[[Path], Sequence[Path]] = getattr(importer, "beside", lambda _: ())
     digest = _sha256([part for file in files for part in (file, *beside(file))])
-    identity = _digest(
-        [digest, _sha256(_code()), [path.name for path in files], format_name, asked]
-    )
+
+    # The importers' own files: another importer makes another run of the same results
+    modules = [importlib.import_module(name) for name in plugin_modules("importers").values()]
+    folders = {Path(str(module.__file__)).parent for module in (karat.importers, *modules)}
+    code = [Path(__file__), *sorted(path for folder in folders for path in folder.glob("*.py"))]
+    identity = _digest([digest, _sha256(code), [path.name for path in files], format_name, asked])
+
     imported: list[Imported] = []
     empty: list[tuple[str, BadDataset]] = []
     findings = Findings()  # the importer's; each run takes what was found on its way
@@ -162,13 +166,6 @@ def import_results(
     for name, problem in empty:  # one without results does not stop the others
         imported[0].findings.note(f"'{clean(name)}' is left out: {problem.faults[0].message}")
     yield from imported
-
-
-def _code() -> list[Path]:
-    """The importers' own files: another importer makes another run of the same results."""
-    modules = [importlib.import_module(name) for name in plugin_modules("importers").values()]
-    folders = {Path(str(module.__file__)).parent for module in (karat.importers, *modules)}
-    return [Path(__file__), *sorted(path for folder in folders for path in folder.glob("*.py"))]
 
 
 def _files(importer: ResultImporter, path: Path, format_name: str) -> list[Path]:

@@ -426,9 +426,28 @@ class RemoteTrials:
     async def _receive(self, link: _Link, finished: Finished) -> None:
         for text in finished.notices:
             self._run.status.notice(text)
+        # An archive of a workspace goes to the run folder before the answer that names it
         for name, data in finished.files.items():
-            self._store(name, data)
-        events = [self._checked(line, link) for line in finished.lines]
+            trial, _, number = name.removesuffix(".tar.gz").rpartition("-")
+            if (
+                not is_plain_name(name)
+                or "/" in name
+                or not number.isdecimal()
+                or self._work.workspaces is None
+            ):
+                raise BadOption(
+                    "execution.executor", f"a worker sent a file with the name {name!r:.60}"
+                )
+
+            write_durably(self._journal.path.parent / WORKSPACES / name, [data])
+            self._work.workspaces.continue_after(trial, int(number))
+
+        events: list[Event] = []
+        for line in finished.lines:
+            if not line.endswith(b"\n") or checksum_fault(line[:-1], required=True) is not None:
+                raise BadOption("execution.executor", f"a line from {_named(link)} is damaged")
+            events.append(decode(line[:-1], path=_named(link), number=1))
+
         if events:
             await self._journal.append(lines=b"".join(finished.lines))
             self._run.status.journalled(*events)
@@ -460,28 +479,6 @@ class RemoteTrials:
             raise BadOption(
                 "execution.executor", f"{_named(link)} cannot go on: {finished.problem}"
             )
-
-    def _checked(self, line: bytes, link: _Link) -> Event:
-        """The event in a line. Raises BadOption if it did not arrive as written."""
-        if not line.endswith(b"\n") or checksum_fault(line[:-1], required=True) is not None:
-            raise BadOption("execution.executor", f"a line from {_named(link)} is damaged")
-        return decode(line[:-1], path=_named(link), number=1)
-
-    def _store(self, name: str, data: bytes) -> None:
-        """An archive of a workspace goes to the run folder before the answer that names it."""
-        trial, _, number = name.removesuffix(".tar.gz").rpartition("-")
-        if (
-            not is_plain_name(name)
-            or "/" in name
-            or not number.isdecimal()
-            or self._work.workspaces is None
-        ):
-            raise BadOption(
-                "execution.executor", f"a worker sent a file with the name {name!r:.60}"
-            )
-
-        write_durably(self._journal.path.parent / WORKSPACES / name, [data])
-        self._work.workspaces.continue_after(trial, int(number))
 
     def _count(self, event: Event) -> None:
         """Adds to the budget what the trial would have added here."""

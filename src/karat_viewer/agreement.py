@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
 
 import msgspec
 
@@ -91,7 +90,20 @@ def _agreement(group: Sequence[Pair]) -> Agreement:
         within = formats.UNKNOWN
 
     if steps:
-        kappa = _kappa(group, steps)
+        judged = [min(max(_rounded(pair.judge), steps[0]), steps[-1]) for pair in group]
+        people = [pair.person for pair in group]
+        if any(value not in steps for value in (*judged, *people)):
+            kappa = Interval(
+                value=math.nan,
+                level=0.95,
+                n=0,
+                method="cohen's kappa",
+                reason="some scores are not among the metric's steps",
+            )
+        else:
+            kappa = cohen_kappa(
+                people, judged, [pair.cluster for pair in group], categories=list(steps)
+            )
     else:
         kappa = None
 
@@ -151,21 +163,6 @@ def _of_words(group: Sequence[WordPair]) -> Agreement:
         kappa_note=kappa_note,
         bias=formats.UNKNOWN,
     )
-
-
-def _kappa(group: Sequence[Pair], steps: Sequence[Any]) -> Interval:
-    judged = [min(max(_rounded(pair.judge), steps[0]), steps[-1]) for pair in group]
-    people = [pair.person for pair in group]
-    if any(value not in steps for value in (*judged, *people)):
-        return Interval(
-            value=math.nan,
-            level=0.95,
-            n=0,
-            method="cohen's kappa",
-            reason="some scores are not among the metric's steps",
-        )
-
-    return cohen_kappa(people, judged, [pair.cluster for pair in group], categories=list(steps))
 
 
 def _note(kappa: Interval) -> str:

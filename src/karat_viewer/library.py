@@ -174,7 +174,17 @@ class Library:
 
     def open(self, name: str) -> OpenRun:
         """Raises BadRun if there is no such run here."""
-        path = self._path(name)
+        if (
+            not name
+            or name.startswith(".")
+            or not name.isprintable()
+            or set(name) & set("/\\")
+            or (self.only and name not in self.only)
+        ):
+            raise BadRun(name, "there is no such run in this folder")
+
+        path = self.root / name
+
         stamp = _stamp(path / "run.json")
         if path.resolve().parent != self.root or not stamp:
             raise BadRun(name, "there is no such run in this folder")
@@ -194,18 +204,6 @@ class Library:
                 del self._open[next(iter(self._open))]
 
         return known[1]
-
-    def _path(self, name: str) -> Path:
-        if (
-            not name
-            or name.startswith(".")
-            or not name.isprintable()
-            or set(name) & set("/\\")
-            or (self.only and name not in self.only)
-        ):
-            raise BadRun(name, "there is no such run in this folder")
-
-        return self.root / name
 
     def _names(self) -> Sequence[str]:
         if self.only:
@@ -258,7 +256,13 @@ class Library:
         stamp = _stamp(file)
         known = self._infos.get(name)
         if known is None or known[0] != stamp:
-            known = self._infos[name] = stamp, _read(file)
+            try:
+                _require_plain(file.parent)
+                read: RunInfo | str = RunFolder.open(file.parent).info
+            except (BadRun, OSError, RecursionError) as error:
+                read = str(error)
+
+            known = self._infos[name] = stamp, read
         return known[1]
 
 
@@ -277,35 +281,24 @@ def _require_plain(run: Path) -> None:
 _FILES = ("run.json", "samples.jsonl", "journal.jsonl", "journal.lock")
 
 
-def _read(file: Path) -> RunInfo | str:
-    try:
-        _require_plain(file.parent)
-        return RunFolder.open(file.parent).info
-    except (BadRun, OSError, RecursionError) as error:
-        return str(error)
-
-
 def _status(run: RunFolder) -> str:
     try:
         if not run.journal.exists():
             return "not started"
         if run.journal_size > _MOST_SCANNED:
-            return _by_the_end(run)
+            # The status according to the lock and the last line: a list must not read a long
+            # journal
+            if held(run):
+                return "running"
+            try:
+                end = msgspec.json.decode(run.last_line(), type=End)
+            except msgspec.DecodeError:
+                return "crashed"
+
+            return end.reason if end.command == "run" else "scored again"
         return run.status()
     except (BadRun, OSError):
         return "damaged"
-
-
-def _by_the_end(run: RunFolder) -> str:
-    """The status according to the lock and the last line: a list must not read a long journal."""
-    if held(run):
-        return "running"
-    try:
-        end = msgspec.json.decode(run.last_line(), type=End)
-    except msgspec.DecodeError:
-        return "crashed"
-
-    return end.reason if end.command == "run" else "scored again"
 
 
 def _stamp(file: Path) -> str:

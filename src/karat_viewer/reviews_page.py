@@ -14,7 +14,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from karat import formats
-from karat.analysis.model import MetricInfo
 from karat.errors import BadRun
 from karat.journal import Label, add_label
 from karat.journal.labels import LONGEST_NOTE, Judged
@@ -99,7 +98,22 @@ def _compared(labels: Sequence[Label], page: Page) -> _Compared:
     compared, turns, views = _Compared(), 0, page.questions.views
     for at, label in enumerate(labels):
         if label.trial not in compared.places and len(compared.places) < _MOST_LABELS:
-            compared.places[label.trial] = _place(label.trial, page)
+            questions = page.questions
+            cell = questions.index.cell_of(label.trial)
+            if cell is None:
+                compared.places[label.trial] = None
+            else:
+                row, condition, repetition = questions.index.place(cell)
+                compared.places[label.trial] = _Place(
+                    cell=cell,
+                    row=row,
+                    id=questions.ids[row],
+                    condition=questions.conditions[condition],
+                    values={
+                        key: float(values[row, condition, repetition])
+                        for key, values in questions.values.items()
+                    },
+                )
         place = compared.places.get(label.trial)
         compared.texts[at] = []
         if at >= _MOST_LABELS or (
@@ -130,24 +144,6 @@ def _compared(labels: Sequence[Label], page: Page) -> _Compared:
                     )
 
     return compared
-
-
-def _place(trial: str, page: Page) -> _Place | None:
-    questions = page.questions
-    cell = questions.index.cell_of(trial)
-    if cell is None:
-        return None
-    row, condition, repetition = questions.index.place(cell)
-    return _Place(
-        cell=cell,
-        row=row,
-        id=questions.ids[row],
-        condition=questions.conditions[condition],
-        values={
-            key: float(values[row, condition, repetition])
-            for key, values in questions.values.items()
-        },
-    )
 
 
 def _pairs(label: Label, place: _Place, page: Page) -> Iterator[Pair]:
@@ -222,7 +218,20 @@ def save(opened: OpenRun, body: bytes) -> Response:
             trial = page.texts.trial(review.trial)
             if trial is None or trial.answer is None:
                 raise ValueError("the run has no answer for this trial")
-            label = _label(review, trial, page)
+
+            who = " ".join(formats.clean(review.who).split())
+            if not who or len(who) > 60:
+                raise ValueError("enter your name, in at most 60 characters")
+            if len(review.note) > LONGEST_NOTE:
+                raise ValueError(f"a note has at most {formats.count(LONGEST_NOTE)} characters")
+            if review.turn is not None:
+                label = _of_turn(review, trial, page)
+            else:
+                label = _of_whole(review, trial, page)
+
+            at = datetime.now(UTC).isoformat(timespec="seconds")
+            note = formats.clean(review.note).strip()
+            label = msgspec.structs.replace(label, at=at, who=who, note=note)
 
         add_label(opened.run, label)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -237,28 +246,25 @@ def save(opened: OpenRun, body: bytes) -> Response:
     return JSONResponse({"saved": label.at, "stamp": opened.stamp()}, status_code=201)
 
 
-def _label(review: Review, trial: TrialRecord, page: Page) -> Label:
-    """The label of a review. Raises ValueError with a sentence if it is invalid."""
-    who = " ".join(formats.clean(review.who).split())
-    if not who or len(who) > 60:
-        raise ValueError("enter your name, in at most 60 characters")
-    if len(review.note) > LONGEST_NOTE:
-        raise ValueError(f"a note has at most {formats.count(LONGEST_NOTE)} characters")
-    if review.turn is not None:
-        label = _of_turn(review, trial, page)
-    else:
-        label = _of_whole(review, trial, page)
-
-    at, note = datetime.now(UTC).isoformat(timespec="seconds"), formats.clean(review.note).strip()
-    return msgspec.structs.replace(label, at=at, who=who, note=note)
-
-
 def _of_whole(review: Review, trial: TrialRecord, page: Page) -> Label:
     if review.verdict or review.diagnosis or review.readings:
         raise ValueError("a verdict, a diagnosis and a reading belong to one turn: say which")
     columns = {column.key: column for column in page.questions.columns}
     for key, value in review.scores.items():
-        _check_score(key, value, columns)
+        column = columns.get(key)
+        if column is None:
+            raise ValueError(f"the run has no metric {key!r:.100}")
+        names = steps_of(column)
+        steps = [float(step) for step, _ in names]
+        low = -math.inf if column.low is None else column.low
+        high = math.inf if column.high is None else column.high
+        if (steps and value not in steps) or not math.isfinite(value) or not low <= value <= high:
+            wanted = (
+                ", ".join(step for step, _ in names)
+                or formats.interval(column.low, column.high)
+                or "a number"
+            )
+            raise ValueError(f"{key}: expected {wanted}")
     claims, chosen = claims_of(trial.scores), {}
     for place, verdict in review.claims.items():
         if place.isascii() and place.isdigit() and len(place) < 6:
@@ -303,20 +309,3 @@ def _of_turn(review: Review, trial: TrialRecord, page: Page) -> Label:
         answers=answers,
         unread=unread,
     )
-
-
-def _check_score(key: str, value: float, columns: dict[str, MetricInfo]) -> None:
-    column = columns.get(key)
-    if column is None:
-        raise ValueError(f"the run has no metric {key!r:.100}")
-    names = steps_of(column)
-    steps = [float(step) for step, _ in names]
-    low = -math.inf if column.low is None else column.low
-    high = math.inf if column.high is None else column.high
-    if (steps and value not in steps) or not math.isfinite(value) or not low <= value <= high:
-        wanted = (
-            ", ".join(step for step, _ in names)
-            or formats.interval(column.low, column.high)
-            or "a number"
-        )
-        raise ValueError(f"{key}: expected {wanted}")

@@ -115,9 +115,14 @@ class Texts:
         events = [self._line(at, _ReplyEvent) for at in replies]
         attempts = [self._line(at, Attempt) for at in index.attempts_of(cell)[:20]]
         if answer is None:
-            dollars, tokens = (None, None)
+            dollars, tokens = None, None
         else:
-            dollars, tokens = _spent(answer.replies)
+            # Dollars and tokens; None: some reply did not report them
+            costs = [reply.dollars for reply in answer.replies if reply.dollars is not None]
+            used = [reply.usage for reply in answer.replies if reply.usage is not None]
+            total = sum((usage.input_tokens or 0) + (usage.output_tokens or 0) for usage in used)
+            dollars = math.fsum(costs) if len(costs) == len(answer.replies) else None
+            tokens = total if used and len(used) == len(answer.replies) else None
 
         trial = (
             answer or failure or (self._line(index.answers[cell], AnswerLine) if answered else None)
@@ -157,14 +162,3 @@ class Texts:
             return msgspec.json.decode(line, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError):
             return None
-
-
-def _spent(replies: tuple[Reply, ...]) -> tuple[float | None, int | None]:
-    """Dollars and tokens; None: some reply did not report them."""
-    dollars = [reply.dollars for reply in replies if reply.dollars is not None]
-    used = [reply.usage for reply in replies if reply.usage is not None]
-    tokens = sum((usage.input_tokens or 0) + (usage.output_tokens or 0) for usage in used)
-    return (
-        math.fsum(dollars) if len(dollars) == len(replies) else None,
-        tokens if used and len(used) == len(replies) else None,
-    )

@@ -421,7 +421,22 @@ class TurnMessages:
         if not block.is_error:
             self._names.ran(use.name)
         milliseconds = self._took.get(use.id, round((perf_counter() - started) * 1000, 3))
-        text = self._redact(_text(block.content))
+
+        # A tool's result; anything but text as JSON
+        if block.content is None or isinstance(block.content, str):
+            given = block.content or ""
+        else:
+            parts = []
+            for part in block.content:
+                if part.get("type") == "text":
+                    parts.append(part["text"])
+                else:
+                    parts.append(json.dumps(part, ensure_ascii=False))
+
+            given = "\n".join(parts)
+
+        text = self._redact(given)
+
         self._ended[use.id] = (
             self._call(use, error=text) if block.is_error else self._call(use, result=text)
         )
@@ -449,20 +464,6 @@ def _usage(counted: JsonObject) -> Usage:
         reasoning_tokens=(counted.get("output_tokens_details") or {}).get("thinking_tokens")
         or None,
     )
-
-
-def _text(content: str | list[JsonObject] | None) -> str:
-    """A tool's result; anything but text as JSON."""
-    if content is None or isinstance(content, str):
-        return content or ""
-    parts = []
-    for part in content:
-        if part.get("type") == "text":
-            parts.append(part["text"])
-        else:
-            parts.append(json.dumps(part, ensure_ascii=False))
-
-    return "\n".join(parts)
 
 
 _LOOK_SECONDS = 0.05  # between two checks of servers that are starting

@@ -128,7 +128,40 @@ class Acp:
             else:
                 shown = (base / "work").resolve()
 
-            program = _Program(await self._start(base, shown, workspace), self._setting.redact)
+            own = {
+                "PATH": os.environ.get("PATH", os.defpath),
+                "LANG": os.environ.get("LANG", "C.UTF-8"),
+                **self._options.env,
+                "HOME": str(base / "home"),
+                "TMPDIR": str(base / "tmp"),
+                "PWD": str(shown),
+            }
+            started = [self._program, *self._arguments]
+            definition = {
+                "command": started,
+                "env": own,
+                "home": str(base),
+                "parent": os.getpid(),
+                "cwd": str(shown),
+            }
+            file = base / "launch.json"
+            file.write_text(json.dumps(definition), encoding="utf-8")
+            command = [sys.executable, "-I", "-S", launch.__file__, str(file)]
+            if workspace is not None:
+                command = workspace.command(command)
+            program = _Program(
+                await asyncio.create_subprocess_exec(
+                    *command,
+                    stdin=PIPE,
+                    stdout=PIPE,
+                    stderr=PIPE,
+                    env={},
+                    cwd=base,
+                    limit=LARGEST_MESSAGE,
+                ),
+                self._setting.redact,
+            )
+
             try:
                 if workspace is not None:
                     root = workspace.root(program.process.pid)
@@ -143,32 +176,6 @@ class Acp:
                     yield conversation
             finally:
                 await asyncio.shield(asyncio.create_task(program.end()))
-
-    async def _start(self, base: Path, shown: Path, workspace: Workspace | None) -> Process:
-        own = {
-            "PATH": os.environ.get("PATH", os.defpath),
-            "LANG": os.environ.get("LANG", "C.UTF-8"),
-            **self._options.env,
-            "HOME": str(base / "home"),
-            "TMPDIR": str(base / "tmp"),
-            "PWD": str(shown),
-        }
-        started = [self._program, *self._arguments]
-        definition = {
-            "command": started,
-            "env": own,
-            "home": str(base),
-            "parent": os.getpid(),
-            "cwd": str(shown),
-        }
-        file = base / "launch.json"
-        file.write_text(json.dumps(definition), encoding="utf-8")
-        command = [sys.executable, "-I", "-S", launch.__file__, str(file)]
-        if workspace is not None:
-            command = workspace.command(command)
-        return await asyncio.create_subprocess_exec(
-            *command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env={}, cwd=base, limit=LARGEST_MESSAGE
-        )
 
     def _compare(self, agent: str) -> None:
         self._named = self._named or agent

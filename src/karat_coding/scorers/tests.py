@@ -10,7 +10,7 @@ from karat.records import Answer, Metric, Sample
 from karat.scorers import ScorerSetting, Values, Verdict
 from karat_coding.changes import remove
 from karat_coding.scorers._junit import BadReport, read_junit
-from karat_coding.scorers._programs import Finished, ProgramOptions, added, read_output, run_program
+from karat_coding.scorers._programs import ProgramOptions, added, read_output, run_program
 
 __all__ = ["Tests"]
 
@@ -94,9 +94,6 @@ class Tests:
 
             return Verdict(values={self._name: passed}, reasons=reasons)
 
-        return self._verdict(report, finished)
-
-    def _verdict(self, report: bytes | None, finished: Finished) -> Verdict:
         if report is None:
             if finished.limit:
                 why = finished.ending
@@ -120,14 +117,14 @@ class Tests:
             for name, why in sorted(ran.items())
             if why != "passed"
         ]
-        passed = (len(ran) - len(failed)) / len(ran)
+        share = (len(ran) - len(failed)) / len(ran)
         if len(failed) <= _NAMED:
             more = []
         else:
             more = [f"and {formats.count(len(failed) - _NAMED)} more"]
 
         reason = "\n".join([*failed[:_NAMED], *more])
-        values: Values = {self._name: passed, "all_passed": not failed}
+        values: Values = {self._name: share, "all_passed": not failed}
         if reason:
             reasons = {self._name: reason}
         else:

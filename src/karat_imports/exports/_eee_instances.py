@@ -78,7 +78,8 @@ def _instance(trial: TrialRecord, answer: Answer, evaluation: str, model: str) -
     usage = _usage(replies)
     metadata = {key: formats.text_of(value) for key, value in sample.metadata.items()}
     if alone:
-        output = _output(answer)
+        traces = [reply.reasoning for reply in answer.replies if reply.reasoning]
+        output = {"raw": [answer.text], **({"reasoning_trace": traces} if traces else {})}
     else:
         output = None
 
@@ -112,11 +113,6 @@ def _instance(trial: TrialRecord, answer: Answer, evaluation: str, model: str) -
             ),
         },
     }
-
-
-def _output(answer: Answer) -> JsonObject:
-    traces = [reply.reasoning for reply in answer.replies if reply.reasoning]
-    return {"raw": [answer.text], **({"reasoning_trace": traces} if traces else {})}
 
 
 def _messages(sample: Sample, replies: tuple[Reply, ...]) -> tuple[list[JsonObject], list[int]]:

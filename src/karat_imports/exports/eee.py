@@ -136,6 +136,40 @@ class _Log:
             "checksum": self._sum.hexdigest(),
             "total_rows": self._rows,
         }
+        condition_scores = []
+        for score in _condition_scores(summary, conditions):
+            result = score.estimate
+            numbers = _uncertainty(
+                result, "bootstrap" if "bootstrap" in result.method else "analytic"
+            )
+            details = {"num_samples": f"{result.n} {score.unit}", **score.details}
+            condition_scores.append(
+                {
+                    **_named(summary, score.condition, score.key),
+                    "metric_config": {
+                        "evaluation_description": score.meaning,
+                        "metric_id": f"karat.{score.key}",
+                        "metric_name": score.key,
+                        **({"metric_unit": "proportion"} if score.kind == "share" else {}),
+                        "lower_is_better": False,
+                        "score_type": "continuous",
+                        "min_score": score.low,
+                        "max_score": score.high,
+                        "additional_details": {
+                            "direction": "higher",
+                            "kind": score.kind,
+                            "scorer": score.scorer,
+                            "scoring": score.scoring,
+                        },
+                    },
+                    "score_details": {
+                        "score": result.value,
+                        "details": details,
+                        "uncertainty": numbers,
+                    },
+                }
+            )
+
         return {
             "schema_version": SCHEMA,
             "evaluation_id": self.evaluation,
@@ -145,7 +179,7 @@ class _Log:
             "eval_library": {"name": "karat", "version": __version__},
             "model_info": self.model.info(),
             "evaluation_results": [
-                *(_whole(summary, score) for score in _condition_scores(summary, conditions)),
+                *condition_scores,
                 *(_result(summary, entry, metrics[entry.metric]) for entry in scored),
             ],
             **({"detailed_evaluation_results": samples} if self._rows else {}),
@@ -168,94 +202,6 @@ class _Log:
 
 
 def _result(summary: Summary, result: Result, metric: MetricInfo) -> JsonObject:
-    return {
-        **_named(summary, result.condition, metric.key),
-        "metric_config": _metric(summary, metric, result),
-        "score_details": _score(result),
-    }
-
-
-def _whole(summary: Summary, score: ConditionScore) -> JsonObject:
-    return {
-        **_named(summary, score.condition, score.key),
-        "metric_config": _condition_config(score),
-        "score_details": _condition_score(score),
-    }
-
-
-def _named(summary: Summary, condition: str, key: str) -> JsonObject:
-    return {
-        "evaluation_result_id": described(summary, condition, key),
-        "evaluation_name": f"{summary.name}/{condition}/{key}",
-        "source_data": _dataset(summary),
-        "evaluation_timestamp": summary.created,
-        "generation_config": _generation(summary, condition),
-    }
-
-
-def _dataset(summary: Summary) -> JsonObject:
-    origin = summary.provenance
-    return {
-        "dataset_name": origin.dataset,
-        "source_type": "other",
-        "additional_details": {
-            "kind": origin.dataset_kind,
-            "sha256": origin.sha256,
-            "samples_in_file": str(origin.samples_in_file),
-            "samples_used": str(summary.samples),
-        },
-    }
-
-
-def _metric(summary: Summary, metric: MetricInfo, result: Result) -> JsonObject:
-    value = result.mean.value
-    assert value is not None
-    # A scorer's values are within its bounds, but not always in a run folder from elsewhere.
-    low = metric.low if metric.low is not None and metric.low <= value else "-Infinity"
-    high = metric.high if metric.high is not None and metric.high >= value else "Infinity"
-    if metric.offline:
-        judged = {}
-    else:
-        judged = {"llm_scoring": _judges(summary, metric)}
-
-    return {
-        "evaluation_description": metric.description or f"{metric.name}, scored by {metric.scorer}",
-        "metric_id": f"karat.{metric.key}",
-        "metric_name": metric.key,
-        **({"metric_unit": "proportion"} if metric.percent else {}),
-        "lower_is_better": metric.direction == "lower",
-        "score_type": "continuous",
-        "min_score": low,
-        "max_score": high,
-        **judged,
-        "additional_details": {
-            "direction": metric.direction,
-            "kind": metric.kind,
-            "scorer": metric.scorer,
-            "scoring": metric.scoring,
-            "offline": "true: by a rule, not by a model that understands"
-            if metric.offline
-            else "false",
-        },
-    }
-
-
-def _judges(summary: Summary, metric: MetricInfo) -> JsonObject:
-    facts = summary.provenance.judges.get(metric.scorer, {})
-    named = facts.get("judges") or metric.judges or [summary.provenance.judge or metric.scorer]
-    models = []
-    for name in named if isinstance(named, list | tuple) else [named]:
-        models.append({"model_info": Model.named(str(name)).info()})
-    return {
-        "judges": models,
-        "input_prompt": f"karat's own judge prompt with the rubric {summary.provenance.rubric}",
-        "additional_details": {
-            key: msgspec.json.encode(value).decode() for key, value in facts.items()
-        },
-    }
-
-
-def _score(result: Result) -> JsonObject:
     mean = result.mean
     numbers = _uncertainty(mean, "analytic")
     if result.between_sd.value is not None:
@@ -268,7 +214,73 @@ def _score(result: Result) -> JsonObject:
             {"within_sd": str(result.within_sd.value)} if result.within_sd.value is not None else {}
         ),
     }
-    return {"score": mean.value, "details": details, "uncertainty": numbers}
+
+    value = result.mean.value
+    assert value is not None
+    # A scorer's values are within its bounds, but not always in a run folder from elsewhere.
+    low = metric.low if metric.low is not None and metric.low <= value else "-Infinity"
+    high = metric.high if metric.high is not None and metric.high >= value else "Infinity"
+    if metric.offline:
+        judged = {}
+    else:
+        facts = summary.provenance.judges.get(metric.scorer, {})
+        named = facts.get("judges") or metric.judges or [summary.provenance.judge or metric.scorer]
+        if not isinstance(named, list | tuple):
+            named = [named]
+        judges = {
+            "judges": [{"model_info": Model.named(str(name)).info()} for name in named],
+            "input_prompt": f"karat's own judge prompt with the rubric {summary.provenance.rubric}",
+            "additional_details": {
+                key: msgspec.json.encode(value).decode() for key, value in facts.items()
+            },
+        }
+        judged = {"llm_scoring": judges}
+
+    return {
+        **_named(summary, result.condition, metric.key),
+        "metric_config": {
+            "evaluation_description": metric.description
+            or f"{metric.name}, scored by {metric.scorer}",
+            "metric_id": f"karat.{metric.key}",
+            "metric_name": metric.key,
+            **({"metric_unit": "proportion"} if metric.percent else {}),
+            "lower_is_better": metric.direction == "lower",
+            "score_type": "continuous",
+            "min_score": low,
+            "max_score": high,
+            **judged,
+            "additional_details": {
+                "direction": metric.direction,
+                "kind": metric.kind,
+                "scorer": metric.scorer,
+                "scoring": metric.scoring,
+                "offline": "true: by a rule, not by a model that understands"
+                if metric.offline
+                else "false",
+            },
+        },
+        "score_details": {"score": mean.value, "details": details, "uncertainty": numbers},
+    }
+
+
+def _named(summary: Summary, condition: str, key: str) -> JsonObject:
+    origin = summary.provenance
+    return {
+        "evaluation_result_id": described(summary, condition, key),
+        "evaluation_name": f"{summary.name}/{condition}/{key}",
+        "source_data": {
+            "dataset_name": origin.dataset,
+            "source_type": "other",
+            "additional_details": {
+                "kind": origin.dataset_kind,
+                "sha256": origin.sha256,
+                "samples_in_file": str(origin.samples_in_file),
+                "samples_used": str(summary.samples),
+            },
+        },
+        "evaluation_timestamp": summary.created,
+        "generation_config": _generation(summary, condition),
+    }
 
 
 def _generation(summary: Summary, condition: str) -> JsonObject:
@@ -309,34 +321,6 @@ def _condition_scores(summary: Summary, conditions: Container[str]) -> Iterator[
         for score in part.condition_scores():
             if score.condition in conditions and score.estimate.value is not None:
                 yield score
-
-
-def _condition_config(score: ConditionScore) -> JsonObject:
-    """Its `metric_config`."""
-    return {
-        "evaluation_description": score.meaning,
-        "metric_id": f"karat.{score.key}",
-        "metric_name": score.key,
-        **({"metric_unit": "proportion"} if score.kind == "share" else {}),
-        "lower_is_better": False,
-        "score_type": "continuous",
-        "min_score": score.low,
-        "max_score": score.high,
-        "additional_details": {
-            "direction": "higher",
-            "kind": score.kind,
-            "scorer": score.scorer,
-            "scoring": score.scoring,
-        },
-    }
-
-
-def _condition_score(score: ConditionScore) -> JsonObject:
-    """Its `score_details`."""
-    result = score.estimate
-    numbers = _uncertainty(result, "bootstrap" if "bootstrap" in result.method else "analytic")
-    details = {"num_samples": f"{result.n} {score.unit}", **score.details}
-    return {"score": result.value, "details": details, "uncertainty": numbers}
 
 
 def _uncertainty(estimate: Estimate, method: str) -> JsonObject:

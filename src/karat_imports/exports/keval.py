@@ -22,7 +22,7 @@ from karat.analysis import Summary, TrialRecord, trials
 from karat.analysis.model import MetricInfo
 from karat.exports import epoch
 from karat.journal import End, RunFolder
-from karat.records import JsonObject, Reply, Sample
+from karat.records import JsonObject, Reply
 from karat.sums import exact_sum
 
 __all__ = ["Keval"]
@@ -36,9 +36,42 @@ class Keval:
         day = summary.created[:10].replace("-", "")
         stem = "_".join(map(_file_name, (summary.name, day, summary.run)))
         seconds = round(exact_sum(end.seconds or 0.0 for end in run.events_of(End)), 1)
-        lines = _longest_first(list(_lines(summary, run, seconds)))
+        lines = list(_lines(summary, run, seconds))
+        if lines:  # the first of those with most repetitions comes first
+            first = max(lines, key=lambda line: len(line["run_details"]))
+            lines = [first, *(line for line in lines if line is not first)]
         detailed = "".join(f"{msgspec.json.encode(line).decode()}\n" for line in lines)
-        aggregate = _aggregate(summary, lines, f"{stem}.detailed.jsonl", detailed)
+
+        now = str(epoch(summary))
+        source = {
+            "source_name": "karat",
+            "source_type": "evaluation_run",
+            "source_organization_name": "karat",
+            "evaluator_relationship": "self",
+        }
+        model = {
+            "id": _model(summary),
+            "name": _model(summary),
+            "developer": None,
+            "inference_platform": None,
+        }
+        aggregate = {
+            "schema_version": "0.2.1",
+            "evaluation_id": summary.run,
+            "retrieved_timestamp": now,
+            "source_metadata": source,
+            "model_info": model,
+            "eval_library": {"name": "karat", "version": __version__},
+            "evaluation_results": [
+                _condition(summary, name, lines, now) for name in summary.conditions
+            ],
+            "detailed_evaluation_results": {
+                "file_path": f"{stem}.detailed.jsonl",
+                "format": "jsonl",
+                "checksum": sha256(detailed.encode("utf-8")).hexdigest(),
+            },
+        }
+
         return {f"{stem}.json": formats.json_file(aggregate), f"{stem}.detailed.jsonl": detailed}
 
 
@@ -58,56 +91,50 @@ def _lines(summary: Summary, run: RunFolder, seconds: float) -> Iterator[JsonObj
             if trial.answer is not None and (trial.scores or not summary.metrics)
         ]
         if kept:
-            yield _line(summary, kept[0].sample, kept, seconds)
+            sample = kept[0].sample
+            traces = [_trace(trial, position) for position, trial in enumerate(kept)]
+            reasoning: list[str] = []
+            for trial in kept:
+                texts = [
+                    *(reply.reasoning for reply in trial.replies),
+                    *(reply.text for reply in trial.replies[:-1]),
+                ]
+                reasoning.append(" ".join(text for text in texts if text))
 
-
-def _longest_first(lines: list[JsonObject]) -> list[JsonObject]:
-    """The lines in their order, after the first of those with most repetitions."""
-    if not lines:
-        return lines
-    first = max(lines, key=lambda line: len(line["run_details"]))
-    return [first, *(line for line in lines if line is not first)]
-
-
-def _line(
-    summary: Summary, sample: Sample, kept: Sequence[TrialRecord], seconds: float
-) -> JsonObject:
-    traces = [_trace(trial, position) for position, trial in enumerate(kept)]
-    reasoning = [_reasoning(trial) for trial in kept]
-    agentic = any(step["source"] == "mcp_tool" for steps in traces for step in steps)
-    several = "multi_turn" if len(sample.turns) > 1 else "single_turn"
-    timing = {"evaluation_timestamp": epoch(summary), "elapsed_seconds": seconds}
-    return {
-        "schema_version": "instance_level_eval_0.2.1",
-        "evaluation_id": summary.run,
-        "model_id": _model(summary),
-        "evaluation_name": f"{summary.name}/{kept[0].condition}",
-        "sample_idx": str(sample.position),
-        "sample_id": sample.id,
-        "interaction_type": "agentic" if agentic else several,
-        "input": {
-            "raw": "\n\n".join(turn.question for turn in sample.turns),
-            "reference": "\n\n".join(
-                turn.golden for turn in sample.turns if turn.golden is not None
-            ),
-        },
-        "output": {"raw": _text(kept[0]), "reasoning_trace": reasoning[0]},
-        "answer_attribution": [step for steps in traces for step in steps],
-        "evaluation": {
-            "score": None,
-            "details": timing | _details(summary.metrics, kept, reasoning),
-        },
-        "token_usage": {
-            "input_tokens": _tokens(kept, "input_tokens"),
-            "output_tokens": _tokens(kept, "output_tokens"),
-        },
-        "run_details": [
-            _run_detail(summary.metrics, trial, position, steps, trace)
-            for position, (trial, steps, trace) in enumerate(
-                zip(kept, traces, reasoning, strict=True)
-            )
-        ],
-    }
+            agentic = any(step["source"] == "mcp_tool" for steps in traces for step in steps)
+            several = "multi_turn" if len(sample.turns) > 1 else "single_turn"
+            timing = {"evaluation_timestamp": epoch(summary), "elapsed_seconds": seconds}
+            yield {
+                "schema_version": "instance_level_eval_0.2.1",
+                "evaluation_id": summary.run,
+                "model_id": _model(summary),
+                "evaluation_name": f"{summary.name}/{kept[0].condition}",
+                "sample_idx": str(sample.position),
+                "sample_id": sample.id,
+                "interaction_type": "agentic" if agentic else several,
+                "input": {
+                    "raw": "\n\n".join(turn.question for turn in sample.turns),
+                    "reference": "\n\n".join(
+                        turn.golden for turn in sample.turns if turn.golden is not None
+                    ),
+                },
+                "output": {"raw": _text(kept[0]), "reasoning_trace": reasoning[0]},
+                "answer_attribution": [step for steps in traces for step in steps],
+                "evaluation": {
+                    "score": None,
+                    "details": timing | _details(summary.metrics, kept, reasoning),
+                },
+                "token_usage": {
+                    "input_tokens": _tokens(kept, "input_tokens"),
+                    "output_tokens": _tokens(kept, "output_tokens"),
+                },
+                "run_details": [
+                    _run_detail(summary.metrics, trial, position, steps, trace)
+                    for position, (trial, steps, trace) in enumerate(
+                        zip(kept, traces, reasoning, strict=True)
+                    )
+                ],
+            }
 
 
 def _details(
@@ -117,7 +144,15 @@ def _details(
     for metric in metrics:
         values = [value for trial in kept if (value := trial.value(metric)) is not None]
         details[f"{metric.key}_mean"] = _mean(values)
-        details[f"{metric.key}_stddev"] = _sd(values)
+
+        if len(values) < 2:
+            details[f"{metric.key}_stddev"] = None
+        else:
+            mean = exact_sum(values) / len(values)
+            details[f"{metric.key}_stddev"] = sqrt(
+                exact_sum((value - mean) ** 2 for value in values) / (len(values) - 1)
+            )
+
         details[f"{metric.key}_reasonings"] = [_reason(metric, trial) for trial in kept]
 
     claims = dict.fromkeys(
@@ -130,13 +165,6 @@ def _details(
         for position, text in enumerate(reasoning)
     ]
     return details
-
-
-def _sd(values: Sequence[float]) -> float | None:
-    if len(values) < 2:
-        return None
-    mean = exact_sum(values) / len(values)
-    return sqrt(exact_sum((value - mean) ** 2 for value in values) / (len(values) - 1))
 
 
 def _reason(metric: MetricInfo, trial: TrialRecord) -> str:
@@ -165,6 +193,14 @@ def _run_detail(
     else:
         duration_ms = round(1000 * trial.answer.seconds)
 
+    values: dict[str, float | None] = {}
+    for metric in metrics:
+        value = trial.value(metric)
+        if value is not None and value == int(value):
+            values[metric.key] = int(value)
+        else:
+            values[metric.key] = value
+
     return {
         "repetition_index": position,
         "agent_response": _text(trial),
@@ -172,27 +208,12 @@ def _run_detail(
         "cost_usd": cost_usd,
         "duration_ms": duration_ms,
         "num_turns": len(steps),
-        **{metric.key: _as_integer(trial.value(metric)) for metric in metrics},
+        **values,
     }
-
-
-def _as_integer(value: float | None) -> float | int | None:
-    if value is not None and value == int(value):
-        return int(value)
-    return value
 
 
 def _text(trial: TrialRecord) -> str:
     return trial.answer.text if trial.answer is not None else ""
-
-
-def _reasoning(trial: TrialRecord) -> str:
-    """The agent's messages before its answer."""
-    texts = [
-        *(reply.reasoning for reply in trial.replies),
-        *(reply.text for reply in trial.replies[:-1]),
-    ]
-    return " ".join(text for text in texts if text)
 
 
 def _trace(trial: TrialRecord, position: int) -> list[JsonObject]:
@@ -258,40 +279,6 @@ def _model(summary: Summary) -> str:
     return summary.provenance.model or summary.provenance.agent
 
 
-def _aggregate(
-    summary: Summary, lines: Sequence[JsonObject], file: str, detailed: str
-) -> JsonObject:
-    now = str(epoch(summary))
-    source = {
-        "source_name": "karat",
-        "source_type": "evaluation_run",
-        "source_organization_name": "karat",
-        "evaluator_relationship": "self",
-    }
-    model = {
-        "id": _model(summary),
-        "name": _model(summary),
-        "developer": None,
-        "inference_platform": None,
-    }
-    return {
-        "schema_version": "0.2.1",
-        "evaluation_id": summary.run,
-        "retrieved_timestamp": now,
-        "source_metadata": source,
-        "model_info": model,
-        "eval_library": {"name": "karat", "version": __version__},
-        "evaluation_results": [
-            _condition(summary, name, lines, now) for name in summary.conditions
-        ],
-        "detailed_evaluation_results": {
-            "file_path": file,
-            "format": "jsonl",
-            "checksum": sha256(detailed.encode("utf-8")).hexdigest(),
-        },
-    }
-
-
 def _condition(
     summary: Summary, condition: str, lines: Sequence[JsonObject], now: str
 ) -> JsonObject:
@@ -302,6 +289,21 @@ def _condition(
         for part in ("mean", "stddev"):
             keys.append(f"{metric.key}_{part}")
     servers = [msgspec.to_builtins(use) for use in summary.accounts[condition].servers]
+
+    lows = {metric.low for metric in summary.metrics}
+    highs = {metric.high for metric in summary.metrics}
+    listed = ", ".join(
+        f"{metric.key}{' (offline)' if metric.offline else ''}" for metric in summary.metrics
+    )
+    metric_config = {
+        "evaluation_description": f"karat: {listed or 'answers without scores'}",
+        "lower_is_better": bool(summary.metrics)
+        and all(metric.direction == "lower" for metric in summary.metrics),
+        "score_type": "composite",
+        "min_score": lows.pop() if len(lows) == 1 else None,
+        "max_score": highs.pop() if len(highs) == 1 else None,
+    }
+
     return {
         "evaluation_name": name,
         "evaluation_timestamp": now,
@@ -310,7 +312,7 @@ def _condition(
             "dataset_sha256": summary.provenance.sha256,
             "samples_number": len({line["sample_idx"] for line in lines}),
         },
-        "metric_config": _metric_config(summary.metrics),
+        "metric_config": metric_config,
         "score_details": {"score": None, "details": {key: _average(details, key) for key in keys}},
         "generation_config": {
             "judge_temperature": summary.provenance.settings.get("judge.temperature"),
@@ -328,17 +330,3 @@ def _mean(values: Sequence[float]) -> float | None:
     if values:
         return exact_sum(values) / len(values)
     return None
-
-
-def _metric_config(metrics: Sequence[MetricInfo]) -> JsonObject:
-    lows, highs = {metric.low for metric in metrics}, {metric.high for metric in metrics}
-    listed = ", ".join(
-        f"{metric.key}{' (offline)' if metric.offline else ''}" for metric in metrics
-    )
-    return {
-        "evaluation_description": f"karat: {listed or 'answers without scores'}",
-        "lower_is_better": bool(metrics) and all(metric.direction == "lower" for metric in metrics),
-        "score_type": "composite",
-        "min_score": lows.pop() if len(lows) == 1 else None,
-        "max_score": highs.pop() if len(highs) == 1 else None,
-    }

@@ -173,8 +173,27 @@ def _message(value: object) -> Message | None:
     if role != "user":
         content = unpacked(content)
     text = spoken(content)
-    calls = [*_calls(row), *_calls_in(content)]
-    results = list(_results_in(content))
+
+    calls = [*_calls(row)]
+    for part in map(Json, _parts(content)):
+        for kind in _CALLS:
+            if part.text("type") == kind:
+                calls.append(_call(part))
+            elif part.at(kind).raw:
+                calls.append(_call(part.at(kind)))
+
+    results: list[tuple[str | None, str]] = []
+    for part in map(Json, _parts(content)):
+        for kind in _RESULTS:
+            of = part.at(kind)
+            if part.text("type") == kind:
+                of = part
+            given = (of.raw.get(key) for key in ("response", "result", "content", "output"))
+            result = next((value for value in given if value is not None), None)
+            if of.raw:
+                id_ = of.text("call_id", "tool_use_id", "toolUseId", "id")
+                results.append((id_, spoken(result) or _shown(result)))
+
     if role == "tool" and not results:
         results, text = [(row.text("tool_call_id", "id"), text or _shown(content))], None
 
@@ -202,15 +221,6 @@ def _calls(row: Json) -> Iterator[Call]:
         yield _call(of)
 
 
-def _calls_in(content: object) -> Iterator[Call]:
-    for part in map(Json, _parts(content)):
-        for kind in _CALLS:
-            if part.text("type") == kind:
-                yield _call(part)
-            elif part.at(kind).raw:
-                yield _call(part.at(kind))
-
-
 def _call(of: Json) -> Call:
     given = (of.raw.get(key) for key in ("arguments", "args", "input"))
     return Call(
@@ -218,16 +228,3 @@ def _call(of: Json) -> Call:
         tool=of.text("name") or "",
         input=arguments(next((value for value in given if value is not None), None)),
     )
-
-
-def _results_in(content: object) -> Iterator[tuple[str | None, str]]:
-    for part in map(Json, _parts(content)):
-        for kind in _RESULTS:
-            of = part.at(kind)
-            if part.text("type") == kind:
-                of = part
-            given = (of.raw.get(key) for key in ("response", "result", "content", "output"))
-            result = next((value for value in given if value is not None), None)
-            if of.raw:
-                id_ = of.text("call_id", "tool_use_id", "toolUseId", "id")
-                yield id_, spoken(result) or _shown(result)

@@ -27,6 +27,7 @@ from karat.records import JsonObject, LedgerClass, Usage
 
 LONGEST = 64 << 20  # bytes of one line, of one item, or of everything around the items
 _SINCE_1973 = 1e8  # seconds since 1970; smaller numbers are dates: 20260102
+_HEAD = 2**16  # bytes
 _DEEPEST = 10_000  # levels: more than any decoder here accepts
 _CHUNK = 64 << 10
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
@@ -90,6 +91,29 @@ def each_readable(
     for problem in unread:
         findings.unreadable(f"file: {problem.faults[0].message}", Path(problem.path).name)
     return made
+
+
+def recognized(
+    paths: Sequence[Path],
+    findings: Findings,
+    *,
+    by: Callable[[Path, bytes], bool],
+    otherwise: str,
+    parquet: bool = False,
+) -> list[Path]:
+    """The files whose beginning an importer recognizes; any in Parquet, if it reads that.
+
+    Another one is a finding, in the words of `otherwise`; raises BadDataset if there are no more.
+    """
+
+    def checked(path: Path) -> Path:
+        with opened(path) as file:
+            head = file.read(_HEAD)
+        if (parquet and path.suffix == ".parquet") or by(path, head):
+            return path
+        raise bad_file(path, otherwise)
+
+    return each_readable(paths, checked, findings)
 
 
 def bad_file(path: Path, message: str, place: str = "file") -> BadDataset:

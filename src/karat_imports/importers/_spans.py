@@ -4,7 +4,7 @@ new, OpenLLMetry's flat ones, and OpenInference's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -69,13 +69,36 @@ def span_of(attributes: JsonObject, events: Sequence[Event], base: Span) -> Span
     if error is not None:
         raised = [Json(event.attributes) for event in events if event.name == "exception"]
         thrown = [row.text("exception.message", "exception.type") for row in raised]
-        error = _joined((known.text("error.type"), error, *thrown)) or "error"
+
+        # Without what an earlier part says
+        problems: list[str] = []
+        for part in (known.text("error.type"), error, *thrown):
+            if part and not any(part in earlier for earlier in problems):
+                problems.append(part)
+
+        error = ": ".join(problems) or "error"
     if kind == "tool":
         call = _call(known, error)
     reasons = attributes.get("gen_ai.response.finish_reasons")
     stop_reason = known.text("gen_ai.response.finish_reasons", "llm.finish_reason")
     if isinstance(reasons, list) and reasons:
         stop_reason = str(reasons[-1])
+
+    conversation = known.text("gen_ai.conversation.id", "session.id")
+    if conversation is None:
+        metadata = base.metadata
+    else:
+        metadata = {"conversation": conversation}
+
+    counts: dict[str, int | None] = {}
+    for name, keys in _TOKENS.items():
+        found = (Json(attributes).count(key) for key in keys)
+        counts[name] = next((count for count in found if count is not None), None)
+    if any(count is not None for count in counts.values()):
+        usage = Usage(**counts)
+    else:
+        usage = None
+
     return msgspec.structs.replace(
         base,
         kind=kind,
@@ -86,24 +109,14 @@ def span_of(attributes: JsonObject, events: Sequence[Event], base: Span) -> Span
         agent=known.text("gen_ai.agent.name", "agent.name") or base.agent,
         model=known.text("gen_ai.request.model", "gen_ai.response.model", "llm.model_name"),
         stop_reason=stop_reason,
-        usage=_usage(attributes),
+        usage=usage,
         dollars=known.number("llm.cost.total", low=0),
         error=error,
         call=call,
         call_id=known.text("gen_ai.tool.call.id", "tool_call.id"),
         scores=[*base.scores, *_scores(attributes, events)],
-        metadata=_metadata(known) or base.metadata,
+        metadata=metadata,
     )
-
-
-def _joined(parts: Iterable[str | None]) -> str:
-    """The parts, without those that an earlier one contains."""
-    said: list[str] = []
-    for part in parts:
-        if part and not any(part in earlier for earlier in said):
-            said.append(part)
-
-    return ": ".join(said)
 
 
 def _kind(known: Json) -> Kind:
@@ -208,16 +221,6 @@ def _call(known: Json, error: str | None) -> ToolCall:
     return msgspec.structs.replace(call, result=result)
 
 
-def _usage(attributes: JsonObject) -> Usage | None:
-    counts: dict[str, int | None] = {}
-    for name, keys in _TOKENS.items():
-        found = (Json(attributes).count(key) for key in keys)
-        counts[name] = next((count for count in found if count is not None), None)
-    if any(count is not None for count in counts.values()):
-        return Usage(**counts)
-    return None
-
-
 def _scores(attributes: JsonObject, events: Sequence[Event]) -> Iterator[ImportedScore]:
     sources: list[Mapping[str, object]] = [
         event.attributes for event in events if event.name == _EVALUATION
@@ -235,10 +238,3 @@ def _scores(attributes: JsonObject, events: Sequence[Event]) -> Iterator[Importe
                 key: value for key, value in source.items() if key.startswith("gen_ai.evaluation.")
             },
         )
-
-
-def _metadata(known: Json) -> JsonObject:
-    conversation = known.text("gen_ai.conversation.id", "session.id")
-    if conversation is None:
-        return {}
-    return {"conversation": conversation}

@@ -225,11 +225,36 @@ class Traces:
         identity = digest([asked_for, golden])
         named = next(filter(None, (span.sample for span in spans)), None)
         sample = named or f"{excerpt(clean(asked_for), 48)} ({identity[:8]})"
-        condition = prefix + self._condition(spans, prefix)
+
+        # The name of an experiment, else the agent with its model
+        agent = next(filter(None, (span.agent for span in spans)), None)
+        models = [span.model for span in spans if span.model]
+        name = next(filter(None, (span.condition for span in spans)), None)
+        if name is None:
+            name = " · ".join(filter(None, (agent, *models[-1:]))) or "not named"
+        condition = prefix + name
+        self.conditions.setdefault(
+            condition, ImportedCondition(model=models[-1] if models else None)
+        )
+
         key = identity if named is None else named, condition
         repetition = self._seen[key] = self._seen.get(key, -1) + 1
-        failed = _failure(root)
+
+        if root.error is None:
+            failed = None
+        else:
+            failed = failure(root.error)
+
         scores = list(self._scores(spans))
+
+        if root.started is None:
+            started = None
+        else:
+            try:
+                started = datetime.fromtimestamp(root.started, UTC).isoformat()
+            except (ValueError, OverflowError, OSError):
+                started = None
+
         return ImportedTrial(
             sample=sample,
             question=asked_for,
@@ -237,25 +262,13 @@ class Traces:
             condition=condition,
             repetition=repetition,
             reply=_reply(spans, failed),
-            started=_moment(root.started),
+            started=started,
             seconds=_seconds(root),
             failure=failed,
             scores=scores,
             metadata=next((span.metadata for span in spans if span.metadata), {}),
             detail=root.detail,
         )
-
-    def _condition(self, spans: Sequence[Span], prefix: str) -> str:
-        """The name of an experiment, else the agent with its model."""
-        agent = next(filter(None, (span.agent for span in spans)), None)
-        models = [span.model for span in spans if span.model]
-        name = next(filter(None, (span.condition for span in spans)), None)
-        if name is None:
-            name = " · ".join(filter(None, (agent, *models[-1:]))) or "not named"
-        self.conditions.setdefault(
-            prefix + name, ImportedCondition(model=models[-1] if models else None)
-        )
-        return name
 
     def _scores(self, spans: Sequence[Span]) -> Iterator[ImportedScore]:
         scores = [score for span in spans for score in span.scores]
@@ -310,7 +323,19 @@ def _answer(spans: Sequence[Span]) -> str | None:
 
 
 def _reply(spans: Sequence[Span], failed: ImportedFailure | None) -> Reply | None:
-    models = _innermost(spans)
+    # The calls of models, without those around another: a framework's and a provider's library
+    # may both record one
+    known = {span.id: span for span in spans}
+    calls_of_models = [span for span in spans if span.kind == "model"]
+    around: set[str] = set()
+    for span in calls_of_models:
+        steps, above = 0, span.parent
+        while above is not None and above in known and steps < _MOST_PARENTS:
+            around.add(above)
+            steps, above = steps + 1, known[above].parent
+
+    models = [span for span in calls_of_models if span.id not in around]
+
     text = _answer(spans)
     if text is None and failed is not None:
         return None
@@ -320,30 +345,30 @@ def _reply(spans: Sequence[Span], failed: ImportedFailure | None) -> Reply | Non
     )
     if text is None:
         stop = "not_recorded"
+
+    # The tokens of all calls of models; one that a call does not record is not known
+    sums: dict[str, int | None] = {}
+    for name in Usage.__struct_fields__:
+        counts = [None if one.usage is None else getattr(one.usage, name) for one in models]
+        if counts and None not in counts:
+            sums[name] = sum(filter(None, counts))
+    usage = spans[0].usage
+    if any(count is not None for count in sums.values()):
+        usage = Usage(**sums)
+
+    dollars = spans[0].dollars
+    costs = [span.dollars for span in models]
+    if dollars is None and costs and None not in costs:
+        dollars = sum(filter(None, costs))
+
     return Reply(
         text=text or "",
         tool_calls=_calls(spans, models),
-        usage=_usage(models) or spans[0].usage,
-        dollars=_dollars(models, spans[0]),
+        usage=usage,
+        dollars=dollars,
         model=last.model,
         stop_reason=stop,
     )
-
-
-def _innermost(spans: Sequence[Span]) -> list[Span]:
-    """The calls of models, without those around another: a framework's and a provider's library
-    may both record one.
-    """
-    known = {span.id: span for span in spans}
-    models = [span for span in spans if span.kind == "model"]
-    around: set[str] = set()
-    for span in models:
-        steps, above = 0, span.parent
-        while above is not None and above in known and steps < _MOST_PARENTS:
-            around.add(above)
-            steps, above = steps + 1, known[above].parent
-
-    return [span for span in models if span.id not in around]
 
 
 def _calls(spans: Sequence[Span], models: Sequence[Span]) -> tuple[ToolCall, ...]:
@@ -371,46 +396,10 @@ def _calls(spans: Sequence[Span], models: Sequence[Span]) -> tuple[ToolCall, ...
     return tuple(made)
 
 
-def _usage(models: Sequence[Span]) -> Usage | None:
-    """The tokens of all calls of models; one that a call does not record is not known."""
-    sums: dict[str, int | None] = {}
-    for name in Usage.__struct_fields__:
-        counts = [None if one.usage is None else getattr(one.usage, name) for one in models]
-        if counts and None not in counts:
-            sums[name] = sum(filter(None, counts))
-    if any(count is not None for count in sums.values()):
-        return Usage(**sums)
-    return None
-
-
-def _dollars(models: Sequence[Span], root: Span) -> float | None:
-    if root.dollars is not None:
-        return root.dollars
-    costs = [span.dollars for span in models]
-    if costs and None not in costs:
-        return sum(filter(None, costs))
-    return None
-
-
-def _failure(root: Span) -> ImportedFailure | None:
-    if root.error is None:
-        return None
-    return failure(root.error)
-
-
 def _seconds(span: Span) -> float | None:
     if span.started is None or span.ended is None or span.ended < span.started:
         return None
     return span.ended - span.started
-
-
-def _moment(seconds: float | None) -> str | None:
-    if seconds is None:
-        return None
-    try:
-        return datetime.fromtimestamp(seconds, UTC).isoformat()
-    except (ValueError, OverflowError, OSError):
-        return None
 
 
 def moment(text: object) -> float | None:

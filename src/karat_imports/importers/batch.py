@@ -25,11 +25,9 @@ from karat.records import Reply, Usage
 from karat_imports.importers._chats import Message, messages, question, tool_calls
 from karat_imports.importers._reading import (
     Json,
-    bad_file,
-    each_readable,
     failure,
     lines,
-    opened,
+    recognized,
     said_last,
 )
 from karat_imports.importers._traces import grouped, named_after
@@ -38,7 +36,6 @@ __all__ = ["Batch"]
 
 _ID = re.compile(rb'"custom_id"\s*:\s*"')
 _PARTS = re.compile(rb'"(?:body|params|response|result|error)"\s*:')
-_HEAD = 2**16  # bytes
 
 
 class Batch:
@@ -57,7 +54,12 @@ class Batch:
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run of all files. Requests say what was asked, so pass their files too."""
-        files = each_readable(paths, _checked, findings)
+        files = recognized(
+            paths,
+            findings,
+            by=self.recognizes,
+            otherwise="holds no lines of a batch (expected custom_id with body or response)",
+        )
         conditions: dict[str, ImportedCondition] = {}
         yield ImportedRun(
             name=named_after(files),
@@ -72,14 +74,6 @@ class _Request(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     question: str | None
     chat: Sequence[Message]
-
-
-def _checked(path: Path) -> Path:
-    with opened(path) as file:
-        head = file.read(_HEAD)
-    if not Batch.recognizes(path, head):
-        raise bad_file(path, "holds no lines of a batch (expected custom_id with body or response)")
-    return path
 
 
 def _trials(
@@ -100,7 +94,14 @@ def _trials(
         for row in of_id:
             if "body" in row.raw or "params" in row.raw:
                 continue
-            request = _take(requests, row)
+
+            # The request of its model, whose name may have a date behind it, else the first
+            model = _body(row).text("model") or ""
+            same = (one for one in requests if model.startswith(one.model))
+            request = next(same, next(iter(requests), None))
+            if request is not None:
+                requests.remove(request)
+
             if request is None:
                 findings.changed("result whose request is not in the files: its id is asked", place)
             if len(_body(row).list("choices")) > 1:
@@ -133,18 +134,6 @@ def _request(row: Json) -> _Request:
     )
 
 
-def _take(requests: list[_Request], row: Json) -> _Request | None:
-    """The request of a result: the one of its model, which may have a date behind it, else the
-    first.
-    """
-    model = _body(row).text("model") or ""
-    same = (one for one in requests if model.startswith(one.model))
-    request = next(same, next(iter(requests), None))
-    if request is not None:
-        requests.remove(request)
-    return request
-
-
 def _body(row: Json) -> Json:
     """The answer of the API: OpenAI's body, Anthropic's message."""
     return Json({**row.at("response", "body").raw, **row.at("result", "message").raw})
@@ -161,31 +150,27 @@ def _trial(row: Json, request: _Request | None, id_: str) -> ImportedTrial:
     request = request or _Request(model=body.text("model") or "not named", question=None, chat=())
     reply = None
     if failed is None or body.raw.get("choices") or body.raw.get("content"):
-        reply = _reply(body)
+        said = messages(body.raw)
+        if body.text("role") is None and isinstance(body.raw.get("choices"), list):
+            plain = [choice.text("text") for choice in body.list("choices")]  # of a completion
+            said = said or [Message(role="assistant", text=text) for text in plain]
+        texts = [message.text for message in said if message.text]
+        if body.raw.get("choices"):
+            texts = texts[:1]
+        stops = [message.finish_reason for message in said if message.finish_reason]
+        stop = body.at("incomplete_details").text("reason") or body.stop_reason
+        reply = Reply(
+            text="\n".join(texts),
+            tool_calls=tool_calls(said),
+            usage=_usage(body.at("usage")),
+            model=body.text("model"),
+            stop_reason=next(iter(stops), stop),
+        )
     return msgspec.structs.replace(
         _not_run(request, id_),
         reply=reply,
         failure=failed,
         detail={"id": row.raw.get("id"), "request_id": row.at("response").raw.get("request_id")},
-    )
-
-
-def _reply(body: Json) -> Reply:
-    said = messages(body.raw)
-    if body.text("role") is None and isinstance(body.raw.get("choices"), list):
-        plain = [choice.text("text") for choice in body.list("choices")]  # of a completion
-        said = said or [Message(role="assistant", text=text) for text in plain]
-    texts = [message.text for message in said if message.text]
-    if body.raw.get("choices"):
-        texts = texts[:1]
-    stops = [message.finish_reason for message in said if message.finish_reason]
-    stop = body.at("incomplete_details").text("reason") or body.stop_reason
-    return Reply(
-        text="\n".join(texts),
-        tool_calls=tool_calls(said),
-        usage=_usage(body.at("usage")),
-        model=body.text("model"),
-        stop_reason=next(iter(stops), stop),
     )
 
 

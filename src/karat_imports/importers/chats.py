@@ -144,12 +144,27 @@ def _trials(
                 if len(turns) > 1:
                     sample = f"{name} turn {number}"
                 repetition = seen[sample, model] = seen.get((sample, model), -1) + 1
+
+                # What the assistant said last; None: nothing
+                texts = [
+                    message.text
+                    for message in answer
+                    if message.role == "assistant" and message.text
+                ]
+                calls = tool_calls(answer)
+                if not texts and not calls:
+                    reply = None
+                else:
+                    reply = Reply(
+                        text="".join(texts[-1:]), tool_calls=calls, model=row.text("model")
+                    )
+
                 yield ImportedTrial(
                     sample=sample,
                     question=question,
                     condition=model,
                     repetition=repetition,
-                    reply=_reply(answer, row.text("model")),
+                    reply=reply,
                     started=utc(row.text("timestamp")),
                     metadata={"conversation": name, "turn": number},
                     detail=row.without(*_KEYS, log.column),
@@ -190,12 +205,3 @@ def _turns(chat: Iterable[Message]) -> Iterator[tuple[str, list[Message]]]:
 
     if question is not None:
         yield question, answer
-
-
-def _reply(answer: Sequence[Message], model: str | None) -> Reply | None:
-    """What the assistant said last; None: nothing."""
-    texts = [message.text for message in answer if message.role == "assistant" and message.text]
-    calls = tool_calls(answer)
-    if not texts and not calls:
-        return None
-    return Reply(text="".join(texts[-1:]), tool_calls=calls, model=model)

@@ -180,7 +180,33 @@ class _File:
             result.text("evaluation_result_id", "evaluation_name"): result
             for result in self.aggregate.list("evaluation_results")
         }
-        self.metrics = {key: _metric(result) for key, result in results.items()}
+        self.metrics: dict[str | None, tuple[str, Metric]] = {}
+        for key, result in results.items():
+            # The scorer and metric of an aggregate; karat's own are recognized by their details
+            config = result.at("metric_config")
+            stated = config.at("additional_details")
+            task, part = _task(result.text("evaluation_name"))
+            name = config.text("metric_name", "metric_id") or part or "score"
+            scorer = stated.text("scorer") or "every-eval-ever"
+            # such as a filter: two may have one metric
+            if stated.text("scorer") is None and task and part != name:
+                name = f"{part}.{name}"
+            kind = "share" if config.text("score_type") == "binary" else stated.text("kind")
+            lower = "lower" if config.flag("lower_is_better") else None
+            directions: dict[str | None, Literal["higher", "lower", "none"]]
+            directions = {"none": "none", "lower": "lower"}
+            self.metrics[key] = (
+                scorer,
+                Metric(
+                    name=name,
+                    low=config.number("min_score"),
+                    high=config.number("max_score"),
+                    direction=directions.get(stated.text("direction") or lower, "higher"),
+                    kind=_KINDS.get(kind, "number"),
+                    description=config.text("evaluation_description") or "",
+                ),
+            )
+
         details = [result.at("score_details") for result in results.values()]
         numbers = [one.at("uncertainty").count("num_samples") or 0 for one in details]
         self.planned = max(numbers, default=0) or None
@@ -224,7 +250,13 @@ class _File:
             # of rows without one: counted for each metric
             repetitions: list[dict[tuple[str, str], Json]] = []
             for row in rows:
-                metric = self._metric_of(row)
+                name = row.text("evaluation_result_id", "evaluation_name")
+                if name in self.metrics:
+                    scorer, known_as = self.metrics[name]
+                    metric = (scorer, known_as.name)
+                else:
+                    metric = ("every-eval-ever", _task(name)[1] or "score")
+
                 known = next((metrics for metrics in repetitions if metric not in metrics), None)
                 if known is None:
                     repetitions.append(known := {})
@@ -232,14 +264,6 @@ class _File:
 
             for number, metrics in enumerate(repetitions):
                 yield self._trial(metrics, number, place, findings)
-
-    def _metric_of(self, row: Json) -> tuple[str, str]:
-        name = row.text("evaluation_result_id", "evaluation_name")
-        scorer, metric = self.metrics.get(name) or (
-            "every-eval-ever",
-            Metric(name=_task(name)[1] or "score"),
-        )
-        return scorer, metric.name
 
     def _trial(
         self, metrics: dict[tuple[str, str], Json], number: int, place: str, findings: Findings
@@ -300,32 +324,6 @@ def _key(row: Json) -> Hashable:
 
 def _condition(row: Json) -> str:
     return row.at("metadata").text("karat.condition") or row.text("model_id") or "not named"
-
-
-def _metric(result: Json) -> tuple[str, Metric]:
-    """The scorer and metric of an aggregate; karat's own are recognized by their details."""
-    config = result.at("metric_config")
-    details = config.at("additional_details")
-    task, part = _task(result.text("evaluation_name"))
-    name = config.text("metric_name", "metric_id") or part or "score"
-    scorer = details.text("scorer") or "every-eval-ever"
-    # such as a filter: two may have one metric
-    if details.text("scorer") is None and task and part != name:
-        name = f"{part}.{name}"
-    kind = "share" if config.text("score_type") == "binary" else details.text("kind")
-    directions: dict[str | None, Literal["higher", "lower", "none"]] = {
-        "none": "none",
-        "lower": "lower",
-    }
-    lower = "lower" if config.flag("lower_is_better") else None
-    return scorer, Metric(
-        name=name,
-        low=config.number("min_score"),
-        high=config.number("max_score"),
-        direction=directions.get(details.text("direction") or lower, "higher"),
-        kind=_KINDS.get(kind, "number"),
-        description=config.text("evaluation_description") or "",
-    )
 
 
 def _task(name: str | None) -> tuple[str, str]:

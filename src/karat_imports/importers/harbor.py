@@ -96,7 +96,32 @@ class Harbor:
         for trial in sorted(trials.values(), key=lambda trial: (trial.started, trial.name)):
             datasets.setdefault(trial.dataset, []).append(trial)
         for dataset, of_dataset in datasets.items():
-            yield _run(dataset, of_dataset, jobs, findings)
+            # The first trial of each
+            of_condition = {trial.identity: trial for trial in reversed(of_dataset)}
+            order = [*dict.fromkeys(trial.identity for trial in of_dataset)]
+            names = dict(
+                zip(order, unique([of_condition[one].condition for one in order]), strict=True)
+            )
+            metrics: dict[str, Sequence[Metric]] = {_SCORER: []}
+            folders = [*(job.name for job in jobs), of_dataset[0].path.absolute().parent.name]
+            yield ImportedRun(
+                name=dataset or folders[0],
+                tool="harbor",
+                trials=_trials(of_dataset, names, metrics, findings),
+                conditions={
+                    names[one]: ImportedCondition(
+                        model=of_condition[one].model, detail=of_condition[one].settings
+                    )
+                    for one in order
+                },
+                metrics=metrics,
+                dataset=dataset,
+                created=next(
+                    (job.started for job in jobs if job.started), of_dataset[0].started or None
+                ),
+                unfinished=[text for job in jobs for text in job.unfinished],
+                detail={job.name: job.detail for job in jobs},
+            )
 
 
 class _Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,7 +153,26 @@ def _found(path: Path, findings: Findings) -> tuple[_Job | None, list[_Trial]]:
     with opened(path) as file:
         head = file.read(_HEAD)
     if _ATIF.match(head):
-        return None, [_alone(path)]
+        # A trajectory without the result of a trial
+        trajectory = document(path, "steps")
+        agent = trajectory.at("agent")
+        name, model = agent.text("name") or "agent not named", agent.text("model_name")
+        settings: JsonObject = {"agent": name, "version": agent.text("version")}
+        asked = _asked(path)
+        return None, [
+            _Trial(
+                path=path,
+                name=trajectory.text("session_id", "trajectory_id") or path.stem,
+                task=f"trajectory {digest(asked or path.stem)[:8]}",
+                dataset="",
+                started="",
+                condition=" · ".join(filter(None, (name, model))),
+                identity=digest([settings, model]),
+                model=model,
+                settings=settings,
+                asked=asked,
+            )
+        ]
     if _TRIAL.match(head):
         return None, [_light(path)]
     if not _JOB.match(head):
@@ -217,27 +261,6 @@ def _light(path: Path) -> _Trial:
     )
 
 
-def _alone(path: Path) -> _Trial:
-    """A trajectory without the result of a trial."""
-    head = document(path, "steps")
-    agent = head.at("agent")
-    name, model = agent.text("name") or "agent not named", agent.text("model_name")
-    settings: JsonObject = {"agent": name, "version": agent.text("version")}
-    asked = _asked(path)
-    return _Trial(
-        path=path,
-        name=head.text("session_id", "trajectory_id") or path.stem,
-        task=f"trajectory {digest(asked or path.stem)[:8]}",
-        dataset="",
-        started="",
-        condition=" · ".join(filter(None, (name, model))),
-        identity=digest([settings, model]),
-        model=model,
-        settings=settings,
-        asked=asked,
-    )
-
-
 def _asked(trajectory: Path) -> str | None:
     """The first message of the user. What cannot be read here is counted with the steps."""
     try:
@@ -248,32 +271,6 @@ def _asked(trajectory: Path) -> str | None:
         return None
 
     return None
-
-
-def _run(
-    dataset: str, trials: Sequence[_Trial], jobs: Sequence[_Job], findings: Findings
-) -> ImportedRun:
-    of_condition = {trial.identity: trial for trial in reversed(trials)}  # the first trial of each
-    order = [*dict.fromkeys(trial.identity for trial in trials)]
-    names = dict(zip(order, unique([of_condition[one].condition for one in order]), strict=True))
-    metrics: dict[str, Sequence[Metric]] = {_SCORER: []}
-    folders = [*(job.name for job in jobs), trials[0].path.absolute().parent.name]
-    return ImportedRun(
-        name=dataset or folders[0],
-        tool="harbor",
-        trials=_trials(trials, names, metrics, findings),
-        conditions={
-            names[one]: ImportedCondition(
-                model=of_condition[one].model, detail=of_condition[one].settings
-            )
-            for one in order
-        },
-        metrics=metrics,
-        dataset=dataset,
-        created=next((job.started for job in jobs if job.started), trials[0].started or None),
-        unfinished=[text for job in jobs for text in job.unfinished],
-        detail={job.name: job.detail for job in jobs},
-    )
 
 
 def _trials(
@@ -331,7 +328,20 @@ def _trial(
 
     path = _Path(trajectory, findings)
     context, execution = row.at("agent_result"), row.at("agent_execution")
-    score = _score(row, trial.name, findings)
+
+    # The rewards of a trial; None: the verifier gave none
+    rewards = row.at("verifier_result", "rewards")
+    values: dict[str, float | bool | None] = {}
+    for name in rewards.raw:
+        values[name] = rewards.number(name)
+        if values[name] is None and rewards.raw[name] is not None:
+            findings.unreadable("reward that is not a number", trial.name)
+
+    if not values:
+        score = None
+    else:
+        score = ImportedScore(scorer=_SCORER, values=values)
+
     failed = _failure(row.at("exception_info"), scored=score is not None)
     reply = None
     if trajectory is not None or context.raw or row.at("verifier_result").raw:
@@ -373,7 +383,24 @@ class _Path:
         try:
             self.head = document(path, "steps")
             for _, step in items(path, "steps", findings=findings):
-                chat.append(_message(step))
+                chat.append(
+                    Message(
+                        role="",
+                        text=None,
+                        calls=[
+                            Call(
+                                id=call.text("tool_call_id"),
+                                tool=call.text("function_name") or "",
+                                input=arguments(call.raw.get("arguments")),
+                            )
+                            for call in step.list("tool_calls")
+                        ],
+                        results=[
+                            (result.text("source_call_id"), spoken(result.raw.get("content")) or "")
+                            for result in step.at("observation").list("results")
+                        ],
+                    )
+                )
                 if step.text("source") == "agent":
                     self.text = spoken(step.raw.get("message")) or self.text
                     self.reasoning = step.text("reasoning_content") or self.reasoning
@@ -383,25 +410,6 @@ class _Path:
         if self.head.raw.get("subagent_trajectories"):
             findings.left_out("trajectories of subagents", path.parent.parent.name)
         self.calls = tool_calls(chat)
-
-
-def _message(step: Json) -> Message:
-    return Message(
-        role="",
-        text=None,
-        calls=[
-            Call(
-                id=call.text("tool_call_id"),
-                tool=call.text("function_name") or "",
-                input=arguments(call.raw.get("arguments")),
-            )
-            for call in step.list("tool_calls")
-        ],
-        results=[
-            (result.text("source_call_id"), spoken(result.raw.get("content")) or "")
-            for result in step.at("observation").list("results")
-        ],
-    )
 
 
 def _reply(trial: _Trial, context: Json, path: _Path) -> Reply:
@@ -430,20 +438,6 @@ def _reply(trial: _Trial, context: Json, path: _Path) -> Reply:
     if path.text is None:
         return msgspec.structs.replace(reply, stop_reason="not_recorded")
     return reply
-
-
-def _score(row: Json, place: str, findings: Findings) -> ImportedScore | None:
-    """The rewards of a trial; None: the verifier gave none."""
-    rewards = row.at("verifier_result", "rewards")
-    values: dict[str, float | bool | None] = {}
-    for name in rewards.raw:
-        values[name] = rewards.number(name)
-        if values[name] is None and rewards.raw[name] is not None:
-            findings.unreadable("reward that is not a number", place)
-
-    if not values:
-        return None
-    return ImportedScore(scorer=_SCORER, values=values)
 
 
 def _failure(exception: Json, *, scored: bool) -> ImportedFailure | None:

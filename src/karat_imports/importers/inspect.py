@@ -207,7 +207,39 @@ class Inspect:
         for log in each_readable(paths, lambda path: _Log(path, findings), findings):
             tasks.setdefault((log.task, log.dataset), []).append(log)
         for same_task in tasks.values():
-            yield _run(sorted(same_task, key=lambda log: log.created or ""), findings)
+            logs = sorted(same_task, key=lambda log: log.created or "")
+            for log in logs:
+                log.note_reducers()
+            conditions = _conditions(logs, findings)
+            packages = logs[0].spec.at("packages")
+            seconds = [_seconds(Json(log.header.stats)) for log in logs]
+            yield ImportedRun(
+                name=logs[0].task,
+                tool=f"inspect_ai {packages.text('inspect_ai') or ''}".strip(),
+                trials=_trials(conditions),
+                conditions={
+                    name: _condition(newest) for name, ((newest, *_), *_) in conditions.items()
+                },
+                dataset=logs[0].dataset,
+                created=logs[0].created,
+                seconds=None if None in seconds else math.fsum(filter(None, seconds)),
+                planned=(
+                    max(len(log.places) for log in logs),
+                    max(sum(map(_epochs, same)) for same in conditions.values()),
+                ),
+                unfinished=[
+                    said
+                    for same in conditions.values()
+                    for newest, *_ in same
+                    if (said := newest.unfinished) is not None
+                ],
+                stated=[_stated(name, same) for name, same in conditions.items()],
+                versions={
+                    name: version
+                    for name, version in packages.raw.items()
+                    if isinstance(version, str)
+                },
+            )
 
 
 class _Log:
@@ -338,37 +370,6 @@ def _archive(file: BufferedReader) -> Archive | None:
     if not file.peek(2).startswith(b"PK"):
         return None
     return Archive(file)
-
-
-def _run(logs: Sequence[_Log], findings: Findings) -> ImportedRun:
-    for log in logs:
-        log.note_reducers()
-    conditions = _conditions(logs, findings)
-    packages = logs[0].spec.at("packages")
-    seconds = [_seconds(Json(log.header.stats)) for log in logs]
-    return ImportedRun(
-        name=logs[0].task,
-        tool=f"inspect_ai {packages.text('inspect_ai') or ''}".strip(),
-        trials=_trials(conditions),
-        conditions={name: _condition(newest) for name, ((newest, *_), *_) in conditions.items()},
-        dataset=logs[0].dataset,
-        created=logs[0].created,
-        seconds=None if None in seconds else math.fsum(filter(None, seconds)),
-        planned=(
-            max(len(log.places) for log in logs),
-            max(sum(map(_epochs, same)) for same in conditions.values()),
-        ),
-        unfinished=[
-            said
-            for same in conditions.values()
-            for newest, *_ in same
-            if (said := newest.unfinished) is not None
-        ],
-        stated=[_stated(name, same) for name, same in conditions.items()],
-        versions={
-            name: version for name, version in packages.raw.items() if isinstance(version, str)
-        },
-    )
 
 
 def _stated(condition: str, evaluations: Sequence[Sequence[_Log]]) -> Stated:
@@ -516,9 +517,25 @@ class _Trial:
         else:
             reply = None
 
+        given, choices = self._sample.input, self._sample.choices or ()
+        if isinstance(given, str):
+            text = self._text(given)
+        else:
+            asked = [message for message in given if message.role == "user"] or given
+            text = "\n\n".join(self._text(message.content) for message in asked)
+
+        lines = [
+            f"{chr(ord('A') + number)}) {self._text(choice)}"
+            for number, choice in enumerate(choices)
+        ]
+        if lines:
+            question = "\n".join([text, "", *lines])
+        else:
+            question = text
+
         return ImportedTrial(
             sample=str(sample.id),
-            question=self._question(),
+            question=question,
             golden=(sample.target if isinstance(sample.target, str) else " | ".join(sample.target))
             or None,
             condition=condition,
@@ -561,22 +578,6 @@ class _Trial:
         if message is None:
             return None
         return failure(message)
-
-    def _question(self) -> str:
-        given, choices = self._sample.input, self._sample.choices or ()
-        if isinstance(given, str):
-            text = self._text(given)
-        else:
-            asked = [message for message in given if message.role == "user"] or given
-            text = "\n\n".join(self._text(message.content) for message in asked)
-
-        lines = [
-            f"{chr(ord('A') + number)}) {self._text(choice)}"
-            for number, choice in enumerate(choices)
-        ]
-        if lines:
-            return "\n".join([text, "", *lines])
-        return text
 
     def _reply(self) -> Reply:
         sample, output = self._sample, self._sample.output

@@ -19,7 +19,7 @@ from karat.formats import text_of
 from karat.importers import Findings, ImportedRun, ImportedScore, ImportedTrial
 from karat.records import JsonObject, ToolCall, Usage
 from karat_imports.importers._chats import arguments, messages, unpacked
-from karat_imports.importers._reading import Json, bad_file, each_readable, opened
+from karat_imports.importers._reading import Json, recognized
 from karat_imports.importers._records import numeric, rows_of, whole
 from karat_imports.importers._traces import (
     Kind,
@@ -36,7 +36,6 @@ from karat_imports.importers._traces import (
 
 __all__ = ["Langfuse"]
 
-_HEAD = 2**16  # bytes
 _MARKS = (b"parentObservationId", b"parent_observation_id", b'"htmlPath"')
 _SCORE = re.compile(rb"observation_?[iI]d\b")
 _SCORE_TYPE = re.compile(rb"data_?[tT]ype\b")
@@ -66,21 +65,19 @@ class Langfuse:
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run of all files: scores and observations belong to the traces of all."""
-        files = each_readable(paths, _checked, findings)
+        files = recognized(
+            paths,
+            findings,
+            by=self.recognizes,
+            otherwise="holds no traces, observations or scores of Langfuse",
+            parquet=True,
+        )
         yield run_of_traces("langfuse", files, self._options, findings, _trials)
 
 
 class _Row(msgspec.Struct, frozen=True):
     kind: Literal["trace", "observation", "score"]
     of: Json
-
-
-def _checked(path: Path) -> Path:
-    with opened(path) as file:
-        head = file.read(_HEAD)
-    if path.suffix != ".parquet" and not Langfuse.recognizes(path, head):
-        raise bad_file(path, "holds no traces, observations or scores of Langfuse")
-    return path
 
 
 def _trials(files: Sequence[Path], traces: Traces, findings: Findings) -> Iterator[ImportedTrial]:
@@ -97,7 +94,8 @@ def _trials(files: Sequence[Path], traces: Traces, findings: Findings) -> Iterat
 
 def _rows(place: str, row: Json, found: Findings) -> Iterator[tuple[str, str, _Row]]:
     """The trace, the observation or the score in a record, and what is in the trace."""
-    row = _snake(row)
+    # The same with keys in snake case: exports differ
+    row = Json({_CAPITAL.sub(r"_\1", key).lower(): value for key, value in row.raw.items()})
     trace = row.text("trace_id")
     if "data_type" in row.raw or ("string_value" in row.raw and "type" not in row.raw):
         if trace is None:
@@ -120,55 +118,66 @@ def _rows(place: str, row: Json, found: Findings) -> Iterator[tuple[str, str, _R
         found.lose("record that is no trace, observation or score", place)
 
 
-def _snake(row: Json) -> Json:
-    """The same with keys in snake case: exports differ."""
-    return Json({_CAPITAL.sub(r"_\1", key).lower(): value for key, value in row.raw.items()})
-
-
 def _spans(rows: Sequence[_Row]) -> list[Span]:
     traces = [row.of for row in rows if row.kind == "trace"]
     observations = [row.of for row in rows if row.kind == "observation"]
     scores: dict[str, list[ImportedScore]] = {}
     for row in rows:
         if row.kind == "score":
-            scores.setdefault(row.of.text("observation_id") or "", []).append(_score(row.of))
+            kind, label = row.of.text("data_type"), row.of.text("string_value")
+            value = numeric(row.of, "value")
+            shown: float | bool | None = value
+            if kind == "BOOLEAN" and value in (0, 1):
+                shown = bool(value)
+            if kind == "CATEGORICAL" and label is None:
+                label = row.of.text("value")
+            scores.setdefault(row.of.text("observation_id") or "", []).append(
+                scored(
+                    row.of.text("name") or "score",
+                    shown,
+                    label=label,
+                    reason=row.of.text("comment"),
+                    detail=row.of.without(
+                        "name", "value", "string_value", "comment", "author_user_id"
+                    ),
+                )
+            )
 
     spans = [_observation(row, scores.pop(row.text("id") or "", [])) for row in observations]
     if traces:
-        root = _trace(traces[-1], [span for span in spans if span.parent is None])
+        # The root. It failed if it has no output, and an observation right below it failed
+        trace = traces[-1]
+        top = [span for span in spans if span.parent is None]
+        started = moment(trace.text("timestamp"))
+        ended = [span.ended for span in top if span.ended is not None]
+        latency = numeric(trace, "latency")
+        output, error = unpacked(trace.raw.get("output")), None
+        if output is None or output == "":
+            error = next((span.error for span in top if span.error is not None), None)
+        session = trace.text("session_id")
+        end = max(ended, default=None)
+        if started is not None and latency:
+            end = started + latency
+        root = Span(
+            id=f"trace {trace.text('id')}",
+            started=started,
+            ended=end,
+            input=messages(trace.raw.get("input")),
+            output=messages(output),
+            asked=plain(trace.raw.get("input")),
+            answered=answer_in(output),
+            agent=_named(trace, "name"),
+            dollars=numeric(trace, "total_cost") or None,  # 0 where no price is known
+            error=error,
+            metadata={"conversation": session} if session else {},
+            detail=trace.without("input", "output", "user_id"),
+        )
+
         spans = [root, *(msgspec.structs.replace(s, parent=s.parent or root.id) for s in spans)]
     rest = [score for of_span in scores.values() for score in of_span]
     if spans and rest:
         spans[0] = msgspec.structs.replace(spans[0], scores=[*spans[0].scores, *rest])
     return spans
-
-
-def _trace(row: Json, top: Sequence[Span]) -> Span:
-    """The root. It failed if it has no output, and an observation right below it failed."""
-    started = moment(row.text("timestamp"))
-    ended = [span.ended for span in top if span.ended is not None]
-    latency = numeric(row, "latency")
-    output, error = unpacked(row.raw.get("output")), None
-    if output is None or output == "":
-        error = next((span.error for span in top if span.error is not None), None)
-    session = row.text("session_id")
-    end = max(ended, default=None)
-    if started is not None and latency:
-        end = started + latency
-    return Span(
-        id=f"trace {row.text('id')}",
-        started=started,
-        ended=end,
-        input=messages(row.raw.get("input")),
-        output=messages(output),
-        asked=plain(row.raw.get("input")),
-        answered=answer_in(output),
-        agent=_named(row, "name"),
-        dollars=numeric(row, "total_cost") or None,  # 0 where no price is known
-        error=error,
-        metadata={"conversation": session} if session else {},
-        detail=row.without("input", "output", "user_id"),
-    )
 
 
 def _named(row: Json, key: str) -> str | None:
@@ -192,6 +201,9 @@ def _observation(row: Json, scores: Sequence[ImportedScore]) -> Span:
     agent = _named(row, "trace_name")
     if kind == "agent":
         agent = _named(row, "name")
+
+    details: JsonObject = Json(unpacked(row.raw.get("cost_details"))).raw
+    known = numeric(row, "total_cost", "calculated_total_cost") or numeric(Json(details), "total")
     return Span(
         id=row.text("id") or "",
         parent=row.text("parent_observation_id"),
@@ -205,7 +217,7 @@ def _observation(row: Json, scores: Sequence[ImportedScore]) -> Span:
         agent=agent,
         model=row.text("provided_model_name", "model"),
         usage=_usage(row),
-        dollars=_dollars(row),
+        dollars=known or None,
         error=error,
         call=call,
         scores=scores,
@@ -230,25 +242,3 @@ def _usage(row: Json) -> Usage | None:
     if heard is None and said is None:  # 0 where they are not known
         return None
     return Usage(input_tokens=heard, output_tokens=said)
-
-
-def _dollars(row: Json) -> float | None:
-    details: JsonObject = Json(unpacked(row.raw.get("cost_details"))).raw
-    known = numeric(row, "total_cost", "calculated_total_cost") or numeric(Json(details), "total")
-    return known or None
-
-
-def _score(row: Json) -> ImportedScore:
-    kind, value, label = row.text("data_type"), numeric(row, "value"), row.text("string_value")
-    shown: float | bool | None = value
-    if kind == "BOOLEAN" and value in (0, 1):
-        shown = bool(value)
-    if kind == "CATEGORICAL" and label is None:
-        label = row.text("value")
-    return scored(
-        row.text("name") or "score",
-        shown,
-        label=label,
-        reason=row.text("comment"),
-        detail=row.without("name", "value", "string_value", "comment", "author_user_id"),
-    )

@@ -17,7 +17,7 @@ from karat.formats import text_of
 from karat.importers import Findings, ImportedRun, ImportedScore, ImportedTrial
 from karat.records import ToolCall, Usage
 from karat_imports.importers._chats import arguments, messages, unpacked
-from karat_imports.importers._reading import Json, bad_file, each_readable, opened
+from karat_imports.importers._reading import Json, recognized
 from karat_imports.importers._records import numeric, rows_of, whole
 from karat_imports.importers._traces import (
     Kind,
@@ -34,7 +34,6 @@ from karat_imports.importers._traces import (
 
 __all__ = ["Langsmith"]
 
-_HEAD = 2**16  # bytes
 _RUN = re.compile(rb"\brun_type\b")
 _TRACE = re.compile(rb"\b(?:trace_id|dotted_order|reference_example_id|session_id)\b")
 _FEEDBACK = re.compile(rb'"feedback_source"|"evaluation_results"\s*:\s*\{\s*"results"')
@@ -59,21 +58,19 @@ class Langsmith:
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run of all files: feedback and examples belong to the runs of all."""
-        files = each_readable(paths, _checked, findings)
+        files = recognized(
+            paths,
+            findings,
+            by=self.recognizes,
+            otherwise="holds no runs, examples or feedback of LangSmith",
+            parquet=True,
+        )
         yield run_of_traces("langsmith", files, self._options, findings, _trials)
 
 
 class _Row(msgspec.Struct, frozen=True):
     kind: Literal["run", "feedback", "example"]
     of: Json
-
-
-def _checked(path: Path) -> Path:
-    with opened(path) as file:
-        head = file.read(_HEAD)
-    if path.suffix != ".parquet" and not Langsmith.recognizes(path, head):
-        raise bad_file(path, "holds no runs, examples or feedback of LangSmith")
-    return path
 
 
 def _trials(files: Sequence[Path], traces: Traces, findings: Findings) -> Iterator[ImportedTrial]:
@@ -129,7 +126,22 @@ def _spans(rows: Sequence[_Row], examples: Mapping[str, str]) -> list[Span]:
     feedback: dict[str, list[ImportedScore]] = {}
     for row in rows:
         if row.kind == "feedback":
-            feedback.setdefault(row.of.text("run_id") or "", []).append(_feedback(row.of))
+            value = row.of.raw.get("score")
+            if not isinstance(value, bool):
+                value = numeric(row.of, "score")
+            source = Json(unpacked(row.of.raw.get("feedback_source")))
+            feedback.setdefault(row.of.text("run_id") or "", []).append(
+                scored(
+                    row.of.text("key") or "feedback",
+                    value,
+                    label=row.of.text("value"),
+                    reason=row.of.text("comment"),
+                    detail={
+                        "source": source.text("type"),
+                        "correction": row.of.raw.get("correction"),
+                    },
+                )
+            )
 
     spans = []
     for row in rows:
@@ -161,6 +173,19 @@ def _span(row: Json, scores: Sequence[ImportedScore], examples: Mapping[str, str
     if parent is None:
         agent = row.text("name")
     known = {score.scorer for score in scores}
+
+    input_tokens = whole(row, "prompt_tokens", "input_tokens")
+    output_tokens = whole(row, "completion_tokens", "output_tokens")
+    if not input_tokens and not output_tokens:  # 0 where they are not known
+        usage = None
+    else:
+        details = Json(unpacked(row.raw.get("prompt_token_details")))
+        usage = Usage(
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            cache_read_tokens=whole(details, "cache_read"),
+        )
+
     return Span(
         id=row.text("id", "run_id") or "",
         parent=parent,
@@ -174,7 +199,7 @@ def _span(row: Json, scores: Sequence[ImportedScore], examples: Mapping[str, str
         agent=agent,
         model=extra.at("metadata").text("ls_model_name")
         or extra.at("invocation_params").text("model", "model_name"),
-        usage=_usage(row),
+        usage=usage,
         dollars=numeric(row, "total_cost"),
         error=error,
         call=call,
@@ -185,34 +210,9 @@ def _span(row: Json, scores: Sequence[ImportedScore], examples: Mapping[str, str
     )
 
 
-def _usage(row: Json) -> Usage | None:
-    heard = whole(row, "prompt_tokens", "input_tokens")
-    said = whole(row, "completion_tokens", "output_tokens")
-    if not heard and not said:  # 0 where they are not known
-        return None
-    details = Json(unpacked(row.raw.get("prompt_token_details")))
-    return Usage(
-        input_tokens=heard, output_tokens=said, cache_read_tokens=whole(details, "cache_read")
-    )
-
-
 def _stats(row: Json) -> Iterator[ImportedScore]:
     """The means of a run's feedback, where the feedback itself is not in the files."""
     stats = Json(unpacked(row.raw.get("feedback_stats")))
     for key in stats.raw:
         of_key = stats.at(key)
         yield scored(key, numeric(of_key, "avg"), detail=of_key.raw)
-
-
-def _feedback(row: Json) -> ImportedScore:
-    value = row.raw.get("score")
-    if not isinstance(value, bool):
-        value = numeric(row, "score")
-    source = Json(unpacked(row.raw.get("feedback_source")))
-    return scored(
-        row.text("key") or "feedback",
-        value,
-        label=row.text("value"),
-        reason=row.text("comment"),
-        detail={"source": source.text("type"), "correction": row.raw.get("correction")},
-    )

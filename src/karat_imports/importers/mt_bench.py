@@ -7,7 +7,7 @@ model_judgment/JUDGE_single.jsonl or JUDGE_pair.jsonl.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -24,10 +24,8 @@ from karat.importers import (
 from karat.records import Metric, Reply
 from karat_imports.importers._reading import (
     Json,
-    bad_file,
-    each_readable,
     lines,
-    opened,
+    recognized,
     repeats,
     utc,
 )
@@ -38,7 +36,6 @@ __all__ = ["MtBench"]
 _QUESTION = re.compile(rb'"question_id"\s*:.*"turns"\s*:\s*\[')
 _ANSWER = re.compile(rb'"question_id"\s*:.*"model_id"\s*:.*"choices"\s*:\s*\[')
 _JUDGMENT = re.compile(rb'"question_id"\s*:.*"judge"\s*:\s*\[')
-_HEAD = 2**16  # bytes
 _ERROR = "$ERROR$"  # what FastChat writes in place of an answer that the API did not give
 _SINGLE, _PAIR = "single", "pair"
 _METRICS = {
@@ -62,7 +59,12 @@ class MtBench:
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run of all files: judgments and questions belong to the answers of all."""
-        files = each_readable(paths, _checked, findings)
+        files = recognized(
+            paths,
+            findings,
+            by=self.recognizes,
+            otherwise="holds no questions, answers or judgments of MT-bench",
+        )
         conditions: dict[str, ImportedCondition] = {}
         metrics: dict[str, Sequence[Metric]] = {}
         yield ImportedRun(
@@ -72,14 +74,6 @@ class MtBench:
             conditions=conditions,
             metrics=metrics,
         )
-
-
-def _checked(path: Path) -> Path:
-    with opened(path) as file:
-        head = file.read(_HEAD)
-    if not MtBench.recognizes(path, head):
-        raise bad_file(path, "holds no questions, answers or judgments of MT-bench")
-    return path
 
 
 def _trials(
@@ -142,6 +136,13 @@ def _of_answer(
                 lost = ImportedFailure(
                     cls="infrastructure", kind="error", message="the API gave no answer"
                 )
+
+            places = repeats(f"{score.scorer} {score.judge}" for score in scores)
+            numbered = [
+                msgspec.structs.replace(score, repeat=place)
+                for score, place in zip(scores, places, strict=True)
+            ]
+
             yield ImportedTrial(
                 sample=f"{id_} turn {turn}",
                 question=_at(asked, "turns", turn) or f"question {id_}, turn {turn}",
@@ -151,7 +152,7 @@ def _of_answer(
                 reply=reply,
                 failure=lost,
                 started=utc(row.number("tstamp")),
-                scores=_numbered(scores),
+                scores=numbered,
                 metadata={"question_id": id_, "turn": turn, "category": asked.text("category")},
                 detail={"answer_id": row.raw.get("answer_id")},
             )
@@ -170,14 +171,6 @@ def _at(row: Json, key: str, turn: int) -> str | None:
     if turn > len(texts):
         return None
     return texts[turn - 1] or None
-
-
-def _numbered(scores: Sequence[ImportedScore]) -> list[ImportedScore]:
-    places = repeats(f"{score.scorer} {score.judge}" for score in scores)
-    return [
-        msgspec.structs.replace(score, repeat=place)
-        for score, place in zip(scores, places, strict=True)
-    ]
 
 
 def _judgments(
@@ -208,26 +201,23 @@ def _judgments(
         if (model := row.text(side)) is None:
             findings.lose("judgment without its models", place)
             return
-        yield model, turn, _pair(row, side, games, named, detail)
 
-
-def _pair(
-    row: Json, side: str, games: Sequence[str | None], judge: str, detail: Mapping[str, object]
-) -> ImportedScore:
-    """The share of its games that a model won; a tie is half a game.
-
-    It is missing if the judge named no winner of a game.
-    """
-    worth = {"model_1": 0.0, "model_2": 0.0, "tie": 0.5} | {side: 1.0}
-    points = [worth.get(winner or "") for winner in games]
-    value = None
-    if points and None not in points:
-        value = sum(filter(None, points)) / len(points)
-    (other,) = {"model_1", "model_2"} - {side}
-    return ImportedScore(
-        scorer=_PAIR,
-        values={"win": value},
-        judge=judge,
-        reasons={"win": row.text("g1_judgment")},
-        detail={**detail, "against": row.raw.get(other)},
-    )
+        # The share of its games that a model won; a tie is half a game.  It is missing if the
+        # judge named no winner of a game
+        worth = {"model_1": 0.0, "model_2": 0.0, "tie": 0.5} | {side: 1.0}
+        points = [worth.get(winner or "") for winner in games]
+        value = None
+        if points and None not in points:
+            value = sum(filter(None, points)) / len(points)
+        (other,) = {"model_1", "model_2"} - {side}
+        yield (
+            model,
+            turn,
+            ImportedScore(
+                scorer=_PAIR,
+                values={"win": value},
+                judge=named,
+                reasons={"win": row.text("g1_judgment")},
+                detail={**detail, "against": row.raw.get(other)},
+            ),
+        )

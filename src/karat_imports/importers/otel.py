@@ -19,12 +19,11 @@ from karat.records import JsonObject
 from karat_imports.importers._reading import (
     Json,
     Unreadable,
-    bad_file,
     decode,
-    each_readable,
     items,
     lines,
     opened,
+    recognized,
     title,
     unique,
 )
@@ -66,7 +65,13 @@ class Otel:
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run. Files with spans are told apart; files of logs belong to the spans of all."""
-        files = each_readable(paths, _checked, findings)
+        expected = "expected resourceSpans, resourceLogs or spans"
+        files = recognized(
+            paths,
+            findings,
+            by=self.recognizes,
+            otherwise=f"holds no traces of OpenTelemetry ({expected})",
+        )
         yield run_of_traces("opentelemetry", files, self._options, findings, _trials)
 
 
@@ -78,17 +83,6 @@ class _Row(msgspec.Struct, frozen=True, kw_only=True):
     of: Json
     resource: JsonObject
     is_log: bool = False
-
-
-def _checked(path: Path) -> Path:
-    with opened(path) as file:
-        head = file.read(_HEAD)
-    if not Otel.recognizes(path, head):
-        raise bad_file(
-            path, "holds no traces of OpenTelemetry (expected resourceSpans, resourceLogs or spans)"
-        )
-
-    return path
 
 
 def _trials(files: Sequence[Path], traces: Traces, findings: Findings) -> Iterator[ImportedTrial]:
@@ -106,7 +100,19 @@ def _trials(files: Sequence[Path], traces: Traces, findings: Findings) -> Iterat
         prefix = ""
         if len(owners) > 1:
             prefix = f"{names[spans[0].file]}: "
-        yield from traces.trials([(place, _spans(spans, of_trace))], prefix)
+
+        logs: dict[str, list[Event]] = {}
+        for row in of_trace:
+            if row.is_log:
+                logs.setdefault(row.id, []).append(_event(row.of))
+        recorded = [_span(row, logs.pop(row.id, [])) for row in spans]
+        for events in logs.values():  # they name no span, or one that is not here
+            scores = span_of({}, events, Span(id="")).scores
+            recorded[0] = msgspec.structs.replace(
+                recorded[0], scores=[*recorded[0].scores, *scores]
+            )
+
+        yield from traces.trials([(place, recorded)], prefix)
 
     traces.finish()
 
@@ -174,19 +180,6 @@ def _in_otlp(whole: Json) -> Iterator[tuple[Json, Json, bool]]:
         for scope in part.list("scopeLogs"):
             for record in scope.list("logRecords"):
                 yield record, part.at("resource"), True
-
-
-def _spans(rows: Sequence[_Row], of_trace: Sequence[_Row]) -> list[Span]:
-    logs: dict[str, list[Event]] = {}
-    for row in of_trace:
-        if row.is_log:
-            logs.setdefault(row.id, []).append(_event(row.of))
-    spans = [_span(row, logs.pop(row.id, [])) for row in rows]
-    for events in logs.values():  # they name no span, or one that is not here
-        scores = span_of({}, events, Span(id="")).scores
-        spans[0] = msgspec.structs.replace(spans[0], scores=[*spans[0].scores, *scores])
-
-    return spans
 
 
 def _span(row: _Row, logged: Sequence[Event]) -> Span:

@@ -15,9 +15,8 @@ from typing import Literal
 import msgspec
 
 from karat.importers import Findings, ImportedRun, ImportedScore, ImportedTrial
-from karat.records import JsonObject
 from karat_imports.importers._chats import unpacked
-from karat_imports.importers._reading import Json, bad_file, each_readable, opened
+from karat_imports.importers._reading import Json, recognized
 from karat_imports.importers._records import flat, numeric, rows_of
 from karat_imports.importers._spans import Event, span_of
 from karat_imports.importers._traces import (
@@ -32,7 +31,6 @@ from karat_imports.importers._traces import (
 
 __all__ = ["Phoenix"]
 
-_HEAD = 2**16  # bytes
 _SPAN = re.compile(rb"\bspan_kind\b.*\bstatus_code\b|\bstatus_code\b.*\bspan_kind\b", re.DOTALL)
 _ANNOTATION = re.compile(rb"\bannotator_kind\b")
 
@@ -54,7 +52,13 @@ class Phoenix:
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run of all files: annotations belong to the spans of all."""
-        files = each_readable(paths, _checked, findings)
+        files = recognized(
+            paths,
+            findings,
+            by=self.recognizes,
+            otherwise="holds no spans or annotations of Phoenix",
+            parquet=True,
+        )
         yield run_of_traces("phoenix", files, self._options, findings, _trials)
 
 
@@ -62,14 +66,6 @@ class _Row(msgspec.Struct, frozen=True):
     kind: Literal["span", "annotation"]
     of: Json
     id: str
-
-
-def _checked(path: Path) -> Path:
-    with opened(path) as file:
-        head = file.read(_HEAD)
-    if path.suffix != ".parquet" and not Phoenix.recognizes(path, head):
-        raise bad_file(path, "holds no spans or annotations of Phoenix")
-    return path
 
 
 def _trials(files: Sequence[Path], traces: Traces, findings: Findings) -> Iterator[ImportedTrial]:
@@ -83,7 +79,27 @@ def _trials(files: Sequence[Path], traces: Traces, findings: Findings) -> Iterat
             yield place, owners.get(row.id, trace), row
 
     for place, of_trace in grouped(by_trace, findings):
-        spans = _spans(of_trace)
+        scores: dict[str, list[ImportedScore]] = {}
+        for row in of_trace:
+            if row.kind == "annotation":
+                result = Json({**row.of.raw, **row.of.at("result").raw})
+                kind = row.of.text("annotator_kind")
+                scores.setdefault(row.id, []).append(
+                    scored(
+                        row.of.text("name", "annotation_name") or "annotation",
+                        numeric(result, "score", "result.score"),
+                        label=result.text("label", "result.label"),
+                        reason=result.text("explanation", "result.explanation"),
+                        offline=kind == "CODE",
+                        detail={"annotator_kind": kind, "metadata": row.of.raw.get("metadata")},
+                    )
+                )
+
+        spans = [_span(row, scores.pop(row.id, [])) for row in of_trace if row.kind == "span"]
+        rest = [score for of_span in scores.values() for score in of_span]  # of the trace
+        if spans and rest:
+            spans[0] = msgspec.structs.replace(spans[0], scores=[*spans[0].scores, *rest])
+
         if spans:
             yield from traces.trials([(place, spans)])
         else:
@@ -114,19 +130,6 @@ def _rows(place: str, row: Json, found: Findings) -> Iterator[tuple[str, str, _R
         found.lose("record that is no span or annotation", place)
 
 
-def _spans(rows: Sequence[_Row]) -> list[Span]:
-    scores: dict[str, list[ImportedScore]] = {}
-    for row in rows:
-        if row.kind == "annotation":
-            scores.setdefault(row.id, []).append(_score(row.of))
-
-    spans = [_span(row, scores.pop(row.id, [])) for row in rows if row.kind == "span"]
-    rest = [score for of_span in scores.values() for score in of_span]  # of the trace
-    if spans and rest:
-        spans[0] = msgspec.structs.replace(spans[0], scores=[*spans[0].scores, *rest])
-    return spans
-
-
 def _span(row: _Row, scores: Sequence[ImportedScore]) -> Span:
     span, error = row.of, None
     if span.text("status_code") == "ERROR":
@@ -139,33 +142,17 @@ def _span(row: _Row, scores: Sequence[ImportedScore]) -> Span:
         error=error,
         scores=scores,
     )
-    attributes = _attributes(span)
+
+    columns = {
+        key.removeprefix("attributes."): value
+        for key, value in span.raw.items()
+        if key.startswith("attributes.")
+    }
+    attributes = flat({**columns, **span.at("attributes").raw})
+
     attributes.setdefault("openinference.span.kind", span.text("span_kind"))
     events = [
         Event(name=event.text("name") or "", attributes=flat(event.at("attributes").raw))
         for event in Json({"events": unpacked(span.raw.get("events"))}).list("events")
     ]
     return span_of(attributes, events, base)
-
-
-def _attributes(span: Json) -> JsonObject:
-    """Attributes under flat keys, from an object or from the columns of a table."""
-    columns = {
-        key.removeprefix("attributes."): value
-        for key, value in span.raw.items()
-        if key.startswith("attributes.")
-    }
-    return flat({**columns, **span.at("attributes").raw})
-
-
-def _score(row: Json) -> ImportedScore:
-    result = Json({**row.raw, **row.at("result").raw})
-    kind = row.text("annotator_kind")
-    return scored(
-        row.text("name", "annotation_name") or "annotation",
-        numeric(result, "score", "result.score"),
-        label=result.text("label", "result.label"),
-        reason=result.text("explanation", "result.explanation"),
-        offline=kind == "CODE",
-        detail={"annotator_kind": kind, "metadata": row.raw.get("metadata")},
-    )

@@ -217,7 +217,17 @@ class _Trials:
         test, (identity, condition, repetition) = row.at("testCase"), at
         question, used = _question(variables, row)
         response, title = row.at("response"), test.text("description")
-        parts = list(_components(row.at("gradingResult")))
+
+        # The result of each assertion; a set of assertions without its own metric is replaced by
+        # its members
+        parts: list[Json] = []
+        for result in row.at("gradingResult").list("componentResults"):
+            inner = result.list("componentResults")
+            if inner and not result.at("assertion").text("metric"):
+                parts += inner
+            else:
+                parts.append(result)
+
         cached, reply = response.flag("cached"), _reply(row, response)
         if cached:
             self._findings.changed("answer from promptfoo's cache: its latency is missing", place)
@@ -238,12 +248,18 @@ class _Trials:
         else:
             scores = list(self._scores(file, row, parts, place))
 
+        # What an assertion compares the answer with, with variables filled in
+        assertions = [*test.list("assert"), *(part.at("assertion") for part in parts)]
+        golden = None
+        for assertion in assertions:
+            if assertion.raw.get("type") in _GOLDEN and (text := assertion.text("value")):
+                golden = _VARIABLE.sub(lambda match: variables.shown(match[1]) or match[0], text)
+                break
+
         return ImportedTrial(
             sample=f"{excerpt(clean(question), 48)} ({identity[:8]})",
             question=question,
-            golden=_golden(
-                [*test.list("assert"), *(part.at("assertion") for part in parts)], variables
-            ),
+            golden=golden,
             condition=condition,
             repetition=repetition,
             reply=reply,
@@ -341,15 +357,6 @@ def _reply(row: Json, response: Json) -> Reply | None:
     )
 
 
-def _components(grading: Json) -> Iterator[Json]:
-    """The result of each assertion; a set of assertions without its own metric is replaced by its
-    members.
-    """
-    for result in grading.list("componentResults"):
-        inner = result.list("componentResults")
-        yield from inner if inner and not result.at("assertion").text("metric") else [result]
-
-
 def _failure(row: Json, *, answered: bool) -> ImportedFailure | None:
     """Why a test could not be run; a failed assertion is not such a failure."""
     message = row.text("error") or row.at("response").text("error")
@@ -377,11 +384,3 @@ def _question(variables: Json, row: Json) -> tuple[str, str | None]:
         return variables.shown(used) or "", used
     listed = "\n".join(f"{name}: {variables.shown(name)}" for name in variables.raw)
     return listed or row.at("prompt").text("raw") or "(a test without variables)", None
-
-
-def _golden(assertions: Sequence[Json], variables: Json) -> str | None:
-    """What an assertion compares the answer with, with variables filled in."""
-    for assertion in assertions:
-        if assertion.raw.get("type") in _GOLDEN and (text := assertion.text("value")):
-            return _VARIABLE.sub(lambda match: variables.shown(match[1]) or match[0], text)
-    return None

@@ -52,11 +52,39 @@ class Tests:
     def __init__(self, config: JsonObject, files: ProjectFiles, findings: Findings) -> None:
         self._config, self._files, self._findings = config, files, findings
         self.grader: str | None = None  # the first provider that an assertion is judged by
-        self._default = self._default_test()
+
+        default = self._config.get("defaultTest")
+        if isinstance(default, str):
+            try:
+                default = self._files.document(self._files.path(default))
+            except NotRead as error:
+                self._findings.leave("default test", str(error))
+        if not isinstance(default, dict):
+            self._default = {}
+        else:
+            self._leave_of_test(default, "defaultTest")
+            self._default = default
 
     def read(self) -> list[Test]:
         """Every test, those of scenarios included; one without variables if there are none."""
-        listed = [*self._listed(self._config.get("tests")), *self._scenarios()]
+        # Each test of a scenario with each of its configurations
+        listed = [*self._listed(self._config.get("tests"))]
+        for scenario in self._config.get("scenarios") or ():
+            if not isinstance(scenario, dict):
+                self._findings.leave("scenario", "it is in another file")
+                continue
+            configs = scenario.get("config")
+            for config in configs if isinstance(configs, list) else [{}]:
+                for test in self._listed(scenario.get("tests")):
+                    listed.append(
+                        {
+                            **config,
+                            **test,
+                            "vars": {**_mapping(config.get("vars")), **_mapping(test.get("vars"))},
+                            "assert": [*_list(config.get("assert")), *_list(test.get("assert"))],
+                        }
+                    )
+
         if not listed and self._config.get("tests") is None:
             listed = [{}]
         found: list[Test] = []
@@ -68,18 +96,6 @@ class Tests:
                 found.append(made)
 
         return found
-
-    def _default_test(self) -> JsonObject:
-        default = self._config.get("defaultTest")
-        if isinstance(default, str):
-            try:
-                default = self._files.document(self._files.path(default))
-            except NotRead as error:
-                self._findings.leave("default test", str(error))
-        if not isinstance(default, dict):
-            return {}
-        self._leave_of_test(default, "defaultTest")
-        return default
 
     def _listed(self, tests: Json) -> Iterator[JsonObject]:
         """The tests in a value: objects, and names of files with more."""
@@ -114,22 +130,6 @@ class Tests:
             except NotRead as error:
                 self._findings.leave("file of tests", str(error))
         return None
-
-    def _scenarios(self) -> Iterator[JsonObject]:
-        """Each test of a scenario with each of its configurations."""
-        for scenario in self._config.get("scenarios") or ():
-            if not isinstance(scenario, dict):
-                self._findings.leave("scenario", "it is in another file")
-                continue
-            configs = scenario.get("config")
-            for config in configs if isinstance(configs, list) else [{}]:
-                for test in self._listed(scenario.get("tests")):
-                    yield {
-                        **config,
-                        **test,
-                        "vars": {**_mapping(config.get("vars")), **_mapping(test.get("vars"))},
-                        "assert": [*_list(config.get("assert")), *_list(test.get("assert"))],
-                    }
 
     def _tests(self, test: JsonObject, place: str) -> Iterator[Test]:
         """The tests that one entry means: one for each combination of listed values."""

@@ -81,12 +81,38 @@ class Promptfoo:
                 findings.leave(f"`{key}`", "has no equivalent")
         rows, conditions = _asked(tests, prompts, findings)
         grader = readers.model(reader.grader)
+
+        options = config.get("evaluateOptions")
+        given = options if isinstance(options, dict) else {}
+        execution: JsonObject = {"num_repetitions": 1}
+        for key, name in (("repeat", "num_repetitions"), ("maxConcurrency", "max_concurrent")):
+            value = given.get(key)
+            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+                execution[name] = value
+
+        # The providers that one agent can be: those of the first one's type, and of its target
+        if not providers:
+            findings.take(
+                "no provider has an equivalent: `search-baseline` stands in for the agent"
+            )
+            agents = [Provider(name="", agent={"type": "search-baseline"})]
+        else:
+            first = providers[0].agent
+            fixed = ("type", "target", "url")
+            agents = []
+            for provider in providers:
+                if all(provider.agent.get(key) == first.get(key) for key in fixed):
+                    agents.append(provider)
+                else:
+                    why = "another agent; write a second experiment, and `karat compare` the runs"
+                    findings.leave("provider", why, provider.name)
+
         return _setup(
             str(config.get("description") or path.absolute().parent.name),
             rows,
-            _experiment(conditions, _one_type(providers, findings), findings),
+            _experiment(conditions, agents, findings),
             scoring=_scoring(tests, grader, findings),
-            execution=_execution(config.get("evaluateOptions")),
+            execution=execution,
             findings=findings,
         )
 
@@ -120,7 +146,9 @@ class _Prompts:
 
     def _of_text(self, text: str, label: str) -> list[Prompt]:
         name = text.removeprefix("file://")
-        if not _is_file(text):
+        short = "\n" not in text and len(text) < 300 and "{{" not in text
+        called_a_file = short and text.partition(":")[0].endswith((*_TEXTS, *_PROGRAMS))
+        if not text.startswith("file://") and not called_a_file:
             return [_prompt(text, label)]
         if name.partition(":")[0].endswith(_PROGRAMS):
             self._findings.leave("prompt", f"'{text:.80}' is a program")
@@ -143,13 +171,6 @@ class _Prompts:
         if path.suffix == ".txt":
             parts = [part.strip() for part in _DIVIDER.split(text) if part.strip()]
         return [_prompt(part, label or (path.name if len(parts) == 1 else "")) for part in parts]
-
-
-def _is_file(text: str) -> bool:
-    if text.startswith("file://"):
-        return True
-    short = "\n" not in text and len(text) < 300 and "{{" not in text
-    return short and text.partition(":")[0].endswith((*_TEXTS, *_PROGRAMS))
 
 
 def _prompt(text: str, label: str) -> Prompt:
@@ -240,7 +261,17 @@ def _asked(
 
     rows = []
     for number, (test, text) in enumerate(zip(tests, texts, strict=True), start=1):
-        rows.append(_row(number, test, text))
+        row: JsonObject = {"id": str(number), "question": text}
+        if test.description:
+            row["description"] = test.description
+        if test.golden:
+            row["answer"] = test.golden
+        if test.criteria:
+            row["criteria"] = [_stated(one) for one in test.criteria]
+        for name, value in test.metadata.items():
+            if name not in row and isinstance(value, (str, int, float, bool)):
+                row[name] = value
+        rows.append(row)
     return rows, systems or {"as-it-is": None}
 
 
@@ -273,43 +304,12 @@ def _system_of(prompt: Prompt, *, single: bool) -> str:
     return templates.replaced(text, lambda _: "[the user's message]")
 
 
-def _row(number: int, test: Test, question: str) -> JsonObject:
-    row: JsonObject = {"id": str(number), "question": question}
-    if test.description:
-        row["description"] = test.description
-    if test.golden:
-        row["answer"] = test.golden
-    if test.criteria:
-        row["criteria"] = [_stated(one) for one in test.criteria]
-    for name, value in test.metadata.items():
-        if name not in row and isinstance(value, (str, int, float, bool)):
-            row[name] = value
-    return row
-
-
 def _stated(criterion: msgspec.Struct) -> str | JsonObject:
     """A criterion as a question file states it; a text alone if it says nothing else."""
     values: JsonObject = msgspec.to_builtins(criterion)
     if set(values) == {"text"} and not str(values["text"]).startswith("http"):
         return str(values["text"])
     return {"type": "judge", **values}
-
-
-def _one_type(providers: Sequence[Provider], findings: Findings) -> list[Provider]:
-    """The providers that one agent can be: those of the first one's type, and of its target."""
-    if not providers:
-        findings.take("no provider has an equivalent: `search-baseline` stands in for the agent")
-        return [Provider(name="", agent={"type": "search-baseline"})]
-    first = providers[0].agent
-    same = []
-    for provider in providers:
-        fixed = ("type", "target", "url")
-        if all(provider.agent.get(key) == first.get(key) for key in fixed):
-            same.append(provider)
-        else:
-            why = "another agent; write a second experiment, and `karat compare` the runs"
-            findings.leave("provider", why, provider.name)
-    return same
 
 
 def _experiment(
@@ -326,7 +326,8 @@ def _experiment(
                 label if len(systems) > 1 else "",
                 provider.name if len(providers) > 1 else "",
             )
-            name = _slug(" ".join(filter(None, parts)) or provider.name or label)
+            title = " ".join(filter(None, parts)) or provider.name or label
+            name = re.sub(r"[^\w.-]+", "-", excerpt(title, 60)).strip("-.") or "condition"
             condition: JsonObject = {}
             if system:
                 condition["system_prompt"] = system.replace("${", "$${")
@@ -351,11 +352,6 @@ def _experiment(
     return experiment, {name: data for one in providers for name, data in one.files.items()}
 
 
-def _slug(text: str) -> str:
-    plain = re.sub(r"[^\w.-]+", "-", excerpt(text, 60), flags=re.UNICODE).strip("-.")
-    return plain or "condition"
-
-
 def _scoring(tests: Sequence[Test], grader: str | None, findings: Findings) -> JsonObject:
     """The scorer of the criteria, with a judge if one is needed."""
     criteria = [one for test in tests for one in test.criteria]
@@ -369,16 +365,6 @@ def _scoring(tests: Sequence[Test], grader: str | None, findings: Findings) -> J
     if grader is None:
         findings.take(f"the judge is {_GRADER}, since the configuration names none")
     return {"judge": {"type": "criteria", "model": grader or _GRADER}}
-
-
-def _execution(options: Json) -> JsonObject:
-    given = options if isinstance(options, dict) else {}
-    execution: JsonObject = {"num_repetitions": 1}
-    for key, name in (("repeat", "num_repetitions"), ("maxConcurrency", "max_concurrent")):
-        value = given.get(key)
-        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-            execution[name] = value
-    return execution
 
 
 def _setup(

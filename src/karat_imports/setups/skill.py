@@ -69,10 +69,35 @@ class Skill:
         name = value.get("skill_name") if isinstance(value, dict) else None
         findings.take(f"{plural(len(rows), 'question')}, asked with and without the skill")
         findings.take(f"the tools {', '.join(_TOOLS)}: with Bash, the model can run any command")
+
+        # Two conditions: without the skill, the baseline, and with it
+        shared: JsonObject = {"tools": [*_TOOLS]}
+        if reader.taken:
+            shared["workspace"] = "workspace"
+        dataset: JsonObject = {"path": "questions.jsonl", "id_key": "id"}
+        if any("answer" in row for row in rows):
+            dataset["answer_key"] = "answer"
+        stated = [one for row in rows for one in row.get("criteria", ())]
+        if stated:
+            dataset["criteria_key"] = "criteria"
+        judged = [
+            one for one in stated if isinstance(one, str) or one.get("type", "judge") == "judge"
+        ]
+        scoring: JsonObject = {"scorers": ["criteria"] if stated else []}
+        if judged:
+            scoring = {"judge": {"type": "criteria", "model": _JUDGE}}
         return Setup(
-            experiment=_experiment(
-                str(name or home.name), rows, os.path.relpath(home, folder.resolve()), reader.taken
-            ),
+            experiment={
+                "name": excerpt(str(name or home.name), 80).replace("${", "$${"),
+                "dataset": dataset,
+                "agent": {"type": "claude", "model": "claude-sonnet-4-5"},
+                **scoring,
+                "conditions": {
+                    "without": shared,
+                    "with": {**shared, "skills": [os.path.relpath(home, folder.resolve())]},
+                },
+                "execution": {"num_repetitions": 3},
+            },
             rows=rows,
             files=reader.taken,
             taken=findings.taken,
@@ -115,30 +140,28 @@ class _Cases:
             if name in ids:
                 name = f"{name} ({number})"
             ids.add(name)
-            rows.append(self._row(case, name, prompt))
+
+            names = self._workspace(case.get("files"), name)
+            if names:
+                prompt = f"{prompt}\n\nFiles: {', '.join(names)}"
+            row: JsonObject = {"id": name, "question": prompt}
+            for key in ("name", "eval_name", "category"):
+                if isinstance(case.get(key), str):
+                    row[key.removeprefix("eval_")] = case[key]
+            if expected := _text(case, _EXPECTED):
+                row["answer"] = expected
+            stated = self._criteria(case, name)
+            if expected and not stated:
+                stated = [f"The outcome is as described: {expected}"]
+            if stated:
+                row["criteria"] = stated
+            if isinstance(case.get("should_trigger"), bool):
+                row["should_trigger"] = case["should_trigger"]
+            rows.append(row)
 
         if len(cases) > _MOST_EVALS:
             self._findings.leave("evaluation", f"only the first {_MOST_EVALS} are taken")
         return rows
-
-    def _row(self, case: JsonObject, name: str, prompt: str) -> JsonObject:
-        names = self._workspace(case.get("files"), name)
-        if names:
-            prompt = f"{prompt}\n\nFiles: {', '.join(names)}"
-        row: JsonObject = {"id": name, "question": prompt}
-        for key in ("name", "eval_name", "category"):
-            if isinstance(case.get(key), str):
-                row[key.removeprefix("eval_")] = case[key]
-        if expected := _text(case, _EXPECTED):
-            row["answer"] = expected
-        stated = self._criteria(case, name)
-        if expected and not stated:
-            stated = [f"The outcome is as described: {expected}"]
-        if stated:
-            row["criteria"] = stated
-        if isinstance(case.get("should_trigger"), bool):
-            row["should_trigger"] = case["should_trigger"]
-        return row
 
     def _workspace(self, files: Json, place: str) -> list[str]:
         """The names of a case's files in the workspace."""
@@ -148,18 +171,18 @@ class _Cases:
             try:
                 if not is_plain_name(plain):
                     raise NotRead(f"'{plain:.80}' is no path within the skill")
-                self.taken[f"workspace/{plain}"] = self._files.data(self._file(plain))
+                tried = [
+                    self._files.path(f"{folder}{plain}")
+                    for folder in ("", "evals/", "evals/files/")
+                ]
+                file = next((path for path in tried if path.is_file()), tried[0])
+                self.taken[f"workspace/{plain}"] = self._files.data(file)
             except NotRead as error:
                 self._findings.leave("file", str(error), f"evaluation {place}")
             else:
                 found.append(PurePosixPath(plain).as_posix())
 
         return found
-
-    def _file(self, name: str) -> Path:
-        """A file is named from the skill's folder, or from `evals/` or `evals/files/`."""
-        tried = [self._files.path(f"{folder}{name}") for folder in ("", "evals/", "evals/files/")]
-        return next((path for path in tried if path.is_file()), tried[0])
 
     def _criteria(self, case: JsonObject, place: str) -> list[Json]:
         stated: list[Json] = []
@@ -200,30 +223,3 @@ def _criterion(value: Json) -> Json:
 def _text(case: JsonObject, keys: Sequence[str]) -> str:
     values = (case.get(key) for key in keys)
     return next((value for value in values if isinstance(value, str) and value.strip()), "")
-
-
-def _experiment(
-    name: str, rows: Sequence[JsonObject], home: str, files: Mapping[str, bytes]
-) -> JsonObject:
-    """Two conditions: without the skill, the baseline, and with it."""
-    shared: JsonObject = {"tools": [*_TOOLS]}
-    if files:
-        shared["workspace"] = "workspace"
-    dataset: JsonObject = {"path": "questions.jsonl", "id_key": "id"}
-    if any("answer" in row for row in rows):
-        dataset["answer_key"] = "answer"
-    stated = [one for row in rows for one in row.get("criteria", ())]
-    if stated:
-        dataset["criteria_key"] = "criteria"
-    judged = [one for one in stated if isinstance(one, str) or one.get("type", "judge") == "judge"]
-    scoring: JsonObject = {"scorers": ["criteria"] if stated else []}
-    if judged:
-        scoring = {"judge": {"type": "criteria", "model": _JUDGE}}
-    return {
-        "name": excerpt(name, 80).replace("${", "$${"),
-        "dataset": dataset,
-        "agent": {"type": "claude", "model": "claude-sonnet-4-5"},
-        **scoring,
-        "conditions": {"without": shared, "with": {**shared, "skills": [home]}},
-        "execution": {"num_repetitions": 3},
-    }

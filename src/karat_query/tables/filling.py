@@ -198,7 +198,18 @@ class _Filling:
             if tables is not None and line.startswith(b'{"event":"'):
                 event = decode(line, path=str(self._run.path), number=number)
                 assert isinstance(event, Answer | Score | Failure | Attempt)
-                cell = self._cell(event, at)
+
+                # The cell of the event at a byte; None for an answer or a score that does not
+                # count
+                if isinstance(event, Answer):
+                    cell = self.index.cell(event.sample, event.condition, event.repetition)
+                    cell = cell if cell is not None and self.index.answers[cell] == at else None
+                elif isinstance(event, Score):
+                    cell_at = self._scores.get((event.scorer, event.scoring))
+                    cell = None if cell_at is None else cell_at(at)
+                else:
+                    cell = self._cells.get(at)
+
                 if cell is not None or isinstance(event, Failure | Attempt):
                     place = {"trial": event.trial, **self._place(cell), "line": number}
                     for file, rows in tables:
@@ -260,7 +271,18 @@ class _Filling:
                 )
 
             if "samples" in self.files:
-                self.files["samples"].write(_sample_row(sample))
+                golden = [turn.golden for turn in sample.turns if turn.golden is not None]
+                row = {
+                    "sample": sample.id,
+                    "position": _whole(sample.position),
+                    "turns": len(sample.turns),
+                    "question": "\n\n".join(turn.question for turn in sample.turns),
+                    "golden": "\n\n".join(golden) if golden else None,
+                    "weight": sample.weight,
+                    "metadata": _json(sample.metadata),
+                }
+
+                self.files["samples"].write(row)
 
     def _place(self, cell: int | None) -> Row:
         if cell is None:
@@ -271,17 +293,6 @@ class _Filling:
             "condition": self._conditions[condition],
             "repetition": repetition,
         }
-
-    def _cell(self, event: _Line, at: int) -> int | None:
-        """The cell of the event at a byte; None for an answer or a score that does not count."""
-        if isinstance(event, Answer):
-            cell = self.index.cell(event.sample, event.condition, event.repetition)
-            return cell if cell is not None and self.index.answers[cell] == at else None
-        if isinstance(event, Score):
-            cell_at = self._scores.get((event.scorer, event.scoring))
-            return None if cell_at is None else cell_at(at)
-
-        return self._cells.get(at)
 
     def _planned(self, cell: int) -> Row:
         spared = self._ended.decided is not None and self._ended.decided[cell]
@@ -463,19 +474,6 @@ class _Filling:
         del is_last
         sample = self._samples[self.index.place(cell)[0]]
         return self._kind.fill(table, self._kept[sample], record)
-
-
-def _sample_row(sample: Sample) -> Row:
-    golden = [turn.golden for turn in sample.turns if turn.golden is not None]
-    return {
-        "sample": sample.id,
-        "position": _whole(sample.position),
-        "turns": len(sample.turns),
-        "question": "\n\n".join(turn.question for turn in sample.turns),
-        "golden": "\n\n".join(golden) if golden else None,
-        "weight": sample.weight,
-        "metadata": _json(sample.metadata),
-    }
 
 
 def _calls(answer: Answer) -> Iterator[tuple[CalledTool, bool]]:

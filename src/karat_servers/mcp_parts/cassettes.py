@@ -21,7 +21,7 @@ import asyncio
 import fcntl
 import os
 import re
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
@@ -483,7 +483,18 @@ class Replayed:
     async def read(self, method: str, parameters: JsonObject) -> Outcome:
         asked = _without_fault(await self._found(method, parameters))
         result = result_of(method, asked.result)
-        if not self._answered_alike(asked.elicited):
+        # Whether the current script would give the server the recorded answers
+        answered_alike = bool(self._attempt.elicit) or not asked.elicited
+        if self._attempt.elicit:
+            for was in asked.elicited:
+                today = self._attempt.elicited(self._server.name)
+                if today.action != was.action or (
+                    was.content and self._reader.masked(today.content) != was.content
+                ):
+                    answered_alike = False
+                    break
+
+        if not answered_alike:
             raise self._missing(
                 "holds another answer to an elicitation during", method, parameters, asked.n
             )
@@ -495,19 +506,6 @@ class Replayed:
             milliseconds=asked.milliseconds,
             elicited=asked.elicited,
         )
-
-    def _answered_alike(self, elicited: Sequence[Elicited]) -> bool:
-        """Whether the current script would give the server the recorded answers."""
-        if not self._attempt.elicit:
-            return not elicited
-        for was in elicited:
-            today = self._attempt.elicited(self._server.name)
-            if today.action != was.action or (
-                was.content and self._reader.masked(today.content) != was.content
-            ):
-                return False
-
-        return True
 
     @property
     def reads(self) -> bool:

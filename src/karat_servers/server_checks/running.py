@@ -39,7 +39,8 @@ async def check_server(
     checks: list[Check] = []
     try:
         for planned in CHECKS:
-            if _hopeless(checks):
+            unreachable = bool(checks) and checks[0].seen.startswith(_NO_CONNECTION)
+            if unreachable and checks[0].verdict == "failed":
                 finding = skipped("there was no connection")
             else:
                 finding = await _looked(planned, probe)
@@ -75,29 +76,13 @@ async def check_server(
     )
 
 
-def _hopeless(checks: list[Check]) -> bool:
-    return (
-        bool(checks) and checks[0].verdict == "failed" and checks[0].seen.startswith(_NO_CONNECTION)
-    )
-
-
-async def _missing(needs: str, probe: Probe) -> str:
-    """Why a check does not apply; empty if it does."""
-    if needs in ("stdio", "http"):
-        if probe.server.type == needs:
-            return ""
-        return f"for servers over {needs}"
-
-    if needs and not (await probe.listing(needs)).items:
-        return f"the server has no {needs}"
-    return ""
-
-
 async def _looked(planned: PlannedCheck, probe: Probe) -> Finding:
     try:
-        missing = await _missing(planned.needs, probe)
-        if missing:
-            return skipped(missing)
+        if planned.needs in ("stdio", "http"):
+            if probe.server.type != planned.needs:
+                return skipped(f"for servers over {planned.needs}")
+        elif planned.needs and not (await probe.listing(planned.needs)).items:
+            return skipped(f"the server has no {planned.needs}")
         return await planned.look(probe)
     except Unavailable as error:
         return failed(f"{_NO_CONNECTION}{error}")

@@ -105,9 +105,17 @@ def _benchmark_folders(part: StudySummary) -> dict[str, str]:
     scripts require.
     """
     files = {}
-    for condition, folder in zip(
-        part.conditions, _distinct(entry.condition for entry in part.conditions), strict=True
-    ):
+    # Names of folders; one that a file system could confuse with another gets a number
+    folders: list[str] = []
+    for distinct_name in map(file_safe, (entry.condition for entry in part.conditions)):
+        used = {folder.lower() for folder in folders}
+        free = (f"{distinct_name}-{number}" for number in count(2))
+        if distinct_name.lower() not in used:
+            folders.append(distinct_name)
+        else:
+            folders.append(next(new for new in free if new.lower() not in used))
+
+    for condition, folder in zip(part.conditions, folders, strict=True):
         for study in condition.studies:
             name = file_safe(study.study)
             place = f"benchmark/{name if name.startswith('study_') else f'study_{name}'}/{folder}"
@@ -158,20 +166,6 @@ def _for_their_scripts(test: JsonObject) -> JsonObject:
     sides = ("human", "agent")
     without = {f"{side}_effect_size" for side in sides if test[f"{side}_effect_d"] is None}
     return {key: value for key, value in test.items() if value is not None and key not in without}
-
-
-def _distinct(names: Iterable[str]) -> list[str]:
-    """Names of folders; one that a file system could confuse with another gets a number."""
-    folders: list[str] = []
-    for name in map(file_safe, names):
-        used = {folder.lower() for folder in folders}
-        free = (f"{name}-{number}" for number in count(2))
-        if name.lower() not in used:
-            folders.append(name)
-        else:
-            folders.append(next(new for new in free if new.lower() not in used))
-
-    return folders
 
 
 def _json(value: Json) -> str:

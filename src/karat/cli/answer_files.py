@@ -21,6 +21,7 @@ from karat.cli.scoring import scorer_keys
 from karat.cli.values import parsed
 from karat.config import Experiment
 from karat.documents.answers import (
+    all_columns,
     condition_columns,
     key_of,
     like_conditions,
@@ -505,9 +506,7 @@ def _grouping_columns(
     """
     settings = dict(setting.split("=", 1) for setting in answers.settings if "=" in setting)
     named = mapped.get("id_key") or settings.get("agent.id_key") or settings.get("dataset.id_key")
-    present: dict[str, None] = {}
-    for row in rows.all:
-        present.update(dict.fromkeys(row))
+    present = all_columns(rows.all)
     dataset: JsonObject = {}
     agent: JsonObject = {}
     ids = [named or "id"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -104,13 +105,27 @@ def sample_columns(
 
 def stop_reason(row: Row) -> str | None:
     """Why the answer of a row ended, in a column with a usual name; None: it does not say."""
-    reasons = (_text(row[column]) for column in with_role(row, "stop_reason"))
+    reasons = (_text(row[column]) for column in _reason_columns(tuple(row)))
     return next(filter(None, reasons), None)
+
+
+@lru_cache
+def _reason_columns(columns: tuple[str, ...]) -> list[str]:
+    return with_role(columns, "stop_reason")
 
 
 def usual_id(columns: Iterable[str]) -> str | None:
     """The column with a usual name for ids."""
     return next(iter(with_role(columns, "id")), None)
+
+
+def all_columns(rows: Iterable[Row]) -> list[str]:
+    """The columns of all rows, in the order in which they appear."""
+    columns: dict[str, None] = {}
+    for row in rows:
+        if not row.keys() <= columns.keys():
+            columns |= dict.fromkeys(row)
+    return [*columns]
 
 
 def condition_columns(
@@ -126,11 +141,7 @@ def condition_columns(
     A column with a usual name counts if a question has rows with different values in it. `used`:
     columns with another meaning. `present`: all columns; empty: those of all rows.
     """
-    columns = dict.fromkeys(present)
-    for row in rows if not columns else ():
-        if not row.keys() <= columns.keys():
-            columns |= dict.fromkeys(row)
-
+    columns = present or all_columns(rows)
     always = usual(_ALWAYS, columns)
     chosen: list[str] = []
     for column in with_role(columns, "condition", "model"):

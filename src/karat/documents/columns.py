@@ -204,6 +204,8 @@ def cell(row: Row, path: str) -> Any:
     """The value under a path, such as `inputs.question`; a key that contains dots wins."""
     if path in row:
         return row[path]
+    if "." not in path:
+        return None
     value: Any = row
     for key in path.split("."):
         if not isinstance(value, Mapping):

@@ -731,13 +731,10 @@ def _csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
                 rows.fault(number, f"{found}; put text with commas in quotes")
                 unfit.append(number)
     except csv.Error as error:
-        rows.fault(
-            cells.begins,
-            (
-                f"is not CSV: {error}; put text with quotes or commas in double quotes, and "
-                f"double quotes inside it twice"
-            ),
+        remedy = (
+            "put text with quotes or commas in double quotes, and double quotes inside it twice"
         )
+        rows.fault(cells.begins, f"is not CSV: {error}; {remedy}")
     rows.rows = _Records(cells, header, before=before, unfit=frozenset(unfit), last=last)
     rows.columns = header
 

@@ -204,8 +204,11 @@ def id_of(sample: Sample, end: bytes) -> str:
 
 def _framed(*parts: str) -> bytes:
     """The texts, each preceded by its length."""
-    data = [part.encode("utf-8", "surrogatepass") for part in parts]
-    return b"".join([len(part).to_bytes(8, "big") + part for part in data])
+    framed = b""
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        framed += len(data).to_bytes(8, "big") + data
+    return framed
 
 
 def _trial(name: str, sample: Sample, condition: Condition, repetition: int, index: int) -> Trial:

@@ -203,7 +203,15 @@ class _ChatSession:
 
         self._messages.append(self._question(turn))
         while self._max_turns is None or len(progress.responses) < self._max_turns:
-            response = await self._request()
+            from pydantic_ai.exceptions import AgentRunError
+
+            try:
+                response = await self._model.request(
+                    self._messages, self._settings, self._parameters
+                )
+            except (AgentRunError, OSError) as error:
+                raise fault_of(error) from error
+
             progress.responses.append(response)
             self._messages.append(response)
             wanted = [part for part in response.parts if isinstance(part, ToolCallPart)]
@@ -233,14 +241,6 @@ class _ChatSession:
         return ModelRequest(
             parts=[*before, UserPromptPart(content=prompt(self._sample, turn, first=first))]
         )
-
-    async def _request(self) -> ModelResponse:
-        from pydantic_ai.exceptions import AgentRunError
-
-        try:
-            return await self._model.request(self._messages, self._settings, self._parameters)
-        except (AgentRunError, OSError) as error:
-            raise fault_of(error) from error
 
     async def _call(
         self, wanted: Sequence[ToolCallPart], progress: _Progress

@@ -276,7 +276,19 @@ class _ClientFile:
             if isinstance(node.value, str):
                 self._translate(name, place, node)
         if server.get("command") is not None:
-            self._place(server)
+            # Lets a program start in the project, as the client does
+            assert isinstance(server.value, dict)
+            project = os.path.relpath(self.project, self._folder)
+            given = server.value.pop("cwd", None)
+            if given is None:
+                cwd = Node(project, line=server.line, column=server.column, file=server.file)
+            else:
+                cwd = given
+                if isinstance(cwd.value, str) and not cwd.value.startswith("$"):
+                    cwd.value = os.path.normpath(os.path.join(project, cwd.value))
+
+            if cwd.value != ".":
+                server.value["cwd"] = cwd
 
     def _translate(self, name: str, place: Place, node: Node) -> None:
         """Writes the client's references in a text as karat's."""
@@ -314,21 +326,6 @@ class _ClientFile:
         for problem in problems:
             self._fault_inside(name, place, problem)
             node.value, node.unset = "", True
-
-    def _place(self, server: Node) -> None:
-        """Lets a program start in the project, as the client does."""
-        assert isinstance(server.value, dict)
-        project = os.path.relpath(self.project, self._folder)
-        given = server.value.pop("cwd", None)
-        if given is None:
-            cwd = Node(project, line=server.line, column=server.column, file=server.file)
-        else:
-            cwd = given
-            if isinstance(cwd.value, str) and not cwd.value.startswith("$"):
-                cwd.value = os.path.normpath(os.path.join(project, cwd.value))
-
-        if cwd.value != ".":
-            server.value["cwd"] = cwd
 
 
 def _value(server: Mapping[str, Node], key: str) -> object:

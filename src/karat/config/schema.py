@@ -144,10 +144,15 @@ def _scorer(branches: dict[str, Json]) -> Json:
     """`equals`, `regex: {pattern: …}` or `{type: regex, name: has-flag, pattern: …}`."""
     short = {}
     for name, branch in branches.items():
+        if _without(branch["required"], "type"):
+            null_if_none: list[Json] = []
+        else:
+            null_if_none = [{"type": "null"}]
+
         short[name] = {
             "anyOf": [
                 {**branch, "required": _without(branch["required"], "type")},
-                *_null_if_none(branch),
+                *null_if_none,
             ]
         }
 
@@ -165,12 +170,6 @@ def _scorer(branches: dict[str, Json]) -> Json:
         },
     }
     return {"if": {"type": "string"}, "then": _name(branches), "else": mapping}
-
-
-def _null_if_none(branch: Json) -> list[Json]:
-    if _without(branch["required"], "type"):
-        return []
-    return [{"type": "null"}]
 
 
 def _server() -> Json:

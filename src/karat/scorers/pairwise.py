@@ -174,26 +174,20 @@ class Pairwise:
                     choice = await self._judge.verdict(
                         call, judge, order, material, (answer.trial, answer.trial)
                     )
-                    verdict = self._read(choice, order)
+
+                    # The judge's choice between first and second, as a choice between the
+                    # conditions
+                    first = (_SECOND - (choice.values[_CHOICE] or 0)) / 2
+                    if order:
+                        whose, preference = "This answer", first
+                    else:
+                        whose, preference = f"The answer of {self.compared_with}", 1 - first
+
+                    reason = f"({whose} was shown first.) {choice.reasons[_CHOICE]}"
+                    values = {"preference": preference, "first_shown": first}
+                    verdict = replace(choice, values=values, reasons={"preference": reason})
 
                 yield replace(verdict, judge=judge, repeat=order, rows=2 * len(panel))
-
-    def _read(self, verdict: Verdict, order: int) -> Verdict:
-        """The judge's choice between first and second, as a choice between the conditions."""
-        first = (_SECOND - (verdict.values[_CHOICE] or 0)) / 2
-        if order:
-            shown = "This answer"
-        else:
-            shown = f"The answer of {self.compared_with}"
-
-        reason = f"({shown} was shown first.) {verdict.reasons[_CHOICE]}"
-        if order:
-            preference = first
-        else:
-            preference = 1 - first
-
-        values = {"preference": preference, "first_shown": first}
-        return replace(verdict, values=values, reasons={"preference": reason})
 
 
 def _as_choice(row: Score | None) -> Score | None:

@@ -306,7 +306,27 @@ class Before:
         if keys is not None and self._answers_in(parts):
             keys, program_key = _keys(parts.program, self.setting)
         if keys and self.keys:
-            counted = _counted(parts.program.steps, keys, self.keys)
+            # The steps that are neither known nor used only by known ones
+            steps = parts.program.steps
+            values = {at for at, key in enumerate(keys) if key in self.keys}
+            if not values:
+                counted = tuple(range(len(steps)))
+            else:
+                used = []
+                for step in steps:
+                    used.append(
+                        {
+                            arg.index
+                            for arg in step.arguments
+                            if arg.kind == "reference" and arg.index is not None
+                        }
+                    )
+
+                wanted = set(range(len(steps))).difference(*used)
+                for at in range(len(steps) - 1, -1, -1):
+                    if at in wanted and at not in values:
+                        wanted |= used[at]
+                counted = tuple(sorted(wanted - values))
         else:
             counted = parts.counted
 
@@ -324,28 +344,6 @@ class Before:
             for step in parts.program.steps
             for argument in step.arguments
         )
-
-
-def _counted(steps: Sequence[Step], keys: Sequence[Key], known: set[Key]) -> tuple[int, ...]:
-    """The steps that are neither known nor used only by known ones."""
-    values = {at for at, key in enumerate(keys) if key in known}
-    if not values:
-        return tuple(range(len(steps)))
-    used = []
-    for step in steps:
-        used.append(
-            {
-                arg.index
-                for arg in step.arguments
-                if arg.kind == "reference" and arg.index is not None
-            }
-        )
-
-    wanted = set(range(len(steps))).difference(*used)
-    for at in range(len(steps) - 1, -1, -1):
-        if at in wanted and at not in values:
-            wanted |= used[at]
-    return tuple(sorted(wanted - values))
 
 
 def _sizes(values: Iterable[object]) -> Iterator[float]:
@@ -452,7 +450,16 @@ def compare_programs(
         if stated is None:
             both["self_consistent"] = None
         else:
-            both["self_consistent"] = _self_consistent(value, stated, unit)
+            # Whether the stated answer is the program's value, unchanged or in the unit it was
+            # stated in
+            if value is None:
+                both["self_consistent"] = False
+            elif type(stated) is float and type(value) is float and near(value, stated):
+                both["self_consistent"] = True
+            else:
+                both["self_consistent"] = match(
+                    value, stated, declared_unit=unit if isinstance(unit, str) else None
+                ).declared
 
     both["unreadable"] = unreadable
     return Reasoning(**chain, **both, step=Reasoning(**step, **both))
@@ -578,14 +585,3 @@ def _same(value: float | bool, wanted: float | bool) -> bool:
     if isinstance(value, bool) or isinstance(wanted, bool):
         return value is wanted
     return round(value, _DECIMALS) == round(wanted, _DECIMALS)
-
-
-def _self_consistent(value: float | bool | None, stated: object, unit: str | None) -> bool:
-    """Whether the stated answer is the program's value, unchanged or in the unit it was
-    stated in.
-    """
-    if value is None:
-        return False
-    if type(stated) is float and type(value) is float and near(value, stated):
-        return True
-    return match(value, stated, declared_unit=unit if isinstance(unit, str) else None).declared

@@ -73,7 +73,30 @@ def locate(text: str, *, folders: Sequence[Path]) -> Located:
         return Located(path=here[0], notes=tuple(_notes(text, here, shipped)))
     if text in shipped:
         return Located(path=shipped[text])
-    raise BadOption("dataset.path", _missing(text, folders, shipped))
+
+    near = next((folder / text for folder in folders if (folder / text).exists()), None)
+    if near is not None and near.is_dir():
+        missing = f"'{text}' is a folder without a {WHERE}, and no folder in it has one"
+    elif near is not None:
+        missing = f"'{text}' is not a regular file (but a device or a pipe); name a {WHERE}"
+    else:
+        beside = set()
+        for folder in folders:
+            for entry in _entries((folder / text).parent):
+                beside.add(entry.name)
+        hint = did_you_mean(Path(text).name, {*shipped, *beside}, listing=False)
+        where = " or ".join(
+            dict.fromkeys(
+                "the working directory" if folder == Path.cwd() else "the experiment's folder"
+                for folder in folders
+            )
+        )
+        missing = (
+            f"there is no file or folder '{text}' in {where}, and no study of that name comes with "
+            f"karat{hint}"
+        )
+
+    raise BadOption("dataset.path", missing)
 
 
 def study_of(path: Path) -> Path | None:
@@ -135,29 +158,6 @@ def _notes(text: str, here: Sequence[Path], shipped: Collection[str]) -> Iterabl
             f"'{text}' is in the working directory and in the experiment's folder; the first is "
             f"used"
         )
-
-
-def _missing(text: str, folders: Sequence[Path], shipped: Collection[str]) -> str:
-    path = next((folder / text for folder in folders if (folder / text).exists()), None)
-    if path is not None and path.is_dir():
-        return f"'{text}' is a folder without a {WHERE}, and no folder in it has one"
-    if path is not None:
-        return f"'{text}' is not a regular file (but a device or a pipe); name a {WHERE}"
-    beside = set()
-    for folder in folders:
-        for entry in _entries((folder / text).parent):
-            beside.add(entry.name)
-    near = did_you_mean(Path(text).name, {*shipped, *beside}, listing=False)
-    where = " or ".join(
-        dict.fromkeys(
-            "the working directory" if folder == Path.cwd() else "the experiment's folder"
-            for folder in folders
-        )
-    )
-    return (
-        f"there is no file or folder '{text}' in {where}, and no study of that name comes with "
-        f"karat{near}"
-    )
 
 
 def _entries(folder: Path) -> list[Path]:

@@ -378,7 +378,17 @@ def agent_side(test: Test, data: Columns) -> Side:
     if test.kind == "contingency":
         return _table(test, data, groups)
     if test.kind in {"binomial", "proportion"}:
-        return _share(test, data, groups)
+        if groups:
+            rows = np.concatenate(groups)
+        else:
+            rows = np.arange(len(data[test.measure]))
+
+        seen = [outcome_of(data[test.measure][at], truth=True) for at in rows]
+        k, others = _counts(test, data, rows, seen, ["true", "false"])
+        n = k + others
+        if not n:
+            return Side(missing="no answer could be used")
+        return Side(statistic=float(k), n1=float(n), p0=test.p0)
     if test.kind in {"ttest_paired", "ttest_one", "wilcoxon", "correlation", "spearman"}:
         if groups:
             rows = np.concatenate(groups)
@@ -520,21 +530,6 @@ def outcome_of(value: object, *, truth: bool) -> str | None:
     return None
 
 
-def _share(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) -> Side:
-    if groups:
-        rows = np.concatenate(groups)
-    else:
-        rows = np.arange(len(data[test.measure]))
-
-    values = data[test.measure]
-    seen = [outcome_of(values[at], truth=True) for at in rows]
-    k, others = _counts(test, data, rows, seen, ["true", "false"])
-    n = k + others
-    if not n:
-        return Side(missing="no answer could be used")
-    return Side(statistic=float(k), n1=float(n), p0=test.p0)
-
-
 def _one_group(test: Test, data: Columns, rows: NDArray[np.intp]) -> Side:
     first = numbers_of(data[test.measure])[rows]
     second = compared_with(test, data, rows)
@@ -543,7 +538,14 @@ def _one_group(test: Test, data: Columns, rows: NDArray[np.intp]) -> Side:
     if test.kind == "spearman":
         first, second = (_ranks(ties_merged(sample)) for sample in (first, second))
     if test.kind in {"correlation", "spearman"}:
-        return _correlation(first, second)
+        n = len(first)
+        if n < 3 or not (_sd(first) > 0 and _sd(second) > 0):
+            return Side(missing=_no_spread(n))
+        a, b = first - _mean(first), second - _mean(second)
+        r = float((a * b).sum() / math.sqrt(float((a * a).sum()) * float((b * b).sum())))
+        if 1 - abs(r) < ROUNDING:
+            r = math.copysign(1.0, r)
+        return Side(statistic=0.0 if abs(r) < ROUNDING else r, n1=float(n))
     if test.kind == "wilcoxon":
         return _signed_ranks(
             first - second, largest=float(np.abs(np.append(first, second)).max(initial=0.0))
@@ -556,17 +558,6 @@ def _one_group(test: Test, data: Columns, rows: NDArray[np.intp]) -> Side:
     mean, largest = _mean(apart), float(np.abs(np.concatenate([first, second])).max())
     mean = 0.0 if abs(mean) <= ROUNDING * largest else mean
     return Side(statistic=mean / (sd / math.sqrt(n)), n1=float(n), df1=n - 1.0)
-
-
-def _correlation(first: Floats, second: Floats) -> Side:
-    n = len(first)
-    if n < 3 or not (_sd(first) > 0 and _sd(second) > 0):
-        return Side(missing=_no_spread(n))
-    a, b = first - _mean(first), second - _mean(second)
-    r = float((a * b).sum() / math.sqrt(float((a * a).sum()) * float((b * b).sum())))
-    if 1 - abs(r) < ROUNDING:
-        r = math.copysign(1.0, r)
-    return Side(statistic=0.0 if abs(r) < ROUNDING else r, n1=float(n))
 
 
 def _signed_ranks(apart: Floats, *, largest: float) -> Side:

@@ -335,14 +335,39 @@ def diagnosed(part: Turns) -> tuple[Diagnosed, ...]:
     ordered = sorted(slots.items(), key=lambda item: (-len(item[1]), item[0]))
     diagnoses = []
     for label, there in ordered:
+        examples = []
+        for slot in _of_different_conversations(part, there):
+            base, failed_turn = part.base, part.failed_turns[slot]
+            place = slot % base.size
+            if failed_turn.expected is None:
+                expected = None
+            else:
+                expected = formats.excerpt(failed_turn.expected, _LONGEST)
+
+            if failed_turn.actual is None:
+                actual = None
+            else:
+                actual = formats.excerpt(failed_turn.actual, _LONGEST)
+
+            examples.append(
+                Example(
+                    trial=failed_turn.trial,
+                    conversation=base.ids[int(base.sample[place])],
+                    repetition=slot // base.size,
+                    turn=int(base.number[place]),
+                    question=formats.excerpt(base.turns[place].question, _LONGEST),
+                    expected=expected,
+                    actual=actual,
+                    evidence=formats.excerpt(failed_turn.evidence, _LONGEST),
+                )
+            )
+
         diagnoses.append(
             Diagnosed(
                 label=label,
                 turns=len(there),
                 share=len(there) / failed,
-                examples=tuple(
-                    _example(part, slot) for slot in _of_different_conversations(part, there)
-                ),
+                examples=tuple(examples),
             )
         )
 
@@ -365,31 +390,6 @@ def _of_different_conversations(part: Turns, slots: Sequence[int]) -> list[int]:
         seen.add(sample)
 
     return [*first, *others][:_EXAMPLES]
-
-
-def _example(part: Turns, slot: int) -> Example:
-    base, failed = part.base, part.failed_turns[slot]
-    place = slot % base.size
-    if failed.expected is None:
-        expected = None
-    else:
-        expected = formats.excerpt(failed.expected, _LONGEST)
-
-    if failed.actual is None:
-        actual = None
-    else:
-        actual = formats.excerpt(failed.actual, _LONGEST)
-
-    return Example(
-        trial=failed.trial,
-        conversation=base.ids[int(base.sample[place])],
-        repetition=slot // base.size,
-        turn=int(base.number[place]),
-        question=formats.excerpt(base.turns[place].question, _LONGEST),
-        expected=expected,
-        actual=actual,
-        evidence=formats.excerpt(failed.evidence, _LONGEST),
-    )
 
 
 def counted(part: Turns, kinds: Mapping[int, str]) -> dict[str, int]:

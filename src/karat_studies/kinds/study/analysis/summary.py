@@ -338,10 +338,19 @@ class _Scored(msgspec.Struct, frozen=True, kw_only=True):
         )
         studies = tuple(self._study(part, condition) for part in self.parts)
         domains = dict.fromkeys(part.file.domain for part in self.parts)
+
+        parts = [study.participants for study in studies]
+        participants = Participants(
+            **{
+                name: sum(getattr(part, name) for part in parts)
+                for name in Participants.__struct_fields__
+            }
+        )
+
         return StudyCondition(
             condition=name,
             floor=self.work.run.info.agent_type == "floor",
-            participants=_together([study.participants for study in studies]),
+            participants=participants,
             benchmark=level_score(condition, "benchmark", ""),
             domains=tuple(level_score(condition, "domain", domain) for domain in domains),
             studies=studies,
@@ -369,15 +378,6 @@ class _Scored(msgspec.Struct, frozen=True, kw_only=True):
             score=level_score(condition, "study", name),
             findings=tuple(finding for finding in condition.findings if finding.study == name),
         )
-
-
-def _together(parts: Sequence[Participants]) -> Participants:
-    return Participants(
-        **{
-            name: sum(getattr(part, name) for part in parts)
-            for name in Participants.__struct_fields__
-        }
-    )
 
 
 def _caricature(agreements: Sequence[Agreement]) -> Caricature:

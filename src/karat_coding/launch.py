@@ -54,7 +54,25 @@ def main() -> NoReturn:
         signal.signal(number, _end)
     code = 128 + signal.SIGTERM
     try:
-        _prepare(parent)
+        # Starts a session; makes this process adopt orphans and end with its parent (both Linux
+        # only)
+        try:  # noqa: SIM105 - each import costs every start of a trial
+            os.setsid()
+        except PermissionError:
+            pass  # the parent has already made this process a leader
+
+        if sys.platform == "linux":
+            import ctypes
+
+            set_parent_death_signal = 1
+            set_child_subreaper = 36
+            libc = ctypes.CDLL(None)
+            libc.prctl(set_child_subreaper, 1)
+            libc.prctl(set_parent_death_signal, signal.SIGTERM)
+
+        if os.getppid() != parent:  # it died before the call
+            raise _End
+
         with open(os.path.join(home, PID_FILE), "w", encoding="ascii") as file:
             file.write(str(os.getpid()))
         code = _run(definition)
@@ -77,28 +95,6 @@ def main() -> NoReturn:
 
 def _end(_number: int, _frame: object) -> None:
     raise _End
-
-
-def _prepare(parent: int) -> None:
-    """Starts a session; makes this process adopt orphans and end with its parent (both Linux
-    only).
-    """
-    try:  # noqa: SIM105 - each import costs every start of a trial
-        os.setsid()
-    except PermissionError:
-        pass  # the parent has already made this process a leader
-
-    if sys.platform == "linux":
-        import ctypes
-
-        set_parent_death_signal = 1
-        set_child_subreaper = 36
-        libc = ctypes.CDLL(None)
-        libc.prctl(set_child_subreaper, 1)
-        libc.prctl(set_parent_death_signal, signal.SIGTERM)
-
-    if os.getppid() != parent:  # it died before the call
-        raise _End
 
 
 def _run(definition: dict[str, object]) -> int:

@@ -215,7 +215,14 @@ def cached_import(path: Path) -> RunFolder | None:
     )
     results = cache / _IMPORTED / key
     if not results.exists():
-        _evict(cache / _IMPORTED)
+        # Removes the least recently used imports beyond 4 GB
+        folder = cache / _IMPORTED
+        if folder.is_dir():
+            kept = 0
+            for old in sorted(folder.iterdir(), key=lambda path: -path.lstat().st_mtime_ns):
+                kept += sum(file.lstat().st_size for file in old.rglob("*"))
+                if kept > _MOST_CACHED:
+                    shutil.rmtree(old, ignore_errors=True)
     runs = [imported.run for imported in import_results(name, [path], results)]
     if len(runs) != 1:
         raise BadRun(
@@ -240,17 +247,6 @@ def format_of(path: Path) -> str | None:
 def readable_as(path: Path) -> str | None:
     """The importer that recognizes a file, or that of tables for one with scores or chats."""
     return format_of(path) or Csv.reader_of(path)
-
-
-def _evict(folder: Path) -> None:
-    """Removes the least recently used imports beyond 4 GB."""
-    if not folder.is_dir():
-        return
-    kept = 0
-    for path in sorted(folder.iterdir(), key=lambda path: -path.lstat().st_mtime_ns):
-        kept += sum(file.lstat().st_size for file in path.rglob("*"))
-        if kept > _MOST_CACHED:
-            shutil.rmtree(path, ignore_errors=True)
 
 
 def _sha256(paths: Sequence[Path]) -> str:

@@ -151,7 +151,21 @@ def answer(
         elif output.as_json:
             _print_json(stream)
         else:
-            _print_table(stream, output)
+            kinds = tuple(stream.columns.values())
+            rows = list(islice((row for batch in stream for row in batch), _SHOWN + 1))
+            cells = []
+            for row in rows[:_SHOWN]:
+                cells.append([_cell(value) for value in row])
+            heads = [formats.excerpt(name, _CELL) for name in stream.columns]
+            width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+            for line in _table(heads, cells, kinds, width):
+                click.echo(line)
+            if len(rows) > _SHOWN:
+                output.say(
+                    f"the first {formats.plural(_SHOWN, 'row')}; --json and --to csv give all"
+                )
+            else:
+                output.say(formats.plural(len(rows), "row"))
 
 
 def _show_written(files: dict[str, int], output: Output) -> None:
@@ -198,22 +212,6 @@ def _print_json(stream: Stream) -> None:
             comma = ",\n"
 
         file.write("\n]}\n")
-
-
-def _print_table(stream: Stream, output: Output) -> None:
-    kinds = tuple(stream.columns.values())
-    rows = list(islice((row for batch in stream for row in batch), _SHOWN + 1))
-    cells = []
-    for row in rows[:_SHOWN]:
-        cells.append([_cell(value) for value in row])
-    heads = [formats.excerpt(name, _CELL) for name in stream.columns]
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    for line in _table(heads, cells, kinds, width):
-        click.echo(line)
-    if len(rows) > _SHOWN:
-        output.say(f"the first {formats.plural(_SHOWN, 'row')}; --json and --to csv give all")
-    else:
-        output.say(formats.plural(len(rows), "row"))
 
 
 def _cell(value: Any) -> str:

@@ -68,7 +68,11 @@ async def ray_workers(
                 ]
                 rooms += min(counts, default=int(there.get("CPU", 1.0)))
 
-        concurrency = _concurrency(settings, rooms, max_concurrent)
+        # Concurrent attempts per worker: `max_concurrent` in total
+        size = min(settings.num_workers or max(rooms, 1), max_concurrent)
+        share, more = divmod(max_concurrent, size)
+        concurrency = tuple(share + (number < more) for number in range(size))
+
         if settings.address:
             where = f"the cluster at {settings.address}"
         else:
@@ -134,13 +138,6 @@ async def _connected(ray: Any, settings: RayModel) -> AsyncGenerator[None]:
             await asyncio.wait([connecting])
             await threads.call(ray.shutdown)
             threads.close()
-
-
-def _concurrency(settings: RayModel, rooms: int, most: int) -> tuple[int, ...]:
-    """Concurrent attempts per worker: `most` in total."""
-    workers = min(settings.num_workers or max(rooms, 1), most)
-    share, more = divmod(most, workers)
-    return tuple(share + (number < more) for number in range(workers))
 
 
 class RayWorkers:

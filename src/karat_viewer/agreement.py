@@ -59,7 +59,49 @@ def agreements(pairs: Sequence[Pair]) -> list[Agreement]:
     groups: dict[tuple[str, str], list[Pair]] = {}
     for pair in pairs:
         groups.setdefault((pair.column.key, pair.who), []).append(pair)
-    return [_agreement(group) for _, group in sorted(groups.items())]
+    agreements = []
+    for _, group in sorted(groups.items()):
+        column, n = group[0].column, len(group)
+        steps = [float(value) for value, _ in steps_of(column)]
+        # A mean over repeats is rounded to the nearest step, as between the judges of a panel.
+        gaps = []
+        for pair in group:
+            gaps.append(abs(pair.person - (_rounded(pair.judge) if steps else pair.judge)))
+        if steps:
+            exact = formats.share(sum(gap == 0 for gap in gaps) / n)
+        else:
+            exact = formats.UNKNOWN
+
+        if len(steps) > 2:
+            within = formats.share(sum(gap <= 1 for gap in gaps) / n)
+        else:
+            within = formats.UNKNOWN
+
+        if steps:
+            kappa = _kappa(group, steps)
+        else:
+            kappa = None
+
+        if kappa is None:
+            kappa_note = "the metric has no steps"
+        else:
+            kappa_note = _note(kappa)
+
+        agreements.append(
+            Agreement(
+                metric=column.key,
+                who=group[0].who,
+                answers=n,
+                clusters=len({pair.cluster for pair in group}),
+                exact=exact,
+                within_one=within,
+                kappa=formats.UNKNOWN if kappa is None else _estimate(kappa),
+                kappa_note=kappa_note,
+                bias=formats.signed(math.fsum(pair.judge - pair.person for pair in group) / n),
+            )
+        )
+
+    return agreements
 
 
 def agreements_in_words(pairs: Iterable[WordPair]) -> list[Agreement]:
@@ -71,46 +113,6 @@ def agreements_in_words(pairs: Iterable[WordPair]) -> list[Agreement]:
     for pair in pairs:
         groups.setdefault((pair.what, pair.who), []).append(pair)
     return [_of_words(group) for group in groups.values()]
-
-
-def _agreement(group: Sequence[Pair]) -> Agreement:
-    column, n = group[0].column, len(group)
-    steps = [float(value) for value, _ in steps_of(column)]
-    # A mean over repeats is rounded to the nearest step, as between the judges of a panel.
-    gaps = []
-    for pair in group:
-        gaps.append(abs(pair.person - (_rounded(pair.judge) if steps else pair.judge)))
-    if steps:
-        exact = formats.share(sum(gap == 0 for gap in gaps) / n)
-    else:
-        exact = formats.UNKNOWN
-
-    if len(steps) > 2:
-        within = formats.share(sum(gap <= 1 for gap in gaps) / n)
-    else:
-        within = formats.UNKNOWN
-
-    if steps:
-        kappa = _kappa(group, steps)
-    else:
-        kappa = None
-
-    if kappa is None:
-        kappa_note = "the metric has no steps"
-    else:
-        kappa_note = _note(kappa)
-
-    return Agreement(
-        metric=column.key,
-        who=group[0].who,
-        answers=n,
-        clusters=len({pair.cluster for pair in group}),
-        exact=exact,
-        within_one=within,
-        kappa=formats.UNKNOWN if kappa is None else _estimate(kappa),
-        kappa_note=kappa_note,
-        bias=formats.signed(math.fsum(pair.judge - pair.person for pair in group) / n),
-    )
 
 
 def _of_words(group: Sequence[WordPair]) -> Agreement:

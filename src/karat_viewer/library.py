@@ -86,7 +86,27 @@ class Library:
     def listing(self) -> Listing:
         """The newest first."""
         names = self._names()
-        cards = [self._card(name) for name in names[:_MOST_RUNS]]
+        cards = []
+        for name in names[:_MOST_RUNS]:
+            info = self._info(name)
+            if isinstance(info, str):
+                card = Card(folder=name, name=name, fault=info)
+            else:
+                path = self.root / name
+                run = RunFolder(path, info)
+                card = from_fields(
+                    Card,
+                    info.plan,
+                    info,
+                    folder=name,
+                    model=info.agent_model or "",
+                    agent=info.agent_type,
+                    status=self._status(name, run),
+                    labelled=bool(_stamp(labels_path(run))),
+                )
+
+            cards.append(card)
+
         return Listing(
             cards=tuple(sorted(cards, key=lambda card: (card.created, card.folder), reverse=True)),
             left=max(0, len(names) - _MOST_RUNS),
@@ -174,7 +194,17 @@ class Library:
 
     def open(self, name: str) -> OpenRun:
         """Raises BadRun if there is no such run here."""
-        path = self._path(name)
+        if (
+            not name
+            or name.startswith(".")
+            or not name.isprintable()
+            or set(name) & set("/\\")
+            or (self.only and name not in self.only)
+        ):
+            raise BadRun(name, "there is no such run in this folder")
+
+        path = self.root / name
+
         stamp = _stamp(path / "run.json")
         if path.resolve().parent != self.root or not stamp:
             raise BadRun(name, "there is no such run in this folder")
@@ -195,18 +225,6 @@ class Library:
 
         return known[1]
 
-    def _path(self, name: str) -> Path:
-        if (
-            not name
-            or name.startswith(".")
-            or not name.isprintable()
-            or set(name) & set("/\\")
-            or (self.only and name not in self.only)
-        ):
-            raise BadRun(name, "there is no such run in this folder")
-
-        return self.root / name
-
     def _names(self) -> Sequence[str]:
         if self.only:
             return self.only
@@ -226,23 +244,6 @@ class Library:
         except OSError as error:
             raise BadRun(str(self.root), f"cannot be read: {error.strerror}") from error
 
-    def _card(self, name: str) -> Card:
-        info = self._info(name)
-        if isinstance(info, str):
-            return Card(folder=name, name=name, fault=info)
-        path = self.root / name
-        run = RunFolder(path, info)
-        return from_fields(
-            Card,
-            info.plan,
-            info,
-            folder=name,
-            model=info.agent_model or "",
-            agent=info.agent_type,
-            status=self._status(name, run),
-            labelled=bool(_stamp(labels_path(run))),
-        )
-
     def _status(self, name: str, run: RunFolder) -> str:
         """The status of the run; read only once if nothing writes to it."""
         stamp = _stamp(run.journal)
@@ -258,7 +259,13 @@ class Library:
         stamp = _stamp(file)
         known = self._infos.get(name)
         if known is None or known[0] != stamp:
-            known = self._infos[name] = stamp, _read(file)
+            try:
+                _require_plain(file.parent)
+                read: RunInfo | str = RunFolder.open(file.parent).info
+            except (BadRun, OSError, RecursionError) as error:
+                read = str(error)
+
+            known = self._infos[name] = stamp, read
         return known[1]
 
 
@@ -277,35 +284,24 @@ def _require_plain(run: Path) -> None:
 _FILES = ("run.json", "samples.jsonl", "journal.jsonl", "journal.lock")
 
 
-def _read(file: Path) -> RunInfo | str:
-    try:
-        _require_plain(file.parent)
-        return RunFolder.open(file.parent).info
-    except (BadRun, OSError, RecursionError) as error:
-        return str(error)
-
-
 def _status(run: RunFolder) -> str:
     try:
         if not run.journal.exists():
             return "not started"
         if run.journal_size > _MOST_SCANNED:
-            return _by_the_end(run)
+            # The status according to the lock and the last line: a list must not read a long
+            # journal
+            if held(run):
+                return "running"
+            try:
+                end = msgspec.json.decode(run.last_line(), type=End)
+            except msgspec.DecodeError:
+                return "crashed"
+
+            return end.reason if end.command == "run" else "scored again"
         return run.status()
     except (BadRun, OSError):
         return "damaged"
-
-
-def _by_the_end(run: RunFolder) -> str:
-    """The status according to the lock and the last line: a list must not read a long journal."""
-    if held(run):
-        return "running"
-    try:
-        end = msgspec.json.decode(run.last_line(), type=End)
-    except msgspec.DecodeError:
-        return "crashed"
-
-    return end.reason if end.command == "run" else "scored again"
 
 
 def _stamp(file: Path) -> str:

@@ -55,7 +55,12 @@ class LiveIndex:
 
     def progress(self) -> Progress:
         """How much of the journal, at its present length, has been read."""
-        index, total = self._index, _size(self.run)
+        try:
+            size = self.run.journal_size
+        except (BadRun, OSError):
+            size = 0
+
+        index, total = self._index, size
         if index is None:
             return Progress(done=0, total=max(total, 1), damaged=0)
         # The journal may end with an unfinished line, so what counts is whether anything has
@@ -77,7 +82,19 @@ class LiveIndex:
         while going_on():
             with self._guard, trusted(self.run):
                 state = self._state()
-                if not self._fits():
+
+                # Whether the index still belongs to this journal and these samples
+                index = self._index
+                if (
+                    index is None
+                    or index.outgrown
+                    or self._samples_state != file_state(self.run.path / "samples.jsonl")
+                ):
+                    fits = False
+                else:
+                    fits = self._before(index.end) == self._tail
+
+                if not fits:
                     self._begin()
                 assert self._index is not None
                 more = self._index.follow(at_most=_STEP)
@@ -101,18 +118,6 @@ class LiveIndex:
         """Makes the next pass start from the beginning."""
         with self._guard:
             self._index = None
-
-    def _fits(self) -> bool:
-        """Whether the index still belongs to this journal and these samples."""
-        index = self._index
-        if (
-            index is None
-            or index.outgrown
-            or self._samples_state != file_state(self.run.path / "samples.jsonl")
-        ):
-            return False
-
-        return self._before(index.end) == self._tail
 
     def _begin(self) -> None:
         self._samples_state = file_state(self.run.path / "samples.jsonl")
@@ -147,10 +152,3 @@ def file_state(path: Path) -> str:
         return "none"
 
     return f"{status.st_ino:x}.{status.st_size:x}.{status.st_mtime_ns:x}"
-
-
-def _size(run: RunFolder) -> int:
-    try:
-        return run.journal_size
-    except (BadRun, OSError):
-        return 0

@@ -232,17 +232,7 @@ class Questions:
         else:
             gap = float(means.gap[row])
 
-        return Listed(
-            row=row,
-            id=self.ids[row],
-            position=self.index.positions[row],
-            question=excerpt(turns[0].question, 300) if turns else "",
-            turns=len(turns),
-            gap=gap,
-            cells=tuple(self._cells(row, means)),
-        )
-
-    def _cells(self, row: int, means: _Means | None) -> Iterator[Cell]:
+        cells: list[Cell] = []
         repetitions = self.index.repetitions
         for condition in range(len(self.conditions)):
             first = (row * len(self.conditions) + condition) * repetitions
@@ -257,9 +247,26 @@ class Questions:
                     mean, sd = (float(means.mean[at]), float(means.sd[at]))
                     n = int(means.n[at])
 
-                yield Cell(
-                    condition=condition, mean=mean, sd=sd, n=n, answers=answers, failures=failures
+                cells.append(
+                    Cell(
+                        condition=condition,
+                        mean=mean,
+                        sd=sd,
+                        n=n,
+                        answers=answers,
+                        failures=failures,
+                    )
                 )
+
+        return Listed(
+            row=row,
+            id=self.ids[row],
+            position=self.index.positions[row],
+            question=excerpt(turns[0].question, 300) if turns else "",
+            turns=len(turns),
+            gap=gap,
+            cells=tuple(cells),
+        )
 
     def sample_bytes(self, row: int) -> bytes:
         """The sample's line. Raises BadRun if it no longer exists."""

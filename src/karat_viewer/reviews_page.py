@@ -5,7 +5,7 @@ page of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import get_args
 
@@ -14,7 +14,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from karat import formats
-from karat.analysis.model import MetricInfo
 from karat.errors import BadRun
 from karat.journal import Label, add_label
 from karat.journal.labels import LONGEST_NOTE, Judged
@@ -99,7 +98,22 @@ def _compared(labels: Sequence[Label], page: Page) -> _Compared:
     compared, turns, views = _Compared(), 0, page.questions.views
     for at, label in enumerate(labels):
         if label.trial not in compared.places and len(compared.places) < _MOST_LABELS:
-            compared.places[label.trial] = _place(label.trial, page)
+            questions = page.questions
+            cell = questions.index.cell_of(label.trial)
+            if cell is None:
+                compared.places[label.trial] = None
+            else:
+                row, condition, repetition = questions.index.place(cell)
+                compared.places[label.trial] = _Place(
+                    cell=cell,
+                    row=row,
+                    id=questions.ids[row],
+                    condition=questions.conditions[condition],
+                    values={
+                        key: float(values[row, condition, repetition])
+                        for key, values in questions.values.items()
+                    },
+                )
         place = compared.places.get(label.trial)
         compared.texts[at] = []
         if at >= _MOST_LABELS or (
@@ -109,7 +123,24 @@ def _compared(labels: Sequence[Label], page: Page) -> _Compared:
         elif place is None:
             continue
         elif label.turn is None:
-            compared.pairs += _pairs(label, place, page)
+            # The scores of a whole answer that the person and the judge both gave
+            for column in page.questions.columns:
+                theirs = label.scores.get(column.key)
+                judged = place.values[column.key]
+                if (
+                    theirs is not None
+                    and not math.isnan(judged)
+                    and max(abs(theirs), abs(judged)) < _LARGEST
+                ):
+                    compared.pairs.append(
+                        Pair(
+                            column=column,
+                            who=label.who,
+                            person=theirs,
+                            judge=judged,
+                            cluster=place.row,
+                        )
+                    )
         else:
             turns += 1
             scores, part = (
@@ -130,37 +161,6 @@ def _compared(labels: Sequence[Label], page: Page) -> _Compared:
                     )
 
     return compared
-
-
-def _place(trial: str, page: Page) -> _Place | None:
-    questions = page.questions
-    cell = questions.index.cell_of(trial)
-    if cell is None:
-        return None
-    row, condition, repetition = questions.index.place(cell)
-    return _Place(
-        cell=cell,
-        row=row,
-        id=questions.ids[row],
-        condition=questions.conditions[condition],
-        values={
-            key: float(values[row, condition, repetition])
-            for key, values in questions.values.items()
-        },
-    )
-
-
-def _pairs(label: Label, place: _Place, page: Page) -> Iterator[Pair]:
-    """The scores of a whole answer that the person and the judge both gave."""
-    for column in page.questions.columns:
-        theirs = label.scores.get(column.key)
-        judged = place.values[column.key]
-        if (
-            theirs is not None
-            and not math.isnan(judged)
-            and max(abs(theirs), abs(judged)) < _LARGEST
-        ):
-            yield Pair(column=column, who=label.who, person=theirs, judge=judged, cluster=place.row)
 
 
 def _listed(
@@ -245,7 +245,38 @@ def _label(review: Review, trial: TrialRecord, page: Page) -> Label:
     if len(review.note) > LONGEST_NOTE:
         raise ValueError(f"a note has at most {formats.count(LONGEST_NOTE)} characters")
     if review.turn is not None:
-        label = _of_turn(review, trial, page)
+        turn, sample, replies = review.turn or 0, page.texts.sample_of(trial.n), trial.replies
+        if review.scores or review.claims:
+            raise ValueError("scores and claims belong to a whole answer, not to a turn")
+        if not 0 <= turn < min(len(sample.turns), len(replies)) or replies[turn].absent:
+            raise ValueError("the trial has no such turn, or no reply to it")
+        if review.verdict and (
+            review.verdict not in get_args(Judged) or not is_judged(sample, turn, trial)
+        ):
+            raise ValueError(
+                f"a verdict is one of {', '.join(get_args(Judged))}, and the turn needs a "
+                "golden answer"
+            )
+
+        if review.diagnosis and (
+            review.diagnosis not in page.questions.views.diagnoses or review.verdict != "wrong"
+        ):
+            raise ValueError("a diagnosis must be one of karat's, and the turn must be wrong")
+
+        readings = {
+            place: (reading.value, reading.kind) for place, reading in review.readings.items()
+        }
+        answers, unread = page.questions.views.check_readings(sample, turn, trial.scores, readings)
+        label = Label(
+            at="",
+            who="",
+            trial=trial.id,
+            turn=turn,
+            verdict=review.verdict or None,  # type: ignore[arg-type] # one of them
+            diagnosis=review.diagnosis,
+            answers=answers,
+            unread=unread,
+        )
     else:
         label = _of_whole(review, trial, page)
 
@@ -258,7 +289,20 @@ def _of_whole(review: Review, trial: TrialRecord, page: Page) -> Label:
         raise ValueError("a verdict, a diagnosis and a reading belong to one turn: say which")
     columns = {column.key: column for column in page.questions.columns}
     for key, value in review.scores.items():
-        _check_score(key, value, columns)
+        column = columns.get(key)
+        if column is None:
+            raise ValueError(f"the run has no metric {key!r:.100}")
+        names = steps_of(column)
+        steps = [float(step) for step, _ in names]
+        low = -math.inf if column.low is None else column.low
+        high = math.inf if column.high is None else column.high
+        if (steps and value not in steps) or not math.isfinite(value) or not low <= value <= high:
+            wanted = (
+                ", ".join(step for step, _ in names)
+                or formats.interval(column.low, column.high)
+                or "a number"
+            )
+            raise ValueError(f"{key}: expected {wanted}")
     claims, chosen = claims_of(trial.scores), {}
     for place, verdict in review.claims.items():
         if place.isascii() and place.isdigit() and len(place) < 6:
@@ -271,52 +315,3 @@ def _of_whole(review: Review, trial: TrialRecord, page: Page) -> Label:
         chosen[claims[at]] = verdict
 
     return Label(at="", who="", trial=trial.id, scores=review.scores, claims=chosen)  # type: ignore[arg-type] # checked
-
-
-def _of_turn(review: Review, trial: TrialRecord, page: Page) -> Label:
-    turn, sample, replies = review.turn or 0, page.texts.sample_of(trial.n), trial.replies
-    if review.scores or review.claims:
-        raise ValueError("scores and claims belong to a whole answer, not to a turn")
-    if not 0 <= turn < min(len(sample.turns), len(replies)) or replies[turn].absent:
-        raise ValueError("the trial has no such turn, or no reply to it")
-    if review.verdict and (
-        review.verdict not in get_args(Judged) or not is_judged(sample, turn, trial)
-    ):
-        raise ValueError(
-            f"a verdict is one of {', '.join(get_args(Judged))}, and the turn needs a golden answer"
-        )
-
-    if review.diagnosis and (
-        review.diagnosis not in page.questions.views.diagnoses or review.verdict != "wrong"
-    ):
-        raise ValueError("a diagnosis must be one of karat's, and the turn must be wrong")
-
-    readings = {place: (reading.value, reading.kind) for place, reading in review.readings.items()}
-    answers, unread = page.questions.views.check_readings(sample, turn, trial.scores, readings)
-    return Label(
-        at="",
-        who="",
-        trial=trial.id,
-        turn=turn,
-        verdict=review.verdict or None,  # type: ignore[arg-type] # one of them
-        diagnosis=review.diagnosis,
-        answers=answers,
-        unread=unread,
-    )
-
-
-def _check_score(key: str, value: float, columns: dict[str, MetricInfo]) -> None:
-    column = columns.get(key)
-    if column is None:
-        raise ValueError(f"the run has no metric {key!r:.100}")
-    names = steps_of(column)
-    steps = [float(step) for step, _ in names]
-    low = -math.inf if column.low is None else column.low
-    high = math.inf if column.high is None else column.high
-    if (steps and value not in steps) or not math.isfinite(value) or not low <= value <= high:
-        wanted = (
-            ", ".join(step for step, _ in names)
-            or formats.interval(column.low, column.high)
-            or "a number"
-        )
-        raise ValueError(f"{key}: expected {wanted}")

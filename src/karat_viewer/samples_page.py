@@ -48,6 +48,17 @@ def samples_page(site: Site, request: Request, opened: OpenRun) -> Response:
     with opened.page() as page:
         questions, wanted = page.questions, _wanted(request, page)
         column, total = questions.column(wanted.metric), len(questions.rows(wanted))
+
+        sorts = [("position", "as in the dataset")]
+        if page.questions.columns:
+            sorts += [("worst", "worst first")]
+            if len(page.questions.conditions) > 1:
+                sorts += [("gap", "largest gap between conditions")]
+            several = opened.run.info.plan.repetitions > 1
+            if several:
+                sorts += [("variance", "most varied repetitions")]
+            sorts += [("best", "best first")]
+
         return site.page(
             request,
             "samples.html.j2",
@@ -65,7 +76,7 @@ def samples_page(site: Site, request: Request, opened: OpenRun) -> Response:
             rows=[_row(row, questions, column) for row in questions.listed(wanted, page=number)],
             counted=formats.plural(total, unit_of(opened, page)),
             damaged=questions.index.damaged,
-            sorts=_sorts(opened, page),
+            sorts=sorts,
             query=_query(wanted),
             page=number,
             first=number * queries.PAGE,
@@ -257,20 +268,6 @@ def _beside(opened: OpenRun, page: Page, wanted: Filter, at: int, view: str) -> 
     return address(
         "runs", opened.name, "samples", int(rows[at - 1]) + 1, view=shown, at=at, **_query(wanted)
     )
-
-
-def _sorts(opened: OpenRun, page: Page) -> list[tuple[str, str]]:
-    sorts = [("position", "as in the dataset")]
-    if page.questions.columns:
-        sorts += [("worst", "worst first")]
-        if len(page.questions.conditions) > 1:
-            sorts += [("gap", "largest gap between conditions")]
-        several = opened.run.info.plan.repetitions > 1
-        if several:
-            sorts += [("variance", "most varied repetitions")]
-        sorts += [("best", "best first")]
-
-    return sorts
 
 
 def _row(row: Listed, questions: Questions, column: MetricInfo | None) -> dict[str, Any]:

@@ -50,7 +50,12 @@ def serve(
     MissingExtra without the extra `view`, and BadOption if it cannot listen at the address, or if
     that is not a loopback address and `remote` is false.
     """
-    _require()
+    try:
+        import starlette  # noqa: F401 -- looked for before a port is taken
+        import uvicorn  # noqa: F401 -- as above
+    except ImportError as error:
+        raise MissingExtra("view", "the viewer") from error
+
     from karat_viewer.site_server import refuse_reachable, site_server  # they need Starlette
 
     if not remote:
@@ -69,14 +74,6 @@ def serve(
             _run(served.server, listener)
         finally:
             served.library.closing.set()
-
-
-def _require() -> None:
-    try:
-        import starlette  # noqa: F401 -- looked for before a port is taken
-        import uvicorn  # noqa: F401 -- as above
-    except ImportError as error:
-        raise MissingExtra("view", "the viewer") from error
 
 
 def _listener(host: str, port: int) -> socket.socket:

@@ -18,7 +18,7 @@ from karat.context import stored_differences
 from karat.errors import BadOption
 from karat.journal import Label
 from karat.kind_views import Reviews, TrialRecord, address
-from karat.records import Elicited, Reply, Score, ToolCall
+from karat.records import Elicited, Reply, Score
 from karat_viewer.text_diff import difference
 
 _SHOWN = 20_000  # characters of a text on a page
@@ -178,21 +178,9 @@ def _reply(reply: Reply, turn: int, trial: TrialRecord, page: TrialContext) -> d
     else:
         whole = None
 
-    return {
-        "text": reply.text,
-        "length": len(reply.text),
-        "diff": diff,
-        "uncompared": uncompared,
-        "whole": whole,
-        "calls": _calls(reply.tool_calls),
-        "reasoning": reply.reasoning,
-    }
-
-
-def _calls(calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
-    longest = max((call.milliseconds or 0.0 for call in calls), default=0.0)
+    longest = max((call.milliseconds or 0.0 for call in reply.tool_calls), default=0.0)
     found = []
-    for call in calls[:_MOST_CALLS]:
+    for call in reply.tool_calls[:_MOST_CALLS]:
         found.append(
             {
                 "tool": call.tool,
@@ -210,7 +198,15 @@ def _calls(calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
             }
         )
 
-    return found
+    return {
+        "text": reply.text,
+        "length": len(reply.text),
+        "diff": diff,
+        "uncompared": uncompared,
+        "whole": whole,
+        "calls": found,
+        "reasoning": reply.reasoning,
+    }
 
 
 def _elicited(question: Elicited) -> str:

@@ -33,7 +33,21 @@ def view(run: str | None, results: Path, viewing: Viewing, output: Output) -> No
     import threading
     import webbrowser
 
-    root, only = _what(run, results)
+    # The folder, and the run in it if there is only one to view
+    if run is None:
+        path = results
+    else:
+        path = Path(run)
+
+    only: tuple[str, ...] = ()
+    if path.is_dir() and not (path / "run.json").exists():
+        root = path
+    elif run is None:
+        raise BadRun(results, "there is no such folder; `karat run FILE` creates one")
+    else:
+        folder = api.open(run, results=results, to_write=True).path.resolve()
+        root, only = folder.parent, (folder.name,)
+
     reviewer = viewing.reviewer or ""
     if not reviewer:
         with suppress(OSError, KeyError):  # an account without a name
@@ -63,18 +77,3 @@ def view(run: str | None, results: Path, viewing: Viewing, output: Output) -> No
         reviewer=" ".join(clean(reviewer).split())[:60].strip(),  # as saved reviews spell it
         ready=ready,
     )
-
-
-def _what(run: str | None, results: Path) -> tuple[Path, tuple[str, ...]]:
-    """The folder, and the run in it if there is only one to view."""
-    if run is None:
-        path = results
-    else:
-        path = Path(run)
-
-    if path.is_dir() and not (path / "run.json").exists():
-        return path, ()
-    if run is None:
-        raise BadRun(results, "there is no such folder; `karat run FILE` creates one")
-    folder = api.open(run, results=results, to_write=True).path.resolve()
-    return folder.parent, (folder.name,)

@@ -128,7 +128,38 @@ class Acp:
             else:
                 shown = (base / "work").resolve()
 
-            program = _Program(await self._start(base, shown, workspace), self._setting.redact)
+            own = {
+                "PATH": os.environ.get("PATH", os.defpath),
+                "LANG": os.environ.get("LANG", "C.UTF-8"),
+                **self._options.env,
+                "HOME": str(base / "home"),
+                "TMPDIR": str(base / "tmp"),
+                "PWD": str(shown),
+            }
+            started = [self._program, *self._arguments]
+            definition = {
+                "command": started,
+                "env": own,
+                "home": str(base),
+                "parent": os.getpid(),
+                "cwd": str(shown),
+            }
+            file = base / "launch.json"
+            file.write_text(json.dumps(definition), encoding="utf-8")
+            command = [sys.executable, "-I", "-S", launch.__file__, str(file)]
+            if workspace is not None:
+                command = workspace.command(command)
+            start = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=PIPE,
+                env={},
+                cwd=base,
+                limit=LARGEST_MESSAGE,
+            )
+
+            program = _Program(start, self._setting.redact)
             try:
                 if workspace is not None:
                     root = workspace.root(program.process.pid)
@@ -143,32 +174,6 @@ class Acp:
                     yield conversation
             finally:
                 await asyncio.shield(asyncio.create_task(program.end()))
-
-    async def _start(self, base: Path, shown: Path, workspace: Workspace | None) -> Process:
-        own = {
-            "PATH": os.environ.get("PATH", os.defpath),
-            "LANG": os.environ.get("LANG", "C.UTF-8"),
-            **self._options.env,
-            "HOME": str(base / "home"),
-            "TMPDIR": str(base / "tmp"),
-            "PWD": str(shown),
-        }
-        started = [self._program, *self._arguments]
-        definition = {
-            "command": started,
-            "env": own,
-            "home": str(base),
-            "parent": os.getpid(),
-            "cwd": str(shown),
-        }
-        file = base / "launch.json"
-        file.write_text(json.dumps(definition), encoding="utf-8")
-        command = [sys.executable, "-I", "-S", launch.__file__, str(file)]
-        if workspace is not None:
-            command = workspace.command(command)
-        return await asyncio.create_subprocess_exec(
-            *command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env={}, cwd=base, limit=LARGEST_MESSAGE
-        )
 
     def _compare(self, agent: str) -> None:
         self._named = self._named or agent
@@ -308,7 +313,34 @@ class _Conversation:
             session = await self._request("session/new", {"cwd": str(work), "mcpServers": servers})
             self._id = str(session.get("sessionId"))
             self._model = _model(session)
-            await self._wait_for_tools(start)
+
+            # Waits until the agent has listed the tools of every server: it would start without
+            # late ones
+            ended = asyncio.create_task(self._program.process.wait())
+            try:
+                for server, observed in zip(
+                    self._condition.mcp_servers, self._observed, strict=True
+                ):
+                    ready = asyncio.create_task(observed.ready.wait())
+                    left = start + server.init_timeout_seconds - asyncio.get_running_loop().time()
+                    await asyncio.wait(
+                        {ready, ended}, timeout=max(0.0, left), return_when=asyncio.FIRST_COMPLETED
+                    )
+                    ready.cancel()
+                    if observed.fault is not None:
+                        raise observed.fault
+                    if ended.done():
+                        raise await self._program.ended(asked=False)
+                    if not observed.ready.is_set():
+                        limit = f"{server.init_timeout_seconds:g} s (init_timeout_seconds)"
+                        message = (
+                            f"the agent did not list the tools of MCP server '{server.name}' "
+                            f"within {limit}"
+                        )
+                        raise InfrastructureFault("mcp_init_timeout", message, retriable=True)
+            finally:
+                ended.cancel()
+
             yield
         finally:
             await self._connection.close()
@@ -459,33 +491,6 @@ class _Conversation:
                 f"would have no effect"
             )
             raise BadExperiment("experiment", [Fault(place=place, message=message)])
-
-    async def _wait_for_tools(self, start: float) -> None:
-        """Waits until the agent has listed the tools of every server: it would start without late
-        ones.
-        """
-        ended = asyncio.create_task(self._program.process.wait())
-        try:
-            for server, observed in zip(self._condition.mcp_servers, self._observed, strict=True):
-                ready = asyncio.create_task(observed.ready.wait())
-                left = start + server.init_timeout_seconds - asyncio.get_running_loop().time()
-                await asyncio.wait(
-                    {ready, ended}, timeout=max(0.0, left), return_when=asyncio.FIRST_COMPLETED
-                )
-                ready.cancel()
-                if observed.fault is not None:
-                    raise observed.fault
-                if ended.done():
-                    raise await self._program.ended(asked=False)
-                if not observed.ready.is_set():
-                    limit = f"{server.init_timeout_seconds:g} s (init_timeout_seconds)"
-                    message = (
-                        f"the agent did not list the tools of MCP server '{server.name}' within "
-                        f"{limit}"
-                    )
-                    raise InfrastructureFault("mcp_init_timeout", message, retriable=True)
-        finally:
-            ended.cancel()
 
     async def _answer(self, method: str, params: object, notification: bool) -> JsonObject | None:
         """The agent's requests and notifications."""

@@ -136,6 +136,40 @@ class _Log:
             "checksum": self._sum.hexdigest(),
             "total_rows": self._rows,
         }
+        wholes = []
+        for score in _condition_scores(summary, conditions):
+            result = score.estimate
+            numbers = _uncertainty(
+                result, "bootstrap" if "bootstrap" in result.method else "analytic"
+            )
+            details = {"num_samples": f"{result.n} {score.unit}", **score.details}
+            condition_score = {"score": result.value, "details": details, "uncertainty": numbers}
+
+            condition_config = {
+                "evaluation_description": score.meaning,
+                "metric_id": f"karat.{score.key}",
+                "metric_name": score.key,
+                **({"metric_unit": "proportion"} if score.kind == "share" else {}),
+                "lower_is_better": False,
+                "score_type": "continuous",
+                "min_score": score.low,
+                "max_score": score.high,
+                "additional_details": {
+                    "direction": "higher",
+                    "kind": score.kind,
+                    "scorer": score.scorer,
+                    "scoring": score.scoring,
+                },
+            }
+
+            wholes.append(
+                {
+                    **_named(summary, score.condition, score.key),
+                    "metric_config": condition_config,
+                    "score_details": condition_score,
+                }
+            )
+
         return {
             "schema_version": SCHEMA,
             "evaluation_id": self.evaluation,
@@ -145,7 +179,7 @@ class _Log:
             "eval_library": {"name": "karat", "version": __version__},
             "model_info": self.model.info(),
             "evaluation_results": [
-                *(_whole(summary, score) for score in _condition_scores(summary, conditions)),
+                *wholes,
                 *(_result(summary, entry, metrics[entry.metric]) for entry in scored),
             ],
             **({"detailed_evaluation_results": samples} if self._rows else {}),
@@ -175,27 +209,9 @@ def _result(summary: Summary, result: Result, metric: MetricInfo) -> JsonObject:
     }
 
 
-def _whole(summary: Summary, score: ConditionScore) -> JsonObject:
-    return {
-        **_named(summary, score.condition, score.key),
-        "metric_config": _condition_config(score),
-        "score_details": _condition_score(score),
-    }
-
-
 def _named(summary: Summary, condition: str, key: str) -> JsonObject:
-    return {
-        "evaluation_result_id": described(summary, condition, key),
-        "evaluation_name": f"{summary.name}/{condition}/{key}",
-        "source_data": _dataset(summary),
-        "evaluation_timestamp": summary.created,
-        "generation_config": _generation(summary, condition),
-    }
-
-
-def _dataset(summary: Summary) -> JsonObject:
     origin = summary.provenance
-    return {
+    dataset = {
         "dataset_name": origin.dataset,
         "source_type": "other",
         "additional_details": {
@@ -204,6 +220,41 @@ def _dataset(summary: Summary) -> JsonObject:
             "samples_in_file": str(origin.samples_in_file),
             "samples_used": str(summary.samples),
         },
+    }
+
+    origin = summary.provenance
+    settings = {}
+    for setting, value in origin.settings.items():
+        if setting.startswith(("agent.", f"conditions.{condition}.")):
+            settings[setting] = formats.text_of(value)
+    tools = []
+    for server in origin.servers:
+        if server.name in origin.condition_servers.get(condition, ()):
+            for tool in server.tools:
+                tools.append({"name": f"mcp__{server.name}__{tool}"})
+
+    if tools:
+        given = {"agentic_eval_config": {"available_tools": tools}}
+    else:
+        given = {}
+
+    generation = {
+        **({"generation_args": given} if given else {}),
+        "additional_details": {
+            "condition": condition,
+            "condition_digest": origin.conditions.get(condition, ""),
+            "agent_digest": origin.agents.get(condition, ""),
+            "repetitions": str(summary.repetitions),
+            **settings,
+        },
+    }
+
+    return {
+        "evaluation_result_id": described(summary, condition, key),
+        "evaluation_name": f"{summary.name}/{condition}/{key}",
+        "source_data": dataset,
+        "evaluation_timestamp": summary.created,
+        "generation_config": generation,
     }
 
 
@@ -216,7 +267,20 @@ def _metric(summary: Summary, metric: MetricInfo, result: Result) -> JsonObject:
     if metric.offline:
         judged = {}
     else:
-        judged = {"llm_scoring": _judges(summary, metric)}
+        facts = summary.provenance.judges.get(metric.scorer, {})
+        named = facts.get("judges") or metric.judges or [summary.provenance.judge or metric.scorer]
+        models = []
+        for name in named if isinstance(named, list | tuple) else [named]:
+            models.append({"model_info": Model.named(str(name)).info()})
+        judges = {
+            "judges": models,
+            "input_prompt": f"karat's own judge prompt with the rubric {summary.provenance.rubric}",
+            "additional_details": {
+                key: msgspec.json.encode(value).decode() for key, value in facts.items()
+            },
+        }
+
+        judged = {"llm_scoring": judges}
 
     return {
         "evaluation_description": metric.description or f"{metric.name}, scored by {metric.scorer}",
@@ -240,21 +304,6 @@ def _metric(summary: Summary, metric: MetricInfo, result: Result) -> JsonObject:
     }
 
 
-def _judges(summary: Summary, metric: MetricInfo) -> JsonObject:
-    facts = summary.provenance.judges.get(metric.scorer, {})
-    named = facts.get("judges") or metric.judges or [summary.provenance.judge or metric.scorer]
-    models = []
-    for name in named if isinstance(named, list | tuple) else [named]:
-        models.append({"model_info": Model.named(str(name)).info()})
-    return {
-        "judges": models,
-        "input_prompt": f"karat's own judge prompt with the rubric {summary.provenance.rubric}",
-        "additional_details": {
-            key: msgspec.json.encode(value).decode() for key, value in facts.items()
-        },
-    }
-
-
 def _score(result: Result) -> JsonObject:
     mean = result.mean
     numbers = _uncertainty(mean, "analytic")
@@ -271,35 +320,6 @@ def _score(result: Result) -> JsonObject:
     return {"score": mean.value, "details": details, "uncertainty": numbers}
 
 
-def _generation(summary: Summary, condition: str) -> JsonObject:
-    origin = summary.provenance
-    settings = {}
-    for key, value in origin.settings.items():
-        if key.startswith(("agent.", f"conditions.{condition}.")):
-            settings[key] = formats.text_of(value)
-    tools = []
-    for server in origin.servers:
-        if server.name in origin.condition_servers.get(condition, ()):
-            for tool in server.tools:
-                tools.append({"name": f"mcp__{server.name}__{tool}"})
-
-    if tools:
-        given = {"agentic_eval_config": {"available_tools": tools}}
-    else:
-        given = {}
-
-    return {
-        **({"generation_args": given} if given else {}),
-        "additional_details": {
-            "condition": condition,
-            "condition_digest": origin.conditions.get(condition, ""),
-            "agent_digest": origin.agents.get(condition, ""),
-            "repetitions": str(summary.repetitions),
-            **settings,
-        },
-    }
-
-
 def _condition_scores(summary: Summary, conditions: Container[str]) -> Iterator[ConditionScore]:
     """The run kind's own numbers for whole conditions, if they have a value.
 
@@ -309,34 +329,6 @@ def _condition_scores(summary: Summary, conditions: Container[str]) -> Iterator[
         for score in part.condition_scores():
             if score.condition in conditions and score.estimate.value is not None:
                 yield score
-
-
-def _condition_config(score: ConditionScore) -> JsonObject:
-    """Its `metric_config`."""
-    return {
-        "evaluation_description": score.meaning,
-        "metric_id": f"karat.{score.key}",
-        "metric_name": score.key,
-        **({"metric_unit": "proportion"} if score.kind == "share" else {}),
-        "lower_is_better": False,
-        "score_type": "continuous",
-        "min_score": score.low,
-        "max_score": score.high,
-        "additional_details": {
-            "direction": "higher",
-            "kind": score.kind,
-            "scorer": score.scorer,
-            "scoring": score.scoring,
-        },
-    }
-
-
-def _condition_score(score: ConditionScore) -> JsonObject:
-    """Its `score_details`."""
-    result = score.estimate
-    numbers = _uncertainty(result, "bootstrap" if "bootstrap" in result.method else "analytic")
-    details = {"num_samples": f"{result.n} {score.unit}", **score.details}
-    return {"score": result.value, "details": details, "uncertainty": numbers}
 
 
 def _uncertainty(estimate: Estimate, method: str) -> JsonObject:

@@ -34,16 +34,44 @@ class Keval:
     def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
         # A run folder may come from a stranger, so none of the three is trusted.
         day = summary.created[:10].replace("-", "")
-        stem = "_".join(map(_file_name, (summary.name, day, summary.run)))
+        names = (summary.name, day, summary.run)
+        safe = [re.sub(r"[^\w.+ -]", "_", name).strip(". ")[:80] or "run" for name in names]
+        stem = "_".join(safe)
         seconds = round(exact_sum(end.seconds or 0.0 for end in run.events_of(End)), 1)
         lines = _longest_first(list(_lines(summary, run, seconds)))
         detailed = "".join(f"{msgspec.json.encode(line).decode()}\n" for line in lines)
-        aggregate = _aggregate(summary, lines, f"{stem}.detailed.jsonl", detailed)
+
+        now = str(epoch(summary))
+        source = {
+            "source_name": "karat",
+            "source_type": "evaluation_run",
+            "source_organization_name": "karat",
+            "evaluator_relationship": "self",
+        }
+        model = {
+            "id": _model(summary),
+            "name": _model(summary),
+            "developer": None,
+            "inference_platform": None,
+        }
+        aggregate = {
+            "schema_version": "0.2.1",
+            "evaluation_id": summary.run,
+            "retrieved_timestamp": now,
+            "source_metadata": source,
+            "model_info": model,
+            "eval_library": {"name": "karat", "version": __version__},
+            "evaluation_results": [
+                _condition(summary, name, lines, now) for name in summary.conditions
+            ],
+            "detailed_evaluation_results": {
+                "file_path": f"{stem}.detailed.jsonl",
+                "format": "jsonl",
+                "checksum": sha256(detailed.encode("utf-8")).hexdigest(),
+            },
+        }
+
         return {f"{stem}.json": formats.json_file(aggregate), f"{stem}.detailed.jsonl": detailed}
-
-
-def _file_name(name: str) -> str:
-    return re.sub(r"[^\w.+ -]", "_", name).strip(". ")[:80] or "run"
 
 
 def _lines(summary: Summary, run: RunFolder, seconds: float) -> Iterator[JsonObject]:
@@ -72,7 +100,22 @@ def _longest_first(lines: list[JsonObject]) -> list[JsonObject]:
 def _line(
     summary: Summary, sample: Sample, kept: Sequence[TrialRecord], seconds: float
 ) -> JsonObject:
-    traces = [_trace(trial, position) for position, trial in enumerate(kept)]
+    traces = []
+    for position, trial in enumerate(kept):
+        # Every step of one repetition, in order: thoughts, MCP calls, messages
+        last = len(trial.replies) - 1
+        steps = [
+            step
+            for place, reply in enumerate(trial.replies)
+            for step in _steps(reply, last=place == last)
+        ]
+        traces.append(
+            [
+                {"repetition_index": position, "turn_idx": index, **step}
+                for index, step in enumerate(steps)
+            ]
+        )
+
     reasoning = [_reasoning(trial) for trial in kept]
     agentic = any(step["source"] == "mcp_tool" for steps in traces for step in steps)
     several = "multi_turn" if len(sample.turns) > 1 else "single_turn"
@@ -117,7 +160,15 @@ def _details(
     for metric in metrics:
         values = [value for trial in kept if (value := trial.value(metric)) is not None]
         details[f"{metric.key}_mean"] = _mean(values)
-        details[f"{metric.key}_stddev"] = _sd(values)
+
+        if len(values) < 2:
+            details[f"{metric.key}_stddev"] = None
+        else:
+            mean = exact_sum(values) / len(values)
+            details[f"{metric.key}_stddev"] = sqrt(
+                exact_sum((value - mean) ** 2 for value in values) / (len(values) - 1)
+            )
+
         details[f"{metric.key}_reasonings"] = [_reason(metric, trial) for trial in kept]
 
     claims = dict.fromkeys(
@@ -130,13 +181,6 @@ def _details(
         for position, text in enumerate(reasoning)
     ]
     return details
-
-
-def _sd(values: Sequence[float]) -> float | None:
-    if len(values) < 2:
-        return None
-    mean = exact_sum(values) / len(values)
-    return sqrt(exact_sum((value - mean) ** 2 for value in values) / (len(values) - 1))
 
 
 def _reason(metric: MetricInfo, trial: TrialRecord) -> str:
@@ -165,6 +209,13 @@ def _run_detail(
     else:
         duration_ms = round(1000 * trial.answer.seconds)
 
+    values = {}
+    for metric in metrics:
+        value = trial.value(metric)
+        if value is not None and value == int(value):
+            value = int(value)
+        values[metric.key] = value
+
     return {
         "repetition_index": position,
         "agent_response": _text(trial),
@@ -172,14 +223,8 @@ def _run_detail(
         "cost_usd": cost_usd,
         "duration_ms": duration_ms,
         "num_turns": len(steps),
-        **{metric.key: _as_integer(trial.value(metric)) for metric in metrics},
+        **values,
     }
-
-
-def _as_integer(value: float | None) -> float | int | None:
-    if value is not None and value == int(value):
-        return int(value)
-    return value
 
 
 def _text(trial: TrialRecord) -> str:
@@ -193,20 +238,6 @@ def _reasoning(trial: TrialRecord) -> str:
         *(reply.text for reply in trial.replies[:-1]),
     ]
     return " ".join(text for text in texts if text)
-
-
-def _trace(trial: TrialRecord, position: int) -> list[JsonObject]:
-    """Every step of one repetition, in order: thoughts, MCP calls, messages."""
-    last = len(trial.replies) - 1
-    steps = [
-        step
-        for place, reply in enumerate(trial.replies)
-        for step in _steps(reply, last=place == last)
-    ]
-    return [
-        {"repetition_index": position, "turn_idx": index, **step}
-        for index, step in enumerate(steps)
-    ]
 
 
 def _steps(reply: Reply, *, last: bool) -> Iterator[JsonObject]:
@@ -258,40 +289,6 @@ def _model(summary: Summary) -> str:
     return summary.provenance.model or summary.provenance.agent
 
 
-def _aggregate(
-    summary: Summary, lines: Sequence[JsonObject], file: str, detailed: str
-) -> JsonObject:
-    now = str(epoch(summary))
-    source = {
-        "source_name": "karat",
-        "source_type": "evaluation_run",
-        "source_organization_name": "karat",
-        "evaluator_relationship": "self",
-    }
-    model = {
-        "id": _model(summary),
-        "name": _model(summary),
-        "developer": None,
-        "inference_platform": None,
-    }
-    return {
-        "schema_version": "0.2.1",
-        "evaluation_id": summary.run,
-        "retrieved_timestamp": now,
-        "source_metadata": source,
-        "model_info": model,
-        "eval_library": {"name": "karat", "version": __version__},
-        "evaluation_results": [
-            _condition(summary, name, lines, now) for name in summary.conditions
-        ],
-        "detailed_evaluation_results": {
-            "file_path": file,
-            "format": "jsonl",
-            "checksum": sha256(detailed.encode("utf-8")).hexdigest(),
-        },
-    }
-
-
 def _condition(
     summary: Summary, condition: str, lines: Sequence[JsonObject], now: str
 ) -> JsonObject:
@@ -302,6 +299,22 @@ def _condition(
         for part in ("mean", "stddev"):
             keys.append(f"{metric.key}_{part}")
     servers = [msgspec.to_builtins(use) for use in summary.accounts[condition].servers]
+    averages = {}
+    for key in keys:
+        averages[key] = _mean([detail[key] for detail in details if detail[key] is not None])
+    metrics = summary.metrics
+    lows, highs = {metric.low for metric in metrics}, {metric.high for metric in metrics}
+    listed = ", ".join(
+        f"{metric.key}{' (offline)' if metric.offline else ''}" for metric in metrics
+    )
+    metric_config = {
+        "evaluation_description": f"karat: {listed or 'answers without scores'}",
+        "lower_is_better": bool(metrics) and all(metric.direction == "lower" for metric in metrics),
+        "score_type": "composite",
+        "min_score": lows.pop() if len(lows) == 1 else None,
+        "max_score": highs.pop() if len(highs) == 1 else None,
+    }
+
     return {
         "evaluation_name": name,
         "evaluation_timestamp": now,
@@ -310,8 +323,8 @@ def _condition(
             "dataset_sha256": summary.provenance.sha256,
             "samples_number": len({line["sample_idx"] for line in lines}),
         },
-        "metric_config": _metric_config(summary.metrics),
-        "score_details": {"score": None, "details": {key: _average(details, key) for key in keys}},
+        "metric_config": metric_config,
+        "score_details": {"score": None, "details": averages},
         "generation_config": {
             "judge_temperature": summary.provenance.settings.get("judge.temperature"),
             **({"judges": summary.provenance.judges} if summary.provenance.judges else {}),
@@ -320,25 +333,7 @@ def _condition(
     }
 
 
-def _average(details: Sequence[JsonObject], key: str) -> float | None:
-    return _mean([detail[key] for detail in details if detail[key] is not None])
-
-
 def _mean(values: Sequence[float]) -> float | None:
     if values:
         return exact_sum(values) / len(values)
     return None
-
-
-def _metric_config(metrics: Sequence[MetricInfo]) -> JsonObject:
-    lows, highs = {metric.low for metric in metrics}, {metric.high for metric in metrics}
-    listed = ", ".join(
-        f"{metric.key}{' (offline)' if metric.offline else ''}" for metric in metrics
-    )
-    return {
-        "evaluation_description": f"karat: {listed or 'answers without scores'}",
-        "lower_is_better": bool(metrics) and all(metric.direction == "lower" for metric in metrics),
-        "score_type": "composite",
-        "min_score": lows.pop() if len(lows) == 1 else None,
-        "max_score": highs.pop() if len(highs) == 1 else None,
-    }

@@ -13,7 +13,7 @@ import msgspec
 from karat import formats
 from karat.analysis import Summary
 from karat.journal import RunFolder
-from karat.records import Criterion, JsonObject, Sample
+from karat.records import Criterion, JsonObject
 
 __all__ = ["SkillEvals"]
 
@@ -26,26 +26,26 @@ class SkillEvals:
     kinds = ("golden",)
 
     def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
-        evals = [_case(sample) for sample in run.samples()]
+        evals = []
+        for sample in run.samples():
+            case: JsonObject = {"id": sample.id, "prompt": sample.turns[-1].question}
+            if sample.turns[-1].golden is not None:
+                case["expected_output"] = sample.turns[-1].golden
+
+            triggers = sample.metadata.get("should_trigger")
+            if isinstance(triggers, bool):
+                case["should_trigger"] = triggers
+            stated = []
+            for one in sample.criteria:
+                said = isinstance(triggers, bool) and one.text == "Skill"  # by should_trigger
+                if not said:
+                    stated.append(_expectation(one))
+
+            if stated:
+                case["expectations"] = stated
+            evals.append(case)
+
         return {"evals.json": formats.json_file({"skill_name": summary.name, "evals": evals})}
-
-
-def _case(sample: Sample) -> JsonObject:
-    case: JsonObject = {"id": sample.id, "prompt": sample.turns[-1].question}
-    if sample.turns[-1].golden is not None:
-        case["expected_output"] = sample.turns[-1].golden
-
-    triggers = sample.metadata.get("should_trigger")
-    if isinstance(triggers, bool):
-        case["should_trigger"] = triggers
-    stated = [
-        _expectation(one)
-        for one in sample.criteria
-        if not (isinstance(triggers, bool) and one.text == "Skill")  # what should_trigger says
-    ]
-    if stated:
-        case["expectations"] = stated
-    return case
 
 
 def _expectation(criterion: Criterion) -> str | JsonObject:

@@ -173,7 +173,15 @@ def _message(value: object) -> Message | None:
     if role != "user":
         content = unpacked(content)
     text = spoken(content)
-    calls = [*_calls(row), *_calls_in(content)]
+    calls_in: list[Call] = []
+    for part in map(Json, _parts(content)):
+        for kind in _CALLS:
+            if part.text("type") == kind:
+                calls_in.append(_call(part))
+            elif part.at(kind).raw:
+                calls_in.append(_call(part.at(kind)))
+
+    calls = [*_calls(row), *calls_in]
     results = list(_results_in(content))
     if role == "tool" and not results:
         results, text = [(row.text("tool_call_id", "id"), text or _shown(content))], None
@@ -200,15 +208,6 @@ def _calls(row: Json) -> Iterator[Call]:
         if of.at("function").raw:
             of = Json({**of.without("function", "type"), **of.at("function").raw})
         yield _call(of)
-
-
-def _calls_in(content: object) -> Iterator[Call]:
-    for part in map(Json, _parts(content)):
-        for kind in _CALLS:
-            if part.text("type") == kind:
-                yield _call(part)
-            elif part.at(kind).raw:
-                yield _call(part.at(kind))
 
 
 def _call(of: Json) -> Call:

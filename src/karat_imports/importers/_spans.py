@@ -76,6 +76,22 @@ def span_of(attributes: JsonObject, events: Sequence[Event], base: Span) -> Span
     stop_reason = known.text("gen_ai.response.finish_reasons", "llm.finish_reason")
     if isinstance(reasons, list) and reasons:
         stop_reason = str(reasons[-1])
+
+    conversation = known.text("gen_ai.conversation.id", "session.id")
+    if conversation is None:
+        metadata: JsonObject = {}
+    else:
+        metadata = {"conversation": conversation}
+
+    counts: dict[str, int | None] = {}
+    for name, keys in _TOKENS.items():
+        found = (Json(attributes).count(key) for key in keys)
+        counts[name] = next((count for count in found if count is not None), None)
+    if any(count is not None for count in counts.values()):
+        usage = Usage(**counts)
+    else:
+        usage = None
+
     return msgspec.structs.replace(
         base,
         kind=kind,
@@ -86,13 +102,13 @@ def span_of(attributes: JsonObject, events: Sequence[Event], base: Span) -> Span
         agent=known.text("gen_ai.agent.name", "agent.name") or base.agent,
         model=known.text("gen_ai.request.model", "gen_ai.response.model", "llm.model_name"),
         stop_reason=stop_reason,
-        usage=_usage(attributes),
+        usage=usage,
         dollars=known.number("llm.cost.total", low=0),
         error=error,
         call=call,
         call_id=known.text("gen_ai.tool.call.id", "tool_call.id"),
         scores=[*base.scores, *_scores(attributes, events)],
-        metadata=_metadata(known) or base.metadata,
+        metadata=metadata or base.metadata,
     )
 
 
@@ -208,16 +224,6 @@ def _call(known: Json, error: str | None) -> ToolCall:
     return msgspec.structs.replace(call, result=result)
 
 
-def _usage(attributes: JsonObject) -> Usage | None:
-    counts: dict[str, int | None] = {}
-    for name, keys in _TOKENS.items():
-        found = (Json(attributes).count(key) for key in keys)
-        counts[name] = next((count for count in found if count is not None), None)
-    if any(count is not None for count in counts.values()):
-        return Usage(**counts)
-    return None
-
-
 def _scores(attributes: JsonObject, events: Sequence[Event]) -> Iterator[ImportedScore]:
     sources: list[Mapping[str, object]] = [
         event.attributes for event in events if event.name == _EVALUATION
@@ -235,10 +241,3 @@ def _scores(attributes: JsonObject, events: Sequence[Event]) -> Iterator[Importe
                 key: value for key, value in source.items() if key.startswith("gen_ai.evaluation.")
             },
         )
-
-
-def _metadata(known: Json) -> JsonObject:
-    conversation = known.text("gen_ai.conversation.id", "session.id")
-    if conversation is None:
-        return {}
-    return {"conversation": conversation}

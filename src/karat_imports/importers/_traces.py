@@ -225,28 +225,8 @@ class Traces:
         identity = digest([asked_for, golden])
         named = next(filter(None, (span.sample for span in spans)), None)
         sample = named or f"{excerpt(clean(asked_for), 48)} ({identity[:8]})"
-        condition = prefix + self._condition(spans, prefix)
-        key = identity if named is None else named, condition
-        repetition = self._seen[key] = self._seen.get(key, -1) + 1
-        failed = _failure(root)
-        scores = list(self._scores(spans))
-        return ImportedTrial(
-            sample=sample,
-            question=asked_for,
-            golden=golden,
-            condition=condition,
-            repetition=repetition,
-            reply=_reply(spans, failed),
-            started=_moment(root.started),
-            seconds=_seconds(root),
-            failure=failed,
-            scores=scores,
-            metadata=next((span.metadata for span in spans if span.metadata), {}),
-            detail=root.detail,
-        )
 
-    def _condition(self, spans: Sequence[Span], prefix: str) -> str:
-        """The name of an experiment, else the agent with its model."""
+        # The name of an experiment, else the agent with its model
         agent = next(filter(None, (span.agent for span in spans)), None)
         models = [span.model for span in spans if span.model]
         name = next(filter(None, (span.condition for span in spans)), None)
@@ -255,7 +235,40 @@ class Traces:
         self.conditions.setdefault(
             prefix + name, ImportedCondition(model=models[-1] if models else None)
         )
-        return name
+
+        condition = prefix + name
+        key = identity if named is None else named, condition
+        repetition = self._seen[key] = self._seen.get(key, -1) + 1
+
+        if root.error is None:
+            failed: ImportedFailure | None = None
+        else:
+            failed = failure(root.error)
+
+        scores = list(self._scores(spans))
+
+        if root.started is None:
+            started: str | None = None
+        else:
+            try:
+                started = datetime.fromtimestamp(root.started, UTC).isoformat()
+            except (ValueError, OverflowError, OSError):
+                started = None
+
+        return ImportedTrial(
+            sample=sample,
+            question=asked_for,
+            golden=golden,
+            condition=condition,
+            repetition=repetition,
+            reply=_reply(spans, failed),
+            started=started,
+            seconds=_seconds(root),
+            failure=failed,
+            scores=scores,
+            metadata=next((span.metadata for span in spans if span.metadata), {}),
+            detail=root.detail,
+        )
 
     def _scores(self, spans: Sequence[Span]) -> Iterator[ImportedScore]:
         scores = [score for span in spans for score in span.scores]
@@ -320,10 +333,22 @@ def _reply(spans: Sequence[Span], failed: ImportedFailure | None) -> Reply | Non
     )
     if text is None:
         stop = "not_recorded"
+
+    # The tokens of all calls of models; one that a call does not record is not known
+    sums: dict[str, int | None] = {}
+    for name in Usage.__struct_fields__:
+        counts = [None if one.usage is None else getattr(one.usage, name) for one in models]
+        if counts and None not in counts:
+            sums[name] = sum(filter(None, counts))
+    if any(count is not None for count in sums.values()):
+        usage = Usage(**sums)
+    else:
+        usage = None
+
     return Reply(
         text=text or "",
         tool_calls=_calls(spans, models),
-        usage=_usage(models) or spans[0].usage,
+        usage=usage or spans[0].usage,
         dollars=_dollars(models, spans[0]),
         model=last.model,
         stop_reason=stop,
@@ -371,18 +396,6 @@ def _calls(spans: Sequence[Span], models: Sequence[Span]) -> tuple[ToolCall, ...
     return tuple(made)
 
 
-def _usage(models: Sequence[Span]) -> Usage | None:
-    """The tokens of all calls of models; one that a call does not record is not known."""
-    sums: dict[str, int | None] = {}
-    for name in Usage.__struct_fields__:
-        counts = [None if one.usage is None else getattr(one.usage, name) for one in models]
-        if counts and None not in counts:
-            sums[name] = sum(filter(None, counts))
-    if any(count is not None for count in sums.values()):
-        return Usage(**sums)
-    return None
-
-
 def _dollars(models: Sequence[Span], root: Span) -> float | None:
     if root.dollars is not None:
         return root.dollars
@@ -392,25 +405,10 @@ def _dollars(models: Sequence[Span], root: Span) -> float | None:
     return None
 
 
-def _failure(root: Span) -> ImportedFailure | None:
-    if root.error is None:
-        return None
-    return failure(root.error)
-
-
 def _seconds(span: Span) -> float | None:
     if span.started is None or span.ended is None or span.ended < span.started:
         return None
     return span.ended - span.started
-
-
-def _moment(seconds: float | None) -> str | None:
-    if seconds is None:
-        return None
-    try:
-        return datetime.fromtimestamp(seconds, UTC).isoformat()
-    except (ValueError, OverflowError, OSError):
-        return None
 
 
 def moment(text: object) -> float | None:

@@ -161,31 +161,27 @@ def _trial(row: Json, request: _Request | None, id_: str) -> ImportedTrial:
     request = request or _Request(model=body.text("model") or "not named", question=None, chat=())
     reply = None
     if failed is None or body.raw.get("choices") or body.raw.get("content"):
-        reply = _reply(body)
+        said = messages(body.raw)
+        if body.text("role") is None and isinstance(body.raw.get("choices"), list):
+            plain = [choice.text("text") for choice in body.list("choices")]  # of a completion
+            said = said or [Message(role="assistant", text=text) for text in plain]
+        texts = [message.text for message in said if message.text]
+        if body.raw.get("choices"):
+            texts = texts[:1]
+        stops = [message.finish_reason for message in said if message.finish_reason]
+        stop = body.at("incomplete_details").text("reason") or body.stop_reason
+        reply = Reply(
+            text="\n".join(texts),
+            tool_calls=tool_calls(said),
+            usage=_usage(body.at("usage")),
+            model=body.text("model"),
+            stop_reason=next(iter(stops), stop),
+        )
     return msgspec.structs.replace(
         _not_run(request, id_),
         reply=reply,
         failure=failed,
         detail={"id": row.raw.get("id"), "request_id": row.at("response").raw.get("request_id")},
-    )
-
-
-def _reply(body: Json) -> Reply:
-    said = messages(body.raw)
-    if body.text("role") is None and isinstance(body.raw.get("choices"), list):
-        plain = [choice.text("text") for choice in body.list("choices")]  # of a completion
-        said = said or [Message(role="assistant", text=text) for text in plain]
-    texts = [message.text for message in said if message.text]
-    if body.raw.get("choices"):
-        texts = texts[:1]
-    stops = [message.finish_reason for message in said if message.finish_reason]
-    stop = body.at("incomplete_details").text("reason") or body.stop_reason
-    return Reply(
-        text="\n".join(texts),
-        tool_calls=tool_calls(said),
-        usage=_usage(body.at("usage")),
-        model=body.text("model"),
-        stop_reason=next(iter(stops), stop),
     )
 
 

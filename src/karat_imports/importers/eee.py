@@ -123,21 +123,6 @@ def _opened(path: Path) -> _File:
     return _File(samples)
 
 
-def _stated(files: Sequence[_File]) -> Iterator[Stated]:
-    """What the aggregates state. Files of one model are one condition, and are taken together."""
-    together: dict[tuple[str, ...], list[_File]] = {}
-    for file in files:
-        together.setdefault(tuple(file.read), []).append(file)
-    for conditions, same in together.items():
-        counts = [file.planned for file in same]
-        yield Stated(
-            file=", ".join(file.path.name for file in same),
-            conditions=conditions,
-            trials=None if None in counts else sum(filter(None, counts)),
-            means=same[0].means if len(same) == 1 else {},
-        )
-
-
 def _trials(
     files: Sequence[_File], findings: Findings, *, unfinished: list[str], stated: list[Stated]
 ) -> Iterator[ImportedTrial]:
@@ -161,7 +146,20 @@ def _trials(
         if file.rows < total:
             unfinished.append(f"{file.path.name}: {file.rows} of {total} rows are here")
 
-    stated += _stated(files)
+    # What the aggregates state. Files of one model are one condition, and are taken together.
+    together: dict[tuple[str, ...], list[_File]] = {}
+    for file in files:
+        together.setdefault(tuple(file.read), []).append(file)
+    for conditions, same in together.items():
+        counts = [file.planned for file in same]
+        stated.append(
+            Stated(
+                file=", ".join(file.path.name for file in same),
+                conditions=conditions,
+                trials=None if None in counts else sum(filter(None, counts)),
+                means=same[0].means if len(same) == 1 else {},
+            )
+        )
 
 
 class _File:
@@ -180,7 +178,36 @@ class _File:
             result.text("evaluation_result_id", "evaluation_name"): result
             for result in self.aggregate.list("evaluation_results")
         }
-        self.metrics = {key: _metric(result) for key, result in results.items()}
+        metrics = {}
+        for key, result in results.items():
+            # The scorer and metric of an aggregate; karat's own are recognized by their details
+            config = result.at("metric_config")
+            described = config.at("additional_details")
+            task, part = _task(result.text("evaluation_name"))
+            name = config.text("metric_name", "metric_id") or part or "score"
+            scorer = described.text("scorer") or "every-eval-ever"
+            # such as a filter: two may have one metric
+            if described.text("scorer") is None and task and part != name:
+                name = f"{part}.{name}"
+            kind = "share" if config.text("score_type") == "binary" else described.text("kind")
+            directions: dict[str | None, Literal["higher", "lower", "none"]] = {
+                "none": "none",
+                "lower": "lower",
+            }
+            lower = "lower" if config.flag("lower_is_better") else None
+            metrics[key] = (
+                scorer,
+                Metric(
+                    name=name,
+                    low=config.number("min_score"),
+                    high=config.number("max_score"),
+                    direction=directions.get(described.text("direction") or lower, "higher"),
+                    kind=_KINDS.get(kind, "number"),
+                    description=config.text("evaluation_description") or "",
+                ),
+            )
+
+        self.metrics = metrics
         details = [result.at("score_details") for result in results.values()]
         numbers = [one.at("uncertainty").count("num_samples") or 0 for one in details]
         self.planned = max(numbers, default=0) or None
@@ -224,7 +251,13 @@ class _File:
             # of rows without one: counted for each metric
             repetitions: list[dict[tuple[str, str], Json]] = []
             for row in rows:
-                metric = self._metric_of(row)
+                name = row.text("evaluation_result_id", "evaluation_name")
+                if name in self.metrics:
+                    scorer, stated = self.metrics[name]
+                    metric = scorer, stated.name
+                else:
+                    metric = "every-eval-ever", _task(name)[1] or "score"
+
                 known = next((metrics for metrics in repetitions if metric not in metrics), None)
                 if known is None:
                     repetitions.append(known := {})
@@ -232,14 +265,6 @@ class _File:
 
             for number, metrics in enumerate(repetitions):
                 yield self._trial(metrics, number, place, findings)
-
-    def _metric_of(self, row: Json) -> tuple[str, str]:
-        name = row.text("evaluation_result_id", "evaluation_name")
-        scorer, metric = self.metrics.get(name) or (
-            "every-eval-ever",
-            Metric(name=_task(name)[1] or "score"),
-        )
-        return scorer, metric.name
 
     def _trial(
         self, metrics: dict[tuple[str, str], Json], number: int, place: str, findings: Findings
@@ -300,32 +325,6 @@ def _key(row: Json) -> Hashable:
 
 def _condition(row: Json) -> str:
     return row.at("metadata").text("karat.condition") or row.text("model_id") or "not named"
-
-
-def _metric(result: Json) -> tuple[str, Metric]:
-    """The scorer and metric of an aggregate; karat's own are recognized by their details."""
-    config = result.at("metric_config")
-    details = config.at("additional_details")
-    task, part = _task(result.text("evaluation_name"))
-    name = config.text("metric_name", "metric_id") or part or "score"
-    scorer = details.text("scorer") or "every-eval-ever"
-    # such as a filter: two may have one metric
-    if details.text("scorer") is None and task and part != name:
-        name = f"{part}.{name}"
-    kind = "share" if config.text("score_type") == "binary" else details.text("kind")
-    directions: dict[str | None, Literal["higher", "lower", "none"]] = {
-        "none": "none",
-        "lower": "lower",
-    }
-    lower = "lower" if config.flag("lower_is_better") else None
-    return scorer, Metric(
-        name=name,
-        low=config.number("min_score"),
-        high=config.number("max_score"),
-        direction=directions.get(details.text("direction") or lower, "higher"),
-        kind=_KINDS.get(kind, "number"),
-        description=config.text("evaluation_description") or "",
-    )
 
 
 def _task(name: str | None) -> tuple[str, str]:

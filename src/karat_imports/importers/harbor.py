@@ -128,7 +128,26 @@ def _found(path: Path, findings: Findings) -> tuple[_Job | None, list[_Trial]]:
     with opened(path) as file:
         head = file.read(_HEAD)
     if _ATIF.match(head):
-        return None, [_alone(path)]
+        # A trajectory without the result of a trial
+        trajectory = document(path, "steps")
+        agent = trajectory.at("agent")
+        name, model = agent.text("name") or "agent not named", agent.text("model_name")
+        settings: JsonObject = {"agent": name, "version": agent.text("version")}
+        asked = _asked(path)
+        alone = _Trial(
+            path=path,
+            name=trajectory.text("session_id", "trajectory_id") or path.stem,
+            task=f"trajectory {digest(asked or path.stem)[:8]}",
+            dataset="",
+            started="",
+            condition=" · ".join(filter(None, (name, model))),
+            identity=digest([settings, model]),
+            model=model,
+            settings=settings,
+            asked=asked,
+        )
+
+        return None, [alone]
     if _TRIAL.match(head):
         return None, [_light(path)]
     if not _JOB.match(head):
@@ -217,27 +236,6 @@ def _light(path: Path) -> _Trial:
     )
 
 
-def _alone(path: Path) -> _Trial:
-    """A trajectory without the result of a trial."""
-    head = document(path, "steps")
-    agent = head.at("agent")
-    name, model = agent.text("name") or "agent not named", agent.text("model_name")
-    settings: JsonObject = {"agent": name, "version": agent.text("version")}
-    asked = _asked(path)
-    return _Trial(
-        path=path,
-        name=head.text("session_id", "trajectory_id") or path.stem,
-        task=f"trajectory {digest(asked or path.stem)[:8]}",
-        dataset="",
-        started="",
-        condition=" · ".join(filter(None, (name, model))),
-        identity=digest([settings, model]),
-        model=model,
-        settings=settings,
-        asked=asked,
-    )
-
-
 def _asked(trajectory: Path) -> str | None:
     """The first message of the user. What cannot be read here is counted with the steps."""
     try:
@@ -299,12 +297,39 @@ def _trials(
         key = trial.task, trial.identity
         repetition = seen[key] = seen.get(key, -1) + 1
         try:
-            made = _trial(
-                trial,
-                questions.get(trial.task, trial.task),
-                names[trial.identity],
-                repetition,
-                findings,
+            question = questions.get(trial.task, trial.task)
+            if trial.path.name == "result.json":
+                row, trajectory = document(trial.path), _trajectory(trial.path)
+            else:
+                row, trajectory = Json({}), trial.path
+            if (trial.path.parent / "steps").is_dir():
+                findings.left_out("trajectories of the steps of a trial", trial.name)
+
+            path = _Path(trajectory, findings)
+            context, execution = row.at("agent_result"), row.at("agent_execution")
+            score = _score(row, trial.name, findings)
+            failed = _failure(row.at("exception_info"), scored=score is not None)
+            reply = None
+            if trajectory is not None or context.raw or row.at("verifier_result").raw:
+                reply = _reply(trial, context, path)
+            if failed is not None and failed.stage == "score" and reply is None:
+                failed = msgspec.structs.replace(failed, stage="agent", scorer=None)
+
+            made = ImportedTrial(
+                sample=trial.task,
+                question=question,
+                condition=names[trial.identity],
+                repetition=repetition,
+                reply=reply,
+                started=utc(execution.text("started_at")) or trial.started or None,
+                seconds=_seconds(execution),
+                failure=failed,
+                scores=[] if score is None else [score],
+                detail={
+                    **row.without("config", "agent_result", "verifier_result", "task_name"),
+                    "metadata": context.raw.get("metadata"),
+                    "trajectory": path.head.without("steps", "final_metrics"),
+                },
             )
         except BadDataset as error:
             findings.lose(f"trial: {error.faults[0].message}", trial.name)
@@ -319,44 +344,6 @@ def _trials(
         findings.note(f"taken to be better when higher, as every reward: {', '.join(others)}")
 
 
-def _trial(
-    trial: _Trial, question: str, condition: str, repetition: int, findings: Findings
-) -> ImportedTrial:
-    if trial.path.name == "result.json":
-        row, trajectory = document(trial.path), _trajectory(trial.path)
-    else:
-        row, trajectory = Json({}), trial.path
-    if (trial.path.parent / "steps").is_dir():
-        findings.left_out("trajectories of the steps of a trial", trial.name)
-
-    path = _Path(trajectory, findings)
-    context, execution = row.at("agent_result"), row.at("agent_execution")
-    score = _score(row, trial.name, findings)
-    failed = _failure(row.at("exception_info"), scored=score is not None)
-    reply = None
-    if trajectory is not None or context.raw or row.at("verifier_result").raw:
-        reply = _reply(trial, context, path)
-    if failed is not None and failed.stage == "score" and reply is None:
-        failed = msgspec.structs.replace(failed, stage="agent", scorer=None)
-
-    return ImportedTrial(
-        sample=trial.task,
-        question=question,
-        condition=condition,
-        repetition=repetition,
-        reply=reply,
-        started=utc(execution.text("started_at")) or trial.started or None,
-        seconds=_seconds(execution),
-        failure=failed,
-        scores=[] if score is None else [score],
-        detail={
-            **row.without("config", "agent_result", "verifier_result", "task_name"),
-            "metadata": context.raw.get("metadata"),
-            "trajectory": path.head.without("steps", "final_metrics"),
-        },
-    )
-
-
 class _Path:
     """The trajectory of a trial, empty if there is none: the last answer, and the calls."""
 
@@ -366,42 +353,43 @@ class _Path:
         self.reasoning: str | None = None
         self.calls: tuple[ToolCall, ...] = ()
         if path is not None:
-            self._read(path, findings)
+            chat: list[Message] = []
+            try:
+                self.head = document(path, "steps")
+                for _, step in items(path, "steps", findings=findings):
+                    chat.append(
+                        Message(
+                            role="",
+                            text=None,
+                            calls=[
+                                Call(
+                                    id=call.text("tool_call_id"),
+                                    tool=call.text("function_name") or "",
+                                    input=arguments(call.raw.get("arguments")),
+                                )
+                                for call in step.list("tool_calls")
+                            ],
+                            results=[
+                                (
+                                    result.text("source_call_id"),
+                                    spoken(result.raw.get("content")) or "",
+                                )
+                                for result in step.at("observation").list("results")
+                            ],
+                        )
+                    )
 
-    def _read(self, path: Path, findings: Findings) -> None:
-        chat: list[Message] = []
-        try:
-            self.head = document(path, "steps")
-            for _, step in items(path, "steps", findings=findings):
-                chat.append(_message(step))
-                if step.text("source") == "agent":
-                    self.text = spoken(step.raw.get("message")) or self.text
-                    self.reasoning = step.text("reasoning_content") or self.reasoning
-        except BadDataset as error:
-            findings.unreadable(f"trajectory: {error.faults[0].message}", path.parent.parent.name)
+                    if step.text("source") == "agent":
+                        self.text = spoken(step.raw.get("message")) or self.text
+                        self.reasoning = step.text("reasoning_content") or self.reasoning
+            except BadDataset as error:
+                findings.unreadable(
+                    f"trajectory: {error.faults[0].message}", path.parent.parent.name
+                )
 
-        if self.head.raw.get("subagent_trajectories"):
-            findings.left_out("trajectories of subagents", path.parent.parent.name)
-        self.calls = tool_calls(chat)
-
-
-def _message(step: Json) -> Message:
-    return Message(
-        role="",
-        text=None,
-        calls=[
-            Call(
-                id=call.text("tool_call_id"),
-                tool=call.text("function_name") or "",
-                input=arguments(call.raw.get("arguments")),
-            )
-            for call in step.list("tool_calls")
-        ],
-        results=[
-            (result.text("source_call_id"), spoken(result.raw.get("content")) or "")
-            for result in step.at("observation").list("results")
-        ],
-    )
+            if self.head.raw.get("subagent_trajectories"):
+                findings.left_out("trajectories of subagents", path.parent.parent.name)
+            self.calls = tool_calls(chat)
 
 
 def _reply(trial: _Trial, context: Json, path: _Path) -> Reply:

@@ -216,7 +216,19 @@ class _Log:
     def __init__(self, path: Path, findings: Findings) -> None:
         self.path, self.findings = path, findings
         try:
-            self.header = _header(path)
+            with opened(path) as file:
+                archive = _archive(file)
+                if archive is None:
+                    self.header = msgspec.convert(document(path, "samples").raw, _Header)
+                else:
+                    names = [
+                        name
+                        for name in ("header.json", "_journal/start.json")
+                        if name in archive.names
+                    ]
+                    if not names:
+                        raise ValueError("it has neither header.json nor _journal/start.json")
+                    self.header = _decode(_HEADER, archive.read(names[0]))
         except (ValueError, RecursionError) as error:
             raise bad_file(
                 path, f"is not a readable log of Inspect: {str(error).strip()}"
@@ -321,17 +333,6 @@ class _Log:
 
         for name in sorted(order, key=order.__getitem__):
             yield name, partial(archive.read, name)
-
-
-def _header(path: Path) -> _Header:
-    with opened(path) as file:
-        archive = _archive(file)
-        if archive is None:
-            return msgspec.convert(document(path, "samples").raw, _Header)
-        names = [name for name in ("header.json", "_journal/start.json") if name in archive.names]
-        if not names:
-            raise ValueError("it has neither header.json nor _journal/start.json")
-        return _decode(_HEADER, archive.read(names[0]))
 
 
 def _archive(file: BufferedReader) -> Archive | None:
@@ -516,9 +517,25 @@ class _Trial:
         else:
             reply = None
 
+        given, choices = self._sample.input, self._sample.choices or ()
+        if isinstance(given, str):
+            text = self._text(given)
+        else:
+            asked = [message for message in given if message.role == "user"] or given
+            text = "\n\n".join(self._text(message.content) for message in asked)
+
+        lines = [
+            f"{chr(ord('A') + number)}) {self._text(choice)}"
+            for number, choice in enumerate(choices)
+        ]
+        if lines:
+            question = "\n".join([text, "", *lines])
+        else:
+            question = text
+
         return ImportedTrial(
             sample=str(sample.id),
-            question=self._question(),
+            question=question,
             golden=(sample.target if isinstance(sample.target, str) else " | ".join(sample.target))
             or None,
             condition=condition,
@@ -561,22 +578,6 @@ class _Trial:
         if message is None:
             return None
         return failure(message)
-
-    def _question(self) -> str:
-        given, choices = self._sample.input, self._sample.choices or ()
-        if isinstance(given, str):
-            text = self._text(given)
-        else:
-            asked = [message for message in given if message.role == "user"] or given
-            text = "\n\n".join(self._text(message.content) for message in asked)
-
-        lines = [
-            f"{chr(ord('A') + number)}) {self._text(choice)}"
-            for number, choice in enumerate(choices)
-        ]
-        if lines:
-            return "\n".join([text, "", *lines])
-        return text
 
     def _reply(self) -> Reply:
         sample, output = self._sample, self._sample.output

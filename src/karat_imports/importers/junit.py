@@ -91,43 +91,37 @@ def _trials(
     for case in report:
         sample = ".".join(filter(None, (case.text("classname"), case.text("name")))) or "test"
         repetition = seen[sample] = seen.get(sample, -1) + 1
-        yield _trial(case, (sample, condition, repetition), findings)
+
+        failed, broke = case.at("failure"), case.at("error")
+        if any(case.raw.get(kind) for kind in _RERUNS):
+            findings.left_out("earlier attempts of a test that was run again", sample)
+        lost: ImportedFailure | None = None
+        if broke.raw and not failed.raw:
+            said = (broke.text("type"), broke.text("message") or broke.text("text"))
+            lost = failure(": ".join(filter(None, said)) or "error")
+        # a report says only whether tests passed
+        reply = Reply(text="", stop_reason="not_recorded")
+        score = ImportedScore(
+            scorer="junit",
+            values={"pass": not failed.raw},
+            reasons={"pass": failed.text("text", "message")},
+        )
+        answered = lost is None and not case.at("skipped").raw
+        yield ImportedTrial(
+            sample=sample,
+            question=sample,
+            condition=condition,
+            repetition=repetition,
+            reply=reply if answered else None,
+            started=case.text("started"),
+            seconds=_seconds(case.text("time")),
+            failure=lost,
+            scores=[score] if answered else [],
+            metadata={"suite": case.text("suite"), "file": case.text("file")},
+            detail=case.without("classname", "name", "time", "suite", "started", "failure"),
+        )
 
     stated.append(Stated(file=path.name, conditions=(condition,), trials=report.stated))
-
-
-def _trial(case: Json, at: tuple[str, str, int], findings: Findings) -> ImportedTrial:
-    failed, broke = case.at("failure"), case.at("error")
-    if any(case.raw.get(kind) for kind in _RERUNS):
-        findings.left_out("earlier attempts of a test that was run again", at[0])
-    lost: ImportedFailure | None = None
-    if broke.raw and not failed.raw:
-        said = (broke.text("type"), broke.text("message") or broke.text("text"))
-        lost = failure(": ".join(filter(None, said)) or "error")
-    reply = Reply(text="", stop_reason="not_recorded")  # a report says only whether tests passed
-    score = ImportedScore(
-        scorer="junit",
-        values={"pass": not failed.raw},
-        reasons={"pass": failed.text("text", "message")},
-    )
-    if case.at("skipped").raw or lost is not None:
-        answered = False
-    else:
-        answered = True
-
-    return ImportedTrial(
-        sample=at[0],
-        question=at[0],
-        condition=at[1],
-        repetition=at[2],
-        reply=reply if answered else None,
-        started=case.text("started"),
-        seconds=_seconds(case.text("time")),
-        failure=lost,
-        scores=[score] if answered else [],
-        metadata={"suite": case.text("suite"), "file": case.text("file")},
-        detail=case.without("classname", "name", "time", "suite", "started", "failure"),
-    )
 
 
 def _seconds(text: str | None) -> float | None:

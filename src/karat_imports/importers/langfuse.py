@@ -97,7 +97,8 @@ def _trials(files: Sequence[Path], traces: Traces, findings: Findings) -> Iterat
 
 def _rows(place: str, row: Json, found: Findings) -> Iterator[tuple[str, str, _Row]]:
     """The trace, the observation or the score in a record, and what is in the trace."""
-    row = _snake(row)
+    # The same with keys in snake case: exports differ
+    row = Json({_CAPITAL.sub(r"_\1", key).lower(): value for key, value in row.raw.items()})
     trace = row.text("trace_id")
     if "data_type" in row.raw or ("string_value" in row.raw and "type" not in row.raw):
         if trace is None:
@@ -118,11 +119,6 @@ def _rows(place: str, row: Json, found: Findings) -> Iterator[tuple[str, str, _R
                 yield from _rows(place, Json({"trace_id": own, **part.raw}), found)
     else:
         found.lose("record that is no trace, observation or score", place)
-
-
-def _snake(row: Json) -> Json:
-    """The same with keys in snake case: exports differ."""
-    return Json({_CAPITAL.sub(r"_\1", key).lower(): value for key, value in row.raw.items()})
 
 
 def _spans(rows: Sequence[_Row]) -> list[Span]:
@@ -192,6 +188,11 @@ def _observation(row: Json, scores: Sequence[ImportedScore]) -> Span:
     agent = _named(row, "trace_name")
     if kind == "agent":
         agent = _named(row, "name")
+
+    details: JsonObject = Json(unpacked(row.raw.get("cost_details"))).raw
+    known = numeric(row, "total_cost", "calculated_total_cost") or numeric(Json(details), "total")
+    dollars = known or None
+
     return Span(
         id=row.text("id") or "",
         parent=row.text("parent_observation_id"),
@@ -205,7 +206,7 @@ def _observation(row: Json, scores: Sequence[ImportedScore]) -> Span:
         agent=agent,
         model=row.text("provided_model_name", "model"),
         usage=_usage(row),
-        dollars=_dollars(row),
+        dollars=dollars,
         error=error,
         call=call,
         scores=scores,
@@ -230,12 +231,6 @@ def _usage(row: Json) -> Usage | None:
     if heard is None and said is None:  # 0 where they are not known
         return None
     return Usage(input_tokens=heard, output_tokens=said)
-
-
-def _dollars(row: Json) -> float | None:
-    details: JsonObject = Json(unpacked(row.raw.get("cost_details"))).raw
-    known = numeric(row, "total_cost", "calculated_total_cost") or numeric(Json(details), "total")
-    return known or None
 
 
 def _score(row: Json) -> ImportedScore:

@@ -161,6 +161,19 @@ def _span(row: Json, scores: Sequence[ImportedScore], examples: Mapping[str, str
     if parent is None:
         agent = row.text("name")
     known = {score.scorer for score in scores}
+
+    inputs = whole(row, "prompt_tokens", "input_tokens")
+    outputs = whole(row, "completion_tokens", "output_tokens")
+    if not inputs and not outputs:  # 0 where they are not known
+        usage: Usage | None = None
+    else:
+        details = Json(unpacked(row.raw.get("prompt_token_details")))
+        usage = Usage(
+            input_tokens=inputs,
+            output_tokens=outputs,
+            cache_read_tokens=whole(details, "cache_read"),
+        )
+
     return Span(
         id=row.text("id", "run_id") or "",
         parent=parent,
@@ -174,7 +187,7 @@ def _span(row: Json, scores: Sequence[ImportedScore], examples: Mapping[str, str
         agent=agent,
         model=extra.at("metadata").text("ls_model_name")
         or extra.at("invocation_params").text("model", "model_name"),
-        usage=_usage(row),
+        usage=usage,
         dollars=numeric(row, "total_cost"),
         error=error,
         call=call,
@@ -182,17 +195,6 @@ def _span(row: Json, scores: Sequence[ImportedScore], examples: Mapping[str, str
         sample=example,
         golden=examples.get(example or ""),
         condition=experiment,
-    )
-
-
-def _usage(row: Json) -> Usage | None:
-    heard = whole(row, "prompt_tokens", "input_tokens")
-    said = whole(row, "completion_tokens", "output_tokens")
-    if not heard and not said:  # 0 where they are not known
-        return None
-    details = Json(unpacked(row.raw.get("prompt_token_details")))
-    return Usage(
-        input_tokens=heard, output_tokens=said, cache_read_tokens=whole(details, "cache_read")
     )
 
 

@@ -7,7 +7,7 @@ model_judgment/JUDGE_single.jsonl or JUDGE_pair.jsonl.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -142,6 +142,13 @@ def _of_answer(
                 lost = ImportedFailure(
                     cls="infrastructure", kind="error", message="the API gave no answer"
                 )
+
+            places = repeats(f"{score.scorer} {score.judge}" for score in scores)
+            numbered = [
+                msgspec.structs.replace(score, repeat=place)
+                for score, place in zip(scores, places, strict=True)
+            ]
+
             yield ImportedTrial(
                 sample=f"{id_} turn {turn}",
                 question=_at(asked, "turns", turn) or f"question {id_}, turn {turn}",
@@ -151,7 +158,7 @@ def _of_answer(
                 reply=reply,
                 failure=lost,
                 started=utc(row.number("tstamp")),
-                scores=_numbered(scores),
+                scores=numbered,
                 metadata={"question_id": id_, "turn": turn, "category": asked.text("category")},
                 detail={"answer_id": row.raw.get("answer_id")},
             )
@@ -170,14 +177,6 @@ def _at(row: Json, key: str, turn: int) -> str | None:
     if turn > len(texts):
         return None
     return texts[turn - 1] or None
-
-
-def _numbered(scores: Sequence[ImportedScore]) -> list[ImportedScore]:
-    places = repeats(f"{score.scorer} {score.judge}" for score in scores)
-    return [
-        msgspec.structs.replace(score, repeat=place)
-        for score, place in zip(scores, places, strict=True)
-    ]
 
 
 def _judgments(
@@ -208,26 +207,21 @@ def _judgments(
         if (model := row.text(side)) is None:
             findings.lose("judgment without its models", place)
             return
-        yield model, turn, _pair(row, side, games, named, detail)
 
+        # The share of its games that a model won; a tie is half a game. It is missing if the
+        # judge named no winner of a game.
+        worth = {"model_1": 0.0, "model_2": 0.0, "tie": 0.5} | {side: 1.0}
+        points = [worth.get(winner or "") for winner in games]
+        value = None
+        if points and None not in points:
+            value = sum(filter(None, points)) / len(points)
+        (other,) = {"model_1", "model_2"} - {side}
+        pair = ImportedScore(
+            scorer=_PAIR,
+            values={"win": value},
+            judge=named,
+            reasons={"win": row.text("g1_judgment")},
+            detail={**detail, "against": row.raw.get(other)},
+        )
 
-def _pair(
-    row: Json, side: str, games: Sequence[str | None], judge: str, detail: Mapping[str, object]
-) -> ImportedScore:
-    """The share of its games that a model won; a tie is half a game.
-
-    It is missing if the judge named no winner of a game.
-    """
-    worth = {"model_1": 0.0, "model_2": 0.0, "tie": 0.5} | {side: 1.0}
-    points = [worth.get(winner or "") for winner in games]
-    value = None
-    if points and None not in points:
-        value = sum(filter(None, points)) / len(points)
-    (other,) = {"model_1", "model_2"} - {side}
-    return ImportedScore(
-        scorer=_PAIR,
-        values={"win": value},
-        judge=judge,
-        reasons={"win": row.text("g1_judgment")},
-        detail={**detail, "against": row.raw.get(other)},
-    )
+        yield model, turn, pair

@@ -181,35 +181,35 @@ def _spans(rows: Sequence[_Row], of_trace: Sequence[_Row]) -> list[Span]:
     for row in of_trace:
         if row.is_log:
             logs.setdefault(row.id, []).append(_event(row.of))
-    spans = [_span(row, logs.pop(row.id, [])) for row in rows]
+    spans = []
+    for row in rows:
+        logged = logs.pop(row.id, [])
+        span, service = row.of, Json(row.resource)
+        status = span.at("status")
+        failed = status.raw.get("code", status.raw.get("status_code")) in (
+            2, "2", "STATUS_CODE_ERROR", "ERROR", "StatusCode.ERROR",
+        )  # fmt: skip
+        name, error = service.text("service.name"), None
+        if name is not None and _UNNAMED.fullmatch(name):
+            name = None
+        if failed:
+            error = status.text("message", "description") or ""
+        base = Span(
+            id=row.id,
+            parent=_hex(span.text("parentSpanId", "parent_id") or "") or None,
+            started=_time(span, "startTimeUnixNano", "start_time"),
+            ended=_time(span, "endTimeUnixNano", "end_time"),
+            error=error,
+            agent=name and " ".join(filter(None, (name, service.text("service.version")))),
+        )
+        events = [*map(_event, span.list("events")), *logged]
+        spans.append(span_of(_attributes(span.raw.get("attributes")), events, base))
+
     for events in logs.values():  # they name no span, or one that is not here
         scores = span_of({}, events, Span(id="")).scores
         spans[0] = msgspec.structs.replace(spans[0], scores=[*spans[0].scores, *scores])
 
     return spans
-
-
-def _span(row: _Row, logged: Sequence[Event]) -> Span:
-    span, service = row.of, Json(row.resource)
-    status = span.at("status")
-    failed = status.raw.get("code", status.raw.get("status_code")) in (
-        2, "2", "STATUS_CODE_ERROR", "ERROR", "StatusCode.ERROR",
-    )  # fmt: skip
-    name, error = service.text("service.name"), None
-    if name is not None and _UNNAMED.fullmatch(name):
-        name = None
-    if failed:
-        error = status.text("message", "description") or ""
-    base = Span(
-        id=row.id,
-        parent=_hex(span.text("parentSpanId", "parent_id") or "") or None,
-        started=_time(span, "startTimeUnixNano", "start_time"),
-        ended=_time(span, "endTimeUnixNano", "end_time"),
-        error=error,
-        agent=name and " ".join(filter(None, (name, service.text("service.version")))),
-    )
-    events = [*map(_event, span.list("events")), *logged]
-    return span_of(_attributes(span.raw.get("attributes")), events, base)
 
 
 def _event(row: Json) -> Event:

@@ -15,7 +15,6 @@ from typing import Literal
 import msgspec
 
 from karat.importers import Findings, ImportedRun, ImportedScore, ImportedTrial
-from karat.records import JsonObject
 from karat_imports.importers._chats import unpacked
 from karat_imports.importers._reading import Json, bad_file, each_readable, opened
 from karat_imports.importers._records import flat, numeric, rows_of
@@ -83,7 +82,16 @@ def _trials(files: Sequence[Path], traces: Traces, findings: Findings) -> Iterat
             yield place, owners.get(row.id, trace), row
 
     for place, of_trace in grouped(by_trace, findings):
-        spans = _spans(of_trace)
+        scores: dict[str, list[ImportedScore]] = {}
+        for row in of_trace:
+            if row.kind == "annotation":
+                scores.setdefault(row.id, []).append(_score(row.of))
+
+        spans = [_span(row, scores.pop(row.id, [])) for row in of_trace if row.kind == "span"]
+        rest = [score for of_span in scores.values() for score in of_span]  # of the trace
+        if spans and rest:
+            spans[0] = msgspec.structs.replace(spans[0], scores=[*spans[0].scores, *rest])
+
         if spans:
             yield from traces.trials([(place, spans)])
         else:
@@ -114,19 +122,6 @@ def _rows(place: str, row: Json, found: Findings) -> Iterator[tuple[str, str, _R
         found.lose("record that is no span or annotation", place)
 
 
-def _spans(rows: Sequence[_Row]) -> list[Span]:
-    scores: dict[str, list[ImportedScore]] = {}
-    for row in rows:
-        if row.kind == "annotation":
-            scores.setdefault(row.id, []).append(_score(row.of))
-
-    spans = [_span(row, scores.pop(row.id, [])) for row in rows if row.kind == "span"]
-    rest = [score for of_span in scores.values() for score in of_span]  # of the trace
-    if spans and rest:
-        spans[0] = msgspec.structs.replace(spans[0], scores=[*spans[0].scores, *rest])
-    return spans
-
-
 def _span(row: _Row, scores: Sequence[ImportedScore]) -> Span:
     span, error = row.of, None
     if span.text("status_code") == "ERROR":
@@ -139,23 +134,21 @@ def _span(row: _Row, scores: Sequence[ImportedScore]) -> Span:
         error=error,
         scores=scores,
     )
-    attributes = _attributes(span)
+
+    # Attributes under flat keys, from an object or from the columns of a table
+    columns = {
+        key.removeprefix("attributes."): value
+        for key, value in span.raw.items()
+        if key.startswith("attributes.")
+    }
+    attributes = flat({**columns, **span.at("attributes").raw})
+
     attributes.setdefault("openinference.span.kind", span.text("span_kind"))
     events = [
         Event(name=event.text("name") or "", attributes=flat(event.at("attributes").raw))
         for event in Json({"events": unpacked(span.raw.get("events"))}).list("events")
     ]
     return span_of(attributes, events, base)
-
-
-def _attributes(span: Json) -> JsonObject:
-    """Attributes under flat keys, from an object or from the columns of a table."""
-    columns = {
-        key.removeprefix("attributes."): value
-        for key, value in span.raw.items()
-        if key.startswith("attributes.")
-    }
-    return flat({**columns, **span.at("attributes").raw})
 
 
 def _score(row: Json) -> ImportedScore:

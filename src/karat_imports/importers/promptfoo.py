@@ -215,9 +215,28 @@ class _Trials:
         self, file: _File, row: Json, variables: Json, at: tuple[str, str, int], place: str
     ) -> ImportedTrial:
         test, (identity, condition, repetition) = row.at("testCase"), at
-        question, used = _question(variables, row)
+
+        # The question of a test case, and its variable: unlike prompts, questions are the same
+        # in all conditions
+        used = asked(variables) or (next(iter(variables.raw)) if len(variables.raw) == 1 else None)
+        if used is not None:
+            question = variables.shown(used) or ""
+        else:
+            listed = "\n".join(f"{name}: {variables.shown(name)}" for name in variables.raw)
+            question, used = (
+                listed or row.at("prompt").text("raw") or "(a test without variables)",
+                None,
+            )
+
         response, title = row.at("response"), test.text("description")
-        parts = list(_components(row.at("gradingResult")))
+
+        # The result of each assertion; a set of assertions without its own metric is replaced
+        # by its members
+        parts: list[Json] = []
+        for result in row.at("gradingResult").list("componentResults"):
+            inner = result.list("componentResults")
+            parts += inner if inner and not result.at("assertion").text("metric") else [result]
+
         cached, reply = response.flag("cached"), _reply(row, response)
         if cached:
             self._findings.changed("answer from promptfoo's cache: its latency is missing", place)
@@ -341,15 +360,6 @@ def _reply(row: Json, response: Json) -> Reply | None:
     )
 
 
-def _components(grading: Json) -> Iterator[Json]:
-    """The result of each assertion; a set of assertions without its own metric is replaced by its
-    members.
-    """
-    for result in grading.list("componentResults"):
-        inner = result.list("componentResults")
-        yield from inner if inner and not result.at("assertion").text("metric") else [result]
-
-
 def _failure(row: Json, *, answered: bool) -> ImportedFailure | None:
     """Why a test could not be run; a failed assertion is not such a failure."""
     message = row.text("error") or row.at("response").text("error")
@@ -366,17 +376,6 @@ def _failure(row: Json, *, answered: bool) -> ImportedFailure | None:
         )
 
     return failure(message)
-
-
-def _question(variables: Json, row: Json) -> tuple[str, str | None]:
-    """The question of a test case, and its variable: unlike prompts, questions are the same in all
-    conditions.
-    """
-    used = asked(variables) or (next(iter(variables.raw)) if len(variables.raw) == 1 else None)
-    if used is not None:
-        return variables.shown(used) or "", used
-    listed = "\n".join(f"{name}: {variables.shown(name)}" for name in variables.raw)
-    return listed or row.at("prompt").text("raw") or "(a test without variables)", None
 
 
 def _golden(assertions: Sequence[Json], variables: Json) -> str | None:

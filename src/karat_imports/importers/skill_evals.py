@@ -146,7 +146,37 @@ def _trials(
         if (sample := run.shown("eval_id") or run.text("eval_name")) is None:
             findings.lose("run without an eval_id", f"{path.name}, run {number}")
         else:
-            yield _of_benchmark(run, sample, f"{prefix}{run.text('configuration') or ''}")
+            condition = f"{prefix}{run.text('configuration') or ''}"
+            result = run.at("result")
+            seconds = result.number("time_seconds", low=0) or None  # 0 if no time is known
+            expectations = run.list("expectations")
+            reasons = [
+                f"{item.raw.get('passed')}: {item.text('text')} ({item.text('evidence')})"
+                for item in expectations
+            ]
+            # 0 if nothing was graded
+            if result.count("total"):
+                rate = result.number("pass_rate")
+            else:
+                rate = None
+
+            yield ImportedTrial(
+                sample=sample,
+                question=run.text("eval_name") or f"eval {sample}",
+                condition=condition,
+                repetition=max(0, (run.count("run_number") or 1) - 1),
+                reply=_not_recorded(),
+                seconds=seconds,
+                scores=[
+                    ImportedScore(
+                        scorer="skill-creator",
+                        values={"pass_rate": rate},
+                        reasons={"pass_rate": "\n".join(reasons)},
+                        detail={"expectations": run.raw.get("expectations")},
+                    )
+                ],
+                detail={"result": result.raw, "notes": run.raw.get("notes")},
+            )
 
     absent = max(0, (head.at("aggregates").count("casesTotal") or 0) - cases) * len(arms)
     evals = head.at("metadata").raw.get("evals_run")
@@ -210,39 +240,6 @@ def _of_case(
         failure=None if error is None else failure(error),
         scores=[] if error else scores,
         detail=run.without("graders", "score", "passed", "costUsd", "judgeCostUsd"),
-    )
-
-
-def _of_benchmark(run: Json, sample: str, condition: str) -> ImportedTrial:
-    result = run.at("result")
-    seconds = result.number("time_seconds", low=0) or None  # 0 if no time is known
-    expectations = run.list("expectations")
-    reasons = [
-        f"{item.raw.get('passed')}: {item.text('text')} ({item.text('evidence')})"
-        for item in expectations
-    ]
-    # 0 if nothing was graded
-    if result.count("total"):
-        rate = result.number("pass_rate")
-    else:
-        rate = None
-
-    return ImportedTrial(
-        sample=sample,
-        question=run.text("eval_name") or f"eval {sample}",
-        condition=condition,
-        repetition=max(0, (run.count("run_number") or 1) - 1),
-        reply=_not_recorded(),
-        seconds=seconds,
-        scores=[
-            ImportedScore(
-                scorer="skill-creator",
-                values={"pass_rate": rate},
-                reasons={"pass_rate": "\n".join(reasons)},
-                detail={"expectations": run.raw.get("expectations")},
-            )
-        ],
-        detail={"result": result.raw, "notes": run.raw.get("notes")},
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 from karat.documents.nodes import Node, plain
@@ -79,16 +78,16 @@ class ProjectFiles:
         pattern = name.removeprefix("file://")
         if not any(mark in pattern for mark in "*?["):
             return [self.path(name)]
-        return sorted(self._found(pattern))
-
-    def _found(self, pattern: str) -> Iterator[Path]:
+        found: list[Path] = []
         try:
             for place, path in enumerate(self.home.glob(pattern.removeprefix("./"))):
                 if place == _MOST_FILES:
                     raise NotRead(f"'{pattern:.80}' names more than {_MOST_FILES} files")
-                yield self.path(str(path))
+                found.append(self.path(str(path)))
         except (ValueError, NotImplementedError, OSError) as error:
             raise NotRead(f"'{pattern:.80}' is no pattern") from error
+
+        return sorted(found)
 
 
 def document(data: bytes, name: str) -> Json:

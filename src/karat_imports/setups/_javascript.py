@@ -36,7 +36,20 @@ def as_assertion(code: str) -> JsonObject | None:
     if code.startswith("(") and code.endswith(")") and code.count("(") == 1:
         code = code[1:-1].strip()
     if match := _LENGTH.fullmatch(code):
-        return _length(match[1], int(match[2]))
+        sign = match[1]
+        number = int(match[2])
+        low, high = 0, number
+        if sign == "<":
+            high = number - 1
+        elif sign == ">":
+            low = number + 1
+        elif sign == ">=":
+            low = number
+        if sign.startswith("<"):
+            times = f"{{0,{high}}}" if high >= 0 else "{0}(?!)"
+        else:
+            times = f"{{{low},}}"
+        return {"type": "regex", "value": f"(?s)\\A.{times}\\Z"}
     if match := _IS.fullmatch(code):
         literal = _literal(match[2])
         return None if literal is None else _json(match[1], {"const": literal[0]})
@@ -69,21 +82,6 @@ def _includes(code: str) -> JsonObject | None:
     if len(texts) == 1:
         return {"type": kind, "value": texts[0]}
     return {"type": f"{kind}-{'all' if mark == '&&' else 'any'}", "value": texts}
-
-
-def _length(sign: str, number: int) -> JsonObject | None:
-    low, high = 0, number
-    if sign == "<":
-        high = number - 1
-    elif sign == ">":
-        low = number + 1
-    elif sign == ">=":
-        low = number
-    if sign.startswith("<"):
-        times = f"{{0,{high}}}" if high >= 0 else "{0}(?!)"
-    else:
-        times = f"{{{low},}}"
-    return {"type": "regex", "value": f"(?s)\\A.{times}\\Z"}
 
 
 def _json(path: str, schema: JsonObject) -> JsonObject:

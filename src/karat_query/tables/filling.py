@@ -260,7 +260,17 @@ class _Filling:
                 )
 
             if "samples" in self.files:
-                self.files["samples"].write(_sample_row(sample))
+                golden = [turn.golden for turn in sample.turns if turn.golden is not None]
+                sample_row = {
+                    "sample": sample.id,
+                    "position": _whole(sample.position),
+                    "turns": len(sample.turns),
+                    "question": "\n\n".join(turn.question for turn in sample.turns),
+                    "golden": "\n\n".join(golden) if golden else None,
+                    "weight": sample.weight,
+                    "metadata": _json(sample.metadata),
+                }
+                self.files["samples"].write(sample_row)
 
     def _place(self, cell: int | None) -> Row:
         if cell is None:
@@ -463,19 +473,6 @@ class _Filling:
         del is_last
         sample = self._samples[self.index.place(cell)[0]]
         return self._kind.fill(table, self._kept[sample], record)
-
-
-def _sample_row(sample: Sample) -> Row:
-    golden = [turn.golden for turn in sample.turns if turn.golden is not None]
-    return {
-        "sample": sample.id,
-        "position": _whole(sample.position),
-        "turns": len(sample.turns),
-        "question": "\n\n".join(turn.question for turn in sample.turns),
-        "golden": "\n\n".join(golden) if golden else None,
-        "weight": sample.weight,
-        "metadata": _json(sample.metadata),
-    }
 
 
 def _calls(answer: Answer) -> Iterator[tuple[CalledTool, bool]]:

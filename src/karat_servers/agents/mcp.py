@@ -15,7 +15,7 @@ from karat.agents import AgentSetting
 from karat.config.model import Name, Strictly
 from karat.errors import AgentFault, InfrastructureFault
 from karat.mcp import Tools
-from karat.records import Condition, JsonObject, Reply, Sample, ToolCall, Turn
+from karat.records import Condition, JsonObject, Reply, Sample, Turn
 
 __all__ = ["Mcp"]
 
@@ -86,7 +86,12 @@ class _Session:
 
     async def ask(self, turn: Turn) -> Reply:
         try:
-            call, answer = await self._called()
+            if self._method != "tools/call":
+                call, answer = await self._tools.read(self._server, self._method, self._parameters)
+            else:
+                tool = self._parameters["name"]
+                arguments = self._parameters["arguments"]
+                call, answer = await self._tools.call_in_full(self._server, tool, arguments)
         except InfrastructureFault as fault:  # the call was made, and is counted
             fault.reply = Reply(
                 text="", tool_calls=self._tools.calls[-1:], dollars=0.0, model=self._server
@@ -105,13 +110,6 @@ class _Session:
             model=self._server,
             stop_reason="error" if failed else None,
         )
-
-    async def _called(self) -> tuple[ToolCall, JsonObject | None]:
-        if self._method != "tools/call":
-            return await self._tools.read(self._server, self._method, self._parameters)
-        tool = self._parameters["name"]
-        arguments = self._parameters["arguments"]
-        return await self._tools.call_in_full(self._server, tool, arguments)
 
 
 def _request(sample: Sample, tool: str | None) -> tuple[str, JsonObject]:
@@ -132,7 +130,23 @@ def _request(sample: Sample, tool: str | None) -> tuple[str, JsonObject]:
             f"the sample has {' and '.join(f'`{key}`' for key in named)}: it is one request",
         )
 
-    arguments = _arguments(sample.metadata.get("arguments"))
+    # The object in a cell, also as text (CSV). Raises AgentFault.
+    given = sample.metadata.get("arguments")
+    if given is None or given == "":
+        arguments: JsonObject = {}
+    else:
+        if isinstance(given, str):
+            try:
+                given = json.loads(given)
+            except ValueError as error:
+                raise AgentFault(
+                    "bad_call", f"the column `arguments` is not JSON: {error}"
+                ) from None
+
+        if not isinstance(given, dict):
+            raise AgentFault("bad_call", "the column `arguments` must hold a JSON object")
+        arguments = given
+
     match named:
         case {"tool": name}:
             return "tools/call", {"name": tool or name, "arguments": arguments}
@@ -150,18 +164,3 @@ def _request(sample: Sample, tool: str | None) -> tuple[str, JsonObject]:
 def _text(sample: Sample, column: str) -> str | None:
     value = sample.metadata.get(column)
     return value if isinstance(value, str) and value else None
-
-
-def _arguments(given: object) -> JsonObject:
-    """The object in a cell, also as text (CSV). Raises AgentFault."""
-    if given is None or given == "":
-        return {}
-    if isinstance(given, str):
-        try:
-            given = json.loads(given)
-        except ValueError as error:
-            raise AgentFault("bad_call", f"the column `arguments` is not JSON: {error}") from None
-
-    if not isinstance(given, dict):
-        raise AgentFault("bad_call", "the column `arguments` must hold a JSON object")
-    return given

@@ -136,7 +136,24 @@ class Tokens(TokenStorage):
             if self._file is not None and self._person is None and self._saved.access_token is None:
                 raise self._no_login()  # before the server registers a client in vain
             request.headers.pop("Authorization", None)
-            self._restore(refreshes=needed is None)
+
+            # Gives the provider the known tokens, also if another process renewed them; the
+            # token counts as expired
+            context = self._provider.context
+            saved = self._saved
+            if needed is None:
+                context.current_tokens = _token(saved)
+            else:
+                context.current_tokens = None
+
+            context.token_expiry_time = 1.0
+            if saved.metadata is not None and context.oauth_metadata is None:
+                context.oauth_metadata = OAuthMetadata.model_validate(saved.metadata)
+            if saved.resource is not None and context.protected_resource_metadata is None:
+                context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(
+                    saved.resource
+                )
+
             # If a connection breaks, the garbage collector ends the flow, in a task that may not
             # release this.
             self._provider.context.lock = anyio.Lock()
@@ -149,7 +166,12 @@ class Tokens(TokenStorage):
                     if outgoing is not request:
                         reply = response
                     elif self._wanted and response.status_code in (401, 403):
-                        self._ask_for_wanted(response)
+                        # The SDK asks for the scopes that the server names, so the server names
+                        # these
+                        named = response.headers.get("www-authenticate", "").removeprefix("Bearer ")
+                        response.headers["www-authenticate"] = (
+                            f'Bearer scope="{" ".join(self._wanted)}", {named}'
+                        )
 
                     outgoing = await flow.asend(response)
             except StopAsyncIteration:
@@ -189,35 +211,23 @@ class Tokens(TokenStorage):
             raise self._denied(f"{lacks}, which the authorization server does not grant")
         self._wanted = tuple(dict.fromkeys((*granted, *needed)))
 
-    def _ask_for_wanted(self, response: httpx2.Response) -> None:
-        """The SDK asks for the scopes that the server names, so the server names these."""
-        named = response.headers.get("www-authenticate", "").removeprefix("Bearer ")
-        response.headers["www-authenticate"] = f'Bearer scope="{" ".join(self._wanted)}", {named}'
-
-    def _restore(self, *, refreshes: bool) -> None:
-        """Gives the provider the known tokens, also if another process renewed them; the token
-        counts as expired.
-        """
-        context = self._provider.context
-        saved = self._saved
-        if refreshes:
-            context.current_tokens = _token(saved)
-        else:
-            context.current_tokens = None
-
-        context.token_expiry_time = 1.0
-        if saved.metadata is not None and context.oauth_metadata is None:
-            context.oauth_metadata = OAuthMetadata.model_validate(saved.metadata)
-        if saved.resource is not None and context.protected_resource_metadata is None:
-            context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(
-                saved.resource
-            )
-
     def _fault(self, error: Exception, reply: httpx2.Response | None) -> InfrastructureFault:
         if reply is not None and isinstance(
             error, (OAuthTokenError, OAuthRegistrationError, ValidationError)
         ):
-            reason = _answered(reply)
+            # What may be shown of an authorization server's reply: it may hold tokens, or
+            # repeat secrets
+            try:
+                code = reply.json()["error"]
+            except (httpx2.ResponseNotRead, ValueError, KeyError, TypeError):
+                code = None
+
+            if isinstance(code, str) and _ERROR_CODE.fullmatch(code):
+                shown = f" ({code})"
+            else:
+                shown = ""
+
+            reason = f"the authorization server answered with HTTP {reply.status_code}{shown}"
         else:
             reason = printable(self._redact(str(error)))[:_SHOWN] or type(error).__name__
 
@@ -384,7 +394,7 @@ class TokenAuth(httpx2.Auth):
             if used is not None:
                 request.headers["Authorization"] = f"Bearer {used}"
                 response = yield request
-                rejected = _rejected(response)
+                rejected = response.status_code == 401 or _needed(response) is not None
                 needed = _needed(response)
                 self._evidence.status = response.status_code
                 self._evidence.lost = None
@@ -405,11 +415,6 @@ class TokenAuth(httpx2.Auth):
         raise self._tokens.rejected()
 
 
-def _rejected(response: httpx2.Response) -> bool:
-    """Whether another token could help."""
-    return response.status_code == 401 or _needed(response) is not None
-
-
 def _needed(response: httpx2.Response) -> tuple[str, ...] | None:
     """The scopes that the request needs, where they are the reason for its rejection."""
     if (
@@ -419,23 +424,6 @@ def _needed(response: httpx2.Response) -> tuple[str, ...] | None:
         return None
 
     return tuple(printable(extract_scope_from_www_auth(response) or "").split())
-
-
-def _answered(reply: httpx2.Response) -> str:
-    """What may be shown of an authorization server's reply: it may hold tokens, or repeat
-    secrets.
-    """
-    try:
-        code = reply.json()["error"]
-    except (httpx2.ResponseNotRead, ValueError, KeyError, TypeError):
-        code = None
-
-    if isinstance(code, str) and _ERROR_CODE.fullmatch(code):
-        shown = f" ({code})"
-    else:
-        shown = ""
-
-    return f"the authorization server answered with HTTP {reply.status_code}{shown}"
 
 
 def _token(saved: SavedLogin) -> OAuthToken | None:

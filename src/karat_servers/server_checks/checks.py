@@ -341,7 +341,11 @@ async def _arguments_described(probe: Probe) -> Finding:
     total = 0
     without = []
     for tool in await probe.tools():
-        for name, about in _properties(tool).items():
+        schema = tool.get("inputSchema")
+        properties = schema.get("properties") if isinstance(schema, dict) else None
+        if not isinstance(properties, dict):
+            continue
+        for name, about in properties.items():
             total += 1
             if not isinstance(about, dict) or not str(about.get("description") or "").strip():
                 without.append(f"{tool['name']}.{name}")
@@ -404,18 +408,6 @@ async def _descriptions_alike(probe: Probe) -> Finding:
 def _description(tool: JsonObject) -> str:
     text = tool.get("description")
     return text if isinstance(text, str) else ""
-
-
-def _properties(tool: JsonObject) -> JsonObject:
-    schema = tool.get("inputSchema")
-    if isinstance(schema, dict):
-        properties = schema.get("properties")
-    else:
-        properties = None
-
-    if isinstance(properties, dict):
-        return properties
-    return {}
 
 
 @_check("errors.method", "Answer with error -32601 (method not found).")

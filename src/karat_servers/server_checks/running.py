@@ -39,7 +39,13 @@ async def check_server(
     checks: list[Check] = []
     try:
         for planned in CHECKS:
-            if _hopeless(checks):
+            hopeless = (
+                bool(checks)
+                and checks[0].verdict == "failed"
+                and checks[0].seen.startswith(_NO_CONNECTION)
+            )
+
+            if hopeless:
                 finding = skipped("there was no connection")
             else:
                 finding = await _looked(planned, probe)
@@ -75,27 +81,17 @@ async def check_server(
     )
 
 
-def _hopeless(checks: list[Check]) -> bool:
-    return (
-        bool(checks) and checks[0].verdict == "failed" and checks[0].seen.startswith(_NO_CONNECTION)
-    )
-
-
-async def _missing(needs: str, probe: Probe) -> str:
-    """Why a check does not apply; empty if it does."""
-    if needs in ("stdio", "http"):
-        if probe.server.type == needs:
-            return ""
-        return f"for servers over {needs}"
-
-    if needs and not (await probe.listing(needs)).items:
-        return f"the server has no {needs}"
-    return ""
-
-
 async def _looked(planned: PlannedCheck, probe: Probe) -> Finding:
     try:
-        missing = await _missing(planned.needs, probe)
+        # Why a check does not apply; empty if it does
+        missing = ""
+        needs = planned.needs
+        if needs in ("stdio", "http"):
+            if probe.server.type != needs:
+                missing = f"for servers over {needs}"
+        elif needs and not (await probe.listing(needs)).items:
+            missing = f"the server has no {needs}"
+
         if missing:
             return skipped(missing)
         return await planned.look(probe)

@@ -8,7 +8,7 @@ import gzip
 import io
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -131,7 +131,15 @@ def unpack(
         target = folder / f"shipped-{number}"
         target.mkdir(mode=0o700)
         try:
-            names = _write(target, members(io.BytesIO(archive), at_most=2 * MOST_BYTES))
+            files = members(io.BytesIO(archive), at_most=2 * MOST_BYTES)
+            names = []
+            for entry, data in files:
+                name = entry.path.removeprefix("files/")
+                path = target / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(data)
+                path.chmod(0o755 if entry.executable else 0o644)
+                names.append(name)
         except BadArchive as error:
             raise BadOption(
                 "execution.executor", f"the files of {root} arrived damaged: {error}"
@@ -141,16 +149,3 @@ def unpack(
         places[Path(root)] = target / names[0] if one_file else target
 
     return experiment.moved(places, {**os.environ, **experiment.env})
-
-
-def _write(target: Path, files: Iterable[tuple[Entry, bytes]]) -> list[str]:
-    names = []
-    for entry, data in files:
-        name = entry.path.removeprefix("files/")
-        path = target / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-        path.chmod(0o755 if entry.executable else 0o644)
-        names.append(name)
-
-    return names

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -32,6 +31,15 @@ View = Callable[[Site, Request, OpenRun], Response]
 def application(site: Site) -> Starlette:
     """The pages, without the access control around them (`karat_viewer.safety.Door`)."""
     run = "/runs/{run}"
+
+    async def answer(request: Request) -> Response:
+        try:
+            body = await request.body()
+        except ClientDisconnect:
+            return PlainTextResponse("The request is too large.", status_code=413)
+
+        return await run_in_threadpool(_answered, site, request, lambda opened: save(opened, body))
+
     app = Starlette(
         routes=[
             Route("/", _plain(site, runs_page)),
@@ -46,7 +54,7 @@ def application(site: Site) -> Starlette:
             Route(f"{run}/find", _of_run(site, found_page)),
             Route(f"{run}/text/{{trial}}/{{turn:int}}", _of_run(site, text_page)),
             Route(f"{run}/reviews", _of_run(site, reviews_page)),
-            Route(f"{run}/labels", _labels(site), methods=["POST"]),
+            Route(f"{run}/labels", answer, methods=["POST"]),
             Route(f"{run}/{{group}}/{{name}}", _of_run(site, kind_page)),
         ],
         exception_handlers={HTTPException: _missing(site), 500: _fault},
@@ -98,18 +106,6 @@ def _page_or_problem(
         return site.problem(
             request, 500, "The run cannot be read", f"{type(error).__name__}: {error}"
         )
-
-
-def _labels(site: Site) -> Callable[[Request], Any]:
-    async def answer(request: Request) -> Response:
-        try:
-            body = await request.body()
-        except ClientDisconnect:
-            return PlainTextResponse("The request is too large.", status_code=413)
-
-        return await run_in_threadpool(_answered, site, request, lambda opened: save(opened, body))
-
-    return answer
 
 
 def _static(request: Request) -> Response:

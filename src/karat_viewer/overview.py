@@ -8,7 +8,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from karat import formats, kinds
-from karat.analysis import Summary
 from karat.analysis.history import history
 from karat.document.followed import history_document
 from karat.errors import BadOption
@@ -69,6 +68,28 @@ def overview_page(site: Site, request: Request, opened: OpenRun) -> Response:
     summary = opened.summary()
     links_of, links = kinds.of(summary.kind).views().links(summary)
     made_of = opened.document(summary)
+
+    # Links to other pages: name, address, what is there
+    unit = unit_of(opened)
+
+    def listed(**query: Any) -> str:
+        return address("runs", opened.name, "samples", **query)
+
+    failed = summary.total.ledger.failed
+    doors = [(f"All {unit}s", listed(), formats.count(summary.samples))]
+    if summary.metrics:
+        doors += [("Worst first", listed(sort="worst"), "")]
+    if summary.metrics and len(summary.conditions) > 1:
+        doors += [("Largest gaps", listed(sort="gap"), "")]
+    if failed:
+        doors += [("Failures", listed(failure="any"), formats.plural(failed, "trial"))]
+    several = len(summary.conditions) > 1 and summary.metrics
+    if several:
+        doors += [("Compare conditions", address("compare", run=opened.name), "")]
+    if summary.metrics:
+        doors += [("History", address("history", run=opened.name), "over runs")]
+    doors += [("Reviews", address("runs", opened.name, "reviews"), "")]
+
     page = site.page(
         request,
         "overview.html.j2",
@@ -80,7 +101,7 @@ def overview_page(site: Site, request: Request, opened: OpenRun) -> Response:
         facts=made_of.facts,
         warnings=made_of.warnings,
         sections=made_of.sections,
-        doors=_doors(opened, summary),
+        doors=doors,
         links_of=links_of,
         links=[(name, address("runs", opened.name, group, name)) for group, name in links],
         live=address("runs", opened.name, "state"),
@@ -158,27 +179,3 @@ def state(request: Request, opened: OpenRun) -> Response:
         "total": progress.total,
     }
     return JSONResponse(content, headers=headers)
-
-
-def _doors(opened: OpenRun, summary: Summary) -> list[tuple[str, str, str]]:
-    """Links to other pages: name, address, what is there."""
-    unit = unit_of(opened)
-
-    def listed(**query: Any) -> str:
-        return address("runs", opened.name, "samples", **query)
-
-    failed = summary.total.ledger.failed
-    doors = [(f"All {unit}s", listed(), formats.count(summary.samples))]
-    if summary.metrics:
-        doors += [("Worst first", listed(sort="worst"), "")]
-    if summary.metrics and len(summary.conditions) > 1:
-        doors += [("Largest gaps", listed(sort="gap"), "")]
-    if failed:
-        doors += [("Failures", listed(failure="any"), formats.plural(failed, "trial"))]
-    several = len(summary.conditions) > 1 and summary.metrics
-    if several:
-        doors += [("Compare conditions", address("compare", run=opened.name), "")]
-    if summary.metrics:
-        doors += [("History", address("history", run=opened.name), "over runs")]
-    doors += [("Reviews", address("runs", opened.name, "reviews"), "")]
-    return doors

@@ -332,7 +332,16 @@ def _from_fields(result: object) -> Reply | None:
         why = name_in(result, "result", "subtype") or "no reason is given"
         raise AgentFault("bad_reply", f"the result is an error: {why}")
     if not texts:
-        texts = _only_field(result)
+        # The one field of a dataclass or a model of pydantic, if it is a text
+        fields = getattr(type(result), "model_fields", None) or getattr(
+            type(result), "__dataclass_fields__", {}
+        )
+        if not isinstance(fields, Mapping) or len(fields) != 1:
+            texts = {}
+        else:
+            (name,) = fields
+            text = written(get(result, name))
+            texts = {} if text is None else {name: text}
     if not texts:
         if any(hasattr(result, name) for name in _STREAMS):
             raise AgentFault(
@@ -357,18 +366,6 @@ def _from_fields(result: object) -> Reply | None:
         model=name_in(result, "model"),
         stop_reason=name_in(result, *_STOPS),
     )
-
-
-def _only_field(result: object) -> dict[str, str]:
-    """The one field of a dataclass or a model of pydantic, if it is a text."""
-    fields = getattr(type(result), "model_fields", None) or getattr(
-        type(result), "__dataclass_fields__", {}
-    )
-    if not isinstance(fields, Mapping) or len(fields) != 1:
-        return {}
-    (name,) = fields
-    text = written(get(result, name))
-    return {} if text is None else {name: text}
 
 
 def _llama_index_calls(result: object) -> Calls:

@@ -179,7 +179,14 @@ class _ClientFile:
             self._fault(f"'{self._name}' cannot be read: {unreadable(error)}")
             return None
 
-        text = _plain_json(text)
+        # JSON without comments, trailing commas and tabs, which YAML does not take; lines stay
+        def blank(match: re.Match[str]) -> str:
+            if match[0].startswith('"'):
+                return match[0]
+            return re.sub(r"[^\n]", " ", match[0])
+
+        text = _TRAILING.sub(blank, _COMMENTS.sub(blank, text))
+
         if not text.lstrip().startswith("{"):
             self._fault(f"'{self._name}' is not a JSON object")
             return None
@@ -224,7 +231,22 @@ class _ClientFile:
             )
             self._fault_inside(name, ("envFile",), message)
 
-        self._rename(found)
+        for other, (key, kind) in _OTHER_NAMES.items():
+            if other not in found or (key in found and other != "httpUrl"):  # wins in Gemini CLI
+                continue
+            node = found[key] = found.pop(other)
+            if other == "transport" and isinstance(node.value, dict):
+                found[key] = node.get("type") or node
+            if kind is not None and "type" not in found:
+                found["type"] = Node(kind, line=node.line, column=node.column, file=node.file)
+
+        kind_node = found.get("type")
+        url = found.get("url")
+        if kind_node is not None and isinstance(kind_node.value, str):
+            kind_node.value = _TYPES.get(kind_node.value, kind_node.value)
+        elif url is not None and _SSE.search(str(url.value)):  # as Cursor finds out by trying
+            found["type"] = Node("sse", line=url.line, column=url.column, file=url.file)
+
         unread = [f"`{key}`" for key in found if key in _FILTERS and not _says_all(found[key])]
         if unread:
             message = f"karat does not apply {' and '.join(unread)}: agents see every tool"
@@ -242,24 +264,6 @@ class _ClientFile:
         server.value = {key: node for key, node in kept.items() if node.value not in ("", [], {})}
         self._read_values(name, server)
         return True
-
-    def _rename(self, found: dict[str, Node]) -> None:
-        """Gives a server's keys karat's names."""
-        for other, (key, kind) in _OTHER_NAMES.items():
-            if other not in found or (key in found and other != "httpUrl"):  # wins in Gemini CLI
-                continue
-            node = found[key] = found.pop(other)
-            if other == "transport" and isinstance(node.value, dict):
-                found[key] = node.get("type") or node
-            if kind is not None and "type" not in found:
-                found["type"] = Node(kind, line=node.line, column=node.column, file=node.file)
-
-        kind_node = found.get("type")
-        url = found.get("url")
-        if kind_node is not None and isinstance(kind_node.value, str):
-            kind_node.value = _TYPES.get(kind_node.value, kind_node.value)
-        elif url is not None and _SSE.search(str(url.value)):  # as Cursor finds out by trying
-            found["type"] = Node("sse", line=url.line, column=url.column, file=url.file)
 
     def _read_values(self, name: str, server: Node) -> None:
         for key in ("args", "env", "headers"):
@@ -351,14 +355,3 @@ def _listed(top: Node) -> dict[str, Node]:
         if node.keys() & {"command", "url"}:
             bare[str(name)] = node
     return bare
-
-
-def _plain_json(text: str) -> str:
-    """JSON without comments, trailing commas and tabs, which YAML does not take; lines stay."""
-
-    def blank(match: re.Match[str]) -> str:
-        if match[0].startswith('"'):
-            return match[0]
-        return re.sub(r"[^\n]", " ", match[0])
-
-    return _TRAILING.sub(blank, _COMMENTS.sub(blank, text))

@@ -67,7 +67,15 @@ def _experiment_schema() -> Json:
         [(model, "validation") for model in models], schema_generator=_Generator
     )
     defs: Json = shared["$defs"]
-    needed = {id(model): _required(defs, references[model, "validation"]) for model in models}
+    needed = {}
+    for model in models:
+        # A model's required keys, removed from its definition: a condition gives only some of
+        # an agent's options
+        required: list[str] = defs[references[model, "validation"]["$ref"].rpartition("/")[2]].pop(
+            "required", []
+        )
+        needed[id(model)] = required
+
     root = defs.pop(references[ExperimentFile, "validation"]["$ref"].rpartition("/")[2])
     root["required"] = needed[id(ExperimentFile)]
 
@@ -100,14 +108,6 @@ def _experiment_schema() -> Json:
         {"$schema": DIALECT, "title": "A karat experiment", **root, "$defs": defs}
     )
     return schema
-
-
-def _required(defs: Json, reference: Json) -> list[str]:
-    """A model's required keys, removed from its definition: a condition gives only some of an
-    agent's options.
-    """
-    required: list[str] = defs[reference["$ref"].rpartition("/")[2]].pop("required", [])
-    return required
 
 
 def _choice(

@@ -256,7 +256,27 @@ class TurnMessages:
         Before its end only input tokens: output tokens are reported last.
         """
         if self.result is not None and self.result.usage:
-            return _usage(self._whole_usage(self.result) or self.result.usage)
+            # Tokens of this turn over all models; the result's own `usage` leaves out subagents
+            if not self._models(self.result):
+                whole_usage: JsonObject | None = None
+            else:
+
+                def total(name: str) -> int:
+                    now, before = (
+                        [used.get(name) or 0 for used in self._models(at).values()]
+                        for at in (self.result, self._before)
+                    )
+                    return sum(now) - sum(before)
+
+                whole_usage = {
+                    "input_tokens": total("inputTokens"),
+                    "cache_read_input_tokens": total("cacheReadInputTokens"),
+                    "cache_creation_input_tokens": total("cacheCreationInputTokens"),
+                    "output_tokens": total("outputTokens"),
+                    "output_tokens_details": {"thinking_tokens": total("thinkingTokens")},
+                }
+
+            return _usage(whole_usage or self.result.usage)
         if not self._usages:
             return None
         usages = [_usage(reported) for reported in self._usages.values()]
@@ -269,26 +289,6 @@ class TurnMessages:
         if result is not None and self._names.given.tools:
             return result.model_usage or {}
         return {}
-
-    def _whole_usage(self, result: ResultMessage) -> JsonObject | None:
-        """Tokens of this turn over all models; the result's own `usage` leaves out subagents."""
-        if not self._models(result):
-            return None
-
-        def total(name: str) -> int:
-            now, before = (
-                [used.get(name) or 0 for used in self._models(at).values()]
-                for at in (result, self._before)
-            )
-            return sum(now) - sum(before)
-
-        return {
-            "input_tokens": total("inputTokens"),
-            "cache_read_input_tokens": total("cacheReadInputTokens"),
-            "cache_creation_input_tokens": total("cacheCreationInputTokens"),
-            "output_tokens": total("outputTokens"),
-            "output_tokens_details": {"thinking_tokens": total("thinkingTokens")},
-        }
 
     def server_fault(self) -> InfrastructureFault | None:
         """A server that died or did not answer.

@@ -415,7 +415,19 @@ def compare_programs(
     >>> compare_programs("subtract(8181, 20454), divide(#0, 20454)", ["percentage_change"]).logic_f1
     1.0
     """
-    names = _names(predicted)
+    # The operations of a list of names; None for a program, whose tokens have parentheses,
+    # digits or an end
+    if not isinstance(predicted, list | tuple) or not all(
+        isinstance(name, str) for name in predicted
+    ):
+        names: list[str] | None = None
+    elif any(
+        name.strip() == "EOF" or not name.strip().replace("_", "").isalpha() for name in predicted
+    ):
+        names = None
+    else:
+        names = named_operations(predicted)
+
     if _missing(gold):
         golden = None
     else:
@@ -468,23 +480,6 @@ def compare_programs(
 def _missing(source: object) -> bool:
     """Whether there is no program at all."""
     return source is None or (isinstance(source, str | list | tuple | dict) and not source)
-
-
-def _names(predicted: object) -> list[str] | None:
-    """The operations of a list of names; None for a program, whose tokens have parentheses, digits
-    or an end.
-    """
-    if not isinstance(predicted, list | tuple) or not all(
-        isinstance(name, str) for name in predicted
-    ):
-        return None
-
-    if any(
-        name.strip() == "EOF" or not name.strip().replace("_", "").isalpha() for name in predicted
-    ):
-        return None
-
-    return named_operations(predicted)
 
 
 def _reading(

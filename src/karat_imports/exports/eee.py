@@ -8,7 +8,7 @@ no place for it. The same run gives the same bytes: names come from the run, tim
 from __future__ import annotations
 
 import uuid
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Literal
 
@@ -19,7 +19,6 @@ from karat import __version__, formats
 from karat.analysis import Summary, trials
 from karat.analysis.model import MetricInfo, Result
 from karat.analysis.numbers import Estimate
-from karat.analysis.parts import ConditionScore
 from karat.exports import Streamed, epoch
 from karat.files import file_safe
 from karat.journal import RunFolder
@@ -137,38 +136,46 @@ class _Log:
             "total_rows": self._rows,
         }
         wholes = []
-        for score in _condition_scores(summary, conditions):
-            result = score.estimate
-            numbers = _uncertainty(
-                result, "bootstrap" if "bootstrap" in result.method else "analytic"
-            )
-            details = {"num_samples": f"{result.n} {score.unit}", **score.details}
-            condition_score = {"score": result.value, "details": details, "uncertainty": numbers}
+        # The run kind's own numbers for whole conditions, if they have a value. They have no
+        # instances.
+        for part in summary.parts.values():
+            for score in part.condition_scores():
+                if score.condition in conditions and score.estimate.value is not None:
+                    result = score.estimate
+                    numbers = _uncertainty(
+                        result, "bootstrap" if "bootstrap" in result.method else "analytic"
+                    )
+                    details = {"num_samples": f"{result.n} {score.unit}", **score.details}
+                    condition_score = {
+                        "score": result.value,
+                        "details": details,
+                        "uncertainty": numbers,
+                    }
 
-            condition_config = {
-                "evaluation_description": score.meaning,
-                "metric_id": f"karat.{score.key}",
-                "metric_name": score.key,
-                **({"metric_unit": "proportion"} if score.kind == "share" else {}),
-                "lower_is_better": False,
-                "score_type": "continuous",
-                "min_score": score.low,
-                "max_score": score.high,
-                "additional_details": {
-                    "direction": "higher",
-                    "kind": score.kind,
-                    "scorer": score.scorer,
-                    "scoring": score.scoring,
-                },
-            }
+                    condition_config = {
+                        "evaluation_description": score.meaning,
+                        "metric_id": f"karat.{score.key}",
+                        "metric_name": score.key,
+                        **({"metric_unit": "proportion"} if score.kind == "share" else {}),
+                        "lower_is_better": False,
+                        "score_type": "continuous",
+                        "min_score": score.low,
+                        "max_score": score.high,
+                        "additional_details": {
+                            "direction": "higher",
+                            "kind": score.kind,
+                            "scorer": score.scorer,
+                            "scoring": score.scoring,
+                        },
+                    }
 
-            wholes.append(
-                {
-                    **_named(summary, score.condition, score.key),
-                    "metric_config": condition_config,
-                    "score_details": condition_score,
-                }
-            )
+                    wholes.append(
+                        {
+                            **_named(summary, score.condition, score.key),
+                            "metric_config": condition_config,
+                            "score_details": condition_score,
+                        }
+                    )
 
         return {
             "schema_version": SCHEMA,
@@ -202,10 +209,24 @@ class _Log:
 
 
 def _result(summary: Summary, result: Result, metric: MetricInfo) -> JsonObject:
+    mean = result.mean
+    numbers = _uncertainty(mean, "analytic")
+    if result.between_sd.value is not None:
+        numbers["standard_deviation"] = result.between_sd.value
+    details = {
+        "answers": str(result.n_answers),
+        "missing": str(result.n_missing),
+        "questions": str(result.n_questions),
+        **(
+            {"within_sd": str(result.within_sd.value)} if result.within_sd.value is not None else {}
+        ),
+    }
+    score = {"score": mean.value, "details": details, "uncertainty": numbers}
+
     return {
         **_named(summary, result.condition, metric.key),
         "metric_config": _metric(summary, metric, result),
-        "score_details": _score(result),
+        "score_details": score,
     }
 
 
@@ -302,33 +323,6 @@ def _metric(summary: Summary, metric: MetricInfo, result: Result) -> JsonObject:
             else "false",
         },
     }
-
-
-def _score(result: Result) -> JsonObject:
-    mean = result.mean
-    numbers = _uncertainty(mean, "analytic")
-    if result.between_sd.value is not None:
-        numbers["standard_deviation"] = result.between_sd.value
-    details = {
-        "answers": str(result.n_answers),
-        "missing": str(result.n_missing),
-        "questions": str(result.n_questions),
-        **(
-            {"within_sd": str(result.within_sd.value)} if result.within_sd.value is not None else {}
-        ),
-    }
-    return {"score": mean.value, "details": details, "uncertainty": numbers}
-
-
-def _condition_scores(summary: Summary, conditions: Container[str]) -> Iterator[ConditionScore]:
-    """The run kind's own numbers for whole conditions, if they have a value.
-
-    They have no instances.
-    """
-    for part in summary.parts.values():
-        for score in part.condition_scores():
-            if score.condition in conditions and score.estimate.value is not None:
-                yield score
 
 
 def _uncertainty(estimate: Estimate, method: str) -> JsonObject:

@@ -601,7 +601,20 @@ class _Trial:
             (score.answer for score in self._scores.values() if score.answer is not None), None
         )
         if uses:
-            usage = _usage(uses)
+
+            def total(counts: Iterable[int | None]) -> int | None:
+                known = [count for count in counts if count is not None]
+                if known:
+                    return sum(known)
+                return None
+
+            usage = Usage(
+                input_tokens=sum(map(_input_tokens, uses)),
+                output_tokens=sum(use.output_tokens for use in uses),
+                cache_read_tokens=total(use.input_tokens_cache_read for use in uses),
+                cache_write_tokens=total(use.input_tokens_cache_write for use in uses),
+                reasoning_tokens=total(use.reasoning_tokens for use in uses),
+            )
         else:
             usage = None
 
@@ -776,22 +789,6 @@ class _Trial:
             return reference[0]
         self._room -= len(text)
         return text
-
-
-def _usage(uses: Sequence[_Usage]) -> Usage:
-    def total(counts: Iterable[int | None]) -> int | None:
-        known = [count for count in counts if count is not None]
-        if known:
-            return sum(known)
-        return None
-
-    return Usage(
-        input_tokens=sum(map(_input_tokens, uses)),
-        output_tokens=sum(use.output_tokens for use in uses),
-        cache_read_tokens=total(use.input_tokens_cache_read for use in uses),
-        cache_write_tokens=total(use.input_tokens_cache_write for use in uses),
-        reasoning_tokens=total(use.reasoning_tokens for use in uses),
-    )
 
 
 def _input_tokens(use: _Usage) -> int:

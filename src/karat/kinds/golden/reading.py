@@ -275,7 +275,20 @@ class RowReader:
                 question = self._question_of(row, wrong)
             name = str(position)
             if self._id is not None:
-                name = self._name(row, self._id, wrong)
+                value = cell(row, self._id)
+                if isinstance(value, str) and value.strip():
+                    name = value
+                elif isinstance(value, int) and not isinstance(value, bool):
+                    name = str(value)
+                else:
+                    if is_empty(value):
+                        self._missing(row, self._id, "id", wrong)
+                    else:
+                        shown = msgspec.json.encode(value).decode()
+                        wrong.append(
+                            f"'{self._id}' must be a text or a whole number, got {shown:.40}"
+                        )
+                    name = ""
             given: Options | None = None
             if self._choices or self._distractors:
                 given = self._options_of(row)
@@ -369,19 +382,6 @@ class RowReader:
     def _has_criteria(self, row: Row) -> bool:
         stated = any(not is_empty(cell(row, path)) for path in self._criteria)
         return stated and self._criteria_suffice
-
-    def _name(self, row: Row, path: str, wrong: list[str]) -> str:
-        value = cell(row, path)
-        if isinstance(value, str) and value.strip():
-            return value
-        if isinstance(value, int) and not isinstance(value, bool):
-            return str(value)
-        if is_empty(value):
-            self._missing(row, path, "id", wrong)
-        else:
-            shown = msgspec.json.encode(value).decode()
-            wrong.append(f"'{path}' must be a text or a whole number, got {shown:.40}")
-        return ""
 
     def _described(self, sample: Sample | None, row: Row) -> Understood | None:
         if sample is None:

@@ -70,7 +70,20 @@ def locate(text: str, *, folders: Sequence[Path]) -> Located:
         ) from error
 
     if here:
-        return Located(path=here[0], notes=tuple(_notes(text, here, shipped)))
+        notes: list[str] = []
+        if text in shipped:
+            notes.append(
+                f"'{text}' is here and is also the name of something that comes with karat; the "
+                f"one here is used"
+            )
+
+        if any(not here[0].samefile(other) for other in here[1:]):
+            notes.append(
+                f"'{text}' is in the working directory and in the experiment's folder; the "
+                f"first is used"
+            )
+
+        return Located(path=here[0], notes=tuple(notes))
     if text in shipped:
         return Located(path=shipped[text])
 
@@ -144,20 +157,6 @@ def _there(path: Path) -> Path | None:
     if is_study(path):
         return path / WHERE
     return path if studies_below(path) else None
-
-
-def _notes(text: str, here: Sequence[Path], shipped: Collection[str]) -> Iterable[str]:
-    if text in shipped:
-        yield (
-            f"'{text}' is here and is also the name of something that comes with karat; the one "
-            f"here is used"
-        )
-
-    if any(not here[0].samefile(other) for other in here[1:]):
-        yield (
-            f"'{text}' is in the working directory and in the experiment's folder; the first is "
-            f"used"
-        )
 
 
 def _entries(folder: Path) -> list[Path]:

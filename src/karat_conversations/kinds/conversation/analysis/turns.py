@@ -126,7 +126,13 @@ def declarations(index: RunIndex) -> Declarations:
     operations = []
     for turn in turns:
         if turn.detail.get("program"):
-            operations.append(_number(turn.detail.get("operations")))
+            value = turn.detail.get("operations")
+            if isinstance(value, (int, float)):
+                number = float(value)
+            else:
+                number = np.nan
+
+            operations.append(number)
         else:
             operations.append(np.nan)
 
@@ -148,12 +154,6 @@ def declarations(index: RunIndex) -> Declarations:
 
 def _is_scored(turn: Turn) -> bool:
     return bool(turn.detail.get("unanswerable")) or parse_value(turn.golden) is not None
-
-
-def _number(value: object) -> float:
-    if isinstance(value, (int, float)):
-        return float(value)
-    return np.nan
 
 
 def _text(value: object) -> str | None:

@@ -98,7 +98,17 @@ class Providers:
         """Providers as objects with an id, those in files included."""
         found: list[JsonObject] = []
         for entry in value if isinstance(value, list) else [value]:
-            given = _with_id(entry)
+            # A provider as an object: it may be a name, or its options under its name
+            if isinstance(entry, str):
+                given = {"id": entry}
+            elif not isinstance(entry, dict):
+                given = {}
+            elif "id" not in entry and len(entry) == 1:
+                ((provider, options),) = entry.items()
+                given = {"id": provider, **(options if isinstance(options, dict) else {})}
+            else:
+                given = entry
+
             name = given.get("id")
             if not isinstance(name, str):
                 if entry is not None:
@@ -119,13 +129,32 @@ class Providers:
     def _provider(self, name: str, identity: str, config: JsonObject) -> Provider:
         scheme, _, rest = identity.partition(":")
         if identity == "echo":
-            return _echo(name)
+            return Provider(
+                name=name,
+                agent={"type": "python", "target": "provider_echo:answer"},
+                files={"provider_echo.py": _ECHO.encode()},
+            )
         if scheme in ("http", "https"):
             return Provider(name=name, agent=self._http(identity, config))
         if scheme in ("python", "file"):
             return self._python(name, identity, config)
         if scheme == "exec":
-            return self._program(name, rest)
+            # A program that takes the prompt as its first argument
+            try:
+                words = shlex.split(rest)
+            except ValueError as error:
+                raise NotRead(f"its command cannot be read ({error})") from error
+            if not words:
+                raise NotRead("it names no program")
+            code = _EXEC.format(
+                words=_literal(words),
+                folder=os.path.relpath(self._files.home, self._folder.resolve()),
+            )
+            return Provider(
+                name=name,
+                agent={"type": "python", "target": "provider_exec:answer"},
+                files={"provider_exec.py": code.encode()},
+            )
         if identity in ("anthropic:claude-agent-sdk", "anthropic:claude-code"):
             return self._claude(name, config)
         options: JsonObject = {"type": "chat", "model": _model_of(identity, config)}
@@ -230,23 +259,6 @@ class Providers:
             files={f"{module}.py": code.encode()},
         )
 
-    def _program(self, name: str, command: str) -> Provider:
-        """A program that takes the prompt as its first argument."""
-        try:
-            words = shlex.split(command)
-        except ValueError as error:
-            raise NotRead(f"its command cannot be read ({error})") from error
-        if not words:
-            raise NotRead("it names no program")
-        code = _EXEC.format(
-            words=_literal(words), folder=os.path.relpath(self._files.home, self._folder.resolve())
-        )
-        return Provider(
-            name=name,
-            agent={"type": "python", "target": "provider_exec:answer"},
-            files={"provider_exec.py": code.encode()},
-        )
-
     def _claude(self, name: str, config: JsonObject) -> Provider:
         options: JsonObject = {"type": "claude", "model": str(config.get("model") or "sonnet")}
         turns = config.get("max_turns")
@@ -263,18 +275,6 @@ class Providers:
         return Provider(
             name=name, agent=options, servers=self._servers(config.get("mcp")), workspace=workspace
         )
-
-
-def _with_id(entry: Json) -> JsonObject:
-    """A provider as an object: it may be a name, or its options under its name."""
-    if isinstance(entry, str):
-        return {"id": entry}
-    if not isinstance(entry, dict):
-        return {}
-    if "id" not in entry and len(entry) == 1:
-        ((name, options),) = entry.items()
-        return {"id": name, **(options if isinstance(options, dict) else {})}
-    return entry
 
 
 def _model_of(identity: str, config: JsonObject) -> str:
@@ -299,14 +299,6 @@ def _model_of(identity: str, config: JsonObject) -> str:
         return str(parse_model(f"{provider}:{rest}"))
     except BadOption as error:
         raise NotRead(str(error)) from error
-
-
-def _echo(name: str) -> Provider:
-    return Provider(
-        name=name,
-        agent={"type": "python", "target": "provider_echo:answer"},
-        files={"provider_echo.py": _ECHO.encode()},
-    )
 
 
 def _from_environment(text: str) -> str:

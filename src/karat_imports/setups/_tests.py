@@ -56,12 +56,59 @@ class Tests:
 
     def read(self) -> list[Test]:
         """Every test, those of scenarios included; one without variables if there are none."""
-        listed = [*self._listed(self._config.get("tests")), *self._scenarios()]
+        # Each test of a scenario with each of its configurations
+        scenarios: list[JsonObject] = []
+        for scenario in self._config.get("scenarios") or ():
+            if not isinstance(scenario, dict):
+                self._findings.leave("scenario", "it is in another file")
+                continue
+            configs = scenario.get("config")
+            for config in configs if isinstance(configs, list) else [{}]:
+                for test in self._listed(scenario.get("tests")):
+                    scenarios.append(
+                        {
+                            **config,
+                            **test,
+                            "vars": {**_mapping(config.get("vars")), **_mapping(test.get("vars"))},
+                            "assert": [*_list(config.get("assert")), *_list(test.get("assert"))],
+                        }
+                    )
+
+        listed = [*self._listed(self._config.get("tests")), *scenarios]
         if not listed and self._config.get("tests") is None:
             listed = [{}]
         found: list[Test] = []
         for number, test in enumerate(listed, start=1):
-            for made in self._tests(test, f"test {number}"):
+            # The tests that one entry means: one for each combination of listed values
+            place = f"test {number}"
+            self._leave_of_test(test, place)
+            variables = {
+                **_mapping(self._default.get("vars")),
+                **self._vars(test.get("vars"), place),
+            }
+            choices: list[list[tuple[str, Json]]] = []
+            for name, value in variables.items():
+                values = value if isinstance(value, list) else [value]
+                choices.append([(name, self._variable(one, place)) for one in values])
+
+            # defaultTest's assertions come first, as in promptfoo
+            asserts = [*_list(test.get("assert")), *_list(test.get("__criteria"))]
+            if _mapping(test.get("options")).get("disableDefaultAsserts") is not True:
+                asserts = [*_list(self._default.get("assert")), *asserts]
+            for combination in itertools.product(*choices):
+                filled = dict(combination)
+                criteria, golden = self._criteria(asserts, filled, place)
+                metadata = _mapping(self._default.get("metadata")) | _mapping(test.get("metadata"))
+                made = Test(
+                    place=place,
+                    variables=filled,
+                    description=templates.fill(str(test.get("description") or ""), filled),
+                    golden=golden,
+                    criteria=tuple(criteria),
+                    metadata=metadata,
+                    prefix=self._option("prefix", test),
+                    suffix=self._option("suffix", test),
+                )
                 if len(found) == _MOST_TESTS:
                     self._findings.leave("test", f"only the first {_MOST_TESTS} are taken")
                     return found
@@ -114,53 +161,6 @@ class Tests:
             except NotRead as error:
                 self._findings.leave("file of tests", str(error))
         return None
-
-    def _scenarios(self) -> Iterator[JsonObject]:
-        """Each test of a scenario with each of its configurations."""
-        for scenario in self._config.get("scenarios") or ():
-            if not isinstance(scenario, dict):
-                self._findings.leave("scenario", "it is in another file")
-                continue
-            configs = scenario.get("config")
-            for config in configs if isinstance(configs, list) else [{}]:
-                for test in self._listed(scenario.get("tests")):
-                    yield {
-                        **config,
-                        **test,
-                        "vars": {**_mapping(config.get("vars")), **_mapping(test.get("vars"))},
-                        "assert": [*_list(config.get("assert")), *_list(test.get("assert"))],
-                    }
-
-    def _tests(self, test: JsonObject, place: str) -> Iterator[Test]:
-        """The tests that one entry means: one for each combination of listed values."""
-        self._leave_of_test(test, place)
-        variables = {
-            **_mapping(self._default.get("vars")),
-            **self._vars(test.get("vars"), place),
-        }
-        choices: list[list[tuple[str, Json]]] = []
-        for name, value in variables.items():
-            values = value if isinstance(value, list) else [value]
-            choices.append([(name, self._variable(one, place)) for one in values])
-
-        # defaultTest's assertions come first, as in promptfoo
-        asserts = [*_list(test.get("assert")), *_list(test.get("__criteria"))]
-        if _mapping(test.get("options")).get("disableDefaultAsserts") is not True:
-            asserts = [*_list(self._default.get("assert")), *asserts]
-        for combination in itertools.product(*choices):
-            filled = dict(combination)
-            criteria, golden = self._criteria(asserts, filled, place)
-            metadata = _mapping(self._default.get("metadata")) | _mapping(test.get("metadata"))
-            yield Test(
-                place=place,
-                variables=filled,
-                description=templates.fill(str(test.get("description") or ""), filled),
-                golden=golden,
-                criteria=tuple(criteria),
-                metadata=metadata,
-                prefix=self._option("prefix", test),
-                suffix=self._option("suffix", test),
-            )
 
     def _option(self, name: str, test: JsonObject) -> str:
         options = {**_mapping(self._default.get("options")), **_mapping(test.get("options"))}

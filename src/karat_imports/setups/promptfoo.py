@@ -81,13 +81,34 @@ class Promptfoo:
                 findings.leave(f"`{key}`", "has no equivalent")
         rows, conditions = _asked(tests, prompts, findings)
         grader = readers.model(reader.grader)
-        return _setup(
-            str(config.get("description") or path.absolute().parent.name),
-            rows,
-            _experiment(conditions, _one_type(providers, findings), findings),
-            scoring=_scoring(tests, grader, findings),
-            execution=_execution(config.get("evaluateOptions")),
-            findings=findings,
+
+        options = config.get("evaluateOptions")
+        given = options if isinstance(options, dict) else {}
+        execution: JsonObject = {"num_repetitions": 1}
+        for key, name in (("repeat", "num_repetitions"), ("maxConcurrency", "max_concurrent")):
+            value = given.get(key)
+            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+                execution[name] = value
+
+        name = str(config.get("description") or path.absolute().parent.name)
+        experiment, made = _experiment(conditions, _one_type(providers, findings), findings)
+        scoring = _scoring(tests, grader, findings)
+        dataset: JsonObject = {"path": "questions.jsonl", "id_key": "id"}
+        if any("criteria" in row for row in rows):
+            dataset["criteria_key"] = "criteria"
+        findings.take(plural(len(rows), "question"))
+        return Setup(
+            experiment={
+                "name": excerpt(name, 80).replace("${", "$${") or "promptfoo",
+                "dataset": dataset,
+                **experiment,
+                **scoring,
+                "execution": execution,
+            },
+            rows=rows,
+            files=made,
+            taken=findings.taken,
+            left_out=findings.left_out,
         )
 
 
@@ -120,7 +141,14 @@ class _Prompts:
 
     def _of_text(self, text: str, label: str) -> list[Prompt]:
         name = text.removeprefix("file://")
-        if not _is_file(text):
+
+        if text.startswith("file://"):
+            is_file = True
+        else:
+            short = "\n" not in text and len(text) < 300 and "{{" not in text
+            is_file = short and text.partition(":")[0].endswith((*_TEXTS, *_PROGRAMS))
+
+        if not is_file:
             return [_prompt(text, label)]
         if name.partition(":")[0].endswith(_PROGRAMS):
             self._findings.leave("prompt", f"'{text:.80}' is a program")
@@ -128,28 +156,24 @@ class _Prompts:
         found: list[Prompt] = []
         try:
             for path in self._files.matching(text):
-                found += self._of_file(path, label)
+                if path.suffix in (".jsonl", ".csv"):
+                    rows = self._files.rows(path)
+                    texts = [row.get("prompt", next(iter(row.values()), "")) for row in rows]
+                    of_file = [_prompt(str(text), label) for text in texts]
+                else:
+                    content = self._files.text(path)
+                    parts = [content]
+                    if path.suffix == ".txt":
+                        parts = [part.strip() for part in _DIVIDER.split(content) if part.strip()]
+                    of_file = [
+                        _prompt(part, label or (path.name if len(parts) == 1 else ""))
+                        for part in parts
+                    ]
+
+                found += of_file
         except NotRead as error:
             self._findings.leave("prompt", str(error))
         return found
-
-    def _of_file(self, path: Path, label: str) -> list[Prompt]:
-        if path.suffix in (".jsonl", ".csv"):
-            rows = self._files.rows(path)
-            texts = [row.get("prompt", next(iter(row.values()), "")) for row in rows]
-            return [_prompt(str(text), label) for text in texts]
-        text = self._files.text(path)
-        parts = [text]
-        if path.suffix == ".txt":
-            parts = [part.strip() for part in _DIVIDER.split(text) if part.strip()]
-        return [_prompt(part, label or (path.name if len(parts) == 1 else "")) for part in parts]
-
-
-def _is_file(text: str) -> bool:
-    if text.startswith("file://"):
-        return True
-    short = "\n" not in text and len(text) < 300 and "{{" not in text
-    return short and text.partition(":")[0].endswith((*_TEXTS, *_PROGRAMS))
 
 
 def _prompt(text: str, label: str) -> Prompt:
@@ -326,7 +350,11 @@ def _experiment(
                 label if len(systems) > 1 else "",
                 provider.name if len(providers) > 1 else "",
             )
-            name = _slug(" ".join(filter(None, parts)) or provider.name or label)
+
+            text = " ".join(filter(None, parts)) or provider.name or label
+            plain = re.sub(r"[^\w.-]+", "-", excerpt(text, 60), flags=re.UNICODE).strip("-.")
+            name = plain or "condition"
+
             condition: JsonObject = {}
             if system:
                 condition["system_prompt"] = system.replace("${", "$${")
@@ -351,11 +379,6 @@ def _experiment(
     return experiment, {name: data for one in providers for name, data in one.files.items()}
 
 
-def _slug(text: str) -> str:
-    plain = re.sub(r"[^\w.-]+", "-", excerpt(text, 60), flags=re.UNICODE).strip("-.")
-    return plain or "condition"
-
-
 def _scoring(tests: Sequence[Test], grader: str | None, findings: Findings) -> JsonObject:
     """The scorer of the criteria, with a judge if one is needed."""
     criteria = [one for test in tests for one in test.criteria]
@@ -369,42 +392,3 @@ def _scoring(tests: Sequence[Test], grader: str | None, findings: Findings) -> J
     if grader is None:
         findings.take(f"the judge is {_GRADER}, since the configuration names none")
     return {"judge": {"type": "criteria", "model": grader or _GRADER}}
-
-
-def _execution(options: Json) -> JsonObject:
-    given = options if isinstance(options, dict) else {}
-    execution: JsonObject = {"num_repetitions": 1}
-    for key, name in (("repeat", "num_repetitions"), ("maxConcurrency", "max_concurrent")):
-        value = given.get(key)
-        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-            execution[name] = value
-    return execution
-
-
-def _setup(
-    name: str,
-    rows: list[JsonObject],
-    made: tuple[JsonObject, dict[str, bytes]],
-    *,
-    scoring: JsonObject,
-    execution: JsonObject,
-    findings: Findings,
-) -> Setup:
-    dataset: JsonObject = {"path": "questions.jsonl", "id_key": "id"}
-    if any("criteria" in row for row in rows):
-        dataset["criteria_key"] = "criteria"
-    experiment, files = made
-    findings.take(plural(len(rows), "question"))
-    return Setup(
-        experiment={
-            "name": excerpt(name, 80).replace("${", "$${") or "promptfoo",
-            "dataset": dataset,
-            **experiment,
-            **scoring,
-            "execution": execution,
-        },
-        rows=rows,
-        files=files,
-        taken=findings.taken,
-        left_out=findings.left_out,
-    )

@@ -48,7 +48,7 @@ def cleaned(number: int, row: Row) -> _Read:
     if doc is None or dialogue is None:
         return None, record.wrong
 
-    features: Mapping[str, Any] = {}
+    features: Mapping[str, object] = {}
     if record.at("features").value is not None:
         given = record.within("features")
         if given is not None and isinstance(given.value, Mapping):

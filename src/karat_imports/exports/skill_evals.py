@@ -13,7 +13,7 @@ import msgspec
 from karat import formats
 from karat.analysis import Summary
 from karat.journal import RunFolder
-from karat.records import Criterion, JsonObject
+from karat.records import JsonObject
 
 __all__ = ["SkillEvals"]
 
@@ -39,18 +39,12 @@ class SkillEvals:
             for one in sample.criteria:
                 said = isinstance(triggers, bool) and one.text == "Skill"  # by should_trigger
                 if not said:
-                    stated.append(_expectation(one))
+                    # A sentence; an object where a rule decides, or weight matters
+                    given: JsonObject = msgspec.to_builtins(one)
+                    stated.append(one.text if set(given) == {"text"} else given)
 
             if stated:
                 case["expectations"] = stated
             evals.append(case)
 
         return {"evals.json": formats.json_file({"skill_name": summary.name, "evals": evals})}
-
-
-def _expectation(criterion: Criterion) -> str | JsonObject:
-    """A sentence; an object where a rule decides, or weight matters."""
-    stated: JsonObject = msgspec.to_builtins(criterion)
-    if set(stated) == {"text"}:
-        return criterion.text
-    return stated

@@ -4,7 +4,7 @@ new, OpenLLMetry's flat ones, and OpenInference's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -69,7 +69,15 @@ def span_of(attributes: JsonObject, events: Sequence[Event], base: Span) -> Span
     if error is not None:
         raised = [Json(event.attributes) for event in events if event.name == "exception"]
         thrown = [row.text("exception.message", "exception.type") for row in raised]
-        error = _joined((known.text("error.type"), error, *thrown)) or "error"
+
+        # The parts, without those that an earlier one contains
+        parts = (known.text("error.type"), error, *thrown)
+        distinct: list[str] = []
+        for part in parts:
+            if part and not any(part in earlier for earlier in distinct):
+                distinct.append(part)
+
+        error = ": ".join(distinct) or "error"
     if kind == "tool":
         call = _call(known, error)
     reasons = attributes.get("gen_ai.response.finish_reasons")
@@ -110,16 +118,6 @@ def span_of(attributes: JsonObject, events: Sequence[Event], base: Span) -> Span
         scores=[*base.scores, *_scores(attributes, events)],
         metadata=metadata or base.metadata,
     )
-
-
-def _joined(parts: Iterable[str | None]) -> str:
-    """The parts, without those that an earlier one contains."""
-    said: list[str] = []
-    for part in parts:
-        if part and not any(part in earlier for earlier in said):
-            said.append(part)
-
-    return ": ".join(said)
 
 
 def _kind(known: Json) -> Kind:

@@ -547,8 +547,21 @@ def _one_group(test: Test, data: Columns, rows: NDArray[np.intp]) -> Side:
             r = math.copysign(1.0, r)
         return Side(statistic=0.0 if abs(r) < ROUNDING else r, n1=float(n))
     if test.kind == "wilcoxon":
-        return _signed_ranks(
-            first - second, largest=float(np.abs(np.append(first, second)).max(initial=0.0))
+        # Z of W+, with zeros left out and the variance corrected for ties; `largest`: of the
+        # numbers subtracted
+        apart = first - second
+        largest = float(np.abs(np.append(first, second)).max(initial=0.0))
+        apart = ties_merged(apart, largest=largest)
+        apart = apart[apart != 0]
+        size = len(apart)
+        if size < 1:
+            return Side(missing="no two answers differ")
+        above, ties = float(_ranks(np.abs(apart))[apart > 0].sum()), _tie_term(np.abs(apart))
+        spread = size * (size + 1) * (2 * size + 1) / 24 - ties / 48
+        return Side(
+            statistic=(above - size * (size + 1) / 4) / math.sqrt(spread),
+            n1=float(size),
+            tie_term=ties,
         )
 
     apart = first - second
@@ -558,20 +571,6 @@ def _one_group(test: Test, data: Columns, rows: NDArray[np.intp]) -> Side:
     mean, largest = _mean(apart), float(np.abs(np.concatenate([first, second])).max())
     mean = 0.0 if abs(mean) <= ROUNDING * largest else mean
     return Side(statistic=mean / (sd / math.sqrt(n)), n1=float(n), df1=n - 1.0)
-
-
-def _signed_ranks(apart: Floats, *, largest: float) -> Side:
-    """Z of W+, with zeros left out and the variance corrected for ties; `largest`: of the numbers
-    subtracted.
-    """
-    apart = ties_merged(apart, largest=largest)
-    apart = apart[apart != 0]
-    n = len(apart)
-    if n < 1:
-        return Side(missing="no two answers differ")
-    above, ties = float(_ranks(np.abs(apart))[apart > 0].sum()), _tie_term(np.abs(apart))
-    spread = n * (n + 1) * (2 * n + 1) / 24 - ties / 48
-    return Side(statistic=(above - n * (n + 1) / 4) / math.sqrt(spread), n1=float(n), tie_term=ties)
 
 
 def _several_groups(test: Test, samples: Sequence[Floats]) -> Side:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -335,8 +335,17 @@ def diagnosed(part: Turns) -> tuple[Diagnosed, ...]:
     ordered = sorted(slots.items(), key=lambda item: (-len(item[1]), item[0]))
     diagnoses = []
     for label, there in ordered:
+        # The first few examples, of different conversations if there are enough
         examples = []
-        for slot in _of_different_conversations(part, there):
+        seen: set[int] = set()
+        first: list[int] = []
+        others: list[int] = []
+        for candidate in there:
+            sample = int(part.base.sample[candidate % part.base.size])
+            (others if sample in seen else first).append(candidate)
+            seen.add(sample)
+
+        for slot in [*first, *others][:_EXAMPLES]:
             base, failed_turn = part.base, part.failed_turns[slot]
             place = slot % base.size
             if failed_turn.expected is None:
@@ -377,19 +386,6 @@ def diagnosed(part: Turns) -> tuple[Diagnosed, ...]:
         *diagnoses,
         *([Diagnosed(label=WITHIN, turns=strict, share=strict / failed)] if strict else []),
     )
-
-
-def _of_different_conversations(part: Turns, slots: Sequence[int]) -> list[int]:
-    """The first few, of different conversations if there are enough."""
-    seen: set[int] = set()
-    first: list[int] = []
-    others: list[int] = []
-    for slot in slots:
-        sample = int(part.base.sample[slot % part.base.size])
-        (others if sample in seen else first).append(slot)
-        seen.add(sample)
-
-    return [*first, *others][:_EXAMPLES]
 
 
 def counted(part: Turns, kinds: Mapping[int, str]) -> dict[str, int]:

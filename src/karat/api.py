@@ -370,11 +370,8 @@ def gate(
     decided = analysis.gate.gate(
         summary, thresholds, baseline=compared, no_baseline=missing, unchanged=same
     )
-    return _kept(folder, decided)
 
-
-def _kept(folder: RunFolder, decided: Gate) -> Gate:
-    """The gate, with its outcome written to the run folder."""
+    # The outcome is written to the run folder
     at = datetime.now(UTC).isoformat(timespec="seconds")
     outcomes = []
     for check in decided.checks:

@@ -43,7 +43,6 @@ from karat.importers import (
     ImportedScore,
     ImportedTrial,
     ResultImporter,
-    Stated,
     bounded,
 )
 from karat.index.cache import cache_folder
@@ -405,7 +404,26 @@ class _Writer:
         self.missing += self._run.unfinished
         self.missing += [f"{problem} ({place})" for problem, place in self._findings.lost.items()]
         for stated in self._run.stated:
-            self._compare(stated)
+            # Notes what a file states about itself that is not what was read
+            read = sum(self._read[condition] for condition in stated.conditions)
+            if stated.trials is not None and read < stated.trials:
+                self.missing.append(
+                    f"{stated.file}: {formats.count(read)} of "
+                    f"{formats.plural(stated.trials, 'sample')} are here"
+                )
+                continue
+
+            for (scorer, metric), mean in stated.means.items():
+                read_values = _Values()
+                for condition in stated.conditions:
+                    read_values.merge(self._values.get((condition, scorer, metric), _Values()))
+                read_mean = read_values.total / max(read_values.number, 1)
+                if read_values.number and abs(read_mean - mean) > _ROUNDED:
+                    was_read = formats.brief(read_mean)
+                    self._findings.note(
+                        f"{stated.file} states {formats.brief(mean)} as the mean of {metric}; its "
+                        f"values have {was_read}"
+                    )
         end = End(
             at=now(), reason="interrupted" if self.missing else "done", seconds=self._run.seconds
         )
@@ -415,28 +433,6 @@ class _Writer:
         for file in (journal, samples):
             file.flush()
             os.fsync(file.fileno())
-
-    def _compare(self, stated: Stated) -> None:
-        """Notes what a file states about itself that is not what was read."""
-        read = sum(self._read[condition] for condition in stated.conditions)
-        if stated.trials is not None and read < stated.trials:
-            self.missing.append(
-                f"{stated.file}: {formats.count(read)} of "
-                f"{formats.plural(stated.trials, 'sample')} are here"
-            )
-            return
-
-        for (scorer, metric), mean in stated.means.items():
-            read_values = _Values()
-            for condition in stated.conditions:
-                read_values.merge(self._values.get((condition, scorer, metric), _Values()))
-            read_mean = read_values.total / max(read_values.number, 1)
-            if read_values.number and abs(read_mean - mean) > _ROUNDED:
-                was_read = formats.brief(read_mean)
-                self._findings.note(
-                    f"{stated.file} states {formats.brief(mean)} as the mean of {metric}; its "
-                    f"values have {was_read}"
-                )
 
     def info(self, name: str, created: str, source: Mapping[str, str]) -> RunInfo:
         """The content of run.json, once every trial is read."""

@@ -89,7 +89,20 @@ class Pairwise:
     def __init__(self, options: Options, setting: ScorerSetting | None = None) -> None:
         setting = setting or ScorerSetting(folder=Path(), name="pairwise")
         self._answer_of = setting.answer_of
-        self.compared_with = other = _baseline(options.baseline, setting)
+
+        # The condition that the others are compared with. Raises BadOption.
+        wanted = options.baseline
+        place = f"{setting.name}.baseline"
+        names = setting.conditions
+        if wanted is not None and wanted not in names:
+            raise BadOption(place, f"there is no condition '{wanted}'{did_you_mean(wanted, names)}")
+        if len(names) < 2:
+            there = f"there is only '{names[0]}'" if names else "there is none"
+            raise BadOption(setting.name, f"compares two conditions, and {there}: add another one")
+
+        if wanted is None:
+            wanted = names[0]
+        self.compared_with = other = wanted
         prompt = _INSTRUCTIONS.format(criteria=options.criteria.strip())
         self._judge = Judge(
             # one per order
@@ -222,22 +235,3 @@ def _listed(texts: list[str]) -> str:
         return ""
 
     return "\n\n".join(f"[turn {number}]\n{text}" for number, text in enumerate(texts, start=1))
-
-
-def _baseline(wanted: str | None, setting: ScorerSetting) -> str:
-    """The condition that the others are compared with. Raises BadOption."""
-    place = f"{setting.name}.baseline"
-    names = setting.conditions
-    if wanted is not None and wanted not in names:
-        raise BadOption(place, f"there is no condition '{wanted}'{did_you_mean(wanted, names)}")
-    if len(names) < 2:
-        if names:
-            there = f"there is only '{names[0]}'"
-        else:
-            there = "there is none"
-
-        raise BadOption(setting.name, f"compares two conditions, and {there}: add another one")
-
-    if wanted is not None:
-        return wanted
-    return names[0]

@@ -156,7 +156,24 @@ class Providers:
                 files={"provider_exec.py": code.encode()},
             )
         if identity in ("anthropic:claude-agent-sdk", "anthropic:claude-code"):
-            return self._claude(name, config)
+            agent: JsonObject = {"type": "claude", "model": str(config.get("model") or "sonnet")}
+            turns = config.get("max_turns")
+            if isinstance(turns, int) and turns > 0:
+                agent["max_turns"] = turns
+            workspace = ""
+            place = config.get("working_dir")
+            if isinstance(place, str) and "{{" not in place:
+                path = self._files.path(place)
+                if path.is_dir():
+                    workspace = os.path.relpath(path, self._folder.resolve())
+                else:
+                    self._findings.leave("`config.working_dir`", "there is no such folder", name)
+            return Provider(
+                name=name,
+                agent=agent,
+                servers=self._servers(config.get("mcp")),
+                workspace=workspace,
+            )
         options: JsonObject = {"type": "chat", "model": _model_of(identity, config)}
         for key, value in config.items():
             if key in _SETTINGS:
@@ -257,23 +274,6 @@ class Providers:
             name=name,
             agent={"type": "python", "target": f"{module}:answer"},
             files={f"{module}.py": code.encode()},
-        )
-
-    def _claude(self, name: str, config: JsonObject) -> Provider:
-        options: JsonObject = {"type": "claude", "model": str(config.get("model") or "sonnet")}
-        turns = config.get("max_turns")
-        if isinstance(turns, int) and turns > 0:
-            options["max_turns"] = turns
-        workspace = ""
-        place = config.get("working_dir")
-        if isinstance(place, str) and "{{" not in place:
-            path = self._files.path(place)
-            if path.is_dir():
-                workspace = os.path.relpath(path, self._folder.resolve())
-            else:
-                self._findings.leave("`config.working_dir`", "there is no such folder", name)
-        return Provider(
-            name=name, agent=options, servers=self._servers(config.get("mcp")), workspace=workspace
         )
 
 

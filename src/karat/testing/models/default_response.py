@@ -220,7 +220,11 @@ def value_of(
         return draw % 2 == 0
     if kind == "null":
         return None
-    return _text(schema, draw)
+
+    text = f"Rehearsed, {draw % 10**6:06d}."
+    least = int(schema.get("minLength", 0))
+    most = schema.get("maxLength")
+    return text.ljust(least, ".")[: int(most) if most is not None else None]
 
 
 def _resolved(schema: JsonObject, root: JsonObject) -> JsonObject:
@@ -286,13 +290,6 @@ def _number(schema: JsonObject, draw: int, *, whole: bool) -> int | float:
         high = float(high)
 
     return round(low + (high - low) * (draw % 99 + 1) / 100, 6)
-
-
-def _text(schema: JsonObject, draw: int) -> str:
-    text = f"Rehearsed, {draw % 10**6:06d}."
-    least = int(schema.get("minLength", 0))
-    most = schema.get("maxLength")
-    return text.ljust(least, ".")[: int(most) if most is not None else None]
 
 
 _FORM = re.compile(

@@ -178,7 +178,40 @@ def tatqa(number: int, row: Row) -> tuple[list[Draft], list[str]]:
 
     drafts = []
     for asked in entries(record.at("questions")):
-        turn = _tatqa_turn(asked)
+        question, kind = asked.at("question").text(), asked.at("answer_type").choice(_ANSWER_TYPES)
+        scale, answer = asked.at("scale").choice(_TATQA_SCALES), asked.at("answer").value
+        if isinstance(answer, list):
+            listed = answer
+        else:
+            listed = [answer]
+
+        answers = [item for item in listed if item != ""]  # a published file has an empty span
+        if answer is None:
+            answers = []
+        if any(plain_answer(item) is None or isinstance(item, bool) for item in answers):
+            asked.at("answer").refuse("texts or a number")
+            answers = []
+        if kind == "count" and answers:
+            counted = str(answers[0])
+            answers = [counted.removesuffix(".0")]
+        texts = [str(item) for item in answers]
+        if len(answers) == 1:
+            joined = plain_answer(answers[0])
+        else:
+            joined = "; ".join(texts) or None
+
+        if joined is None:
+            printed = None
+        else:
+            printed = f"{joined} {scale}".strip()
+
+        turn = DraftTurn(
+            question=question,
+            executed=joined,
+            printed=printed,
+            detail={"answers": texts, "answer_type": kind, "scale": scale},
+        )
+
         features = {
             key: value
             for key in ("answer_type", "answer_from")
@@ -197,42 +230,6 @@ def tatqa(number: int, row: Row) -> tuple[list[Draft], list[str]]:
         drafts.append(draft)
 
     return drafts, record.wrong
-
-
-def _tatqa_turn(asked: Value) -> DraftTurn:
-    question, kind = asked.at("question").text(), asked.at("answer_type").choice(_ANSWER_TYPES)
-    scale, answer = asked.at("scale").choice(_TATQA_SCALES), asked.at("answer").value
-    if isinstance(answer, list):
-        listed = answer
-    else:
-        listed = [answer]
-
-    answers = [item for item in listed if item != ""]  # a published file has an empty span
-    if answer is None:
-        answers = []
-    if any(plain_answer(item) is None or isinstance(item, bool) for item in answers):
-        asked.at("answer").refuse("texts or a number")
-        answers = []
-    if kind == "count" and answers:
-        counted = str(answers[0])
-        answers = [counted.removesuffix(".0")]
-    texts = [str(item) for item in answers]
-    if len(answers) == 1:
-        joined = plain_answer(answers[0])
-    else:
-        joined = "; ".join(texts) or None
-
-    if joined is None:
-        printed = None
-    else:
-        printed = f"{joined} {scale}".strip()
-
-    return DraftTurn(
-        question=question,
-        executed=joined,
-        printed=printed,
-        detail={"answers": texts, "answer_type": kind, "scale": scale},
-    )
 
 
 _REFERENCE = re.compile(r"#(\d{1,4})")

@@ -163,38 +163,35 @@ def open(  # noqa: A001 -- karat.open reads well, and nothing here opens files
         return run
     path = folders(run, results=results)[-1]
     if path.is_file() and path.name not in RUN_FILES:
-        return _imported(path, to_write=to_write)
+        # The run in a file of another tool: of the plug-in `other_tools`, which `karat_imports`
+        # brings
+        reader = plugins.part("run_files", "other_tools", package="imports", needed_by=str(path))()
+        format_name = reader.format_of(path)
+        if format_name is None and path.suffix.lower() in (".yaml", ".yml"):
+            raise BadRun(
+                str(path),
+                f"is an experiment file, so it seems: `karat run {path}` makes a run of it, and "
+                f"`karat report latest` shows the newest run",
+            )
+        if format_name is None:
+            raise BadRun(
+                str(path),
+                "is a file that karat does not know; expected a run folder or an importable "
+                "results "
+                "file (a table without scores needs `karat score`)",
+            )
+
+        if to_write:
+            raise BadRun(
+                str(path),
+                f"holds results of another tool: `karat import {format_name} {path}` makes a "
+                "run of it",
+            )
+
+        imported: RunFolder = reader.opened(path)
+        return imported
 
     return _opened(path)
-
-
-def _imported(path: Path, *, to_write: bool) -> RunFolder:
-    """The run in a file of another tool: of the plug-in `other_tools`, which `karat_imports`
-    brings.
-    """
-    reader = plugins.part("run_files", "other_tools", package="imports", needed_by=str(path))()
-    format_name = reader.format_of(path)
-    if format_name is None and path.suffix.lower() in (".yaml", ".yml"):
-        raise BadRun(
-            str(path),
-            f"is an experiment file, so it seems: `karat run {path}` makes a run of it, and "
-            f"`karat report latest` shows the newest run",
-        )
-    if format_name is None:
-        raise BadRun(
-            str(path),
-            "is a file that karat does not know; expected a run folder or an importable results "
-            "file (a table without scores needs `karat score`)",
-        )
-
-    if to_write:
-        raise BadRun(
-            str(path),
-            f"holds results of another tool: `karat import {format_name} {path}` makes a run of it",
-        )
-
-    imported: RunFolder = reader.opened(path)
-    return imported
 
 
 def folders(
@@ -373,11 +370,8 @@ def gate(
     decided = analysis.gate.gate(
         summary, thresholds, baseline=compared, no_baseline=missing, unchanged=same
     )
-    return _kept(folder, decided)
 
-
-def _kept(folder: RunFolder, decided: Gate) -> Gate:
-    """The gate, with its outcome written to the run folder."""
+    # The outcome is written to the run folder
     at = datetime.now(UTC).isoformat(timespec="seconds")
     outcomes = []
     for check in decided.checks:

@@ -42,19 +42,16 @@ class HashSet:
         slots[at] = code
         self._count += 1
         if 2 * self._count > mask:
-            self._grow()
+            slots = array("q", bytes(16 * len(self._slots)))
+            mask = len(slots) - 1
+            for code in filter(None, self._slots):
+                at = code & mask
+                while slots[at]:
+                    at = (at + 1) & mask
+                slots[at] = code
+
+            self._slots = slots
         return True
-
-    def _grow(self) -> None:
-        slots = array("q", bytes(16 * len(self._slots)))
-        mask = len(slots) - 1
-        for code in filter(None, self._slots):
-            at = code & mask
-            while slots[at]:
-                at = (at + 1) & mask
-            slots[at] = code
-
-        self._slots = slots
 
 
 class Tally:

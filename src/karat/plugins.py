@@ -289,7 +289,25 @@ def load(name: str, *, folder: Path | None = None) -> Any:
     is_file = _is_file(source)
     with Caught() as caught:
         if is_file:
-            found = _file_module(Path(folder or Path(), source))
+            # The module that a file holds; by its usual name where an import would find this
+            # very file
+            path = Path(folder or Path(), source)
+            path = path.resolve()
+            if not path.is_file():
+                near = did_you_mean(path.name, [other.name for other in path.parent.glob("*.py")])
+                raise BadPlugin(str(path), f"there is no such file{near}")
+            _findable(path.parent)
+            spec = None
+            if path.stem.isidentifier():
+                with contextlib.suppress(
+                    ImportError, ValueError
+                ):  # a module without a spec: __main__
+                    spec = importlib.util.find_spec(path.stem)
+
+            if spec is not None and spec.origin is not None and Path(spec.origin) == path:
+                found = importlib.import_module(path.stem)
+            else:
+                found = _private(path, path.stem)
         else:
             found = _module(source, folder)
     if isinstance(caught.error, (KeyboardInterrupt, BadPlugin)):
@@ -362,23 +380,6 @@ def _module(name: str, folder: Path | None) -> ModuleType:
     if Path(file).is_relative_to(home) or not own.is_file():
         return module
     return _private(own, name)
-
-
-def _file_module(path: Path) -> ModuleType:
-    """The module that a file holds; by its usual name where an import would find this very file."""
-    path = path.resolve()
-    if not path.is_file():
-        near = did_you_mean(path.name, [other.name for other in path.parent.glob("*.py")])
-        raise BadPlugin(str(path), f"there is no such file{near}")
-    _findable(path.parent)
-    spec = None
-    if path.stem.isidentifier():
-        with contextlib.suppress(ImportError, ValueError):  # a module without a spec: __main__
-            spec = importlib.util.find_spec(path.stem)
-
-    if spec is not None and spec.origin is not None and Path(spec.origin) == path:
-        return importlib.import_module(path.stem)
-    return _private(path, path.stem)
 
 
 def _private(file: Path, name: str) -> ModuleType:

@@ -100,7 +100,12 @@ class GatedRun:
         )
         if wanted not in ("fail", "skip", "xfail"):
             pytest.fail(f"undecided: must be fail, skip or xfail, got {wanted!r}", pytrace=False)
-        results = self._results()
+
+        config = self._item.config
+        results = config.rootpath / str(
+            config.getoption("--karat-results") or config.getini("karat_results")
+        )
+
         try:
             loaded = self._experiment(experiment, keys)
             # before anything is asked
@@ -116,12 +121,6 @@ class GatedRun:
             return decided
 
         pytest.fail(problem, pytrace=False)
-
-    def _results(self) -> Path:
-        config = self._item.config
-        return config.rootpath / str(
-            config.getoption("--karat-results") or config.getini("karat_results")
-        )
 
     def _experiment(self, experiment: object, keys: dict[str, object]) -> Experiment:
         from karat import Experiment, load

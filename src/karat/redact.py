@@ -184,7 +184,16 @@ class Redactor:
             return self._wholes[piece]
         least, _ = min(grams)
         name = Counter(name for _, name in grams).most_common(1)[0][0]
-        in_words = _ends_with_words(lowered, start, stop)
+
+        # Whether a stretch of the text neither begins nor ends within a word
+        begins = (
+            not (lowered[start - 1 : start].isalnum() and lowered[start].isalnum())
+            or lowered[start - 2 : start - 1] == "\\"
+        )
+        in_words = begins and not (
+            lowered[stop - 1].isalnum() and lowered[stop : stop + 1].isalnum()
+        )
+
         if least < _ORDINARY and size >= (least if in_words else _SURE):
             return name
         # directories are in many paths
@@ -254,15 +263,6 @@ def _phrase(value: str) -> frozenset[str]:
         return frozenset()
 
     return frozenset(_lower(word) for word in words if word.isalpha())
-
-
-def _ends_with_words(text: str, start: int, stop: int) -> bool:
-    """Whether a stretch of the text neither begins nor ends within a word."""
-    begins = (
-        not (text[start - 1 : start].isalnum() and text[start].isalnum())
-        or text[start - 2 : start - 1] == "\\"
-    )
-    return begins and not (text[stop - 1].isalnum() and text[stop : stop + 1].isalnum())
 
 
 def _lower(text: str) -> str:

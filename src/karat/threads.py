@@ -42,10 +42,22 @@ class Threads:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         context = contextvars.copy_context()
+        inbox: queue.SimpleQueue[_Work | None]
         if self._idle:
             inbox = self._idle.pop()
         else:
-            inbox = self._started()
+            if self._alive >= self._most:
+                message = (
+                    f"{self._most} calls hang, each on its own thread; make the function async, or "
+                    f"give it a timeout"
+                )
+                raise AgentFault("threads_exhausted", message)
+
+            self._alive += 1
+            inbox = queue.SimpleQueue()
+            threading.Thread(
+                target=self._serve, args=(inbox,), name="karat-call", daemon=True
+            ).start()
 
         inbox.put((lambda: context.run(function, *arguments, **named), future, loop))
         return await future
@@ -56,19 +68,6 @@ class Threads:
         for inbox in self._idle:
             inbox.put(None)
         self._idle.clear()
-
-    def _started(self) -> queue.SimpleQueue[_Work | None]:
-        if self._alive >= self._most:
-            message = (
-                f"{self._most} calls hang, each on its own thread; make the function async, or "
-                f"give it a timeout"
-            )
-            raise AgentFault("threads_exhausted", message)
-
-        self._alive += 1
-        inbox: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
-        threading.Thread(target=self._serve, args=(inbox,), name="karat-call", daemon=True).start()
-        return inbox
 
     def _serve(self, inbox: queue.SimpleQueue[_Work | None]) -> None:
         while True:

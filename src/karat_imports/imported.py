@@ -43,7 +43,6 @@ from karat.importers import (
     ImportedScore,
     ImportedTrial,
     ResultImporter,
-    Stated,
     bounded,
 )
 from karat.index.cache import cache_folder
@@ -212,7 +211,14 @@ def cached_import(path: Path) -> RunFolder | None:
     )
     results = cache / _IMPORTED / key
     if not results.exists():
-        _evict(cache / _IMPORTED)
+        # Removes the least recently used imports beyond 4 GB
+        folder = cache / _IMPORTED
+        if folder.is_dir():
+            kept = 0
+            for old in sorted(folder.iterdir(), key=lambda path: -path.lstat().st_mtime_ns):
+                kept += sum(file.lstat().st_size for file in old.rglob("*"))
+                if kept > _MOST_CACHED:
+                    shutil.rmtree(old, ignore_errors=True)
     runs = [imported.run for imported in import_results(name, [path], results)]
     if len(runs) != 1:
         raise BadRun(
@@ -237,17 +243,6 @@ def format_of(path: Path) -> str | None:
 def readable_as(path: Path) -> str | None:
     """The importer that recognizes a file, or that of tables for one with scores or chats."""
     return format_of(path) or Csv.reader_of(path)
-
-
-def _evict(folder: Path) -> None:
-    """Removes the least recently used imports beyond 4 GB."""
-    if not folder.is_dir():
-        return
-    kept = 0
-    for path in sorted(folder.iterdir(), key=lambda path: -path.lstat().st_mtime_ns):
-        kept += sum(file.lstat().st_size for file in path.rglob("*"))
-        if kept > _MOST_CACHED:
-            shutil.rmtree(path, ignore_errors=True)
 
 
 def _sha256(paths: Sequence[Path]) -> str:
@@ -406,7 +401,26 @@ class _Writer:
         self.missing += self._run.unfinished
         self.missing += [f"{problem} ({place})" for problem, place in self._findings.lost.items()]
         for stated in self._run.stated:
-            self._compare(stated)
+            # Notes what a file states about itself that is not what was read
+            read = sum(self._read[condition] for condition in stated.conditions)
+            if stated.trials is not None and read < stated.trials:
+                self.missing.append(
+                    f"{stated.file}: {formats.count(read)} of "
+                    f"{formats.plural(stated.trials, 'sample')} are here"
+                )
+                continue
+
+            for (scorer, metric), mean in stated.means.items():
+                read_values = _Values()
+                for condition in stated.conditions:
+                    read_values.merge(self._values.get((condition, scorer, metric), _Values()))
+                read_mean = read_values.total / max(read_values.number, 1)
+                if read_values.number and abs(read_mean - mean) > _ROUNDED:
+                    was_read = formats.brief(read_mean)
+                    self._findings.note(
+                        f"{stated.file} states {formats.brief(mean)} as the mean of {metric}; its "
+                        f"values have {was_read}"
+                    )
         end = End(
             at=now(), reason="interrupted" if self.missing else "done", seconds=self._run.seconds
         )
@@ -416,28 +430,6 @@ class _Writer:
         for file in (journal, samples):
             file.flush()
             os.fsync(file.fileno())
-
-    def _compare(self, stated: Stated) -> None:
-        """Notes what a file states about itself that is not what was read."""
-        read = sum(self._read[condition] for condition in stated.conditions)
-        if stated.trials is not None and read < stated.trials:
-            self.missing.append(
-                f"{stated.file}: {formats.count(read)} of "
-                f"{formats.plural(stated.trials, 'sample')} are here"
-            )
-            return
-
-        for (scorer, metric), mean in stated.means.items():
-            read_values = _Values()
-            for condition in stated.conditions:
-                read_values.merge(self._values.get((condition, scorer, metric), _Values()))
-            read_mean = read_values.total / max(read_values.number, 1)
-            if read_values.number and abs(read_mean - mean) > _ROUNDED:
-                was_read = formats.brief(read_mean)
-                self._findings.note(
-                    f"{stated.file} states {formats.brief(mean)} as the mean of {metric}; its "
-                    f"values have {was_read}"
-                )
 
     def info(self, name: str, created: str, source: Mapping[str, str]) -> RunInfo:
         """The content of run.json, once every trial is read."""

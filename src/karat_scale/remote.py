@@ -260,7 +260,29 @@ class RemoteTrials:
             handed.asked()
 
         if ended is None:
-            await self._finish_here(handed)
+            # The state of a trial whose worker was lost
+            if handed.answer is None:
+                message = (
+                    f"its worker was lost {handed.losses} times while it ran: most likely the "
+                    f"trial ends it"
+                )
+                error = AttemptError(
+                    cls="infrastructure", kind="worker_lost", message=message, retriable=True
+                )
+                await self._local.fail(handed.job.trial, "agent", error)
+                return
+
+            scorers = [
+                used for used in self._work.scorers if used.info.scoring not in handed.complete
+            ]
+            await self._scoring.score(
+                PendingScore(
+                    answer=handed.answer,
+                    sample=handed.job.trial.sample,
+                    scorers=scorers,
+                    present=handed.rows,
+                )
+            )
         elif ended.retry is not None:
             attempt, replies, wait = ended.retry
             retry(Job(trial, attempt, replies), wait)
@@ -291,29 +313,6 @@ class RemoteTrials:
             self._run.status.notice(f"{link.worker.name} did not close well")
         finally:
             self._workers.kill(link.worker)
-
-    async def _finish_here(self, handed: _Handed) -> None:
-        """The state of a trial whose worker was lost."""
-        if handed.answer is None:
-            message = (
-                f"its worker was lost {handed.losses} times while it ran: most likely the trial "
-                f"ends it"
-            )
-            error = AttemptError(
-                cls="infrastructure", kind="worker_lost", message=message, retriable=True
-            )
-            await self._local.fail(handed.job.trial, "agent", error)
-            return
-
-        scorers = [used for used in self._work.scorers if used.info.scoring not in handed.complete]
-        await self._scoring.score(
-            PendingScore(
-                answer=handed.answer,
-                sample=handed.job.trial.sample,
-                scorers=scorers,
-                present=handed.rows,
-            )
-        )
 
     # Sending
 

@@ -222,7 +222,12 @@ def _side(which: str, kind: str, given: Mapping[str, str]) -> Side:
     if "p0" in given:
         known["p0"] = _number("p0", given, 0.5)
     if "sign" in cells:
-        known["sign"] = _sign(f"{which}_sign", cells["sign"])
+        name = f"{which}_sign"
+        text = cells["sign"]
+        signs = {"1": 1, "+1": 1, "+": 1, "-1": -1, "−1": -1, "-": -1, "−": -1}
+        if text not in signs:
+            raise ValueError(f"{name}: must be + or −, got '{text}'")
+        known["sign"] = signs[text]
     if "sizes" in cells:
         known["sizes"] = tuple(_float(f"{which}_sizes", part) for part in cells["sizes"].split(";"))
     if "table" in cells:
@@ -291,13 +296,6 @@ def _float(name: str, text: str) -> float:
         return float(text)
     except ValueError:
         raise ValueError(f"{name}: must be a number, got '{text}'") from None
-
-
-def _sign(name: str, text: str) -> int:
-    signs = {"1": 1, "+1": 1, "+": 1, "-1": -1, "−1": -1, "-": -1, "−": -1}
-    if text not in signs:
-        raise ValueError(f"{name}: must be + or −, got '{text}'")
-    return signs[text]
 
 
 def _table(name: str, text: str) -> tuple[tuple[int, ...], ...]:

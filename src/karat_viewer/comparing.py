@@ -5,7 +5,7 @@ all of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 
 from starlette.requests import Request
@@ -68,7 +68,18 @@ def compare_page(site: Site, request: Request) -> Response:
     except OperatorError as error:
         return _choice(site, request, first, second, str(error))
 
-    texts = _texts(runs, (flip.sample for pairing in comparison.pairings for flip in pairing.flips))
+    # Questions by id; empty for a large run that is not indexed yet
+    texts: dict[str, str] = {}
+    wanted = {flip.sample: None for pairing in comparison.pairings for flip in pairing.flips}
+    for run in dict.fromkeys(runs):
+        if is_large(run.run) and not run.index.progress().finished:
+            continue
+        with suppress(NotYet), run.page() as page:
+            rows = page.questions.index.samples
+            for sample in wanted:
+                if sample in rows and sample not in texts:
+                    texts[sample] = page.questions.question(rows[sample]).question
+
     return site.page(
         request,
         "compare.html.j2",
@@ -81,22 +92,6 @@ def compare_page(site: Site, request: Request) -> Response:
             for at, pairing in enumerate(comparison.pairings, 1)
         ],
     )
-
-
-def _texts(runs: tuple[OpenRun, OpenRun], ids: Iterable[str]) -> dict[str, str]:
-    """Questions by id; empty for a large run that is not indexed yet."""
-    texts: dict[str, str] = {}
-    wanted = dict.fromkeys(ids)
-    for run in dict.fromkeys(runs):
-        if is_large(run.run) and not run.index.progress().finished:
-            continue
-        with suppress(NotYet), run.page() as page:
-            rows = page.questions.index.samples
-            for sample in wanted:
-                if sample in rows and sample not in texts:
-                    texts[sample] = page.questions.question(rows[sample]).question
-
-    return texts
 
 
 def _result(comparison: Comparison) -> Table:

@@ -86,7 +86,27 @@ class Library:
     def listing(self) -> Listing:
         """The newest first."""
         names = self._names()
-        cards = [self._card(name) for name in names[:_MOST_RUNS]]
+        cards = []
+        for name in names[:_MOST_RUNS]:
+            info = self._info(name)
+            if isinstance(info, str):
+                card = Card(folder=name, name=name, fault=info)
+            else:
+                path = self.root / name
+                run = RunFolder(path, info)
+                card = from_fields(
+                    Card,
+                    info.plan,
+                    info,
+                    folder=name,
+                    model=info.agent_model or "",
+                    agent=info.agent_type,
+                    status=self._status(name, run),
+                    labelled=bool(_stamp(labels_path(run))),
+                )
+
+            cards.append(card)
+
         return Listing(
             cards=tuple(sorted(cards, key=lambda card: (card.created, card.folder), reverse=True)),
             left=max(0, len(names) - _MOST_RUNS),
@@ -223,23 +243,6 @@ class Library:
                 return sorted(folders, reverse=True)
         except OSError as error:
             raise BadRun(str(self.root), f"cannot be read: {error.strerror}") from error
-
-    def _card(self, name: str) -> Card:
-        info = self._info(name)
-        if isinstance(info, str):
-            return Card(folder=name, name=name, fault=info)
-        path = self.root / name
-        run = RunFolder(path, info)
-        return from_fields(
-            Card,
-            info.plan,
-            info,
-            folder=name,
-            model=info.agent_model or "",
-            agent=info.agent_type,
-            status=self._status(name, run),
-            labelled=bool(_stamp(labels_path(run))),
-        )
 
     def _status(self, name: str, run: RunFolder) -> str:
         """The status of the run; read only once if nothing writes to it."""

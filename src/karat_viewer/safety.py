@@ -101,7 +101,19 @@ class Door:
             await _answer(send, *refusal)
             return
         scope["karat.csrf"] = self.csrf
-        await self._app(scope, _limited(receive), _guarded(send))
+
+        # Cuts off a body of unknown length when it becomes too long: the parser then refuses it
+        got = 0
+
+        async def receiving() -> Message:
+            nonlocal got
+            message = await receive()
+            got += len(message.get("body", b""))
+            if got > MOST_BODY:
+                return {"type": "http.disconnect"}
+            return message
+
+        await self._app(scope, receiving, _guarded(send))
 
     def _refused(self, scope: Scope) -> tuple[int, str] | None:
         """What is wrong with a request, regardless of its sender; None if nothing is."""
@@ -251,21 +263,6 @@ def _guarded(send: Send) -> Send:
         await send(message)
 
     return sending
-
-
-def _limited(receive: Receive) -> Receive:
-    """Cuts off a body of unknown length when it becomes too long: the parser then refuses it."""
-    got = 0
-
-    async def receiving() -> Message:
-        nonlocal got
-        message = await receive()
-        got += len(message.get("body", b""))
-        if got > MOST_BODY:
-            return {"type": "http.disconnect"}
-        return message
-
-    return receiving
 
 
 async def _answer(

@@ -112,7 +112,14 @@ def framework_reply(result: object, unread: set[str] | None = None) -> Reply:
         return reply_from(result, unread)
     reply = None
     with Caught() as caught:  # its properties run code of the framework, or of the user
-        result = _unwrapped(result)
+        # The value in LangGraph's GraphOutput, or the result itself. Raises AgentFault if the
+        # graph was interrupted.
+        wrapped = isinstance(get(result, "interrupts"), tuple) and hasattr(result, "value")
+        waits = result.get("__interrupt__") if isinstance(result, Mapping) else None
+        if waits or (wrapped and get(result, "interrupts")):
+            raise AgentFault("bad_reply", "the graph waits for a person: the run did not finish")
+        result = get(result, "value") if wrapped else result
+
         reply = _reply(result)
     if caught.error is None:
         return reply_from(result, unread) if reply is None else reply
@@ -123,17 +130,6 @@ def framework_reply(result: object, unread: set[str] | None = None) -> Reply:
         f"{described(caught.error)}"
     )
     raise AgentFault("bad_reply", message) from caught.error
-
-
-def _unwrapped(result: object) -> object:
-    """The value in LangGraph's GraphOutput, or the result itself. Raises AgentFault if the graph
-    was interrupted.
-    """
-    wrapped = isinstance(get(result, "interrupts"), tuple) and hasattr(result, "value")
-    waits = result.get("__interrupt__") if isinstance(result, Mapping) else None
-    if waits or (wrapped and get(result, "interrupts")):
-        raise AgentFault("bad_reply", "the graph waits for a person: the run did not finish")
-    return get(result, "value") if wrapped else result
 
 
 def _reply(result: object) -> Reply | None:

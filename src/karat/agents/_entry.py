@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from karat.agents._binding import meaning
@@ -192,22 +192,27 @@ def _fields(target: object, name: str) -> Sequence[str] | None:
         raise caught.error
     state = getattr(getattr(target, "builder", None), "input_schema", None)
     if state is not None:  # a graph of LangGraph: no field of its state has to be given
-        return _state_fields(_properties(declared) or getattr(state, "__annotations__", {}))
+        fields = _properties(declared) or getattr(state, "__annotations__", {})
+        known = [name for name in fields if not _FILLED.isdisjoint(meaning(name))]
+        if known:
+            return known
+        return list(fields)[:1]
     if caught.error is not None:
         raise BadPlugin(
             f"{type(target).__qualname__}.{named}", f"failed: {described(caught.error)}"
         ) from caught.error
 
     if invoked:
-        return _asked_fields(declared)
+        schema = declared
+        if not isinstance(schema, Mapping):
+            return None
+        schema = _resolved(schema)
+        properties = _properties(schema)
+        required = schema.get("required") or ()
+        if "messages" in properties:
+            required = ["messages", *(name for name in required if name != "messages")]
+        return required or [name for name in properties if "question" in meaning(name)] or None
     return sorted(declared) or ["question"]
-
-
-def _state_fields(fields: Iterable[str]) -> Sequence[str]:
-    known = [name for name in fields if not _FILLED.isdisjoint(meaning(name))]
-    if known:
-        return known
-    return list(fields)[:1]
 
 
 def _properties(schema: object) -> Mapping[str, object]:
@@ -218,17 +223,6 @@ def _properties(schema: object) -> Mapping[str, object]:
     if isinstance(properties, Mapping):
         return properties
     return {}
-
-
-def _asked_fields(schema: object) -> Sequence[str] | None:
-    if not isinstance(schema, Mapping):
-        return None
-    schema = _resolved(schema)
-    properties = _properties(schema)
-    required = schema.get("required") or ()
-    if "messages" in properties:
-        required = ["messages", *(name for name in required if name != "messages")]
-    return required or [name for name in properties if "question" in meaning(name)] or None
 
 
 def _resolved(schema: Mapping[str, Any]) -> Mapping[str, Any]:

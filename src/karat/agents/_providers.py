@@ -43,7 +43,32 @@ def provider_reply(result: object) -> Reply | None:
     if by_anthropic and isinstance(content, list):
         return _from_anthropic(result, items(content))
     if hasattr(result, "candidates") and hasattr(result, "prompt_feedback"):
-        return _from_google(result)
+        candidates = items(get(result, "candidates"))
+        if len(candidates) > 1:
+            raise several([f"candidates[{place}]" for place in range(len(candidates))])
+        if not candidates:
+            blocked = get(get(result, "prompt_feedback"), "block_reason") is not None
+            raise empty_answer("content_filter" if blocked else None)
+        said = _Said()
+        for part in items(get(get(candidates[0], "content"), "parts")):
+            if get(part, "function_call") is not None:
+                raise unfinished()
+            text = get(part, "text")
+            if isinstance(text, str) and get(part, "thought"):
+                said.thought(text)
+            elif isinstance(text, str):
+                said.text(text)
+
+        stopped = name_in(candidates[0], "finish_reason")
+        if not said.answer:
+            raise empty_answer("content_filter" if stopped in _GOOGLE_FILTERS else stopped)
+        return Reply(
+            text=said.answer,
+            reasoning=said.reasoning,
+            usage=usage_from(get(result, "usage_metadata")),
+            model=name_in(result, "model_version"),
+            stop_reason=stopped,
+        )
     return None
 
 
@@ -156,36 +181,6 @@ def _from_anthropic(result: object, content: Sequence[object]) -> Reply:
 
 
 _GOOGLE_FILTERS = ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII")
-
-
-def _from_google(result: object) -> Reply:
-    """Google's GenerateContentResponse."""
-    candidates = items(get(result, "candidates"))
-    if len(candidates) > 1:
-        raise several([f"candidates[{place}]" for place in range(len(candidates))])
-    if not candidates:
-        blocked = get(get(result, "prompt_feedback"), "block_reason") is not None
-        raise empty_answer("content_filter" if blocked else None)
-    said = _Said()
-    for part in items(get(get(candidates[0], "content"), "parts")):
-        if get(part, "function_call") is not None:
-            raise unfinished()
-        text = get(part, "text")
-        if isinstance(text, str) and get(part, "thought"):
-            said.thought(text)
-        elif isinstance(text, str):
-            said.text(text)
-
-    stopped = name_in(candidates[0], "finish_reason")
-    if not said.answer:
-        raise empty_answer("content_filter" if stopped in _GOOGLE_FILTERS else stopped)
-    return Reply(
-        text=said.answer,
-        reasoning=said.reasoning,
-        usage=usage_from(get(result, "usage_metadata")),
-        model=name_in(result, "model_version"),
-        stop_reason=stopped,
-    )
 
 
 class _Said:

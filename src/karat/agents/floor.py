@@ -153,7 +153,15 @@ class _Session:
         )
         result = _first_result(call.result or "")
         if result:
-            return _cut(result, self._length)
+            # The first paragraph that is not a heading, or its first sentence. A short text is
+            # unchanged.
+            if self._length == "full":
+                return result
+            paragraphs = [part.strip() for part in re.split(r"\n\s*\n", result)]
+            first = next((part for part in paragraphs if part and not part.startswith("#")), result)
+            if self._length == "paragraph":
+                return first
+            return re.split(r"(?<=[.!?])\s+(?=[A-Z`*\"(])", first, maxsplit=1)[0]
         return NOTHING_FOUND
 
 
@@ -263,17 +271,3 @@ def _first_result(text: str) -> str:
     if isinstance(value, str):
         return value.strip()
     return str(value)
-
-
-def _cut(text: str, length: str) -> str:
-    """The first paragraph that is not a heading, or its first sentence.
-
-    A short text is unchanged.
-    """
-    if length == "full":
-        return text
-    paragraphs = [part.strip() for part in re.split(r"\n\s*\n", text)]
-    first = next((part for part in paragraphs if part and not part.startswith("#")), text)
-    if length == "paragraph":
-        return first
-    return re.split(r"(?<=[.!?])\s+(?=[A-Z`*\"(])", first, maxsplit=1)[0]

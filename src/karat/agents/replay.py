@@ -134,9 +134,31 @@ class Replay:
 
         is_lines = path.suffix.lower() in (".jsonl", ".ndjson")
         skip = options.skip is not None
-        self._rows = (OffsetRows if is_lines else TableRows)(path, _columns(options), skip=skip)
+
+        columns = Columns(
+            id=_names(options.id_key),
+            answers=_names(options.answer_key),
+            condition=_names(options.condition_key),
+            repetition=options.repetition_key,
+        )
+
+        self._rows = (OffsetRows if is_lines else TableRows)(path, columns, skip=skip)
         if options.condition_key == "condition" and options.id_key is not None:
-            _refuse_unnamed_conditions(self._rows, options)
+            # Raises BadDataset if rows of one sample name different models, say, in a column
+            # that no option names
+            ids = _names(options.id_key)
+            used = (*ids, *_names(options.answer_key), options.repetition_key)
+            differing = condition_columns(self._rows, lambda row: key_of(row, ids), used=used)
+            if not set(differing) - set(_names(options.condition_key)):
+                return
+            listed = ", ".join(differing)
+            option = listed if len(differing) == 1 else f"[{listed}]"
+            message = (
+                f"rows differ in '{listed}': set `agent.condition_key: {option}` and name the "
+                f"conditions after its values, or set `agent.condition_key: null` if the rows are "
+                f"repetitions"
+            )
+            raise BadDataset(self._rows.path, [Fault(place="agent.condition_key", message=message)])
 
     @property
     def conditions(self) -> tuple[str, ...]:
@@ -221,7 +243,39 @@ class Replay:
             return self._recorded.reply(sample, number, condition.name, repetition)
         row = self._row(trial, repetition)
         if row is not None:
-            return self._reply(row, number, condition.name)
+            if "replies" in row:
+                replies: list[Any] = row["replies"]
+                if number >= len(replies):
+                    raise AgentFault(
+                        "not_recorded",
+                        f"{self._rows.path.name} holds {len(replies)} turns, asked for "
+                        f"{number + 1}",
+                    )
+
+                try:
+                    return msgspec.convert(replies[number], Reply)
+                except msgspec.ValidationError as error:
+                    raise AgentFault(
+                        "bad_record", f"holds a reply that is none: {error}"
+                    ) from error
+
+            columns = _names(self._options.answer_key)
+            if len(columns) > 1:
+                column = condition.name
+            else:
+                column = columns[0]
+
+            text = cell(row, column)
+            try:
+                text = as_text(text) or ""
+            except Unread as unread:
+                raise AgentFault("bad_record", f"'{column}' {unread}, expected a text") from unread
+            return Reply(
+                text=text,
+                dollars=_recorded(row, _COSTS),
+                milliseconds=_recorded(row, _LATENCIES),
+                stop_reason=stop_reason(row),
+            )
         place = f"sample '{sample.id}', condition '{condition.name}', repetition {repetition}"
         raise AgentFault("not_recorded", f"{self._rows.path.name} holds no answer for {place}")
 
@@ -230,38 +284,6 @@ class Replay:
         if own is not None:
             return own
         return self._rows.get((trial.sample.id, None, repetition))
-
-    def _reply(self, row: AnswerRow, turn: int, condition: str) -> Reply:
-        if "replies" in row:
-            replies: list[Any] = row["replies"]
-            if turn >= len(replies):
-                raise AgentFault(
-                    "not_recorded",
-                    f"{self._rows.path.name} holds {len(replies)} turns, asked for {turn + 1}",
-                )
-
-            try:
-                return msgspec.convert(replies[turn], Reply)
-            except msgspec.ValidationError as error:
-                raise AgentFault("bad_record", f"holds a reply that is none: {error}") from error
-
-        columns = _names(self._options.answer_key)
-        if len(columns) > 1:
-            column = condition
-        else:
-            column = columns[0]
-
-        text = cell(row, column)
-        try:
-            text = as_text(text) or ""
-        except Unread as unread:
-            raise AgentFault("bad_record", f"'{column}' {unread}, expected a text") from unread
-        return Reply(
-            text=text,
-            dollars=_recorded(row, _COSTS),
-            milliseconds=_recorded(row, _LATENCIES),
-            stop_reason=stop_reason(row),
-        )
 
 
 _LATENCIES = {"latency_seconds": 1000.0, "seconds": 1000.0, "latency_ms": 1.0, "milliseconds": 1.0}
@@ -293,30 +315,3 @@ def _names(columns: str | Sequence[str] | None) -> tuple[str, ...]:
     if isinstance(columns, str):
         return (columns,)
     return tuple(columns)
-
-
-def _columns(options: _Options) -> Columns:
-    return Columns(
-        id=_names(options.id_key),
-        answers=_names(options.answer_key),
-        condition=_names(options.condition_key),
-        repetition=options.repetition_key,
-    )
-
-
-def _refuse_unnamed_conditions(rows: OffsetRows | TableRows, options: _Options) -> None:
-    """Raises BadDataset if rows of one sample name different models, say, in a column that no
-    option names.
-    """
-    ids = _names(options.id_key)
-    used = (*ids, *_names(options.answer_key), options.repetition_key)
-    columns = condition_columns(rows, lambda row: key_of(row, ids), used=used)
-    if not set(columns) - set(_names(options.condition_key)):
-        return
-    named = ", ".join(columns)
-    message = (
-        f"rows differ in '{named}': set `agent.condition_key: "
-        f"{named if len(columns) == 1 else f'[{named}]'}` and name the conditions after its "
-        f"values, or set `agent.condition_key: null` if the rows are repetitions"
-    )
-    raise BadDataset(rows.path, [Fault(place="agent.condition_key", message=message)])

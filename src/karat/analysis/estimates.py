@@ -39,7 +39,6 @@ from karat.analysis.verdicts import (
     winner,
 )
 from karat.stats import adjust, between_sd, pooled_sd, proportion_interval
-from karat.stats.ratios import Sums
 from karat.stats.results import Interval, PairedDifference
 
 _NOISE = 1e-12  # relative to the scale: only rounding
@@ -78,7 +77,12 @@ def _result(
     if units.sums is None:
         distribution = _distribution(info, flat)
     else:
-        distribution = _turn_counts(info, units.sums)
+        # Turns by value, for metrics that are 0 or 1 for each turn
+        if info.kind != "share" or not np.array_equal(units.sums.totals, units.sums.squares):
+            distribution = None
+        else:
+            right = int(units.sums.totals.sum())
+            distribution = {"0": int(units.sums.counts.sum()) - right, "1": right}
 
     if units.clusters is None:
         clusters = None
@@ -127,14 +131,6 @@ def _result(
         design_effect=design_effect,
         more=quantities(values) or UNSET,
     )
-
-
-def _turn_counts(info: MetricInfo, sums: Sums) -> dict[str, int] | None:
-    """Turns by value, for metrics that are 0 or 1 for each turn."""
-    if info.kind != "share" or not np.array_equal(sums.totals, sums.squares):
-        return None
-    right = int(sums.totals.sum())
-    return {"0": int(sums.counts.sum()) - right, "1": right}
 
 
 def _turn_bounds(

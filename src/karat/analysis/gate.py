@@ -135,6 +135,17 @@ def gate(
     else:
         worst = "passed"
 
+    warnings = []
+    names = []
+    for check in decided:
+        if check.corrected is False:
+            names.append(f"{check.metric} under {check.condition}")
+    if names:
+        warnings.append(
+            f"NOT corrected: {', '.join(names)}: no labels by people, so the scorer's own scores "
+            f"decide"
+        )
+
     return Gate(
         run=summary.run,
         name=summary.name,
@@ -142,7 +153,7 @@ def gate(
         verdict=worst,
         checks=tuple(decided),
         warnings=(
-            *_not_corrected(decided),
+            *warnings,
             *_off_the_scale(summary, thresholds),
             *summary.warnings,
             *_corrections(summary),
@@ -160,19 +171,6 @@ def _unchanged(check: Check) -> Check:
     return msgspec.structs.replace(
         check, verdict="passed", p_failed=None, needed=None, reason=reason
     )
-
-
-def _not_corrected(checks: Sequence[Check]) -> Iterator[str]:
-    """Thresholds that `--corrected` does not apply to."""
-    names = []
-    for check in checks:
-        if check.corrected is False:
-            names.append(f"{check.metric} under {check.condition}")
-    if names:
-        yield (
-            f"NOT corrected: {', '.join(names)}: no labels by people, so the scorer's own scores "
-            f"decide"
-        )
 
 
 def _off_the_scale(summary: Summary, thresholds: Sequence[Threshold]) -> Iterator[str]:

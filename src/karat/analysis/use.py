@@ -284,10 +284,28 @@ def tool_uses(
                 (condition, missing, other) for other in instead for missing in tools - matched
             )
 
-        rows = [
-            _tool_use(scorer, names[at], tool, tallies.values(), level)
-            for (at, tool), tallies in counts.items()
-        ]
+        rows = []
+        for (at, tool), tallies in counts.items():
+            golden, called, both = np.array(list(tallies.values()), dtype=np.float64).T
+            precision, recall = (
+                estimated(
+                    ratio_interval(Sums.of(both, of), share=True, level=level).interval, 0.0, 1.0
+                )
+                for of in (called, golden)
+            )
+            rows.append(
+                ToolUse(
+                    scorer=scorer,
+                    condition=names[at],
+                    tool=tool,
+                    expected=int(golden.sum()),
+                    called=int(called.sum()),
+                    matched=int(both.sum()),
+                    precision=precision,
+                    recall=recall,
+                )
+            )
+
         uses += sorted(
             rows, key=lambda use: (names.index(use.condition), -use.expected, -use.called, use.tool)
         )
@@ -302,23 +320,3 @@ def tool_uses(
         ]
 
     return tuple(uses), tuple(confusions)
-
-
-def _tool_use(
-    scorer: str, condition: str, tool: str, counts: Iterable[list[int]], level: float
-) -> ToolUse:
-    wanted, called, both = np.array(list(counts), dtype=np.float64).T
-    precision, recall = (
-        estimated(ratio_interval(Sums.of(both, of), share=True, level=level).interval, 0.0, 1.0)
-        for of in (called, wanted)
-    )
-    return ToolUse(
-        scorer=scorer,
-        condition=condition,
-        tool=tool,
-        expected=int(wanted.sum()),
-        called=int(called.sum()),
-        matched=int(both.sum()),
-        precision=precision,
-        recall=recall,
-    )

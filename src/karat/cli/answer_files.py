@@ -206,7 +206,17 @@ def experiment_of_answers(
     _set(keys, settings)
     first = Experiment(**keys)
     keep_hidden(first.secrets)
-    agent = _recorded(first)
+
+    toolbox = Toolbox((), redact=Redactor({}), folder=first.folder)
+    setting = AgentSetting(folder=first.folder, toolbox=toolbox)
+    plugin = plugins.find("agents", first.agent.type)
+    if first.agent.type != "replay":
+        raise BadOption(
+            "--set", "a file of answers needs the agent replay; agent.type cannot be changed"
+        )
+
+    agent: _RecordedAgent = plugins.build(plugin, first.agent.options, setting=setting)
+
     if (
         "conditions" not in {setting.partition(".")[0].partition("=")[0] for setting in settings}
         and agent.conditions
@@ -349,19 +359,6 @@ class _RecordedAgent(Protocol):
     def source_notes(
         self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int
     ) -> dict[str, str]: ...
-
-
-def _recorded(experiment: Experiment) -> _RecordedAgent:
-    toolbox = Toolbox((), redact=Redactor({}), folder=experiment.folder)
-    setting = AgentSetting(folder=experiment.folder, toolbox=toolbox)
-    plugin = plugins.find("agents", experiment.agent.type)
-    if experiment.agent.type != "replay":
-        raise BadOption(
-            "--set", "a file of answers needs the agent replay; agent.type cannot be changed"
-        )
-
-    agent: _RecordedAgent = plugins.build(plugin, experiment.agent.options, setting=setting)
-    return agent
 
 
 def _left_out(rows: _FileRows, experiment: Experiment, dataset: Dataset) -> list[str]:

@@ -32,22 +32,21 @@ def with_roles_asked(file: Path, act: Callable[[], Exit]) -> Exit:
     except BadDataset as error:
         if not error.readings or not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise
-        chosen = _asked(error)
+
+        # The reading that the user chooses; None: none of these
+        click.echo(clean(f"{error.path}: {error.faults[0].message}"), err=True)
+        none = len(error.readings) + 1
+        click.echo(f"  {none}) none of these", err=True)
+        number = click.prompt("which", type=click.IntRange(1, none), err=True)
+        if number == none:
+            chosen: str | None = None
+        else:
+            chosen = error.readings[number - 1]
+
         if chosen is None or not write_roles(file, chosen):
             raise
         click.echo(f"written into {file}: {chosen}", err=True)
         return act()
-
-
-def _asked(error: BadDataset) -> str | None:
-    """The reading that the user chooses; None: none of these."""
-    click.echo(clean(f"{error.path}: {error.faults[0].message}"), err=True)
-    none = len(error.readings) + 1
-    click.echo(f"  {none}) none of these", err=True)
-    number = click.prompt("which", type=click.IntRange(1, none), err=True)
-    if number == none:
-        return None
-    return error.readings[number - 1]
 
 
 def write_roles(file: Path, roles: str) -> bool:

@@ -30,7 +30,19 @@ def compare_or_rank(
     Raises BadOption, BadRun.
     """
     if len(texts) != 2:
-        return _ranked(texts, metric, shown, results=results, output=output)
+        sides = []
+        run = None
+        with aside():
+            for text in texts:
+                run, condition = _split(text, results=results, otherwise=run)
+                summary = api.summarize(run, scorings=shown.scorings, **shown.asked)
+                sides.append((summary, condition))
+
+            ranking = leaderboard(sides, metric=metric)
+
+        text = render_terminal(leaderboard_document(ranking))
+        output.result(text, {"format": OUTPUT_FORMAT, **msgspec.to_builtins(ranking)})
+        return Exit.DONE
     if metric is not None:
         raise BadOption(
             "--metric", "is for three or more conditions; two are compared on every metric"
@@ -50,24 +62,6 @@ def compare_or_rank(
         )
 
     output.result(str(comparison), comparison.to_builtins())
-    return Exit.DONE
-
-
-def _ranked(
-    texts: Sequence[str], metric: str | None, shown: Shown, *, results: Path, output: Output
-) -> Exit:
-    sides = []
-    run = None
-    with aside():
-        for text in texts:
-            run, condition = _split(text, results=results, otherwise=run)
-            summary = api.summarize(run, scorings=shown.scorings, **shown.asked)
-            sides.append((summary, condition))
-
-        ranking = leaderboard(sides, metric=metric)
-
-    text = render_terminal(leaderboard_document(ranking))
-    output.result(text, {"format": OUTPUT_FORMAT, **msgspec.to_builtins(ranking)})
     return Exit.DONE
 
 

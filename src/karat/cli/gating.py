@@ -54,19 +54,17 @@ def decide(run: str, asked: Gating, *, results: Path, output: Output) -> Exit:
 
     text = render_terminal(document)
     if asked.github:
-        text = _annotated(gated.github_lines(decided), text, output)
+        # The annotations, then the text, in which no name from the run can act as a workflow
+        # command
+        lines = gated.github_lines(decided)
+        if output.as_json:
+            output.complain(*lines)
+        else:
+            token = secrets.token_hex(16)
+            text = "\n".join(
+                [*lines, f"::stop-commands::{token}", text.rstrip("\n"), f"::{token}::", ""]
+            )
     output.result(text, {"format": OUTPUT_FORMAT, **msgspec.to_builtins(decided)})
     if asked.undecided == "warn" and decided.verdict == "undecided":
         return Exit.DONE
     return _CODES[decided.verdict]
-
-
-def _annotated(lines: list[str], text: str, output: Output) -> str:
-    """The annotations, then the text, in which no name from the run can act as a workflow
-    command.
-    """
-    if output.as_json:
-        output.complain(*lines)
-        return text
-    token = secrets.token_hex(16)
-    return "\n".join([*lines, f"::stop-commands::{token}", text.rstrip("\n"), f"::{token}::", ""])

@@ -79,7 +79,7 @@ def joined_by_id(file: Path, samples: Sequence[Sample]) -> Join | None:
     columns = columns_of(rows)
     theirs = _keys_of_samples(samples)
     joins = []
-    named = _ids_in(columns, theirs)
+    named = [path for path in columns if "." not in path and (_is_id(path) or path in theirs)]
     for path in named:
         ids = {str(cell(row, path)) for row in rows if cell(row, path) is not None}
         for name, known in theirs.items():
@@ -131,11 +131,6 @@ def _keys_of_samples(samples: Sequence[Sample]) -> dict[str | None, dict[str, Sa
 
 def _is_id(name: str) -> bool:
     return any(meaning.role == "id" for meaning in meanings(name))
-
-
-def _ids_in(columns: Mapping[str, Column], theirs: Iterable[str | None]) -> list[str]:
-    known = {*theirs}
-    return [path for path in columns if "." not in path and (_is_id(path) or path in known)]
 
 
 def _likeness(join: Join) -> int:

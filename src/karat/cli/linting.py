@@ -60,10 +60,15 @@ class Lint(msgspec.Struct, frozen=True, kw_only=True):
             rows = []
             for doubt in self.doubted[:_SHOWN]:
                 for reason in doubt.reasons:
+                    if doubt.turn is None:
+                        place = doubt.id
+                    else:
+                        place = f"{doubt.id} turn {doubt.turn}"
+
                     rows.append(
                         (
                             "",
-                            formats.excerpt(_place(doubt), _LONGEST_ID),
+                            formats.excerpt(place, _LONGEST_ID),
                             reason,
                             _evidence(doubt.evidence.get(reason)),
                         )
@@ -129,12 +134,6 @@ def dataset_options(plugin: plugins.Plugin, settings: tuple[str, ...]) -> JsonOb
     if faults:
         raise BadExperiment("--set", faults)
     return checked
-
-
-def _place(doubt: Doubted) -> str:
-    if doubt.turn is None:
-        return doubt.id
-    return f"{doubt.id} turn {doubt.turn}"
 
 
 def _evidence(evidence: object) -> str:

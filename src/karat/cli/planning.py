@@ -36,11 +36,34 @@ def show_plan(run: str | None, asked: Planning, *, results: Path, output: Output
         raise BadOption("--power", f"must be above --alpha ({alpha:g}), got {power:g}")
     given = [name for name, value in assumed.items() if value is not None]
     if run is None:
-        pilot, title, percent = _from_assumed(asked)
+        # Pilot data as assumed, a title, and that no metric is a share
+        if asked.sd_questions is None:
+            raise BadOption(
+                "--sd-questions",
+                "is required without RUN: how much differences vary between questions",
+            )
+
+        if asked.metric or asked.pair:
+            raise BadOption("--metric" if asked.metric else "--pair", "needs a RUN")
+        within = ((asked.sd_answers or 0.0) ** 2,) * 2
+        between = asked.sd_questions**2
+        pilot = Pilot(between=between, within=within, cost_answer=asked.cost, cost_score=0.0)
+        title = "Plan from assumed variation"
+        percent = False
     elif given:
         raise BadOption(given[0], "is only for a plan without RUN; the run already defines it")
     else:
-        pilot, title, percent = _from_run(run, asked, results)
+        # The pilot data of a comparison, the comparison in words, and whether its metric is a
+        # share
+        opened = api.open(run, results=results)
+        summary = api.summarize(opened, pairs="all" if asked.pair else "baseline")
+        chosen, info = comparison_of(summary, metric=asked.metric, pair=asked.pair)
+        pilot = pilot_of(summary, chosen)
+        title = f"{chosen.b} - {chosen.a} on {chosen.metric}"
+        if math.isnan(pilot.between):
+            why = f"run {summary.run} cannot say how much {title} varies: {pilot.reason}"
+            raise BadOption("plan", f"{why}; leave out RUN and assume a value with --sd-questions")
+        percent = info.percent
 
     planned = plan(
         pilot,
@@ -57,34 +80,3 @@ def show_plan(run: str | None, asked: Planning, *, results: Path, output: Output
     text = render_terminal(document)
     output.result(text, {"format": OUTPUT_FORMAT, "title": title, **msgspec.to_builtins(planned)})
     return Exit.DONE
-
-
-def _from_assumed(asked: Planning) -> tuple[Pilot, str, bool]:
-    """Pilot data as assumed, a title, and that no metric is a share."""
-    if asked.sd_questions is None:
-        raise BadOption(
-            "--sd-questions",
-            "is required without RUN: how much differences vary between questions",
-        )
-
-    if asked.metric or asked.pair:
-        raise BadOption("--metric" if asked.metric else "--pair", "needs a RUN")
-    within = ((asked.sd_answers or 0.0) ** 2,) * 2
-    between = asked.sd_questions**2
-    pilot = Pilot(between=between, within=within, cost_answer=asked.cost, cost_score=0.0)
-    return pilot, "Plan from assumed variation", False
-
-
-def _from_run(run: str, asked: Planning, results: Path) -> tuple[Pilot, str, bool]:
-    """The pilot data of a comparison, the comparison in words, and whether its metric is a
-    share.
-    """
-    opened = api.open(run, results=results)
-    summary = api.summarize(opened, pairs="all" if asked.pair else "baseline")
-    chosen, info = comparison_of(summary, metric=asked.metric, pair=asked.pair)
-    pilot = pilot_of(summary, chosen)
-    title = f"{chosen.b} - {chosen.a} on {chosen.metric}"
-    if math.isnan(pilot.between):
-        why = f"run {summary.run} cannot say how much {title} varies: {pilot.reason}"
-        raise BadOption("plan", f"{why}; leave out RUN and assume a value with --sd-questions")
-    return pilot, title, info.percent

@@ -78,7 +78,23 @@ def draw(
     wanted = [form for form in FORMATS if form in forms] or ["svg"]
     drawings = []
     for chart in figures:
-        files = {f"{chart.name}.{form}": _content(chart, form, dark=dark) for form in wanted}
+        files = {}
+        for form in wanted:
+            if form == "png":
+                files[f"{chart.name}.{form}"] = png(chart, dark=dark)
+            elif form == "svg":
+                files[f"{chart.name}.{form}"] = svg(chart, dark=dark).encode()
+            else:
+                numbers = {
+                    "title": chart.title,
+                    "description": chart.description,
+                    "columns": chart.columns,
+                    "rows": chart.rows,
+                }
+                files[f"{chart.name}.{form}"] = (
+                    msgspec.json.format(msgspec.json.encode(numbers), indent=1) + b"\n"
+                )
+
         paths = tuple(str(_written(folder / name, content)) for name, content in files.items())
         output.say(f"{chart.name}: {chart.title}")
         drawings.append(
@@ -92,20 +108,6 @@ def draw(
         )
 
     return Plotted(charts=tuple(drawings))
-
-
-def _content(chart: Chart, form: str, *, dark: bool) -> bytes:
-    if form == "png":
-        return png(chart, dark=dark)
-    if form == "svg":
-        return svg(chart, dark=dark).encode()
-    numbers = {
-        "title": chart.title,
-        "description": chart.description,
-        "columns": chart.columns,
-        "rows": chart.rows,
-    }
-    return msgspec.json.format(msgspec.json.encode(numbers), indent=1) + b"\n"
 
 
 def _written(path: Path, content: bytes) -> Path:

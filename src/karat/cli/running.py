@@ -45,32 +45,28 @@ def run(source: File, chosen: Chosen, how: Running, *, results: Path, output: Ou
         source.settings = (*source.settings, f"execution.ray.address={how.address}")
 
     def run_it() -> Exit:
-        return _run(source, chosen, how, results=results, output=output)
+        with aside():
+            experiment = source.load()
+        output.say(*(f"warning: {text}" for text in experiment.warnings))
+        with following(output, Redactor(experiment.secrets)) as status:
+            outcome = run_in_own_loop(
+                api.carry_out(
+                    experiment,
+                    results=results,
+                    resume=how.resume,
+                    retry_failed=how.retry_failed,
+                    selection=chosen.as_selection(),
+                    status=status,
+                    handle_signals=True,
+                )
+            )
+
+        # of a large run, the dataset and the running sums; the summary needs the room
+        del status, experiment
+        gc.collect()
+        return show_outcome(outcome, output, again=(source, chosen), asked=how.asked)
 
     return with_roles_asked(source.file, run_it)
-
-
-def _run(source: File, chosen: Chosen, how: Running, *, results: Path, output: Output) -> Exit:
-    with aside():
-        experiment = source.load()
-    output.say(*(f"warning: {text}" for text in experiment.warnings))
-    with following(output, Redactor(experiment.secrets)) as status:
-        outcome = run_in_own_loop(
-            api.carry_out(
-                experiment,
-                results=results,
-                resume=how.resume,
-                retry_failed=how.retry_failed,
-                selection=chosen.as_selection(),
-                status=status,
-                handle_signals=True,
-            )
-        )
-
-    # of a large run, the dataset and the running sums; the summary needs the room
-    del status, experiment
-    gc.collect()
-    return show_outcome(outcome, output, again=(source, chosen), asked=how.asked)
 
 
 def rehearse(

@@ -155,22 +155,11 @@ class RunningMeans:
                 condition: sums.columns(len(weights)) for condition, sums in self._sums.items()
             }
 
-        info = self._info(self.metric)
-        found = {}
-        for name, arrays in columns.items():
-            found[name] = estimates.estimated(
-                units.mean(self._units(info, clusters, *arrays, weights), level=LEVEL),
-                info.low,
-                info.high,
-            )
-
-        return found
-
-    def _info(self, metric: Metric) -> MetricInfo:
+        metric = self.metric
         kind = self.kind or metric.kind
         low, high = msgspec.structs.replace(metric, kind=kind).bounds
         scorer = self._scorer
-        return MetricInfo(
+        info = MetricInfo(
             key=metric.name,
             name=metric.name,
             scorer="" if scorer is None else scorer.name,
@@ -181,6 +170,16 @@ class RunningMeans:
             kind=kind,
             offline=False,
         )
+
+        found = {}
+        for name, arrays in columns.items():
+            found[name] = estimates.estimated(
+                units.mean(self._units(info, clusters, *arrays, weights), level=LEVEL),
+                info.low,
+                info.high,
+            )
+
+        return found
 
     def _units(self, info: MetricInfo, clusters: Any, *columns: array[float]) -> Units:
         """Turns, clustered by conversation, or questions, which are not weighted."""

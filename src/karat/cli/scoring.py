@@ -168,7 +168,18 @@ def scorer_keys(wanted: Scorers) -> JsonObject:
     if wanted.judge is not None:
         judge = parsed("--judge", wanted.judge)
         if isinstance(judge, str):
-            keys["judge"] = _judge(judge)
+            # The judge of `overlap`, `module:Class`, or a model: `provider:model` or
+            # `provider/model`
+            module, separator, attribute = judge.replace("/", ":", 1).partition(":")
+            is_code = (
+                "/" not in judge
+                and attribute.isidentifier()
+                and (attribute[0].isupper() or Path(*module.split(".")).with_suffix(".py").exists())
+            )
+            if separator and not is_code:
+                keys["judge"] = {"model": judge}
+            else:
+                keys["judge"] = {"type": judge}
         else:
             keys["judge"] = judge
 
@@ -188,19 +199,6 @@ def scorer_keys(wanted: Scorers) -> JsonObject:
         keys["scorers"] = [numeric, *keys.get("scorers", [])]
 
     return keys
-
-
-def _judge(name: str) -> JsonObject:
-    """The judge of `overlap`, `module:Class`, or a model: `provider:model` or `provider/model`."""
-    module, separator, attribute = name.replace("/", ":", 1).partition(":")
-    is_code = (
-        "/" not in name
-        and attribute.isidentifier()
-        and (attribute[0].isupper() or Path(*module.split(".")).with_suffix(".py").exists())
-    )
-    if separator and not is_code:
-        return {"model": name}
-    return {"type": name}
 
 
 def missing_scores(run: RunFolder, summary: Summary) -> list[str]:

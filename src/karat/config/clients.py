@@ -179,7 +179,14 @@ class _ClientFile:
             self._fault(f"'{self._name}' cannot be read: {unreadable(error)}")
             return None
 
-        text = _plain_json(text)
+        # JSON without comments, trailing commas and tabs, which YAML does not take; lines stay
+        def blank(match: re.Match[str]) -> str:
+            if match[0].startswith('"'):
+                return match[0]
+            return re.sub(r"[^\n]", " ", match[0])
+
+        text = _TRAILING.sub(blank, _COMMENTS.sub(blank, text))
+
         if not text.lstrip().startswith("{"):
             self._fault(f"'{self._name}' is not a JSON object")
             return None
@@ -224,7 +231,22 @@ class _ClientFile:
             )
             self._fault_inside(name, ("envFile",), message)
 
-        self._rename(found)
+        for other, (key, kind) in _OTHER_NAMES.items():
+            if other not in found or (key in found and other != "httpUrl"):  # wins in Gemini CLI
+                continue
+            node = found[key] = found.pop(other)
+            if other == "transport" and isinstance(node.value, dict):
+                found[key] = node.get("type") or node
+            if kind is not None and "type" not in found:
+                found["type"] = Node(kind, line=node.line, column=node.column, file=node.file)
+
+        kind_node = found.get("type")
+        url = found.get("url")
+        if kind_node is not None and isinstance(kind_node.value, str):
+            kind_node.value = _TYPES.get(kind_node.value, kind_node.value)
+        elif url is not None and _SSE.search(str(url.value)):  # as Cursor finds out by trying
+            found["type"] = Node("sse", line=url.line, column=url.column, file=url.file)
+
         unread = [f"`{key}`" for key in found if key in _FILTERS and not _says_all(found[key])]
         if unread:
             message = f"karat does not apply {' and '.join(unread)}: agents see every tool"
@@ -243,24 +265,6 @@ class _ClientFile:
         self._read_values(name, server)
         return True
 
-    def _rename(self, found: dict[str, Node]) -> None:
-        """Gives a server's keys karat's names."""
-        for other, (key, kind) in _OTHER_NAMES.items():
-            if other not in found or (key in found and other != "httpUrl"):  # wins in Gemini CLI
-                continue
-            node = found[key] = found.pop(other)
-            if other == "transport" and isinstance(node.value, dict):
-                found[key] = node.get("type") or node
-            if kind is not None and "type" not in found:
-                found["type"] = Node(kind, line=node.line, column=node.column, file=node.file)
-
-        kind_node = found.get("type")
-        url = found.get("url")
-        if kind_node is not None and isinstance(kind_node.value, str):
-            kind_node.value = _TYPES.get(kind_node.value, kind_node.value)
-        elif url is not None and _SSE.search(str(url.value)):  # as Cursor finds out by trying
-            found["type"] = Node("sse", line=url.line, column=url.column, file=url.file)
-
     def _read_values(self, name: str, server: Node) -> None:
         for key in ("args", "env", "headers"):
             below = server.get(key)
@@ -276,7 +280,19 @@ class _ClientFile:
             if isinstance(node.value, str):
                 self._translate(name, place, node)
         if server.get("command") is not None:
-            self._place(server)
+            # Lets a program start in the project, as the client does
+            assert isinstance(server.value, dict)
+            project = os.path.relpath(self.project, self._folder)
+            given = server.value.pop("cwd", None)
+            if given is None:
+                cwd = Node(project, line=server.line, column=server.column, file=server.file)
+            else:
+                cwd = given
+                if isinstance(cwd.value, str) and not cwd.value.startswith("$"):
+                    cwd.value = os.path.normpath(os.path.join(project, cwd.value))
+
+            if cwd.value != ".":
+                server.value["cwd"] = cwd
 
     def _translate(self, name: str, place: Place, node: Node) -> None:
         """Writes the client's references in a text as karat's."""
@@ -315,21 +331,6 @@ class _ClientFile:
             self._fault_inside(name, place, problem)
             node.value, node.unset = "", True
 
-    def _place(self, server: Node) -> None:
-        """Lets a program start in the project, as the client does."""
-        assert isinstance(server.value, dict)
-        project = os.path.relpath(self.project, self._folder)
-        given = server.value.pop("cwd", None)
-        if given is None:
-            cwd = Node(project, line=server.line, column=server.column, file=server.file)
-        else:
-            cwd = given
-            if isinstance(cwd.value, str) and not cwd.value.startswith("$"):
-                cwd.value = os.path.normpath(os.path.join(project, cwd.value))
-
-        if cwd.value != ".":
-            server.value["cwd"] = cwd
-
 
 def _value(server: Mapping[str, Node], key: str) -> object:
     node = server.get(key)
@@ -354,14 +355,3 @@ def _listed(top: Node) -> dict[str, Node]:
         if node.keys() & {"command", "url"}:
             bare[str(name)] = node
     return bare
-
-
-def _plain_json(text: str) -> str:
-    """JSON without comments, trailing commas and tabs, which YAML does not take; lines stay."""
-
-    def blank(match: re.Match[str]) -> str:
-        if match[0].startswith('"'):
-            return match[0]
-        return re.sub(r"[^\n]", " ", match[0])
-
-    return _TRAILING.sub(blank, _COMMENTS.sub(blank, text))

@@ -15,7 +15,7 @@ import msgspec
 
 from karat import plugins
 from karat.documents.nodes import printable
-from karat.records import Context, Elicit, Gate, JsonObject
+from karat.records import Context, Elicit, Gate
 
 # Timeouts of servers do not change answers.
 _PATIENCE = {"init_timeout_seconds", "call_timeout_seconds"}
@@ -27,7 +27,17 @@ def agent_digest(kind: str, plugin: type[Any], options: Mapping[str, object]) ->
     Paths do not count, and neither do options in the plug-in's class attribute `indifferent`.
     """
     indifferent = set(getattr(plugin, "indifferent", ()))
-    defaults = _defaults(plugin)
+
+    defaults: dict[str, object] = {}
+    model = plugins.options_model(plugin)
+    if model is not None:
+        for name, field in model.model_fields.items():
+            if not field.is_required():
+                value = field.get_default(call_default_factory=True, validated_data={})
+                if hasattr(value, "model_dump"):
+                    value = value.model_dump()
+                defaults[name] = value
+
     missing = object()
     telling = {}
     for name, value in options.items():
@@ -69,22 +79,6 @@ def condition_digest(
         parts["context"] = [len(context.skills), named, alone, sorted(context.tools)]
 
     return _digest(parts)
-
-
-def _defaults(plugin: type[Any]) -> JsonObject:
-    model = plugins.options_model(plugin)
-    if model is None:
-        return {}
-    defaults = {}
-    for name, field in model.model_fields.items():
-        if not field.is_required():
-            value = field.get_default(call_default_factory=True, validated_data={})
-            if hasattr(value, "model_dump"):
-                defaults[name] = value.model_dump()
-            else:
-                defaults[name] = value
-
-    return defaults
 
 
 def _digest(parts: object) -> str:

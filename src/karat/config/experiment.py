@@ -271,7 +271,14 @@ def load(
     root = parsed.root
     if root is None or not isinstance(root.value, dict):
         if not faults:
-            faults += [_shapeless(root)]
+            wanted = "an experiment needs the keys dataset, agent and conditions"
+            if root is None or root.value is None:
+                shapeless = Fault(place="file", message=f"is empty; {wanted}")
+            else:
+                shape = "a list" if isinstance(root.value, list) else "one text"
+                shapeless = Fault(place="file", message=f"is {shape}; {wanted}", line=root.line)
+
+            faults += [shapeless]
         raise BadExperiment(path, faults)
 
     faults += apply(root, settings)
@@ -309,14 +316,6 @@ def _read(path: Path) -> tuple[bytes, list[Fault]]:
         message = f"cannot be read: {unreadable(error)}"
 
     return b"", [Fault(place="file", message=message)]
-
-
-def _shapeless(root: Node | None) -> Fault:
-    wanted = "an experiment needs the keys dataset, agent and conditions"
-    if root is None or root.value is None:
-        return Fault(place="file", message=f"is empty; {wanted}")
-    shape = "a list" if isinstance(root.value, list) else "one text"
-    return Fault(place="file", message=f"is {shape}; {wanted}", line=root.line)
 
 
 def _fill(

@@ -58,7 +58,33 @@ def rehearsal(
 
     if not isinstance(experiment, Experiment):
         experiment = load(os.fspath(experiment))
-    _refuse_real_models(experiment)
+
+    # Raises BadExperiment if something would still ask a real model
+    asks = "asks its models by itself, and karat cannot send it to a scripted one"
+    tried = "; to try the file unchanged: `karat run FILE --limit 1`"
+    used = [
+        (
+            "agents",
+            experiment.agent.type,
+            "agent.type",
+            f"the agent '{experiment.agent.type}' {asks}{tried}",
+        )
+    ]
+    for scorer in experiment.scorers:
+        place = "judge" if scorer.name == "judge" else "scorers"
+        used.append(("scorers", scorer.type, place, f"the scorer '{scorer.type}' {asks}"))
+    faults = []
+    for family, kind, place, message in used:
+        plugin = plugins.find(family, kind, folder=experiment.folder)
+        # Scorers call no model unless they declare it.
+        if not getattr(plugin, "offline", family == "scorers") and "base_url" not in _fields(
+            plugin
+        ):
+            faults.append(Fault(place=place, message=message))
+
+    if faults:
+        raise BadExperiment(str(experiment.path or "experiment"), faults)
+
     with serve(script, log=log, keep=_KEPT) as server, _environment(_unproxied(os.environ)):
         yield Rehearsal(experiment=redirected(experiment, server.anthropic_url), server=server)
 
@@ -159,34 +185,6 @@ def _fields(plugin: type[Any]) -> set[str]:
     if model is not None:
         return set(model.model_fields)
     return set()
-
-
-def _refuse_real_models(experiment: Experiment) -> None:
-    """Raises BadExperiment if something would still ask a real model."""
-    asks = "asks its models by itself, and karat cannot send it to a scripted one"
-    tried = "; to try the file unchanged: `karat run FILE --limit 1`"
-    used = [
-        (
-            "agents",
-            experiment.agent.type,
-            "agent.type",
-            f"the agent '{experiment.agent.type}' {asks}{tried}",
-        )
-    ]
-    for scorer in experiment.scorers:
-        place = "judge" if scorer.name == "judge" else "scorers"
-        used.append(("scorers", scorer.type, place, f"the scorer '{scorer.type}' {asks}"))
-    faults = []
-    for family, kind, place, message in used:
-        plugin = plugins.find(family, kind, folder=experiment.folder)
-        # Scorers call no model unless they declare it.
-        if not getattr(plugin, "offline", family == "scorers") and "base_url" not in _fields(
-            plugin
-        ):
-            faults.append(Fault(place=place, message=message))
-
-    if faults:
-        raise BadExperiment(str(experiment.path or "experiment"), faults)
 
 
 def _unproxied(env: Mapping[str, str]) -> dict[str, str]:

@@ -67,7 +67,15 @@ def _experiment_schema() -> Json:
         [(model, "validation") for model in models], schema_generator=_Generator
     )
     defs: Json = shared["$defs"]
-    needed = {id(model): _required(defs, references[model, "validation"]) for model in models}
+    needed = {}
+    for model in models:
+        # A model's required keys, removed from its definition: a condition gives only some of
+        # an agent's options
+        required: list[str] = defs[references[model, "validation"]["$ref"].rpartition("/")[2]].pop(
+            "required", []
+        )
+        needed[id(model)] = required
+
     root = defs.pop(references[ExperimentFile, "validation"]["$ref"].rpartition("/")[2])
     root["required"] = needed[id(ExperimentFile)]
 
@@ -100,14 +108,6 @@ def _experiment_schema() -> Json:
         {"$schema": DIALECT, "title": "A karat experiment", **root, "$defs": defs}
     )
     return schema
-
-
-def _required(defs: Json, reference: Json) -> list[str]:
-    """A model's required keys, removed from its definition: a condition gives only some of an
-    agent's options.
-    """
-    required: list[str] = defs[reference["$ref"].rpartition("/")[2]].pop("required", [])
-    return required
 
 
 def _choice(
@@ -144,10 +144,15 @@ def _scorer(branches: dict[str, Json]) -> Json:
     """`equals`, `regex: {pattern: …}` or `{type: regex, name: has-flag, pattern: …}`."""
     short = {}
     for name, branch in branches.items():
+        if _without(branch["required"], "type"):
+            null_if_none: list[Json] = []
+        else:
+            null_if_none = [{"type": "null"}]
+
         short[name] = {
             "anyOf": [
                 {**branch, "required": _without(branch["required"], "type")},
-                *_null_if_none(branch),
+                *null_if_none,
             ]
         }
 
@@ -165,12 +170,6 @@ def _scorer(branches: dict[str, Json]) -> Json:
         },
     }
     return {"if": {"type": "string"}, "then": _name(branches), "else": mapping}
-
-
-def _null_if_none(branch: Json) -> list[Json]:
-    if _without(branch["required"], "type"):
-        return []
-    return [{"type": "null"}]
 
 
 def _server() -> Json:

@@ -61,24 +61,29 @@ def members(file: BinaryIO, *, at_most: int) -> Iterator[tuple[Entry, bytes]]:
             if extra:
                 long[info.type] = data.rstrip(b"\0").decode("utf-8", "replace")
             else:
-                yield _entry(info, long), data
+                name = long.get(tarfile.GNUTYPE_LONGNAME, info.name).rstrip("/")
+                target = long.get(tarfile.GNUTYPE_LONGLINK, info.linkname)
+                if not is_plain_name(name):
+                    raise BadArchive(f"a name in it is {name!a:.200}")
+                if info.type == tarfile.SYMTYPE and leads_inside(
+                    name.removeprefix("files/"), target
+                ):
+                    entry = Entry(name, link=target)
+                elif info.type in (tarfile.REGTYPE, tarfile.DIRTYPE):
+                    folder = info.type == tarfile.DIRTYPE
+                    entry = Entry(
+                        name,
+                        executable=bool(info.mode & 0o100) and not folder,
+                        folder=folder,
+                        size=info.size,
+                    )
+                else:
+                    raise BadArchive(
+                        f"'{name}' is neither a file nor a folder nor a link that stays inside"
+                    )
+
+                yield entry, data
                 long = {}
-
-
-def _entry(info: tarfile.TarInfo, long: dict[bytes, str]) -> Entry:
-    name = long.get(tarfile.GNUTYPE_LONGNAME, info.name).rstrip("/")
-    target = long.get(tarfile.GNUTYPE_LONGLINK, info.linkname)
-    if not is_plain_name(name):
-        raise BadArchive(f"a name in it is {name!a:.200}")
-    if info.type == tarfile.SYMTYPE and leads_inside(name.removeprefix("files/"), target):
-        return Entry(name, link=target)
-    if info.type in (tarfile.REGTYPE, tarfile.DIRTYPE):
-        folder = info.type == tarfile.DIRTYPE
-        return Entry(
-            name, executable=bool(info.mode & 0o100) and not folder, folder=folder, size=info.size
-        )
-
-    raise BadArchive(f"'{name}' is neither a file nor a folder nor a link that stays inside")
 
 
 def _read(stream: gzip.GzipFile, size: int) -> bytes:

@@ -40,7 +40,18 @@ def _copied(condition: Condition, folder: Path, copies: dict[str, ContextPart]) 
         if part.digest not in copies:
             target = folder / f"{len(copies)}"
             try:
-                _copy(part, target)
+                # Copies one folder or file, if it is the one that the experiment was read with
+                target.mkdir()
+                to = target / part.path.name
+                if part.path.is_dir():
+                    copy_tree(read_tree(part.path), part.path, to)
+                    digest = read_tree(to).digest
+                else:
+                    shutil.copyfile(part.path, to)
+                    digest = read_file(to, at_most=part.path.stat().st_size)
+
+                if digest != part.digest:
+                    raise ValueError("has changed since the experiment was read; start again")
             except (OSError, ValueError) as error:
                 message = f"'{part.path}' {getattr(error, 'strerror', None) or error}"
                 place = f"conditions.{condition.name}"
@@ -68,18 +79,3 @@ def _copied(condition: Condition, folder: Path, copies: dict[str, ContextPart]) 
         tools=context.tools,
     )
     return msgspec.structs.replace(condition, context=copied)
-
-
-def _copy(part: ContextPart, target: Path) -> None:
-    """Copies one folder or file, if it is the one that the experiment was read with."""
-    target.mkdir()
-    place = target / part.path.name
-    if part.path.is_dir():
-        copy_tree(read_tree(part.path), part.path, place)
-        digest = read_tree(place).digest
-    else:
-        shutil.copyfile(part.path, place)
-        digest = read_file(place, at_most=part.path.stat().st_size)
-
-    if digest != part.digest:
-        raise ValueError("has changed since the experiment was read; start again")

@@ -69,7 +69,11 @@ def read_tree(folder: Path) -> Tree:
     for entry in entries:
         digest.update(msgspec.json.encode(entry))
         if not entry.folder and entry.link is None:
-            digest.update(_digest_of(top / entry.path, top).encode())
+            content = blake2b(digest_size=16)
+            with open_regular(top / entry.path, within=top) as file:
+                while block := file.read(_BLOCK):
+                    content.update(block)
+            digest.update(content.hexdigest().encode())
 
     return Tree(tuple(entries), size, digest.hexdigest())
 
@@ -233,11 +237,3 @@ def is_plain_name(path: str) -> bool:
         and len(parts) <= _DEEPEST
         and not {"", ".", ".."} & {*parts}
     )
-
-
-def _digest_of(path: Path, top: Path) -> str:
-    digest = blake2b(digest_size=16)
-    with open_regular(path, within=top) as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from karat import formats
-from karat.analysis.people import Calibrated, MetricAgreement
+from karat.analysis.people import Calibrated
 from karat.blocks import (
     Block,
     Column,
@@ -112,23 +112,19 @@ def _agreement(report: Calibrated) -> Iterator[Block]:
     if reasons:
         yield Note(texts=tuple(f"{metric}: {reason}." for reason, metric in reasons.items()))
     for row in report.agreement:
-        yield from _confusion(row)
+        heads = [f"{step:g}" for step in row.steps]
+        if row.confusion:
+            yield Table(
+                caption=f"{row.metric}: people's score (rows) and the judge's (columns)",
+                columns=columns("people \\ judge", *heads),
+                rows=tuple(
+                    Row(name=head, cells=tuple(Count(count) for count in counts))
+                    for head, counts in zip(heads, row.confusion, strict=True)
+                ),
+                slim=True,
+            )
     if report.disagreements:
         yield _disagreements(report)
-
-
-def _confusion(agreement: MetricAgreement) -> Iterator[Block]:
-    heads = [f"{step:g}" for step in agreement.steps]
-    if agreement.confusion:
-        yield Table(
-            caption=f"{agreement.metric}: people's score (rows) and the judge's (columns)",
-            columns=columns("people \\ judge", *heads),
-            rows=tuple(
-                Row(name=head, cells=tuple(Count(count) for count in counts))
-                for head, counts in zip(heads, agreement.confusion, strict=True)
-            ),
-            slim=True,
-        )
 
 
 def _disagreements(report: Calibrated) -> Table:

@@ -118,27 +118,26 @@ def _answer(summary: Summary, low: LowSample, cell: LowCell, texts: Texts | None
     else:
         answer = None
 
+    if cell.n == 0:
+        score = "no score"
+    else:
+        if cell.sd is not None:
+            spread = f" ± {formats.number(cell.sd)}"
+        else:
+            spread = ""
+
+        score = f"{formats.number(cell.mean)}{spread} ({formats.plural(cell.n, 'answer')})"
+
     return LowAnswer(
         condition=cell.condition,
         color=summary.conditions.index(cell.condition),
-        score=_score(cell),
+        score=score,
         reason=cell.reason,
         answer=None if turns else answer or cell.answer,
         excerpt=answer is None,
         turns=turns,
         claims=cell.claims[:_CLAIMS],
     )
-
-
-def _score(cell: LowCell) -> str:
-    if cell.n == 0:
-        return "no score"
-    if cell.sd is not None:
-        spread = f" ± {formats.number(cell.sd)}"
-    else:
-        spread = ""
-
-    return f"{formats.number(cell.mean)}{spread} ({formats.plural(cell.n, 'answer')})"
 
 
 def every(summary: Summary) -> Iterator[Block]:

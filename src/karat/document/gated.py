@@ -41,6 +41,21 @@ def gate_document(gate: Gate) -> Document:
     listed = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
     uncorrected = sum(check.corrected is False for check in gate.checks)
     drops = any(check.threshold.bound == "max_drop" for check in gate.checks)
+    rows = []
+    for check in checks:
+        rows.append(
+            Row(
+                name=f"{check.metric} {check.threshold.words}",
+                cells=(
+                    Text(check.condition or "all"),
+                    Text(check.verdict, tone=_TONES[check.verdict], below=check.note),
+                    _value(check),
+                    Count(check.questions),
+                    Count(check.missing),
+                ),
+            )
+        )
+
     table = Table(
         caption="Thresholds",
         columns=columns(
@@ -59,7 +74,7 @@ def gate_document(gate: Gate) -> Document:
             Column("missing", rank=1),
             text=("condition", "verdict"),
         ),
-        rows=tuple(_row(check) for check in checks),
+        rows=tuple(rows),
         brief=True,
     )
     hints = tuple(
@@ -116,19 +131,6 @@ def _value(check: Check) -> Cell:
             return Share(check.value)
         case "dollars":
             return Money(check.value, 0 if check.high is not None else 1)
-
-
-def _row(check: Check) -> Row:
-    return Row(
-        name=f"{check.metric} {check.threshold.words}",
-        cells=(
-            Text(check.condition or "all"),
-            Text(check.verdict, tone=_TONES[check.verdict], below=check.note),
-            _value(check),
-            Count(check.questions),
-            Count(check.missing),
-        ),
-    )
 
 
 def _hint(check: Check) -> str | None:

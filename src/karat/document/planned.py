@@ -189,17 +189,6 @@ def _columns(plan: Plan, percent: bool, *, delta: bool) -> tuple[Column, ...]:
     )
 
 
-def _table(plan: Plan, percent: bool) -> Table:
-    delta = plan.delta is not None
-    return Table(
-        caption="What a run of each size shows",
-        columns=_columns(plan, percent, delta=delta),
-        rows=tuple(_row(design, percent, delta=delta) for design in plan.designs),
-        brief=True,
-        slim=True,
-    )
-
-
 def plan_chart(plan: Plan, *, percent: bool = False) -> Chart:
     """Detectable difference by questions, one line per number of repetitions."""
     scale = 100 if percent else 1
@@ -228,6 +217,16 @@ def plan_chart(plan: Plan, *, percent: bool = False) -> Chart:
         curves=curves,
         height=220,
     )
+
+    delta = plan.delta is not None
+    table = Table(
+        caption="What a run of each size shows",
+        columns=_columns(plan, percent, delta=delta),
+        rows=tuple(_row(design, percent, delta=delta) for design in plan.designs),
+        brief=True,
+        slim=True,
+    )
+
     return Chart(
         name="plan",
         title=f"Smallest difference that {_percent(plan.power)} of runs show",
@@ -235,7 +234,7 @@ def plan_chart(plan: Plan, *, percent: bool = False) -> Chart:
             "Lines fall as the number of questions grows; one line for each number of repetitions."
         ),
         panels=(panel,),
-        table=_table(plan, percent),
+        table=table,
         legend=tuple(formats.plural(k, "repetition") for k in times),
         ordered=True,
     )

@@ -50,7 +50,21 @@ def variation(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block
     for info in metrics:
         own = [result for result in results if result.metric == info.key]
         if own:
-            rows += [Group(info.key, _note(info, summary))]
+            if info.threshold is None:
+                note = note_of(info, summary)
+            else:
+                bound = "at most" if info.direction == "lower" else "at least"
+                note = ", ".join(
+                    filter(
+                        None,
+                        (
+                            note_of(info, summary),
+                            f"reliable: {bound} {formats.brief(info.threshold)}",
+                        ),
+                    )
+                )
+
+            rows += [Group(info.key, note)]
         widest = max((part.value or 0.0 for result in own for part in _parts(result)), default=0.0)
         for result in own:
             best = Share(result.top_share.value) if info.kind == "ordinal" else Text("")
@@ -97,15 +111,6 @@ def _columns(unit: str, *, judged: bool, stepped: bool, reliable: bool) -> Itera
             f"Reliable (pass^k): the share of {unit}s whose every repetition reached the threshold."
         )
         yield Column("reliable", rank=2, legend=legend)
-
-
-def _note(info: MetricInfo, summary: Summary) -> str:
-    if info.threshold is None:
-        return note_of(info, summary)
-    bound = "at most" if info.direction == "lower" else "at least"
-    return ", ".join(
-        filter(None, (note_of(info, summary), f"reliable: {bound} {formats.brief(info.threshold)}"))
-    )
 
 
 def _parts(result: Result) -> tuple[Quantity, Quantity, Quantity]:

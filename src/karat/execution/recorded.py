@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from karat.errors import TrialFault
@@ -41,7 +41,17 @@ def recorded_answers(work: Work, run: RunContext) -> Iterator[PendingScore]:
         try:
             look_up = getattr(work.agents[name], "recorded_reply", None)
             assert look_up is not None, "the caller has asked `are_recorded`"
-            _look_up(trial, look_up, run, replies)
+
+            sample = trial.sample
+            for number, turn in enumerate(sample.turns):
+                reply = NOT_ASKED
+                if not turn.open or question_for(sample, number, replies) is not None:
+                    reply = run.journal.redact.struct(checked_reply(look_up(trial, number)))
+                replies.append(reply)
+
+            gate = trial.condition.gate
+            if gate.require_mcp_tool_use or gate.require_mcp_tool_success:
+                gates.check(gate, [call for reply in replies for call in reply.tool_calls])
         except TrialFault as fault:
             error = classify(fault, stage="agent", redact=run.journal.redact).besides(replies)
             attempt = Attempt(
@@ -62,22 +72,6 @@ def recorded_answers(work: Work, run: RunContext) -> Iterator[PendingScore]:
             seconds=recorded_seconds(reply.milliseconds for reply in replies),
         )
         yield PendingScore(answer=answer, sample=trial.sample, scorers=work.scorers, is_new=True)
-
-
-def _look_up(
-    trial: Trial, look_up: Callable[[Trial, int], Reply], run: RunContext, replies: list[Reply]
-) -> None:
-    """Adds a reply for each turn. Raises TrialFault."""
-    sample = trial.sample
-    for number, turn in enumerate(sample.turns):
-        reply = NOT_ASKED
-        if not turn.open or question_for(sample, number, replies) is not None:
-            reply = run.journal.redact.struct(checked_reply(look_up(trial, number)))
-        replies.append(reply)
-
-    gate = trial.condition.gate
-    if gate.require_mcp_tool_use or gate.require_mcp_tool_success:
-        gates.check(gate, [call for reply in replies for call in reply.tool_calls])
 
 
 def _failed(run: RunContext, trial: Trial, *events: Attempt | Failure) -> None:

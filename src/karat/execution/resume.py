@@ -253,10 +253,23 @@ def refuse_changes(
         )
         raise ResumeRefused(path, [f"it is {kind}"], "Start a new run without --resume.")
 
-    changes = [
-        *_changed_conditions(folder, experiment),
-        *_changed_samples(folder, experiment, plan),
-    ]
+    changes: list[str] = []
+    conditions = {condition.name: condition for condition in experiment.conditions}
+    before = {key: choice.value for key, choice in folder.info.experiment.items()}
+    now = {key: choice.value for key, choice in experiment.resolved.items()}
+    for name, (digest, agent) in folder.digests().items():
+        if name not in conditions:
+            changes.append(f"condition '{name}' is gone")
+        elif conditions[name].digest != digest:
+            keys = (f"conditions.{name}", "mcp_servers")
+            changes.append(f"condition '{name}' changed" + _differences(before, now, keys, most=4))
+        elif conditions[name].agent.digest != agent:
+            keys = ("agent", f"conditions.{name}.agent")
+            changes.append(
+                f"the agent of condition '{name}' changed" + _differences(before, now, keys, most=4)
+            )
+
+    changes += _changed_samples(folder, experiment, plan)
     if changes:
         remedy = "Start a new run without --resume, or undo the change."
         raise ResumeRefused(path, list(dict.fromkeys(changes)), remedy)
@@ -278,23 +291,6 @@ def _has_scored(folder: RunFolder, scorings: Collection[str]) -> bool:
     """Whether one of them has a score; a judge that has none may be changed."""
     scored = {score.scoring for score in folder.events_of(Score)}
     return not scorings or bool(scored.intersection(scorings))
-
-
-def _changed_conditions(folder: RunFolder, experiment: Experiment) -> Iterator[str]:
-    conditions = {condition.name: condition for condition in experiment.conditions}
-    before = {key: choice.value for key, choice in folder.info.experiment.items()}
-    now = {key: choice.value for key, choice in experiment.resolved.items()}
-    for name, (digest, agent) in folder.digests().items():
-        if name not in conditions:
-            yield f"condition '{name}' is gone"
-        elif conditions[name].digest != digest:
-            keys = (f"conditions.{name}", "mcp_servers")
-            yield f"condition '{name}' changed" + _differences(before, now, keys, most=4)
-        elif conditions[name].agent.digest != agent:
-            keys = ("agent", f"conditions.{name}.agent")
-            yield f"the agent of condition '{name}' changed" + _differences(
-                before, now, keys, most=4
-            )
 
 
 def _changed_samples(folder: RunFolder, experiment: Experiment, plan: Plan) -> Iterator[str]:

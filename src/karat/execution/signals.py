@@ -173,40 +173,37 @@ class SignalHandler:
             if self._over.is_set():
                 return
             if unheard and self._received > 1:
-                self._end_now()
+                if self.journal is None:
+                    again = ""
+                else:
+                    again = f"; go on with --resume {self.journal.path.parent}"
+
+                self._status.notice(
+                    "stopped while the event loop was blocked; what was answered is in the "
+                    f"journal{again}"
+                )
+                if self.journal is not None:
+                    end = End(
+                        at=now(), reason="interrupted", seconds=round(self._status.seconds, 3)
+                    )
+                    self.journal.write_out(end, seconds=_FLUSH_SECONDS)
+                os._exit(_STOPPED)  # nothing else ends a process whose main thread does not return
             elif silent > BLOCKED_SECONDS or (unheard and silent > _PATIENCE_SECONDS):
-                self._name_it(silent)
+                # What blocks the event loop, and what to do; each place in foreign code once
+                frame = sys._current_frames().get(self._in)  # noqa: SLF001 -- documented, in spite of its name
+                place, who = _held_by(frame)
+                if place and place not in self._named:
+                    self._named.add(place)
+                    self._status.notice(
+                        f"{who} has held the event loop for {formats.duration(round(silent))} "
+                        f"({place}): {_REMEDY}"
+                    )
 
             if unheard:
                 self._status.notice(
                     "the event loop is blocked and cannot finish anything; Ctrl-C again ends "
                     "the run"
                 )
-
-    def _name_it(self, seconds: float) -> None:
-        """What blocks the event loop, and what to do; each place in foreign code once."""
-        frame = sys._current_frames().get(self._in)  # noqa: SLF001 -- documented, in spite of its name
-        place, who = _held_by(frame)
-        if place and place not in self._named:
-            self._named.add(place)
-            self._status.notice(
-                f"{who} has held the event loop for {formats.duration(round(seconds))} "
-                f"({place}): {_REMEDY}"
-            )
-
-    def _end_now(self) -> None:
-        if self.journal is None:
-            again = ""
-        else:
-            again = f"; go on with --resume {self.journal.path.parent}"
-
-        self._status.notice(
-            f"stopped while the event loop was blocked; what was answered is in the journal{again}"
-        )
-        if self.journal is not None:
-            end = End(at=now(), reason="interrupted", seconds=round(self._status.seconds, 3))
-            self.journal.write_out(end, seconds=_FLUSH_SECONDS)
-        os._exit(_STOPPED)  # nothing else ends a process whose main thread does not return
 
 
 def _leave_to_pipe(*_: object) -> None:

@@ -304,13 +304,35 @@ class _Part:
         self.agents = loaded.agents if loaded is not None else ()
         experiment, self.dataset = experiment.with_dataset(commit, first=first, dataset=dataset)
         self.experiment = experiment
+
+        # The shard to run. Raises ResumeRefused if a resumed run is another one.
+        if run is None:
+            shard = selection.shard
+        else:
+            if run.info.shard is not None:
+                before = Shard.parse(run.info.shard)
+            else:
+                before = None
+
+            if selection.shard not in (None, before):
+                if before is not None:
+                    actual = f"shard {before}"
+                else:
+                    actual = "no shard, but the whole experiment"
+
+                raise ResumeRefused(
+                    run.path, [f"it is {actual}"], "Leave out --shard: the run knows which it is."
+                )
+
+            shard = before
+
         self.selected = plan(
             experiment,
             self.dataset,
             limit=selection.limit,
             only_samples=selection.samples,
             only_conditions=selection.conditions,
-            shard=_shard_of(selection, run),
+            shard=shard,
         )
         self.whole = plan(experiment, self.dataset)
         self.redact = Redactor(experiment.secrets)
@@ -562,28 +584,6 @@ class _Part:
 
         self.folder.write_kept({copy.file: data for copy, data in new})
         return tuple(copy for copy, _ in new)
-
-
-def _shard_of(selection: Selection, run: RunFolder | None) -> Shard | None:
-    """The shard to run. Raises ResumeRefused if a resumed run is another one."""
-    if run is None:
-        return selection.shard
-    if run.info.shard is not None:
-        before = Shard.parse(run.info.shard)
-    else:
-        before = None
-
-    if selection.shard not in (None, before):
-        if before is not None:
-            actual = f"shard {before}"
-        else:
-            actual = "no shard, but the whole experiment"
-
-        raise ResumeRefused(
-            run.path, [f"it is {actual}"], "Leave out --shard: the run knows which it is."
-        )
-
-    return before
 
 
 def _shared_rates(rates: Mapping[str, Rate], shard: Shard | None) -> Mapping[str, Rate]:

@@ -113,10 +113,15 @@ def _scores(trial: TrialRecord) -> Iterator[JsonObject]:
         "repetition": trial.repetition,
     }
     if not trial.scores:
+        if trial.failure is not None:
+            failure = f"{trial.failure.cls}: {trial.failure.kind}"
+        else:
+            failure = "not scored" if trial.answer is not None else "not run"
+
         yield {
             **place,
             "trial": trial.answer.trial if trial.answer else None,
-            "failure": _failure(trial),
+            "failure": failure,
         }
 
     for score in trial.scores:
@@ -137,9 +142,3 @@ def _scores(trial: TrialRecord) -> Iterator[JsonObject]:
                 "value": value,
                 "reason": score.reasons.get(metric),
             }
-
-
-def _failure(trial: TrialRecord) -> str:
-    if trial.failure is not None:
-        return f"{trial.failure.cls}: {trial.failure.kind}"
-    return "not scored" if trial.answer is not None else "not run"

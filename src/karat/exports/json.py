@@ -11,7 +11,6 @@ from karat import __version__, formats
 from karat.analysis import Summary, means_columns
 from karat.analysis.parts import builtins_of
 from karat.journal import RunFolder
-from karat.records import JsonObject
 
 __all__ = ["Json"]
 
@@ -40,7 +39,33 @@ class Json:
         tree = builtins_of(summary)
         if not self._options.samples:
             tree["table_of_samples"] = None
-        _show(tree, summary)
+
+        for account in [*tree["accounts"].values(), tree["total"]]:
+            cost, latency = account["cost"], account["latency"]
+            account["shown"] = {
+                "agent_cost": formats.dollars(
+                    cost["agent"]["known"], unknown=cost["agent"]["unknown"]
+                ),
+                "judge_cost": formats.dollars(
+                    cost["judge"]["known"], unknown=cost["judge"]["unknown"]
+                ),
+                "latency_median": formats.duration(latency["median"]),
+                "latency_p95": formats.duration(latency["p95"]),
+            }
+        for result, row in zip(summary.results, tree["results"], strict=True):
+            row["shown"] = means_columns.shown(result)
+        for difference in tree["differences"]:
+            estimate = difference["estimate"]
+            difference["shown"] = {
+                "difference": formats.signed(estimate["value"]),
+                "interval": formats.signed_interval(estimate["low"], estimate["high"]),
+                "p": formats.p_value(difference["p"]),
+                "p_adjusted": formats.p_value(difference["p_adjusted"]),
+                "effect": formats.number(difference["effect"]),
+            }
+        for low in tree["lowest"]:
+            low["shown"] = {"mean": formats.number(low["mean"]), "gap": formats.number(low["gap"])}
+
         for name, part in summary.parts.items():
             part.show(tree[name])
         tree = {
@@ -57,35 +82,3 @@ class Json:
             text = raw
 
         return {"summary.json": text.decode() + "\n"}
-
-
-def _show(tree: JsonObject, summary: Summary) -> None:
-    for account in [*tree["accounts"].values(), tree["total"]]:
-        account["shown"] = _account(account)
-    for result, row in zip(summary.results, tree["results"], strict=True):
-        row["shown"] = means_columns.shown(result)
-    for difference in tree["differences"]:
-        difference["shown"] = _difference(difference)
-    for low in tree["lowest"]:
-        low["shown"] = {"mean": formats.number(low["mean"]), "gap": formats.number(low["gap"])}
-
-
-def _account(account: JsonObject) -> dict[str, str]:
-    cost, latency = account["cost"], account["latency"]
-    return {
-        "agent_cost": formats.dollars(cost["agent"]["known"], unknown=cost["agent"]["unknown"]),
-        "judge_cost": formats.dollars(cost["judge"]["known"], unknown=cost["judge"]["unknown"]),
-        "latency_median": formats.duration(latency["median"]),
-        "latency_p95": formats.duration(latency["p95"]),
-    }
-
-
-def _difference(difference: JsonObject) -> dict[str, str]:
-    estimate = difference["estimate"]
-    return {
-        "difference": formats.signed(estimate["value"]),
-        "interval": formats.signed_interval(estimate["low"], estimate["high"]),
-        "p": formats.p_value(difference["p"]),
-        "p_adjusted": formats.p_value(difference["p_adjusted"]),
-        "effect": formats.number(difference["effect"]),
-    }

@@ -541,17 +541,12 @@ class RunFolder:
             return ended.reason
         status: Status = "crashed"
         if ended is not None or any(resume.command == "score" for resume in self._resumes()):
-            for event in self._ends():
-                status = event.reason if isinstance(event, End) else "crashed"
+            for number, _, line in self.numbered_lines():
+                if line.startswith((b'{"event":"end"', b'{"event":"resume"')):
+                    event = decode(line, path=str(self.path), number=number)
+                    if isinstance(event, (End, Resume)) and event.command == "run":
+                        status = event.reason if isinstance(event, End) else "crashed"
         return status
-
-    def _ends(self) -> Iterator[End | Resume]:
-        """Starts and ends of the run's own parts."""
-        for number, _, line in self.numbered_lines():
-            if line.startswith((b'{"event":"end"', b'{"event":"resume"')):
-                event = decode(line, path=str(self.path), number=number)
-                if isinstance(event, (End, Resume)) and event.command == "run":
-                    yield event
 
     def last_line(self) -> bytes:
         """The journal's last complete line if it is short, else its end.

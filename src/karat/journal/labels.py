@@ -123,50 +123,50 @@ def read_labels(run: RunFolder) -> Labels:
         return Labels(newest={})
     with file:
         ended = (line for line in file if line.endswith(b"\n") or is_whole(content_of(line)))
-        return _gathered(run, (content_of(line.removesuffix(b"\n")) for line in ended))
 
+        lines = (content_of(line.removesuffix(b"\n")) for line in ended)
+        newest: dict[tuple[str, str, int | None], Label] = {}
+        count = 0
+        damaged = []
+        required = False
+        for stored in lines:
+            count += 1
+            if not stored:
+                continue
+            try:
+                entry = _decode(stored)
+            except UNREADABLE:
+                damaged.append(count)
+                continue
 
-def _gathered(run: RunFolder, lines: Iterable[bytes]) -> Labels:
-    newest: dict[tuple[str, str, int | None], Label] = {}
-    count = 0
-    damaged = []
-    required = False
-    for line in lines:
-        count += 1
-        if not line:
-            continue
-        try:
-            entry = _decode(line)
-        except UNREADABLE:
-            damaged.append(count)
-            continue
+            if isinstance(entry, FileHead):
+                where = str(labels_path(run))
+                if entry.format > FORMAT_VERSION:
+                    raise BadRun(where, _newer(entry.format, FORMAT_VERSION))
+                if entry.run != run.info.run:
+                    raise BadRun(
+                        where, f"holds labels of run {entry.run}, this is run {run.info.run}"
+                    )
+                required = entry.format >= _CHECKSUMS_SINCE
 
-        if isinstance(entry, FileHead):
-            where = str(labels_path(run))
-            if entry.format > FORMAT_VERSION:
-                raise BadRun(where, _newer(entry.format, FORMAT_VERSION))
-            if entry.run != run.info.run:
-                raise BadRun(where, f"holds labels of run {entry.run}, this is run {run.info.run}")
-            required = entry.format >= _CHECKSUMS_SINCE
+            if checksum_fault(stored, required=required) is not None:
+                damaged.append(count)
+                continue
+            if isinstance(entry, FileHead):
+                continue
+            key = (entry.trial, entry.who, entry.turn)
+            newest.pop(key, None)
+            if not entry.empty:
+                newest[key] = entry
 
-        if checksum_fault(line, required=required) is not None:
-            damaged.append(count)
-            continue
-        if isinstance(entry, FileHead):
-            continue
-        key = (entry.trial, entry.who, entry.turn)
-        newest.pop(key, None)
-        if not entry.empty:
-            newest[key] = entry
-
-    by_trial: dict[str, list[Label]] = {}
-    for label in newest.values():
-        by_trial.setdefault(label.trial, []).append(label)
-    return Labels(
-        newest={trial: tuple(labels) for trial, labels in by_trial.items()},
-        lines=count,
-        damaged_lines=tuple(damaged),
-    )
+        by_trial: dict[str, list[Label]] = {}
+        for label in newest.values():
+            by_trial.setdefault(label.trial, []).append(label)
+        return Labels(
+            newest={trial: tuple(labels) for trial, labels in by_trial.items()},
+            lines=count,
+            damaged_lines=tuple(damaged),
+        )
 
 
 def add_label(run: RunFolder, label: Label) -> None:

@@ -50,7 +50,15 @@ class SessionClient(httpx2.AsyncClient):
         """As `httpx2.AsyncClient.send`. Raises httpx2's errors."""
         if self._renewed_id is not None and SESSION_ID in request.headers:
             request.headers[SESSION_ID] = self._renewed_id
-        message = _message_in(request)
+
+        if request.method != "POST":
+            message = _Message()
+        else:
+            try:
+                message = msgspec.json.decode(request.content, type=_Message)
+            except (msgspec.DecodeError, httpx2.RequestNotRead):
+                message = _Message()
+
         if message.method in _OPENING:
             self._opening[message.method] = request
         response = await self._sent(request, **options)
@@ -106,15 +114,6 @@ class SessionClient(httpx2.AsyncClient):
                 await self._sent(second)
             self._link.on_renewed()
             return True
-
-
-def _message_in(request: httpx2.Request) -> _Message:
-    if request.method != "POST":
-        return _Message()
-    try:
-        return msgspec.json.decode(request.content, type=_Message)
-    except (msgspec.DecodeError, httpx2.RequestNotRead):
-        return _Message()
 
 
 async def _expired(response: httpx2.Response) -> bool:

@@ -95,6 +95,11 @@ class RemoteLink:
 
         from karat.mcp.http_client import SessionClient
 
+        if self._tokens is None:
+            auth: httpx2.Auth | None = None
+        else:
+            auth = self._tokens.authentication(self.evidence)
+
         return SessionClient(
             self,
             headers=self._server.headers,
@@ -105,7 +110,7 @@ class RemoteLink:
             follow_redirects=False,
             trust_env=not is_loopback(self._server.url),
             event_hooks={"response": [self._note]},
-            auth=self._auth(),
+            auth=auth,
         )
 
     @property
@@ -141,11 +146,6 @@ class RemoteLink:
 
         self._pending.undelivered[number] = evidence
 
-    def _auth(self) -> httpx2.Auth | None:
-        if self._tokens is None:
-            return None
-        return self._tokens.authentication(self.evidence)
-
     def _watched(self, incoming: Any, outgoing: Any, *_: Any) -> tuple[Any, Any]:
         """The streams, with invalid replies turned into errors of their requests."""
         return _Incoming(incoming, self._pending, self.evidence), _Outgoing(
@@ -172,7 +172,9 @@ class RemoteLink:
         evidence.status = response.status_code
         evidence.lost = None
         if response.has_redirect_location:
-            evidence.location = _place(response)
+            # The target of a redirect, without possible secrets
+            place = response.request.url.join(response.headers["location"])
+            evidence.location = str(place.copy_with(userinfo=b"", query=None, fragment=None))
         else:
             evidence.location = None
 
@@ -258,12 +260,6 @@ def is_loopback(url: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _place(response: httpx2.Response) -> str:
-    """The target of a redirect, without possible secrets."""
-    place = response.request.url.join(response.headers["location"])
-    return str(place.copy_with(userinfo=b"", query=None, fragment=None))
 
 
 def _seconds(header: str | None) -> float | None:

@@ -369,6 +369,16 @@ class Toolbox:
         answering = None
         if attempt is not None and attempt.elicit:
             answering = Answering(attempt, server.name, on_news=self._on_news)
+
+        if server.auth is None:
+            tokens = None
+        else:
+            if server.name not in self._tokens:
+                tokens = part("oauth", f"mcp_servers.{server.name}.auth")
+                self._tokens[server.name] = tokens(server, redact=self._redact, person=self._person)
+
+            tokens = self._tokens[server.name]
+
         session = Session(
             server,
             folder=self._folder,
@@ -376,19 +386,10 @@ class Toolbox:
             relist_seconds=self._relist_seconds,
             report=partial(self._hear, elicits=answering is not None),
             answering=answering,
-            tokens=self._tokens_of(server),
+            tokens=tokens,
         )
         self._open.add(session)
         return session
-
-    def _tokens_of(self, server: McpServer) -> ServerTokens | None:
-        if server.auth is None:
-            return None
-        if server.name not in self._tokens:
-            tokens = part("oauth", f"mcp_servers.{server.name}.auth")
-            self._tokens[server.name] = tokens(server, redact=self._redact, person=self._person)
-
-        return self._tokens[server.name]
 
     def _forget(self) -> None:
         self._open = {session for session in self._open if session.pending}

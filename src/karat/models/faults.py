@@ -44,7 +44,12 @@ def known_fault(error: BaseException) -> TrialFault | None:
     """The fault behind an exception of pydantic-ai, or one that carries an HTTP status; None for
     any other.
     """
-    return _from_request(error) or _from_pydantic_ai(error) or _from_response(error)
+    # A fault that karat raised within a request, which the SDK took for a broken connection
+    cause = error.__cause__ if type(error).__module__.startswith("pydantic_ai") else None
+    inner = cause.__cause__ if cause is not None else None
+    from_request = inner if isinstance(inner, TrialFault) else None
+
+    return from_request or _from_pydantic_ai(error) or _from_response(error)
 
 
 def from_status(status: int, message: str, *, wait: float | None = None) -> InfrastructureFault:
@@ -98,13 +103,6 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
         yield from sorted(inner, key=lambda leaf: not isinstance(leaf, TrialFault))
     else:
         yield error
-
-
-def _from_request(error: BaseException) -> TrialFault | None:
-    """A fault that karat raised within a request, which the SDK took for a broken connection."""
-    cause = error.__cause__ if type(error).__module__.startswith("pydantic_ai") else None
-    inner = cause.__cause__ if cause is not None else None
-    return inner if isinstance(inner, TrialFault) else None
 
 
 def _from_pydantic_ai(error: BaseException) -> TrialFault | None:

@@ -60,7 +60,24 @@ def price(
         return own.dollars(usage)
     named = _named(model)
     if named is not None:
-        return _from_table(named, usage, base_url)
+        try:
+            from genai_prices import Usage as Counted
+            from genai_prices import calc_price
+        except ImportError:
+            return None
+
+        counted = Counted(
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cache_read_tokens=usage.cache_read_tokens,
+            cache_write_tokens=usage.cache_write_tokens,
+        )
+        try:
+            if base_url is not None:
+                return float(calc_price(counted, named.name, provider_api_url=base_url).total_price)
+            return float(calc_price(counted, named.name, provider_id=named.vendor).total_price)
+        except (LookupError, ValueError):
+            return None
     return None
 
 
@@ -97,25 +114,4 @@ def _named(model: ModelName | str) -> ModelName | None:
     try:
         return parse_model(model)
     except BadOption:
-        return None
-
-
-def _from_table(model: ModelName, usage: Usage, base_url: str | None) -> float | None:
-    try:
-        from genai_prices import Usage as Counted
-        from genai_prices import calc_price
-    except ImportError:
-        return None
-
-    counted = Counted(
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cache_read_tokens=usage.cache_read_tokens,
-        cache_write_tokens=usage.cache_write_tokens,
-    )
-    try:
-        if base_url is not None:
-            return float(calc_price(counted, model.name, provider_api_url=base_url).total_price)
-        return float(calc_price(counted, model.name, provider_id=model.vendor).total_price)
-    except (LookupError, ValueError):
         return None

@@ -290,36 +290,34 @@ def _metric(section: _Section, name: str, scale: tuple[int, int] | None) -> Rubr
     empty = section.take("empty", int, "a whole number")
     if empty is not None and own != _NO_SCALE and not own[0] <= empty <= own[1]:
         section.fault("empty", f"is not a level: the scale goes from {own[0]} to {own[1]}")
-    return RubricMetric(
-        name=name,
-        description=section.text("description"),
-        low=own[0],
-        high=own[1],
-        levels=_levels(section, own),
-        direction="lower" if direction == "lower" else "higher",
-        empty=empty,
-    )
 
-
-def _levels(section: _Section, scale: tuple[int, int]) -> dict[int, str]:
+    description = section.text("description")
+    levels: dict[int, str] = {}
     inner = section.sub("levels")
     if inner is None:
         section.fault("levels", "is required: one text for each level")
-        return {}
-    if scale == _NO_SCALE:  # already reported
-        return {}
-    levels = [str(level) for level in range(scale[0], scale[1] + 1)]
-    for level in inner.values:
-        if level not in levels:
-            inner.fault(level, f"is not a level: the scale goes from {scale[0]} to {scale[1]}")
-    for level in levels:
-        text = inner.values.get(level)
-        if text is None:
-            inner.fault(level, "is missing")
-        elif not isinstance(text, str) or not text.strip():
-            inner.fault(level, f"must be a text, got {_kind(text)}")
+    elif own != _NO_SCALE:  # whose fault is already reported
+        wanted = [str(level) for level in range(own[0], own[1] + 1)]
+        for level in inner.values:
+            if level not in wanted:
+                inner.fault(level, f"is not a level: the scale goes from {own[0]} to {own[1]}")
+        for level in wanted:
+            text = inner.values.get(level)
+            if text is None:
+                inner.fault(level, "is missing")
+            elif not isinstance(text, str) or not text.strip():
+                inner.fault(level, f"must be a text, got {_kind(text)}")
+            levels[int(level)] = str(inner.values.get(level, "")).strip()
 
-    return {int(level): str(inner.values.get(level, "")).strip() for level in levels}
+    return RubricMetric(
+        name=name,
+        description=description,
+        low=own[0],
+        high=own[1],
+        levels=levels,
+        direction="lower" if direction == "lower" else "higher",
+        empty=empty,
+    )
 
 
 def _extra(section: _Section, name: str) -> ExtraField:

@@ -67,7 +67,9 @@ class Contains:
         None: no text and no golden answer is given.
         """
         if self._texts:
-            return self._holds(self._texts, answer.text)
+            plain = self._plain(answer.text)
+            quantity = all if self._options.match == "all" else any
+            return quantity(text in plain for text in self._texts) != self._options.negate
         (name,) = (metric.name for metric in self.metrics)
         turns = golden_turns(sample, answer)
         if len(sample.turns) < 2:
@@ -95,11 +97,6 @@ class Contains:
             else:
                 found = found or text in plain
         return found != self._options.negate
-
-    def _holds(self, texts: list[str], answer: str) -> bool:
-        plain = self._plain(answer)
-        quantity = all if self._options.match == "all" else any
-        return quantity(text in plain for text in texts) != self._options.negate
 
     def _plain(self, text: str) -> str:
         text = " ".join(text.split())

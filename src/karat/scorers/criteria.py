@@ -20,7 +20,7 @@ from karat.rubrics import Rubric, RubricMetric
 from karat.scorers import Row, ScorerSetting, Values, Verdict
 from karat.scorers._child import Child, Schemas
 from karat.scorers.json_schema import unfenced
-from karat.scorers.judge import Form, Judge, JudgeParameters, Material
+from karat.scorers.judge import Form, Judge, JudgeParameters
 from karat.threads import Threads
 from karat.tool_use import CalledTool
 
@@ -187,7 +187,14 @@ class Criteria:
                 yield self._verdict(sample, by_rule)
             return
 
-        material = _material(sample, answer, [sample.criteria[place].text for place in judged])
+        criteria = [sample.criteria[place].text for place in judged]
+        questions = [turn.question for turn in sample.turns]
+        question = questions[-1]
+        if len(questions) > 1:
+            question = "\n\n".join(questions)
+        numbered = [f"{number}. {text}" for number, text in enumerate(criteria, start=1)]
+        material = question, sample.turns[-1].golden or "", "\n".join(numbered), answer.text
+
         panel = self._judge.calls
         for call in panel:
             judge = str(call.name) if len(panel) > 1 else None
@@ -204,7 +211,15 @@ class Criteria:
                 )
                 outcomes = dict(by_rule)
                 for number, place in enumerate(judged, start=1):
-                    outcomes[place] = _read(sample.criteria[place], given, _metric(number))
+                    metric = _metric(number)
+                    level, reason = given.values.get(metric), given.reasons.get(metric, "")
+                    if level not in (_FAILS, _HOLDS):
+                        outcomes[place] = None, reason
+                    else:
+                        outcomes[place] = (
+                            (level == _HOLDS) != sample.criteria[place].type.startswith(_NOT),
+                            reason,
+                        )
                 yield self._verdict(sample, outcomes, given)
 
     def _verdict(
@@ -217,7 +232,19 @@ class Criteria:
 
         share, every = _values(listed)
         values: Values = {self._name: share, f"{self._name}.all": every}
-        lines = [_line(criterion, outcome) for criterion, outcome in listed]
+        lines = []
+        for criterion, outcome in listed:
+            met, reason = outcome
+            kind = "" if criterion.type == "judge" else f"{criterion.type}: "
+            besides = []
+            if criterion.weight != 1:
+                besides.append(f"weight {criterion.weight:g}")
+            if criterion.dealbreaker:
+                besides.append("dealbreaker")
+            marks = ", ".join([_MARKS[met], *besides])
+            text = formats.excerpt(" ".join(criterion.text.split()), 200)
+            lines.append(f"[{marks}] {kind}{text}" + (f" – {reason}" if reason else ""))
+
         reasons = {self._name: "\n".join(lines) or "the sample states no criteria"}
         shown = [_shown(criterion, outcome) for criterion, outcome in listed]
         if given is None:
@@ -329,23 +356,6 @@ def _rubric(count: int) -> Rubric:
     return Rubric(name="criteria", instructions=_INSTRUCTIONS, metrics=tuple(metrics))
 
 
-def _material(sample: Sample, answer: Answer, criteria: Sequence[str]) -> Material:
-    questions = [turn.question for turn in sample.turns]
-    question = questions[-1]
-    if len(questions) > 1:
-        question = "\n\n".join(questions)
-    numbered = [f"{number}. {text}" for number, text in enumerate(criteria, start=1)]
-    return question, sample.turns[-1].golden or "", "\n".join(numbered), answer.text
-
-
-def _read(criterion: Criterion, given: Verdict, metric: str) -> Outcome:
-    """The judge's verdict on a criterion."""
-    level, reason = given.values.get(metric), given.reasons.get(metric, "")
-    if level not in (_FAILS, _HOLDS):
-        return None, reason
-    return (level == _HOLDS) != criterion.type.startswith(_NOT), reason
-
-
 def _as_levels(row: Score | None) -> Score | None:
     """A row of this scorer, as the judge gave it."""
     if row is None:
@@ -395,20 +405,6 @@ def _is_good(criterion: Criterion, met: bool) -> bool:
 
 
 _MARKS = {True: "met", False: "not met", None: "not decided"}
-
-
-def _line(criterion: Criterion, outcome: Outcome) -> str:
-    """One criterion's outcome for a reader."""
-    met, reason = outcome
-    kind = "" if criterion.type == "judge" else f"{criterion.type}: "
-    besides = []
-    if criterion.weight != 1:
-        besides.append(f"weight {criterion.weight:g}")
-    if criterion.dealbreaker:
-        besides.append("dealbreaker")
-    marks = ", ".join([_MARKS[met], *besides])
-    text = formats.excerpt(" ".join(criterion.text.split()), 200)
-    return f"[{marks}] {kind}{text}" + (f" – {reason}" if reason else "")
 
 
 def _shown(criterion: Criterion, outcome: Outcome) -> JsonObject:

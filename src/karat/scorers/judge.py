@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -279,7 +279,21 @@ class Judge:
                 for repeat in range(self._options.repeats):
                     if (number, judge, repeat) not in done:
                         if empty:
-                            verdict = self._of_empty(empty, judge, repeat)
+                            # The rubric's levels for an answer without text; no model is asked
+                            reason = (
+                                "the answer is empty: the rubric gives it this level, and the "
+                                "judge is not asked"
+                            )
+                            verdict = Verdict(
+                                values=dict(empty),
+                                judge=judge,
+                                repeat=repeat,
+                                reasons=dict.fromkeys(empty, reason),
+                                detail={"asks": 0, "empty": True},
+                                usage=Usage(),
+                                dollars=0.0,
+                                rows=len(self.calls) * self._options.repeats,
+                            )
                         else:
                             verdict = await self.verdict(
                                 call, judge, repeat, material, (answer.trial, place)
@@ -350,20 +364,6 @@ class Judge:
             detail={name: value for name, value in detail.items() if value or name == "asks"},
             usage=output.usage,
             dollars=output.dollars,
-            rows=len(self.calls) * self._options.repeats,
-        )
-
-    def _of_empty(self, levels: Mapping[str, int], judge: str | None, repeat: int) -> Verdict:
-        """The rubric's levels for an answer without text; no model is asked."""
-        reason = "the answer is empty: the rubric gives it this level, and the judge is not asked"
-        return Verdict(
-            values=dict(levels),
-            judge=judge,
-            repeat=repeat,
-            reasons=dict.fromkeys(levels, reason),
-            detail={"asks": 0, "empty": True},
-            usage=Usage(),
-            dollars=0.0,
             rows=len(self.calls) * self._options.repeats,
         )
 
@@ -513,7 +513,33 @@ class Call:
             )
             try:
                 answers = material[-self._form.answers :]
-                judgement = _read(response, part, answers)
+
+                # The judgement in a response: from the tool call, else from its text. Raises
+                # Unusable.
+                if response.finish_reason == "length":
+                    raise Unusable("it was cut off at the limit of tokens; be brief")
+                if response.finish_reason == "content_filter":
+                    raise Unusable("it was stopped by the provider's filter")
+                given = []
+                for args in _given_by(response):
+                    if isinstance(args, dict):
+                        given.append(args)
+                    else:
+                        given.append(read_object(args or "", part))
+
+                distinct = [args for place, args in enumerate(given) if args not in given[:place]]
+                if len(distinct) > 1:
+                    raise Unusable("it recorded several judgements; give one")
+                if distinct:
+                    values = distinct[0]
+                else:
+                    values = read_object(response.text or "", part)
+
+                if any(is_copy(values, answer, part) for answer in answers):
+                    raise Unusable(
+                        "it repeats a judgement that stands in the agent's answer; give your own"
+                    )
+                judgement = judgement_of(values, part)
             except Unusable as unusable:
                 fault = str(unusable)
                 came = _given_by(response) or [response.text or ""]
@@ -644,32 +670,6 @@ def _given_by(response: ModelResponse) -> list[Any]:
         if part.part_kind == "tool-call" and part.tool_name == TOOL:
             found.append(part.args)
     return found
-
-
-def _read(response: ModelResponse, rubric: Rubric, answers: Sequence[str]) -> Judgement:
-    """The judgement in a response: from the tool call, else from its text. Raises Unusable."""
-    if response.finish_reason == "length":
-        raise Unusable("it was cut off at the limit of tokens; be brief")
-    if response.finish_reason == "content_filter":
-        raise Unusable("it was stopped by the provider's filter")
-    given = []
-    for args in _given_by(response):
-        if isinstance(args, dict):
-            given.append(args)
-        else:
-            given.append(read_object(args or "", rubric))
-
-    distinct = [args for place, args in enumerate(given) if args not in given[:place]]
-    if len(distinct) > 1:
-        raise Unusable("it recorded several judgements; give one")
-    if distinct:
-        values = distinct[0]
-    else:
-        values = read_object(response.text or "", rubric)
-
-    if any(is_copy(values, answer, rubric) for answer in answers):
-        raise Unusable("it repeats a judgement that stands in the agent's answer; give your own")
-    return judgement_of(values, rubric)
 
 
 def key_of(call: Call, material: Material, repeat: int) -> str:

@@ -236,7 +236,18 @@ def _tokens(text: str) -> list[str]:
     """Words in lower case, numbers by value; for a text without either, its characters."""
     tokens = []
     for match in _TOKEN.finditer(text):
-        if _is_code(text, match):
+        # Whether a number is written as a code or a version, which has no value: 007 is not 7,
+        # and 3.10 is not 3.1. Not in a date or a time (09:30), and not an amount ($3.10, 3.10
+        # %).
+        token, before, after = match[0], text[: match.start()].rstrip(), text[match.end() :]
+        if token[0] == "0" and token[1:].isdecimal() and token.strip("0"):
+            is_code = not before.endswith(_DATE_OR_TIME) and not after.startswith(_DATE_OR_TIME)
+        elif _TRAILING_ZERO.fullmatch(token):
+            is_code = not before.endswith(_MONEY_BEFORE) and _AMOUNT_AFTER.match(after) is None
+        else:
+            is_code = False
+
+        if is_code:
             tokens.append(match[0])
         else:
             tokens.append(_normal(match[0]))
@@ -254,20 +265,6 @@ _AMOUNT_AFTER = re.compile(
     r"\s?(?:[%$€£¥]|percent|dollar|euro|pound|cent|usd|eur|gbp)", re.IGNORECASE
 )
 _TRAILING_ZERO = re.compile(r"[1-9]\d?\.[1-9]0")
-
-
-def _is_code(text: str, match: re.Match[str]) -> bool:
-    """Whether a number is written as a code or a version, which has no value: 007 is not 7, and
-    3.10 is not 3.1.
-
-    Not in a date or a time (09:30), and not an amount ($3.10, 3.10 %).
-    """
-    token, before, after = match[0], text[: match.start()].rstrip(), text[match.end() :]
-    if token[0] == "0" and token[1:].isdecimal() and token.strip("0"):
-        return not before.endswith(_DATE_OR_TIME) and not after.startswith(_DATE_OR_TIME)
-    if _TRAILING_ZERO.fullmatch(token):
-        return not before.endswith(_MONEY_BEFORE) and _AMOUNT_AFTER.match(after) is None
-    return False
 
 
 def _normal(token: str) -> str:

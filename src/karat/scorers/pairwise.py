@@ -89,7 +89,20 @@ class Pairwise:
     def __init__(self, options: Options, setting: ScorerSetting | None = None) -> None:
         setting = setting or ScorerSetting(folder=Path(), name="pairwise")
         self._answer_of = setting.answer_of
-        self.compared_with = other = _baseline(options.baseline, setting)
+
+        # The condition that the others are compared with. Raises BadOption.
+        wanted = options.baseline
+        place = f"{setting.name}.baseline"
+        names = setting.conditions
+        if wanted is not None and wanted not in names:
+            raise BadOption(place, f"there is no condition '{wanted}'{did_you_mean(wanted, names)}")
+        if len(names) < 2:
+            there = f"there is only '{names[0]}'" if names else "there is none"
+            raise BadOption(setting.name, f"compares two conditions, and {there}: add another one")
+
+        if wanted is None:
+            wanted = names[0]
+        self.compared_with = other = wanted
         prompt = _INSTRUCTIONS.format(criteria=options.criteria.strip())
         self._judge = Judge(
             # one per order
@@ -174,26 +187,20 @@ class Pairwise:
                     choice = await self._judge.verdict(
                         call, judge, order, material, (answer.trial, answer.trial)
                     )
-                    verdict = self._read(choice, order)
+
+                    # The judge's choice between first and second, as a choice between the
+                    # conditions
+                    first = (_SECOND - (choice.values[_CHOICE] or 0)) / 2
+                    if order:
+                        whose, preference = "This answer", first
+                    else:
+                        whose, preference = f"The answer of {self.compared_with}", 1 - first
+
+                    reason = f"({whose} was shown first.) {choice.reasons[_CHOICE]}"
+                    values = {"preference": preference, "first_shown": first}
+                    verdict = replace(choice, values=values, reasons={"preference": reason})
 
                 yield replace(verdict, judge=judge, repeat=order, rows=2 * len(panel))
-
-    def _read(self, verdict: Verdict, order: int) -> Verdict:
-        """The judge's choice between first and second, as a choice between the conditions."""
-        first = (_SECOND - (verdict.values[_CHOICE] or 0)) / 2
-        if order:
-            shown = "This answer"
-        else:
-            shown = f"The answer of {self.compared_with}"
-
-        reason = f"({shown} was shown first.) {verdict.reasons[_CHOICE]}"
-        if order:
-            preference = first
-        else:
-            preference = 1 - first
-
-        values = {"preference": preference, "first_shown": first}
-        return replace(verdict, values=values, reasons={"preference": reason})
 
 
 def _as_choice(row: Score | None) -> Score | None:
@@ -228,22 +235,3 @@ def _listed(texts: list[str]) -> str:
         return ""
 
     return "\n\n".join(f"[turn {number}]\n{text}" for number, text in enumerate(texts, start=1))
-
-
-def _baseline(wanted: str | None, setting: ScorerSetting) -> str:
-    """The condition that the others are compared with. Raises BadOption."""
-    place = f"{setting.name}.baseline"
-    names = setting.conditions
-    if wanted is not None and wanted not in names:
-        raise BadOption(place, f"there is no condition '{wanted}'{did_you_mean(wanted, names)}")
-    if len(names) < 2:
-        if names:
-            there = f"there is only '{names[0]}'"
-        else:
-            there = "there is none"
-
-        raise BadOption(setting.name, f"compares two conditions, and {there}: add another one")
-
-    if wanted is not None:
-        return wanted
-    return names[0]

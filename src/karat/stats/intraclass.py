@@ -171,7 +171,13 @@ def _two_way(table: Floats, model: str, level: float, reason: str | None) -> Int
     if agreement:
         bounds = _agreement_bounds(squares, value, n, k, level)
     else:
-        bounds = _consistency_bounds(squares, n, k, level)
+        if squares.rest == 0:
+            bounds = 1.0, 1.0
+        else:
+            ratio, df = squares.things / squares.rest, (n - 1, (n - 1) * (k - 1))
+            low = ratio / _f_quantile(*df, 0.5 + level / 2)
+            high = ratio * _f_quantile(df[1], df[0], 0.5 + level / 2)
+            bounds = (low - 1) / (low + k - 1), (high - 1) / (high + k - 1)
 
     computed = not all(map(math.isnan, bounds))
     # also if one bound is NaN
@@ -225,15 +231,6 @@ def _f_quantile(df1: float, df2: float, tail: float) -> float:
     if df1 > 0 and df2 > 0:
         return float(special.fdtri(df1, df2, tail))
     return math.nan
-
-
-def _consistency_bounds(squares: _Squares, n: int, k: int, level: float) -> tuple[float, float]:
-    if squares.rest == 0:
-        return 1.0, 1.0
-    ratio, df = squares.things / squares.rest, (n - 1, (n - 1) * (k - 1))
-    low = ratio / _f_quantile(*df, 0.5 + level / 2)
-    high = ratio * _f_quantile(df[1], df[0], 0.5 + level / 2)
-    return (low - 1) / (low + k - 1), (high - 1) / (high + k - 1)
 
 
 def _agreement_bounds(

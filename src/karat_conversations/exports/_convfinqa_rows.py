@@ -279,6 +279,21 @@ def _turn_row(place: _Place, trace: str) -> Row:
     else:
         diagnosis = None
 
+    # The final verdict of the agent's validator; empty if it has none
+    if reply is None:
+        validated: Row = {}
+    else:
+        row: Row = {"recorded_verdict": reply.verdict}
+        if reply.validations:
+            last = reply.validations[-1]
+            row |= {
+                "validator_retries": last.retry_number,
+                "validator_valid": last.valid,
+                "validator_confidence": last.confidence,
+            }
+
+        validated = row
+
     return {
         "trace_id": trace,
         "conversation_id": place.trial.sample.id,
@@ -300,7 +315,7 @@ def _turn_row(place: _Place, trace: str) -> Row:
         "diagnosis": diagnosis,
         "extractor": detail.get("extractor"),
         **_spent(reply),
-        **_validated(reply),
+        **validated,
         "error_occurred": place.broke,
         "error_type": failure.kind if place.broke and failure is not None else None,
         "error_message": failure.message if place.broke and failure is not None else None,
@@ -342,22 +357,6 @@ def _plan(predicted: Any) -> Row:
     }
 
 
-def _validated(reply: Reply | None) -> Row:
-    """The final verdict of the agent's validator; empty if it has none."""
-    if reply is None:
-        return {}
-    row: Row = {"recorded_verdict": reply.verdict}
-    if reply.validations:
-        last = reply.validations[-1]
-        row |= {
-            "validator_retries": last.retry_number,
-            "validator_valid": last.valid,
-            "validator_confidence": last.confidence,
-        }
-
-    return row
-
-
 def _spent(reply: Reply | None) -> Row:
     if reply is None:
         return {}
@@ -381,11 +380,6 @@ def _total(parts: Sequence[float | None]) -> float | None:
     return in_order(there) if there else None
 
 
-def _mean(parts: Sequence[float | None]) -> float | None:
-    there = [float(part) for part in parts if part is not None]
-    return in_order(there) / len(there) if there else None
-
-
 def summary_row(trial: TrialRecord, trace: str, turns: Sequence[Row]) -> Row:
     """The conversation, from its turns."""
     answer, failure, metadata = trial.answer, trial.failure, trial.sample.metadata
@@ -393,6 +387,12 @@ def summary_row(trial: TrialRecord, trace: str, turns: Sequence[Row]) -> Row:
     ended = None
     if answer is not None and answer.started is not None and answer.seconds is not None:
         ended = _after(answer.started, seconds=answer.seconds)
+    means = {}
+    for column, part in _MEANS.items():
+        parts = [row.get(part) for row in turns]
+        there = [float(part) for part in parts if part is not None]
+        means[column] = in_order(there) / len(there) if there else None
+
     return {
         "trace_id": trace,
         "conversation_id": trial.sample.id,
@@ -401,7 +401,7 @@ def summary_row(trial: TrialRecord, trace: str, turns: Sequence[Row]) -> Row:
         "conversation_type": metadata.get("conversation_type"),
         "num_turns": len(turns),
         **{column: _total([row.get(part) for row in turns]) for column, part in _ADDED.items()},
-        **{column: _mean([row.get(part) for row in turns]) for column, part in _MEANS.items()},
+        **means,
         "error_occurred": broken,
         "error_type": failure.kind if failure is not None else None,
         "error_message": failure.message if failure is not None else None,

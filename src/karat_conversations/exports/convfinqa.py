@@ -289,6 +289,19 @@ def _cost(conditions: Sequence[ConversationResult]) -> tuple[float | None, bool]
 def _condition(condition: ConversationResult) -> Row:
     rates = (*condition.accuracies, condition.conversation_accuracy, *condition.reasoning)
     spread = condition.propagation
+
+    part = condition.quarantine
+    if part is None:
+        quarantine: Row | None = None
+    else:
+        accuracies = (*part.accuracies, part.conversation_accuracy)
+        quarantine = {
+            "quarantined_turns": part.turns,
+            "reasons": part.reasons,
+            **{rate.name: rate.estimate.value for rate in accuracies},
+            "estimates": {rate.name: _estimate(rate) for rate in accuracies},
+        }
+
     return {
         "total_conversations": condition.conversations,
         "total_turns": condition.turns,
@@ -317,7 +330,7 @@ def _condition(condition: ConversationResult) -> Row:
         "ladder": msgspec.to_builtins(condition.ladder),
         "estimates": {rate.name: _estimate(rate) for rate in (*rates, *_after(condition))},
         "null_rates": {rate.name: rate.nulls for rate in rates if rate.nulls},
-        "without_quarantine": _quarantine(condition),
+        "without_quarantine": quarantine,
         "verdicts_of_the_file": msgspec.to_builtins(condition.verdicts),
     }
 
@@ -362,19 +375,6 @@ def _estimate(rate: Rate) -> Row:
         "conversations": estimate.n,
         "naive_se": rate.naive_se,
         "design_effect": rate.design_effect,
-    }
-
-
-def _quarantine(condition: ConversationResult) -> Row | None:
-    part = condition.quarantine
-    if part is None:
-        return None
-    rates = (*part.accuracies, part.conversation_accuracy)
-    return {
-        "quarantined_turns": part.turns,
-        "reasons": part.reasons,
-        **{rate.name: rate.estimate.value for rate in rates},
-        "estimates": {rate.name: _estimate(rate) for rate in rates},
     }
 
 
@@ -450,15 +450,14 @@ def _written(
     if head:
         writer.writerow(columns)
     for row in rows:
-        writer.writerow([_cell(row.get(column)) for column in columns])
+        cells = []
+        for column in columns:
+            value: Any = row.get(column)
+            if isinstance(value, (dict, list)):
+                value = msgspec.json.encode(value, order="sorted").decode()
+            if isinstance(value, str) and len(value) > MOST_CHARACTERS:
+                value = f"{value[:MOST_CHARACTERS]}…"
+            cells.append(str(value) if isinstance(value, bool) else formats.csv_cell(value))
+
+        writer.writerow(cells)
     return out.getvalue()
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value)
-    if isinstance(value, (dict, list)):
-        value = msgspec.json.encode(value, order="sorted").decode()
-    if isinstance(value, str) and len(value) > MOST_CHARACTERS:
-        value = f"{value[:MOST_CHARACTERS]}…"
-    return formats.csv_cell(value)

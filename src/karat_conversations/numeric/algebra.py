@@ -190,7 +190,21 @@ def _combine(step: Step, forms: Sequence[Form], setting: Setting) -> Form | None
     if step.operation == "greater":
         return Form((*left.sides, *right.sides))
     if step.operation == "exp":
-        exponent = _integer(step.arguments[1])
+        # The literal exponent if it is an integer of at most `MAX_EXPONENT`
+        argument = step.arguments[1]
+        if argument.kind == "number":
+            number = read_literal(argument.text)
+        else:
+            number = None
+
+        if (
+            number is None
+            or abs(number.exact) > MAX_EXPONENT
+            or number.exact != number.exact.to_integral_value()
+        ):
+            exponent = None
+        else:
+            exponent = int(number.exact)
     else:
         exponent = None
 
@@ -240,23 +254,6 @@ def power(base: Rational, right: Rational, exponent: int | None) -> Rational | N
 
 def _value(function: Rational) -> int:
     return function.above * pow(function.below, -1, PRIME) % PRIME
-
-
-def _integer(argument: Argument) -> int | None:
-    """The literal exponent if it is an integer of at most `MAX_EXPONENT`."""
-    if argument.kind == "number":
-        number = read_literal(argument.text)
-    else:
-        number = None
-
-    if (
-        number is None
-        or abs(number.exact) > MAX_EXPONENT
-        or number.exact != number.exact.to_integral_value()
-    ):
-        return None
-
-    return int(number.exact)
 
 
 def _argument(argument: Argument, forms: Sequence[Form], setting: Setting) -> Form:

@@ -590,7 +590,31 @@ def _level_vs_change(turn: TurnFacts, _history: History) -> Found:
     if circuit is None or slots is None or golden is None:
         return None
     if not circuit.computes:
-        return _change_of(golden, turn)
+        document = turn.document
+        if document is not None:
+            place = document.cells.get(golden)
+        else:
+            place = None
+
+        if document is None or place is None:
+            return None
+        for base in (
+            number
+            for (row, column), number in document.grid.items()
+            if row == place[0] or column == place[1]
+        ):
+            if base == golden:
+                continue
+            for change in (
+                golden - base,
+                _quotient(golden - base, base),
+                100 * _quotient(golden - base, base),
+            ):
+                evidence = _is_slot(change, turn)
+                if evidence is not None:
+                    return {"level": golden, "from": base, **evidence}
+
+        return None
     levels = _changed(circuit)
     if levels is None:
         return None
@@ -613,34 +637,6 @@ def _quotient(above: float, below: float) -> float:
     if below and math.isfinite(above / below):
         return above / below
     return math.nan
-
-
-def _change_of(level: float, turn: TurnFacts) -> Found:
-    document = turn.document
-    if document is not None:
-        place = document.cells.get(level)
-    else:
-        place = None
-
-    if document is None or place is None:
-        return None
-    for base in (
-        number
-        for (row, column), number in document.grid.items()
-        if row == place[0] or column == place[1]
-    ):
-        if base == level:
-            continue
-        for change in (
-            level - base,
-            _quotient(level - base, base),
-            100 * _quotient(level - base, base),
-        ):
-            evidence = _is_slot(change, turn)
-            if evidence is not None:
-                return {"level": level, "from": base, **evidence}
-
-    return None
 
 
 def _literal_operand(turn: TurnFacts, _history: History) -> Found:

@@ -138,7 +138,12 @@ def extract(
         case "json":
             return _from_json(text)
         case "last_number":
-            return _last_number(text)
+            for number in reversed(quantities(text)):
+                if not (number.remark and may_be_a_year(number)):
+                    return Extracted(
+                        number.answer, None, None, "last_number", (number.start, number.end)
+                    )
+            return Extracted(None, None, None, "last_number", None)
 
     return _final(text, question)
 
@@ -151,13 +156,6 @@ def _compiled(pattern: str | None) -> re.Pattern[str]:
         return re.compile(pattern)
     except re.error as error:
         raise ValueError(f"pattern: {error}") from error
-
-
-def _last_number(text: str) -> Extracted:
-    for number in reversed(quantities(text)):
-        if not (number.remark and may_be_a_year(number)):
-            return Extracted(number.answer, None, None, "last_number", (number.start, number.end))
-    return Extracted(None, None, None, "last_number", None)
 
 
 _ANSWERS = re.compile(r'"answer"\s*:', re.IGNORECASE)
@@ -183,7 +181,12 @@ def _final(text: str, question: str) -> Extracted:
 
 
 def _from_json(text: str) -> Extracted:
-    starts, ends = _fences(text)
+    # The start and end of fenced blocks; the last one may never be closed
+    marks = [mark.start() for mark in re.finditer("```", text)]
+    ends = marks[1::2]
+    starts = marks[::2]
+    ends = ends if len(marks) % 2 == 0 else [*ends, len(text)]
+
     best: tuple[tuple[bool, bool, int], dict[str, object], int] | None = None
     for fields, start, end in _objects(text):
         block = bisect_right(starts, start) - 1
@@ -199,13 +202,6 @@ def _from_json(text: str) -> Extracted:
         _text(fields.get(key), text[start:end], key) for key in ("answer", "unit", "program")
     )
     return Extracted(answer, unit, program, "json", (start, end))
-
-
-def _fences(text: str) -> tuple[list[int], list[int]]:
-    """The start and end of fenced blocks; the last one may never be closed."""
-    marks = [mark.start() for mark in re.finditer("```", text)]
-    ends = marks[1::2]
-    return marks[::2], ends if len(marks) % 2 == 0 else [*ends, len(text)]
 
 
 _OPENING = re.compile(r'\{(?=\s*+(?:\}|"[^"]{0,99}+"\s*+:))')

@@ -97,7 +97,15 @@ def doubts(
             program = None
 
         excused.update(_in_text(turn.question))
-        of_turn = [*_readability(turn), *_printed(turn)]
+        of_turn: list[Doubt] = []
+        wrong = {}
+        for name, value in (("executed", turn.executed), ("printed", turn.printed)):
+            if value is not None and parse_value(value) is None:
+                wrong[name] = str(value)[:80]
+        if wrong:
+            of_turn.append(Doubt("unreadable", wrong))
+
+        of_turn += _printed(turn)
         if program is not None:
             of_turn += [
                 *_executed(turn, program, history, table),
@@ -147,15 +155,6 @@ def _prints_as(number: Decimal, stated: Decimal) -> bool:
                 continue
 
     return False
-
-
-def _readability(turn: GoldenTurn) -> Iterator[Doubt]:
-    wrong = {}
-    for name, value in (("executed", turn.executed), ("printed", turn.printed)):
-        if value is not None and parse_value(value) is None:
-            wrong[name] = str(value)[:80]
-    if wrong:
-        yield Doubt("unreadable", wrong)
 
 
 def _printed(turn: GoldenTurn) -> Iterator[Doubt]:

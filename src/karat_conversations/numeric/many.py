@@ -101,17 +101,7 @@ class _Lines:
         # the number of digits before each byte
         self.before = np.zeros(buffer.size + 1, dtype=np.int64)
         np.cumsum(self.digit, out=self.before[1:])
-        self._read_front()
-        self._read_back()
-        self.count = self.before[self.stop] - self.before[self.first]
-        dots = np.flatnonzero(buffer == ord("."))
-        at = np.searchsorted(self.ends, dots)
-        self.dots = np.bincount(at, minlength=self.ends.size)
-        self.dot = self.stop.copy()
-        self.dot[at] = dots
-        self.decimals = self.before[self.stop] - self.before[self.dot]
 
-    def _read_front(self) -> None:
         at = np.concatenate(([0], self.ends[:-1] + 1))
         self.minus = self._is(at, "-")
         self.bracket = self._is(at, "(")
@@ -123,7 +113,6 @@ class _Lines:
         self.minus |= sign | self.bracket
         self.first = self._past_space(at + (sign | bracket))
 
-    def _read_back(self) -> None:
         outer = self._power_before(self.ends)
         stop = self._before_space(self.ends - (outer != 0))
         self.closed = (stop > self.first) & self._is(stop - 1, ")")
@@ -131,6 +120,14 @@ class _Lines:
         inner = np.where(self.closed & (outer == 0), self._power_before(stop), 0)
         self.stop = self._before_space(stop - (inner != 0))
         self.power = outer + inner
+
+        self.count = self.before[self.stop] - self.before[self.first]
+        dots = np.flatnonzero(buffer == ord("."))
+        at = np.searchsorted(self.ends, dots)
+        self.dots = np.bincount(at, minlength=self.ends.size)
+        self.dot = self.stop.copy()
+        self.dot[at] = dots
+        self.decimals = self.before[self.stop] - self.before[self.dot]
 
     def _is(self, at: NDArray[Any], byte: str) -> Bools:
         here: Bools = self.buffer[at] == ord(byte)
@@ -238,33 +235,7 @@ def read(values: Values) -> Columns:
         except OverflowError:  # an integer beyond float64 is unreadable: read one by one
             pass
 
-    return _of_any(values, all_text=types == {str})
-
-
-def _of_numbers(array: NDArray[Any], raw: Values | None = None) -> Columns:
-    with np.errstate(over="ignore"):
-        # not the caller's array: it is overwritten
-        number = array.astype(np.float64, copy=raw is None)
-    wild = ~np.isfinite(number)
-    if wild.any():
-        number[wild] = np.nan
-    columns = _blank(array if raw is None else raw, number)
-    columns.decimals[:] = SHORTEST
-    return columns
-
-
-def _blank(raw: Values, number: Floats) -> Columns:
-    n = number.size
-    return Columns(
-        raw=raw,
-        number=number,
-        boolean=np.full(n, NO_BOOLEAN, dtype=np.int8),
-        power=np.zeros(n, dtype=np.int8),
-        decimals=np.zeros(n, dtype=np.int32),
-    )
-
-
-def _of_any(values: Values, *, all_text: bool) -> Columns:
+    all_text = types == {str}
     columns = _blank(values, np.full(len(values), np.nan))
     texts = (
         range(len(values))
@@ -288,6 +259,29 @@ def _of_any(values: Values, *, all_text: bool) -> Columns:
         columns.decimals[row] = SHORTEST
 
     return columns
+
+
+def _of_numbers(array: NDArray[Any], raw: Values | None = None) -> Columns:
+    with np.errstate(over="ignore"):
+        # not the caller's array: it is overwritten
+        number = array.astype(np.float64, copy=raw is None)
+    wild = ~np.isfinite(number)
+    if wild.any():
+        number[wild] = np.nan
+    columns = _blank(array if raw is None else raw, number)
+    columns.decimals[:] = SHORTEST
+    return columns
+
+
+def _blank(raw: Values, number: Floats) -> Columns:
+    n = number.size
+    return Columns(
+        raw=raw,
+        number=number,
+        boolean=np.full(n, NO_BOOLEAN, dtype=np.int8),
+        power=np.zeros(n, dtype=np.int8),
+        decimals=np.zeros(n, dtype=np.int32),
+    )
 
 
 def _read_texts(columns: Columns, at: NDArray[np.intp], texts: list[str]) -> None:
@@ -422,12 +416,22 @@ def _compare(
     alike = np.zeros(e.number.size, dtype=np.bool_)
     for row in np.flatnonzero(~(e.readable & a.readable)).tolist():
         alike[row] = same_text(e.raw[row], a.raw[row])
+
+    # The bare number of a percentage compared with a number that is not a percentage
+    bare = np.zeros(e.number.size, dtype=np.bool_)
+    e_percent, a_percent = e.power == _PERCENT, a.power == _PERCENT
+    at = np.flatnonzero(e_percent != a_percent)
+    if at.size:
+        wanted = np.where(e_percent[at], 100 * e.number[at], e.number[at])
+        got = np.where(a_percent[at], 100 * a.number[at], a.number[at])
+        bare[at] = near(wanted, got) & np.isfinite(wanted)
+
     return {
         "numerical": numerical,
         "soft": close(e.number, a.number),
         "unit_agnostic": numerical | scaled(e.number, a.number),
         "sign_agnostic": without_sign,
-        "general": right | _bare(e, a) | alike,
+        "general": right | bare | alike,
         "exact": _same_at_five(e.number, a.number) | same,
         "scale_and_sign": without_sign | scaled(x, y),
         "declared": same | _declared(e, a, forms, units, golden_units),
@@ -456,19 +460,6 @@ def _tied(x: Floats) -> Bools:
     return abs(abs(x - np.floor(x)) - 0.5) <= 1e-6 + 4e-16 * abs(x)
 
 
-def _bare(e: Columns, a: Columns) -> Bools:
-    """The bare number of a percentage compared with a number that is not a percentage."""
-    bare = np.zeros(e.number.size, dtype=np.bool_)
-    e_percent, a_percent = e.power == _PERCENT, a.power == _PERCENT
-    at = np.flatnonzero(e_percent != a_percent)
-    if at.size:
-        x = np.where(e_percent[at], 100 * e.number[at], e.number[at])
-        y = np.where(a_percent[at], 100 * a.number[at], a.number[at])
-        bare[at] = near(x, y) & np.isfinite(x)
-
-    return bare
-
-
 def _declared(e: Columns, a: Columns, forms: Columns, units: Units, golden_units: Units) -> Bools:
     own = a.power != 0
     stated, is_stated = _powers(units, a.number.size)
@@ -482,7 +473,28 @@ def _declared(e: Columns, a: Columns, forms: Columns, units: Units, golden_units
     declared = as_it_stands & near(e.number, plain)
     declared |= ~is_golden & near(e.number, scaled_number)
     declared |= is_golden & near(e.number, _shifted(plain, power - golden_power))
-    _refuse_currencies(declared, (e, forms), a, units, golden_units)
+
+    # Clears the rows whose currency is another one than the golden one's
+    golden = (e, forms)
+    named = [
+        golden_units,
+        *(text for column in (*golden, a) for text in column.raw if isinstance(text, str)),
+    ]
+    if units is None or isinstance(units, str):
+        named += [units]
+    else:
+        named += list(units)
+
+    if _ANOTHER.search(" ".join(map(str, named)).casefold()):
+        for row in np.flatnonzero(declared).tolist():
+            texts = [str(column.raw[row]) for column in golden]
+            unit, golden_unit = (
+                x if x is None or isinstance(x, str) else x[row] for x in (units, golden_units)
+            )
+            declared[row] = not another_currency(
+                [*texts, golden_unit or ""], [str(a.raw[row]), unit or ""]
+            )
+
     return cast("Bools", declared)
 
 
@@ -500,31 +512,6 @@ def _shifted(number: Floats, power: Ints) -> Floats:
     return cast("Floats", number * _TENS[np.maximum(power, 0)] / _TENS[np.maximum(-power, 0)])
 
 
-def _refuse_currencies(
-    declared: Bools, golden: tuple[Columns, Columns], a: Columns, units: Units, golden_units: Units
-) -> None:
-    """Clears the rows whose currency is another one than the golden one's."""
-    named = [
-        golden_units,
-        *(text for column in (*golden, a) for text in column.raw if isinstance(text, str)),
-    ]
-    if units is None or isinstance(units, str):
-        named += [units]
-    else:
-        named += list(units)
-
-    if not _ANOTHER.search(" ".join(map(str, named)).casefold()):
-        return
-    for row in np.flatnonzero(declared).tolist():
-        texts = [str(column.raw[row]) for column in golden]
-        unit, golden_unit = (
-            x if x is None or isinstance(x, str) else x[row] for x in (units, golden_units)
-        )
-        declared[row] = not another_currency(
-            [*texts, golden_unit or ""], [str(a.raw[row]), unit or ""]
-        )
-
-
 _ANOTHER = re.compile("[£€¥￥₹]|[b-z]{2}")  # no other currency than $ without one of these
 _TENS = np.array([10.0**power for power in range(max(POWERS.values()) - min(POWERS.values()) + 1)])
 
@@ -537,7 +524,23 @@ def _printed(forms: Columns, a: Columns) -> Bools:
         (forms.boolean != NO_BOOLEAN) & (forms.boolean == a.boolean)
     )
     off = abs(a.number - forms.number)
-    open_, decimals = _shortest_decimals(forms, off)
+
+    # The decimals of each printed form; and where they are still unknown: numbers (not texts)
+    # close to the answer. A number is tried with more and more decimals, as long as the answer
+    # may still round to it.
+    decimals = forms.decimals.astype(np.int64)
+    left = np.flatnonzero(forms.decimals == SHORTEST)
+    for tried in range(_MOST_DECIMALS + 1):
+        decimals[left] = tried
+        left = left[off[left] * 10.0**tried <= 0.5 + 1e-6]
+        shifted = forms.number[left] * 10.0**tried
+        left = left[np.rint(shifted) / 10.0**tried != forms.number[left]]
+        if not left.size:
+            break
+
+    open_ = np.zeros(off.size, dtype=np.bool_)
+    open_[left] = True
+
     at = np.flatnonzero(~printed & np.isfinite(off) & ~open_)
     step = np.power(10.0, np.clip(decimals[at] - forms.power[at], -330, 330))
     halves = off[at] * step - 0.5
@@ -553,27 +556,6 @@ def _printed(forms: Columns, a: Columns) -> Bools:
         printed[row] = value is not None and prints_as(form, parse_value(form), value)
 
     return printed
-
-
-def _shortest_decimals(forms: Columns, off: Floats) -> tuple[Bools, Ints]:
-    """The decimals of each printed form; and where they are still unknown: numbers (not texts)
-    close to the answer.
-
-    A number is tried with more and more decimals, as long as the answer may still round to it.
-    """
-    decimals = forms.decimals.astype(np.int64)
-    left = np.flatnonzero(forms.decimals == SHORTEST)
-    for tried in range(_MOST_DECIMALS + 1):
-        decimals[left] = tried
-        left = left[off[left] * 10.0**tried <= 0.5 + 1e-6]
-        shifted = forms.number[left] * 10.0**tried
-        left = left[np.rint(shifted) / 10.0**tried != forms.number[left]]
-        if not left.size:
-            break
-
-    open_ = np.zeros(off.size, dtype=np.bool_)
-    open_[left] = True
-    return open_, decimals
 
 
 _MOST_DECIMALS = 15

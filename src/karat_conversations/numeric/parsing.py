@@ -140,7 +140,13 @@ class _Yard:
         for item in tokens:
             if isinstance(item, str):
                 if item == "%" and not operand_next:
-                    self._percent()
+                    # A hundredth of a call's or parentheses' value; a number has its own %, and
+                    # `(12)%` may mean a minus
+                    if self._operands[-1].kind != "reference":
+                        raise FormError("% without a number before it")
+                    self._operands.append(
+                        self._add_step("divide", (self._operands.pop(), _HUNDRED))
+                    )
                 else:
                     self._operator(item, operand_next=operand_next)
                     operand_next = True
@@ -183,14 +189,6 @@ class _Yard:
                 )
             else:
                 self._operands.append(self._add_step(operation, (self._operands.pop(), right)))
-
-    def _percent(self) -> None:
-        """A hundredth of a call's or parentheses' value; a number has its own %, and `(12)%` may
-        mean a minus.
-        """
-        if self._operands[-1].kind != "reference":
-            raise FormError("% without a number before it")
-        self._operands.append(self._add_step("divide", (self._operands.pop(), _HUNDRED)))
 
 
 def _negative(argument: Argument) -> Argument | None:
@@ -360,7 +358,20 @@ class _Reader:
                     inside.parts.append(self._row(stripped))
                 else:
                     self._read(piece)
-            number = self._end()
+
+            # The bare number, if that is the whole program; None if there are steps
+            if self._open:
+                raise FormError("a parenthesis is not closed")
+            self._end_item()
+            if self._steps and self._bare:
+                raise FormError("a number is mixed with the steps")
+            if not self._steps and not self._bare:
+                raise FormError("there is no step and no number")
+            if self._steps:
+                number = None
+            else:
+                self._error = fault_of("add", self._bare, [])
+                number = self._bare[0]
         except FormError as error:
             self._error = ExecutionError("malformed", str(error))
 
@@ -392,20 +403,6 @@ class _Reader:
         operations = tuple([step.operation for step in steps])
         return Program(text, cut(text), steps, None, self._error, operations, "text")
 
-    def _end(self) -> Argument | None:
-        """The bare number, if that is the whole program; None if there are steps."""
-        if self._open:
-            raise FormError("a parenthesis is not closed")
-        self._end_item()
-        if self._steps and self._bare:
-            raise FormError("a number is mixed with the steps")
-        if not self._steps and not self._bare:
-            raise FormError("there is no step and no number")
-        if self._steps:
-            return None
-        self._error = fault_of("add", self._bare, [])
-        return self._bare[0]
-
     def _separate(self, word: str) -> None:
         if not self._open:
             self._end_item()
@@ -431,7 +428,13 @@ class _Reader:
                 frame = self._open.pop()
                 parts = _joined(frame.parts)
                 if frame.operation is None:
-                    value = self._group(parts)
+                    if not _is_one(parts):
+                        raise FormError("a comma in parentheses without an operation")
+                    before = len(self._steps)
+                    value = self._value(parts)
+                    plain = len(self._steps) == before and isinstance(parts[0], str)
+                    if plain and isinstance(value, Argument):
+                        value = Bracketed(value)
                 else:
                     value = self._call(frame.operation, parts)
 
@@ -535,16 +538,6 @@ class _Reader:
             self._open[-1].parts += [self._row(name.strip()), comma]
         self._open[-1].parts.append(self._row(second.strip()))
         return end
-
-    def _group(self, parts: _Parts) -> Argument | Bracketed:
-        if not _is_one(parts):
-            raise FormError("a comma in parentheses without an operation")
-        before = len(self._steps)
-        value = self._value(parts)
-        plain = len(self._steps) == before and isinstance(parts[0], str)
-        if plain and isinstance(value, Argument):
-            return Bracketed(value)
-        return value
 
     def _call(self, operation: str, parts: _Parts) -> Argument:
         if operation == "sum":

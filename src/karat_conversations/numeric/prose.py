@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from karat_conversations.numeric.abstention import abstains
@@ -166,7 +166,13 @@ class _Reading:
         answer = self._value(*box.span(1))
         behind = _UNIT_BEHIND.match(self.prose, box.end())
         if answer is not None and behind is not None:
-            answer = _with_unit(answer, behind)
+            value = parse_value(answer.answer)
+            has_unit = value is None or value.boolean is not None or value.percent or value.unit
+            if not has_unit:
+                unit = UNITS.get(behind[1].lower(), "percent")
+                answer = answer._replace(
+                    answer=f"{answer.answer} {unit}", span=(answer.span[0], behind.end())
+                )
         return True, answer
 
     def tagged(self) -> Found:
@@ -193,7 +199,16 @@ class _Reading:
 
     def stated(self) -> Found:
         """The value that the last sentence states."""
-        sentences = list(self._sentences())
+        sentences: list[tuple[int, int]] = []
+        start = 0
+        for match in _SENTENCE_END.finditer(self.prose):
+            if self.prose[start : match.start()].strip(" \x1f\n"):
+                sentences.append((start, match.start()))
+            start = match.end()
+
+        if self.prose[start:].strip(" \x1f\n"):
+            sentences.append((start, len(self.prose)))
+
         for start, end in reversed(sentences):
             sentence = self.prose[start:end]
             inside = self._inside(start, end)
@@ -292,16 +307,6 @@ class _Reading:
         if not inside or not all(_equal(quantity, inside[0]) for quantity in inside):
             return None
         return self._unless_another(inside[0], ())
-
-    def _sentences(self) -> Iterator[tuple[int, int]]:
-        start = 0
-        for match in _SENTENCE_END.finditer(self.prose):
-            if self.prose[start : match.start()].strip(" \x1f\n"):
-                yield start, match.start()
-            start = match.end()
-
-        if self.prose[start:].strip(" \x1f\n"):
-            yield start, len(self.prose)
 
     def _inside(self, start: int, end: int) -> list[Quantity]:
         found = []
@@ -432,11 +437,3 @@ def _same(a: ProseAnswer, b: ProseAnswer) -> bool:
         and second is not None
         and (first[:1], first.boolean) == (second[:1], second.boolean)
     )
-
-
-def _with_unit(answer: ProseAnswer, behind: re.Match[str]) -> ProseAnswer:
-    value = parse_value(answer.answer)
-    if value is None or value.boolean is not None or value.percent or value.unit:
-        return answer
-    unit = UNITS.get(behind[1].lower(), "percent")
-    return answer._replace(answer=f"{answer.answer} {unit}", span=(answer.span[0], behind.end()))

@@ -155,7 +155,30 @@ def _quantity(text: str, prose: str, match: _Match) -> Quantity | None:
     if behind := _CURRENCY_BEHIND.match(prose, end):
         end = behind.end()
     minus = bracket or (before["sign"] or "+")[0] in "-mMnN"
-    answer = _spelled(match, minus=minus, unit=unit)
+
+    sign = "-" if minus else ""
+    if unit:
+        suffix = f" {_WORDS[unit.lower()]}"
+    else:
+        suffix = ""
+
+    over, under = match["over"] or match["top"], match["under"] or match["bottom"]
+    if under is not None and len(over) + len(under) > 300:
+        answer = ""
+    elif under is not None:
+        if len(match["whole"] or "") < 300:
+            whole = int(match["whole"] or 0)
+        else:
+            whole = 0
+
+        answer = f"{sign}{float(whole + Fraction(int(over), int(under)))!r}{suffix}"
+    else:
+        digits = re.sub(rf"[,' {_MARK}]", "", match["digits"])
+        exponent = match["exponent"] or ""
+        if match["power"]:
+            exponent = f"e{int(match['power'])}"
+        answer = f"{sign}{digits}{exponent}{suffix}"
+
     value = parse_value(answer)
     if value is None:
         return None
@@ -184,31 +207,6 @@ def _encloses_a_value(prose: str, before: _Match, *, numbered_item: bool) -> boo
     if COPULA.search(prose, max(0, opening - COPULA_REACH), opening):
         return True
     return not numbered_item and _LABEL.search(prose, max(0, opening - 9), opening) is not None
-
-
-def _spelled(match: _Match, *, minus: bool, unit: str | None) -> str:
-    sign = "-" if minus else ""
-    if unit:
-        suffix = f" {_WORDS[unit.lower()]}"
-    else:
-        suffix = ""
-
-    over, under = match["over"] or match["top"], match["under"] or match["bottom"]
-    if under is not None and len(over) + len(under) > 300:
-        return ""
-    if under is not None:
-        if len(match["whole"] or "") < 300:
-            whole = int(match["whole"] or 0)
-        else:
-            whole = 0
-
-        return f"{sign}{float(whole + Fraction(int(over), int(under)))!r}{suffix}"
-
-    digits = re.sub(rf"[,' {_MARK}]", "", match["digits"])
-    exponent = match["exponent"] or ""
-    if match["power"]:
-        exponent = f"e{int(match['power'])}"
-    return f"{sign}{digits}{exponent}{suffix}"
 
 
 assert set(_WORDS.values()) <= set(POWERS)

@@ -306,7 +306,27 @@ class Before:
         if keys is not None and self._answers_in(parts):
             keys, program_key = _keys(parts.program, self.setting)
         if keys and self.keys:
-            counted = _counted(parts.program.steps, keys, self.keys)
+            # The steps that are neither known nor used only by known ones
+            steps = parts.program.steps
+            values = {at for at, key in enumerate(keys) if key in self.keys}
+            if not values:
+                counted = tuple(range(len(steps)))
+            else:
+                used = []
+                for step in steps:
+                    used.append(
+                        {
+                            arg.index
+                            for arg in step.arguments
+                            if arg.kind == "reference" and arg.index is not None
+                        }
+                    )
+
+                wanted = set(range(len(steps))).difference(*used)
+                for at in range(len(steps) - 1, -1, -1):
+                    if at in wanted and at not in values:
+                        wanted |= used[at]
+                counted = tuple(sorted(wanted - values))
         else:
             counted = parts.counted
 
@@ -324,28 +344,6 @@ class Before:
             for step in parts.program.steps
             for argument in step.arguments
         )
-
-
-def _counted(steps: Sequence[Step], keys: Sequence[Key], known: set[Key]) -> tuple[int, ...]:
-    """The steps that are neither known nor used only by known ones."""
-    values = {at for at, key in enumerate(keys) if key in known}
-    if not values:
-        return tuple(range(len(steps)))
-    used = []
-    for step in steps:
-        used.append(
-            {
-                arg.index
-                for arg in step.arguments
-                if arg.kind == "reference" and arg.index is not None
-            }
-        )
-
-    wanted = set(range(len(steps))).difference(*used)
-    for at in range(len(steps) - 1, -1, -1):
-        if at in wanted and at not in values:
-            wanted |= used[at]
-    return tuple(sorted(wanted - values))
 
 
 def _sizes(values: Iterable[object]) -> Iterator[float]:
@@ -417,7 +415,19 @@ def compare_programs(
     >>> compare_programs("subtract(8181, 20454), divide(#0, 20454)", ["percentage_change"]).logic_f1
     1.0
     """
-    names = _names(predicted)
+    # The operations of a list of names; None for a program, whose tokens have parentheses,
+    # digits or an end
+    if not isinstance(predicted, list | tuple) or not all(
+        isinstance(name, str) for name in predicted
+    ):
+        names: list[str] | None = None
+    elif any(
+        name.strip() == "EOF" or not name.strip().replace("_", "").isalpha() for name in predicted
+    ):
+        names = None
+    else:
+        names = named_operations(predicted)
+
     if _missing(gold):
         golden = None
     else:
@@ -452,7 +462,16 @@ def compare_programs(
         if stated is None:
             both["self_consistent"] = None
         else:
-            both["self_consistent"] = _self_consistent(value, stated, unit)
+            # Whether the stated answer is the program's value, unchanged or in the unit it was
+            # stated in
+            if value is None:
+                both["self_consistent"] = False
+            elif type(stated) is float and type(value) is float and near(value, stated):
+                both["self_consistent"] = True
+            else:
+                both["self_consistent"] = match(
+                    value, stated, declared_unit=unit if isinstance(unit, str) else None
+                ).declared
 
     both["unreadable"] = unreadable
     return Reasoning(**chain, **both, step=Reasoning(**step, **both))
@@ -461,23 +480,6 @@ def compare_programs(
 def _missing(source: object) -> bool:
     """Whether there is no program at all."""
     return source is None or (isinstance(source, str | list | tuple | dict) and not source)
-
-
-def _names(predicted: object) -> list[str] | None:
-    """The operations of a list of names; None for a program, whose tokens have parentheses, digits
-    or an end.
-    """
-    if not isinstance(predicted, list | tuple) or not all(
-        isinstance(name, str) for name in predicted
-    ):
-        return None
-
-    if any(
-        name.strip() == "EOF" or not name.strip().replace("_", "").isalpha() for name in predicted
-    ):
-        return None
-
-    return named_operations(predicted)
 
 
 def _reading(
@@ -578,14 +580,3 @@ def _same(value: float | bool, wanted: float | bool) -> bool:
     if isinstance(value, bool) or isinstance(wanted, bool):
         return value is wanted
     return round(value, _DECIMALS) == round(wanted, _DECIMALS)
-
-
-def _self_consistent(value: float | bool | None, stated: object, unit: str | None) -> bool:
-    """Whether the stated answer is the program's value, unchanged or in the unit it was
-    stated in.
-    """
-    if value is None:
-        return False
-    if type(stated) is float and type(value) is float and near(value, stated):
-        return True
-    return match(value, stated, declared_unit=unit if isinstance(unit, str) else None).declared

@@ -7,7 +7,6 @@ from hashlib import sha256
 
 from karat import formats
 from karat.analysis import Summary, TrialRecord
-from karat.analysis.model import MetricInfo
 from karat.records import Answer, JsonObject, Reply, Sample
 from karat_imports.exports._eee_names import described
 
@@ -23,7 +22,18 @@ def instances(
     """
     if trial.answer is None:
         return
-    scored = [(metric, trial.value(metric), _right_from(metric)) for metric in summary.metrics]
+    scored = []
+    for metric in summary.metrics:
+        # The number that counts as right: the metric's threshold, else the best value of its
+        # scale
+        if metric.direction == "none":
+            right_from: float | None = None
+        else:
+            best = metric.high if metric.direction == "higher" else metric.low
+            right_from = metric.threshold if metric.threshold is not None else best
+
+        scored.append((metric, trial.value(metric), right_from))
+
     numbers = [
         (metric, value, line)
         for metric, value, line in scored
@@ -50,14 +60,6 @@ def instances(
                 "tool_calls_count": calls,
             },
         }
-
-
-def _right_from(metric: MetricInfo) -> float | None:
-    """The number that counts as right: the metric's threshold, else the best value of its scale."""
-    if metric.direction == "none":
-        return None
-    best = metric.high if metric.direction == "higher" else metric.low
-    return metric.threshold if metric.threshold is not None else best
 
 
 def _instance(trial: TrialRecord, answer: Answer, evaluation: str, model: str) -> JsonObject:
@@ -129,7 +131,23 @@ def _messages(sample: Sample, replies: tuple[Reply, ...]) -> tuple[list[JsonObje
             asked = sample.turns[turn].asked or sample.turns[turn].question
             messages.append({"role": "user", "content": first + asked})
 
-        messages += _calls(reply, turn)
+        for index, call in enumerate(reply.tool_calls):
+            if call.server is None:
+                name = call.tool
+            else:
+                name = f"mcp__{call.server}__{call.tool}"
+
+            arguments = {key: formats.text_of(value) for key, value in call.input.items()}
+            request = {"id": f"{turn}.{index}", "name": name, "arguments": arguments}
+            messages.append({"role": "assistant", "content": None, "tool_calls": [request]})
+            messages.append(
+                {
+                    "role": "tool",
+                    "content": call.error or call.result,
+                    "tool_call_id": [request["id"]],
+                }
+            )
+
         places.append(len(messages))
         reply_message: JsonObject = {"role": "assistant", "content": reply.text}
         if reply.reasoning:
@@ -138,23 +156,6 @@ def _messages(sample: Sample, replies: tuple[Reply, ...]) -> tuple[list[JsonObje
             messages.append(reply_message)
 
     return [{"turn_idx": index, **message} for index, message in enumerate(messages)], places
-
-
-def _calls(reply: Reply, turn: int) -> Iterator[JsonObject]:
-    for index, call in enumerate(reply.tool_calls):
-        if call.server is None:
-            name = call.tool
-        else:
-            name = f"mcp__{call.server}__{call.tool}"
-
-        arguments = {key: formats.text_of(value) for key, value in call.input.items()}
-        request = {"id": f"{turn}.{index}", "name": name, "arguments": arguments}
-        yield {"role": "assistant", "content": None, "tool_calls": [request]}
-        yield {
-            "role": "tool",
-            "content": call.error or call.result,
-            "tool_call_id": [request["id"]],
-        }
 
 
 def _attribution(replies: tuple[Reply, ...], places: list[int]) -> list[JsonObject]:

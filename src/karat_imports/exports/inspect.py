@@ -40,7 +40,13 @@ class Inspect:
 
 
 def _pieces(summary: Summary, run: RunFolder) -> Iterator[tuple[str, str]]:
-    names = {condition: _file_name(summary, condition) for condition in summary.conditions}
+    # Inspect sorts its logs by the time at the start: time_task_id.json
+    time = _time(summary.created).replace(":", "-")
+    names = {}
+    for condition in summary.conditions:
+        task = file_safe(f"{summary.name}-{condition}")
+        names[condition] = f"{time}_{task}_{_identity(summary, condition)}.json"
+
     ids = [
         sample.id
         for sample in sorted(run.samples(), key=lambda sample: (sample.position, sample.id))
@@ -60,14 +66,6 @@ def _pieces(summary: Summary, run: RunFolder) -> Iterator[tuple[str, str]]:
 
     for name in names.values():
         yield name, "\n]}\n"
-
-
-def _file_name(summary: Summary, condition: str) -> str:
-    """A name as Inspect gives its logs, which it sorts by the time at the start:
-    time_task_id.json.
-    """
-    time = _time(summary.created).replace(":", "-")
-    return f"{time}_{file_safe(f'{summary.name}-{condition}')}_{_identity(summary, condition)}.json"
 
 
 def _identity(summary: Summary, condition: str) -> str:

@@ -344,28 +344,25 @@ def _named(metric: Json) -> str:
     return metric.text("name") or "metric"
 
 
-def _measured(case: Json) -> Iterator[tuple[str, Json]]:
-    """Every metric of a test case with its name; that of a span of its trace is preceded by the
-    span's name.
-    """
-    trace = case.at("trace")
-    spans = [
-        (span.text("name", "type") or "span", span) for kind in _SPANS for span in trace.list(kind)
-    ]
-    for metric in case.list("metricsData"):
-        yield _named(metric), metric
-    for where, span in [("trace", trace), *spans]:
-        for metric in span.list("metricsData"):
-            yield f"{where}: {_named(metric)}", metric
-
-
 def _scores(case: Json, scales: _Scales) -> tuple[list[ImportedScore], ImportedFailure | None]:
     """Each metric's result, and why the first metric that failed has none.
 
     A metric that is there several times, such as in two spans of one name, has repeats, whose mean
     counts.
     """
-    measured = list(_measured(case))
+    # Every metric of a test case with its name; that of a span of its trace is preceded by the
+    # span's name
+    measured: list[tuple[str, Json]] = []
+    trace = case.at("trace")
+    spans = [
+        (span.text("name", "type") or "span", span) for kind in _SPANS for span in trace.list(kind)
+    ]
+    for metric in case.list("metricsData"):
+        measured.append((_named(metric), metric))
+    for where, span in [("trace", trace), *spans]:
+        for metric in span.list("metricsData"):
+            measured.append((f"{where}: {_named(metric)}", metric))
+
     errors = {name: error for name, metric in measured if (error := metric.text("error"))}
     whole = ImportedScore(scorer=_WHOLE, values={"pass": None if errors else case.flag("success")})
     if measured:

@@ -248,7 +248,19 @@ class _Log:
     def __init__(self, path: Path, findings: Findings) -> None:
         self.path, self.findings = path, findings
         try:
-            self.header = _header(path)
+            with opened(path) as file:
+                archive = _archive(file)
+                if archive is None:
+                    self.header = msgspec.convert(document(path, "samples").raw, _Header)
+                else:
+                    names = [
+                        name
+                        for name in ("header.json", "_journal/start.json")
+                        if name in archive.names
+                    ]
+                    if not names:
+                        raise ValueError("it has neither header.json nor _journal/start.json")
+                    self.header = _decode(_HEADER, archive.read(names[0]))
         except (ValueError, RecursionError) as error:
             raise bad_file(
                 path, f"is not a readable log of Inspect: {str(error).strip()}"
@@ -353,17 +365,6 @@ class _Log:
 
         for name in sorted(order, key=order.__getitem__):
             yield name, partial(archive.read, name)
-
-
-def _header(path: Path) -> _Header:
-    with opened(path) as file:
-        archive = _archive(file)
-        if archive is None:
-            return msgspec.convert(document(path, "samples").raw, _Header)
-        names = [name for name in ("header.json", "_journal/start.json") if name in archive.names]
-        if not names:
-            raise ValueError("it has neither header.json nor _journal/start.json")
-        return _decode(_HEADER, archive.read(names[0]))
 
 
 def _archive(file: BufferedReader) -> Archive | None:
@@ -601,7 +602,20 @@ class _Trial:
             (score.answer for score in self._scores.values() if score.answer is not None), None
         )
         if uses:
-            usage = _usage(uses)
+
+            def total(counts: Iterable[int | None]) -> int | None:
+                known = [count for count in counts if count is not None]
+                if known:
+                    return sum(known)
+                return None
+
+            usage = Usage(
+                input_tokens=sum(map(_input_tokens, uses)),
+                output_tokens=sum(use.output_tokens for use in uses),
+                cache_read_tokens=total(use.input_tokens_cache_read for use in uses),
+                cache_write_tokens=total(use.input_tokens_cache_write for use in uses),
+                reasoning_tokens=total(use.reasoning_tokens for use in uses),
+            )
         else:
             usage = None
 
@@ -776,22 +790,6 @@ class _Trial:
             return reference[0]
         self._room -= len(text)
         return text
-
-
-def _usage(uses: Sequence[_Usage]) -> Usage:
-    def total(counts: Iterable[int | None]) -> int | None:
-        known = [count for count in counts if count is not None]
-        if known:
-            return sum(known)
-        return None
-
-    return Usage(
-        input_tokens=sum(map(_input_tokens, uses)),
-        output_tokens=sum(use.output_tokens for use in uses),
-        cache_read_tokens=total(use.input_tokens_cache_read for use in uses),
-        cache_write_tokens=total(use.input_tokens_cache_write for use in uses),
-        reasoning_tokens=total(use.reasoning_tokens for use in uses),
-    )
 
 
 def _input_tokens(use: _Usage) -> int:

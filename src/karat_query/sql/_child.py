@@ -62,7 +62,23 @@ def main() -> None:
         else:
             answer = _answer(question)
     except (_Refused, duckdb.Error) as error:
-        answer = {"error": _error_message(error)}
+        # DuckDB's message without the pointer into the text; says so if karat has switched the
+        # feature off
+        message = " ".join(str(error).strip().partition("\n\n")[0].split())
+        # a value such as now() needs a Python library
+        if "Traceback" in message or "Required module" in message:
+            error_message = (
+                "returns values of a type that cannot be read here; CAST them to text or to a "
+                "number"
+            )
+        elif isinstance(error, duckdb.PermissionException) or "disabled" in message:
+            error_message = f"may not reach files, the network or settings: {message}"
+        elif isinstance(error, duckdb.OutOfMemoryException):
+            error_message = f"needs more memory than it is allowed: {message}"
+        else:
+            error_message = message
+
+        answer = {"error": error_message}
     except MemoryError:
         answer = {"error": f"needs more than {question['megabytes']} MB of memory; select less"}
 
@@ -101,21 +117,18 @@ def _answer(question: JsonObject) -> JsonObject:
         if question["what"] == "shape":
             return _shape(connection, sql)
         if question["what"] == "each":
-            return _each(connection, sql, question)
+            # The rows for each of several contents of the tables. The clock starts anew for
+            # each.
+            results = []
+            for fill in question["fills"]:
+                signal.setitimer(signal.ITIMER_REAL, question["seconds"])
+                for name, columns in fill.items():
+                    connection.execute(f"DELETE FROM {_quoted(name)}")  # noqa: S608 -- quoted
+                    _insert(connection, name, question["tables"][name]["types"], columns)
+                results.append(_rows(connection, sql, question["rows"])["columns"])
+
+            return {"each": results}
         return _rows(connection, sql, question["rows"])
-
-
-def _each(connection: duckdb.DuckDBPyConnection, sql: str, question: JsonObject) -> JsonObject:
-    """The rows for each of several contents of the tables. The clock starts anew for each."""
-    results = []
-    for fill in question["fills"]:
-        signal.setitimer(signal.ITIMER_REAL, question["seconds"])
-        for name, columns in fill.items():
-            connection.execute(f"DELETE FROM {_quoted(name)}")  # noqa: S608 -- quoted
-            _insert(connection, name, question["tables"][name]["types"], columns)
-        results.append(_rows(connection, sql, question["rows"])["columns"])
-
-    return {"each": results}
 
 
 def _check_one_select(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
@@ -231,7 +244,19 @@ def _stream(question: JsonObject) -> JsonObject:
         _lock(connection, leave="temp_directory")
         signal.setitimer(signal.ITIMER_REAL, question["seconds"])
         most = question["rows"]
-        kinds = [_kind(row[1]) for row in described]
+        kinds = []
+        for row in described:
+            # A DuckDB type as one of ours; types that we do not have become text
+            type_ = row[1]
+            if type_ in _KINDS:
+                kind = _KINDS[type_]
+            elif type_.startswith("DECIMAL(") and type_.endswith(")"):
+                kind = "huge" if type_.endswith(",0)") else "number"
+            else:
+                kind = "text"
+
+            kinds.append(kind)
+
         cursor = connection.execute(sql)
         shapers = [_SHAPERS[kind] for kind in kinds]
         _say({"columns": dict(zip((row[0] for row in described), kinds, strict=True))})
@@ -331,15 +356,6 @@ def fill_from_file(
 
 def _say(value: object) -> None:
     sys.stdout.write(json.dumps(value) + "\n")
-
-
-def _kind(type_: str) -> str:
-    """A DuckDB type as one of ours; types that we do not have become text."""
-    if type_ in _KINDS:
-        return _KINDS[type_]
-    if type_.startswith("DECIMAL(") and type_.endswith(")"):
-        return "huge" if type_.endswith(",0)") else "number"
-    return "text"
 
 
 def _as_number(value: Any) -> float | None:
@@ -592,21 +608,6 @@ def _walk(tree: object) -> Iterator[JsonObject]:
             waiting.extend(here.values())
         elif isinstance(here, list):
             waiting.extend(here)
-
-
-def _error_message(error: Exception) -> str:
-    """DuckDB's message without the pointer into the text; says so if karat has switched the feature
-    off.
-    """
-    message = " ".join(str(error).strip().partition("\n\n")[0].split())
-    # a value such as now() needs a Python library
-    if "Traceback" in message or "Required module" in message:
-        return "returns values of a type that cannot be read here; CAST them to text or to a number"
-    if isinstance(error, duckdb.PermissionException) or "disabled" in message:
-        return f"may not reach files, the network or settings: {message}"
-    if isinstance(error, duckdb.OutOfMemoryException):
-        return f"needs more memory than it is allowed: {message}"
-    return message
 
 
 if __name__ == "__main__":

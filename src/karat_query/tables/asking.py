@@ -8,7 +8,6 @@ from contextlib import contextmanager
 
 from karat.errors import BadOption, did_you_mean
 from karat.files import temporary_folder
-from karat.kinds import TableInfo
 from karat_query.sql import Filled, Limits, Stream
 from karat_query.tables.columns import Runs, tables_of
 from karat_query.tables.filling import fill
@@ -48,7 +47,27 @@ def ask(
         try:
             stream = Stream(sql, types, fill_needed, folder, limits=limits, place=_PLACE)
         except BadOption as error:
-            raise _with_nearest_name(error, tables) from None
+            # The error with the nearest name, if it is about a missing column or table
+            text = str(error).removeprefix(f"{_PLACE}: ")
+            if (match := _UNKNOWN_TABLE.search(text)) is not None:
+                name = match["name"]
+                clearer = BadOption(
+                    _PLACE, f"there is no table '{name}'{did_you_mean(name.lower(), tables)}"
+                )
+            elif (match := _UNKNOWN_COLUMN.search(text)) is not None:
+                name = match["name"] or match["other"]
+                columns = dict.fromkeys(
+                    column for table in tables.values() for column in table.types
+                )
+                hint = (
+                    f"{did_you_mean(name.lower(), columns)}; `karat query RUN` lists tables and "
+                    "columns"
+                )
+                clearer = BadOption(_PLACE, f"there is no column '{name}'{hint}")
+            else:
+                clearer = error
+
+            raise clearer from None
 
         with stream:
             yield stream
@@ -59,18 +78,3 @@ def whole(name: str, tables: Collection[str]) -> str:
     if name not in tables:
         raise BadOption("table", f"there is no table '{name}'{did_you_mean(name, tables)}")
     return f'SELECT * FROM "{name}"'  # noqa: S608 -- one of ours
-
-
-def _with_nearest_name(error: BadOption, tables: Mapping[str, TableInfo]) -> BadOption:
-    """The error with the nearest name, if it is about a missing column or table."""
-    text = str(error).removeprefix(f"{_PLACE}: ")
-    if (match := _UNKNOWN_TABLE.search(text)) is not None:
-        name = match["name"]
-        return BadOption(_PLACE, f"there is no table '{name}'{did_you_mean(name.lower(), tables)}")
-    if (match := _UNKNOWN_COLUMN.search(text)) is not None:
-        name = match["name"] or match["other"]
-        columns = dict.fromkeys(column for table in tables.values() for column in table.types)
-        hint = f"{did_you_mean(name.lower(), columns)}; `karat query RUN` lists tables and columns"
-        return BadOption(_PLACE, f"there is no column '{name}'{hint}")
-
-    return error

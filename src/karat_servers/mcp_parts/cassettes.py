@@ -181,7 +181,29 @@ class CassetteReader:
         self._reading: set[str] = set()  # sessions that asked for resources or prompts
         self.known = path.is_file()
         if self.known:
-            self._read()
+            for place, line in self._lines():
+                if isinstance(line, _Head) and line.format > FORMAT_VERSION:
+                    message = (
+                        f"{self.path} has format {line.format}; this version of karat reads up to "
+                        f"{FORMAT_VERSION}"
+                    )
+                    raise BadOption("mcp.replay", message)
+
+                if isinstance(line, _Begin):
+                    self._takes[line.session] = self._takes.get(line.session, 0) + 1
+                if not isinstance(line, RecordedRequest):
+                    continue
+                if line.relayed:
+                    self._relayed.add(line.session)
+                if line.method in READS:
+                    self._reading.add(line.session)
+                request = _request(line.method, line.arguments, self._redact)
+                for n in (line.n, None):
+                    self._places[self._key(line.session, request, n)] = place
+                if line.result is not None:
+                    digest, long = _digest(line.result)
+                    if long:
+                        self._results.setdefault(digest.hex(), place)
 
     def request(self, method: str, arguments: JsonObject) -> str:
         """The request in the canonical form for lookup."""
@@ -219,31 +241,6 @@ class CassetteReader:
     def _key(self, session: str, request: str, n: int | None) -> bytes:
         parts = msgspec.json.encode([session, self._takes.get(session, 0), request, n])
         return blake2b(parts, digest_size=16).digest()
-
-    def _read(self) -> None:
-        for place, line in self._lines():
-            if isinstance(line, _Head) and line.format > FORMAT_VERSION:
-                message = (
-                    f"{self.path} has format {line.format}; this version of karat reads up to "
-                    f"{FORMAT_VERSION}"
-                )
-                raise BadOption("mcp.replay", message)
-
-            if isinstance(line, _Begin):
-                self._takes[line.session] = self._takes.get(line.session, 0) + 1
-            if not isinstance(line, RecordedRequest):
-                continue
-            if line.relayed:
-                self._relayed.add(line.session)
-            if line.method in READS:
-                self._reading.add(line.session)
-            request = _request(line.method, line.arguments, self._redact)
-            for n in (line.n, None):
-                self._places[self._key(line.session, request, n)] = place
-            if line.result is not None:
-                digest, long = _digest(line.result)
-                if long:
-                    self._results.setdefault(digest.hex(), place)
 
     def _lines(self) -> Iterator[tuple[int, _Head | _Begin | RecordedRequest]]:
         """Raises BadOption for an invalid line; an incomplete last line is ignored."""

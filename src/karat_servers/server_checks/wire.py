@@ -187,7 +187,25 @@ class Connection:
         if message.get("jsonrpc") != "2.0":
             self.note("message", "a message without jsonrpc '2.0'")
         if "method" in message:
-            self._asked(message)
+            # Handles the server's own request: answers a ping, refuses others, which were not
+            # offered
+            if "id" in message:
+                answer: JsonObject = {"result": {}}
+                if message["method"] != "ping":
+                    self.note(
+                        "message",
+                        f"it asks for '{str(message['method'])[:_SHOWN]}', which the client did "
+                        "not offer",
+                    )
+                    answer = {
+                        "error": {"code": _NO_METHOD, "message": "the client did not offer this"}
+                    }
+
+                reply = {"jsonrpc": "2.0", "id": message["id"], **answer}
+                sending = asyncio.ensure_future(self.transport.send(reply, None))
+                self._answers.add(sending)
+                sending.add_done_callback(self._answers.discard)
+
             return
         known = self._meant(message.get("id"), number)
         if (
@@ -230,25 +248,6 @@ class Connection:
             CLIENT_CAPABILITIES_META_KEY: {},
         }
         return {**(params or {}), "_meta": meta}
-
-    def _asked(self, message: JsonObject) -> None:
-        """Handles the server's own request: answers a ping, refuses others, which were not
-        offered.
-        """
-        if "id" not in message:
-            return
-        answer: JsonObject = {"result": {}}
-        if message["method"] != "ping":
-            self.note(
-                "message",
-                f"it asks for '{str(message['method'])[:_SHOWN]}', which the client did not offer",
-            )
-            answer = {"error": {"code": _NO_METHOD, "message": "the client did not offer this"}}
-
-        reply = {"jsonrpc": "2.0", "id": message["id"], **answer}
-        sending = asyncio.ensure_future(self.transport.send(reply, None))
-        self._answers.add(sending)
-        sending.add_done_callback(self._answers.discard)
 
     def _meant(self, given: object, number: object) -> object:
         """The request that a reply answers; records a wrongly spelt id."""
@@ -430,18 +429,18 @@ class Http:
     async def start(self) -> None:
         import httpx2
 
+        if self._server.auth is None:
+            auth: httpx2.Auth | None = None
+        else:
+            auth = Tokens(self._server, redact=self._redact).authentication(Evidence())
+
         self._client = httpx2.AsyncClient(
             headers=self._server.headers,
             timeout=httpx2.Timeout(30.0, read=None),
             follow_redirects=False,
             trust_env=not is_loopback(self._server.url),
-            auth=self._auth(),
+            auth=auth,
         )
-
-    def _auth(self) -> httpx2.Auth | None:
-        if self._server.auth is None:
-            return None
-        return Tokens(self._server, redact=self._redact).authentication(Evidence())
 
     async def send(self, message: JsonObject, number: object) -> None:
         task = asyncio.create_task(self._post(message, number))

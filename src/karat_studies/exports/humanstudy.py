@@ -389,6 +389,20 @@ def _benchmark(part: StudySummary, condition: StudyCondition) -> JsonObject:
     """
     benchmark, new = condition.benchmark, condition.benchmark.ecs_new
     usage = _usage([study.usage for study in condition.studies])
+    study_lines = []
+    for study in condition.studies:
+        info, spent = part.info(study.study), _usage([study.usage])
+        study_lines.append(
+            {
+                "study_id": study.study,
+                "title": info.title if info is not None else None,
+                "pas_raw": study.score.pas.value,
+                "ecs": study.score.ecs.value,
+                "total_tokens": spent["total_tokens"],
+                "total_cost": spent["total_cost"],
+            }
+        )
+
     return {
         "average_pas_raw": benchmark.pas.value,
         "average_pas_raw_interval": _interval(benchmark.pas),
@@ -421,7 +435,7 @@ def _benchmark(part: StudySummary, condition: StudyCondition) -> JsonObject:
             "caricature_slope": condition.caricature.slope,
             "floor": _floor(part, condition.condition),
         },
-        "studies": [_study_line(part, study) for study in condition.studies],
+        "studies": study_lines,
         "findings": [
             line
             for study in condition.studies
@@ -437,18 +451,6 @@ def _benchmark(part: StudySummary, condition: StudyCondition) -> JsonObject:
                 for at, finding in enumerate(study.findings)
             ]
         ],
-    }
-
-
-def _study_line(part: StudySummary, study: StudyResult) -> JsonObject:
-    info, usage = part.info(study.study), _usage([study.usage])
-    return {
-        "study_id": study.study,
-        "title": info.title if info is not None else None,
-        "pas_raw": study.score.pas.value,
-        "ecs": study.score.ecs.value,
-        "total_tokens": usage["total_tokens"],
-        "total_cost": usage["total_cost"],
     }
 
 

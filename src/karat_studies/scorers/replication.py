@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from karat.errors import JudgeFault
 from karat.kinds import of_sample
-from karat.records import Answer, Metric, Reply, Sample
+from karat.records import Answer, Metric, Sample
 from karat.scorers import Verdict
 
 __all__ = ["Replication"]
@@ -64,38 +64,39 @@ class Replication:
                 Verdict(values={"parsed": None}, turn=number) for number in range(len(sample.turns))
             ]
 
-        return [_verdict(sample, number, replies[number]) for number in range(len(sample.turns))]
+        verdicts = []
+        for number in range(len(sample.turns)):
+            reply = replies[number]
+            text, why = "", None
+            if reply is None:
+                why = "unrecorded"
+            else:
+                text = reply.text or reply.answer or ""
+                if not text:
+                    why = _WITHOUT.get(reply.stop_reason or "")
 
+            if why is not None:
+                verdict = Verdict(values={"parsed": None}, turn=number, labels={"turn": why})
+            else:
+                try:
+                    read = of_sample(sample).read(sample, number, text)
+                except ValueError as error:  # fields that no study has
+                    raise JudgeFault(
+                        "bad_sample", f"the fields of turn {number} cannot be read: {error}"
+                    ) from error
 
-def _verdict(sample: Sample, number: int, reply: Reply | None) -> Verdict:
-    if reply is None:
-        text = ""
-    else:
-        text = reply.text or reply.answer or ""
+                asked = sample.detail["fields"][number]
+                parsed = all(
+                    name in read.values or bool(field.get("optional"))
+                    for name, field in asked.items()
+                )
+                verdict = Verdict(
+                    values={"parsed": parsed},
+                    turn=number,
+                    labels=dict(read.kinds),
+                    detail={"answers": read.values},
+                )
 
-    why = (
-        "unrecorded"
-        if reply is None
-        else _WITHOUT.get(reply.stop_reason or "")
-        if not text
-        else None
-    )
-    if why is not None:
-        return Verdict(values={"parsed": None}, turn=number, labels={"turn": why})
-    try:
-        read = of_sample(sample).read(sample, number, text)
-    except ValueError as error:  # fields that no study has
-        raise JudgeFault(
-            "bad_sample", f"the fields of turn {number} cannot be read: {error}"
-        ) from error
+            verdicts.append(verdict)
 
-    asked = sample.detail["fields"][number]
-    parsed = all(
-        name in read.values or bool(field.get("optional")) for name, field in asked.items()
-    )
-    return Verdict(
-        values={"parsed": parsed},
-        turn=number,
-        labels=dict(read.kinds),
-        detail={"answers": read.values},
-    )
+        return verdicts

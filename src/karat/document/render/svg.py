@@ -371,7 +371,18 @@ class _Scale:
         if axis.whole and len(set(known)) <= _FEW:
             self.ticks: Sequence[float] = sorted({value for value in known if value == int(value)})
         else:
-            self.ticks = _ticks(self._start, self._end, whole=axis.whole)
+            # Round numbers from start to end, about as many as fit
+            raw = (self._end - self._start) / _TICKS
+            power = 10.0 ** math.floor(math.log10(raw))
+            step = next(
+                power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= raw * 0.999
+            )
+            if axis.whole:
+                step = max(1.0, math.ceil(step))
+            slack = 1e-9 * (self._end - self._start)
+            lowest = math.ceil((self._start - slack) / step)
+            highest = math.floor((self._end + slack) / step)
+            self.ticks = [round(at * step, 12) + 0.0 for at in range(lowest, highest + 1)]
 
         if axis.percent:
             texts = [f"{formats.brief(round(100 * tick, 6))} %" for tick in self.ticks]
@@ -382,18 +393,6 @@ class _Scale:
 
     def __call__(self, value: float) -> float:
         return self._first + self._room * (value - self._start) / (self._end - self._start)
-
-
-def _ticks(start: float, end: float, *, whole: bool) -> list[float]:
-    """Round numbers from start to end, about as many as fit."""
-    raw = (end - start) / _TICKS
-    power = 10.0 ** math.floor(math.log10(raw))
-    step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= raw * 0.999)
-    if whole:
-        step = max(1.0, math.ceil(step))
-    slack = 1e-9 * (end - start)
-    first, last = math.ceil((start - slack) / step), math.floor((end + slack) / step)
-    return [round(at * step, 12) + 0.0 for at in range(first, last + 1)]
 
 
 def _path(shape: str, color: str, *, wide: float = 1, dash: str = "", label: str = "") -> str:

@@ -110,7 +110,19 @@ def of_assertion(assertion: Mapping[str, object]) -> tuple[list[Criterion], str 
     """
     kind = _plain_type(str(assertion.get("type") or ""))
     if kind.removeprefix(NOT) == "assert-set":
-        return _of_set(assertion)
+        # The members of a set of assertions that must all hold; they share its weight
+        members = assertion.get("assert")
+        if assertion.get("threshold") is not None or not isinstance(members, list) or not members:
+            return [], "assert-set: has a threshold, or no assertions"
+        found: list[Criterion] = []
+        for member in members:
+            criteria, why = of_assertion(member if isinstance(member, Mapping) else {})
+            if why is not None:
+                return [], f"assert-set: {why}"
+            found += criteria
+
+        share = (_number(assertion.get("weight", 1)) or 0.0) / len(found)
+        return [msgspec.structs.replace(one, weight=one.weight * share) for one in found], None
     if kind and not _is_known(kind):
         return [], kind
     criteria, wrong = _of_object(assertion, "judge")
@@ -232,22 +244,6 @@ def _of_object(given: Mapping[str, Any], by_default: str) -> tuple[list[Criterio
     if name != "judge":
         stated_besides["type"] = name
     return [Criterion(text=text, **stated_besides)], []
-
-
-def _of_set(assertion: Mapping[str, object]) -> tuple[list[Criterion], str | None]:
-    """The members of a set of assertions that must all hold; they share its weight."""
-    members = assertion.get("assert")
-    if assertion.get("threshold") is not None or not isinstance(members, list) or not members:
-        return [], "assert-set: has a threshold, or no assertions"
-    found: list[Criterion] = []
-    for member in members:
-        criteria, why = of_assertion(member if isinstance(member, Mapping) else {})
-        if why is not None:
-            return [], f"assert-set: {why}"
-        found += criteria
-
-    share = (_number(assertion.get("weight", 1)) or 0.0) / len(found)
-    return [msgspec.structs.replace(one, weight=one.weight * share) for one in found], None
 
 
 def _plain_type(kind: str) -> str:

@@ -162,7 +162,13 @@ class RowReader:
         for role, paths in named.items():
             if role == "golden" and not self._needs_golden:
                 continue
-            wanted += [(role, _place_of(role, self._options), path) for path in paths]
+            for path in paths:
+                if role in self._options.roles:
+                    place_of = f"roles.{role}"
+                else:
+                    place_of = _OPTION.get(role, f"roles.{role}")
+
+                wanted.append((role, place_of, path))
         for at, name in enumerate(self._options.stratify):
             wanted.append((name, f"stratify.{at}", name))
         for what, place, path in wanted:
@@ -209,24 +215,21 @@ class RowReader:
             )
         column = self._columns.get(golden)
         if column is not None and 2 * column.objects > column.filled:
-            self._which_field(golden)
-
-    def _which_field(self, golden: str) -> None:
-        value = self._columns[golden].example
-        unpacked = value
-        if "golden" in self._named:
-            return
-        try:
-            unpacked = cells.golden(value, path=golden, several="any")
-        except Unread:
-            unpacked = None
-        if unpacked is not None:
-            return
-        fields = [path for path in self._columns if path.startswith(f"{golden}.")]
-        message = f"'{golden}' is an object: name the field that is the golden answer"
-        if fields:
-            message += f", e.g. `answer_key: {fields[0]}` (it has: {some_of(fields, most=8)})"
-        self.faults.append(Fault(place="dataset.answer_key", message=message))
+            value = self._columns[golden].example
+            unpacked = value
+            if "golden" in self._named:
+                return
+            try:
+                unpacked = cells.golden(value, path=golden, several="any")
+            except Unread:
+                unpacked = None
+            if unpacked is not None:
+                return
+            fields = [path for path in self._columns if path.startswith(f"{golden}.")]
+            message = f"'{golden}' is an object: name the field that is the golden answer"
+            if fields:
+                message += f", e.g. `answer_key: {fields[0]}` (it has: {some_of(fields, most=8)})"
+            self.faults.append(Fault(place="dataset.answer_key", message=message))
 
     def _nothing_is_right(self, reading: Reading) -> None:
         """A fault if the file says neither what is right nor that nothing does."""
@@ -272,7 +275,20 @@ class RowReader:
                 question = self._question_of(row, wrong)
             name = str(position)
             if self._id is not None:
-                name = self._name(row, self._id, wrong)
+                value = cell(row, self._id)
+                if isinstance(value, str) and value.strip():
+                    name = value
+                elif isinstance(value, int) and not isinstance(value, bool):
+                    name = str(value)
+                else:
+                    if is_empty(value):
+                        self._missing(row, self._id, "id", wrong)
+                    else:
+                        shown = msgspec.json.encode(value).decode()
+                        wrong.append(
+                            f"'{self._id}' must be a text or a whole number, got {shown:.40}"
+                        )
+                    name = ""
             given: Options | None = None
             if self._choices or self._distractors:
                 given = self._options_of(row)
@@ -367,19 +383,6 @@ class RowReader:
         stated = any(not is_empty(cell(row, path)) for path in self._criteria)
         return stated and self._criteria_suffice
 
-    def _name(self, row: Row, path: str, wrong: list[str]) -> str:
-        value = cell(row, path)
-        if isinstance(value, str) and value.strip():
-            return value
-        if isinstance(value, int) and not isinstance(value, bool):
-            return str(value)
-        if is_empty(value):
-            self._missing(row, path, "id", wrong)
-        else:
-            shown = msgspec.json.encode(value).decode()
-            wrong.append(f"'{path}' must be a text or a whole number, got {shown:.40}")
-        return ""
-
     def _described(self, sample: Sample | None, row: Row) -> Understood | None:
         if sample is None:
             return None
@@ -425,19 +428,13 @@ def _named(options: GoldenKind.Options) -> dict[Role, tuple[str, ...]]:
             named[role] = (columns,)
         else:
             named[role] = tuple(columns)
-    for key, role in _SHORT_FORMS.items():
+    for key, short in _SHORT_FORMS.items():
         column = getattr(options, key)
         if column is not None:
-            named[role] = (column,)
+            named[short] = (column,)
     if options.criteria_key is not None:
         named["criterion"] = tuple(options.criteria_key)
     return named
-
-
-def _place_of(role: Role, options: GoldenKind.Options) -> str:
-    if role in options.roles:
-        return f"roles.{role}"
-    return _OPTION.get(role, f"roles.{role}")
 
 
 def no_questions(columns: Mapping[str, Column]) -> str | None:

@@ -48,17 +48,33 @@ def default_response(request: Request) -> ScriptedResponse:
     the question, or the search result.
     """
     output = _output_tool(request)
-    results = _results(request)
-    if results:
-        search = None
-        calls = []
+
+    # Results of tools since the last question; a loaded skill's text follows them as a user
+    # message
+    if request.question.startswith(_LOADED):
+        results = tuple(message.text for message in request.messages if message.role == "tool")
     else:
+        results = request.tool_results
+
+    search, calls = None, []
+    if not results:
         search = _search_tool(request, but=output)
-        calls = _skill(request)
+        if request.offered("Skill"):  # of Claude Code: it loads the first skill that is listed
+            listed = _SKILL.search(json.dumps(request.body.get("messages")))
+            if listed:
+                calls.append(ToolUse(name="Skill", arguments={"skill": listed[1]}))
 
     if search is not None:
         tool, name = search
-        calls.append(ToolUse(name=tool.name, arguments=_arguments(tool, request, query=name)))
+
+        properties = tool.schema.get("properties") or {}
+        arguments = {
+            name: value_of(properties.get(name, {}), f"{request.digest}.{name}", root=tool.schema)
+            for name in tool.schema.get("required") or []
+        }
+        arguments = {**arguments, name: request.question}
+
+        calls.append(ToolUse(name=tool.name, arguments=arguments))
     if calls:
         return ScriptedResponse(tool_calls=tuple(calls))
     if output is not None:
@@ -93,63 +109,36 @@ def _output_tool(request: Request) -> OfferedTool | None:
     return None
 
 
-def _results(request: Request) -> tuple[str, ...]:
-    """Results of tools since the last question; a loaded skill's text follows them as a user
-    message.
-    """
-    if request.question.startswith(_LOADED):
-        return tuple(message.text for message in request.messages if message.role == "tool")
-    return request.tool_results
-
-
-def _skill(request: Request) -> list[ToolUse]:
-    """A call of Claude Code's skill tool for the first skill that the request lists."""
-    if request.offered("Skill"):
-        listed = _SKILL.search(json.dumps(request.body.get("messages")))
-    else:
-        listed = None
-
-    if listed:
-        return [ToolUse(name="Skill", arguments={"skill": listed[1]})]
-    return []
-
-
 def _search_tool(request: Request, *, but: OfferedTool | None) -> tuple[OfferedTool, str] | None:
     """The tool to search with and its argument for the question, chosen by name first, then by
     description.
     """
     if request.forced not in (None, "*"):
         return None
-    usable = [(tool, _query_name(tool.schema)) for tool in request.tools if tool is not but]
+    usable = []
+    for tool in request.tools:
+        if tool is not but:
+            properties = tool.schema.get("properties") or {}
+            texts = []
+            for name, field in properties.items():
+                if isinstance(field, Mapping) and field.get("type") == "string":
+                    texts.append(name)
+            known = [name for name in _QUERY_NAMES if name in texts]
+            required = [name for name in tool.schema.get("required") or [] if name in texts]
+            if any(map(_RUN.search, required)):
+                query_name = ""
+            else:
+                required = [name for name in required if not _NO_QUERY.search(name)]
+                query_name = next(iter([*known, *required]), "")
+
+            usable.append((tool, query_name))
+
     by_name = [(tool, name) for tool, name in usable if name and _SEARCH_WORDS.search(tool.name)]
     by_description = []
     for tool, name in usable:
         if name and _SEARCH_WORDS.search(tool.description):
             by_description.append((tool, name))
     return next(iter([*by_name, *by_description]), None)
-
-
-def _query_name(schema: JsonObject) -> str:
-    properties = schema.get("properties") or {}
-    texts = []
-    for name, field in properties.items():
-        if isinstance(field, Mapping) and field.get("type") == "string":
-            texts.append(name)
-    known = [name for name in _QUERY_NAMES if name in texts]
-    required = [name for name in schema.get("required") or [] if name in texts]
-    if any(map(_RUN.search, required)):
-        return ""
-    required = [name for name in required if not _NO_QUERY.search(name)]
-    return next(iter([*known, *required]), "")
-
-
-def _arguments(tool: OfferedTool, request: Request, *, query: str) -> dict[str, object]:
-    properties = tool.schema.get("properties") or {}
-    arguments = {
-        name: value_of(properties.get(name, {}), f"{request.digest}.{name}", root=tool.schema)
-        for name in tool.schema.get("required") or []
-    }
-    return {**arguments, query: request.question}
 
 
 def _schema_in(text: str) -> dict[str, object] | None:
@@ -231,7 +220,11 @@ def value_of(
         return draw % 2 == 0
     if kind == "null":
         return None
-    return _text(schema, draw)
+
+    text = f"Rehearsed, {draw % 10**6:06d}."
+    least = int(schema.get("minLength", 0))
+    most = schema.get("maxLength")
+    return text.ljust(least, ".")[: int(most) if most is not None else None]
 
 
 def _resolved(schema: JsonObject, root: JsonObject) -> JsonObject:
@@ -297,13 +290,6 @@ def _number(schema: JsonObject, draw: int, *, whole: bool) -> int | float:
         high = float(high)
 
     return round(low + (high - low) * (draw % 99 + 1) / 100, 6)
-
-
-def _text(schema: JsonObject, draw: int) -> str:
-    text = f"Rehearsed, {draw % 10**6:06d}."
-    least = int(schema.get("minLength", 0))
-    most = schema.get("maxLength")
-    return text.ljust(least, ".")[: int(most) if most is not None else None]
 
 
 _FORM = re.compile(

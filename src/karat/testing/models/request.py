@@ -146,25 +146,10 @@ def read_request(
             f"not a valid request of this API: {type(error).__name__}: {error}"
         ) from error
 
-    _refuse_loose_ends(parts["messages"])
-    return Request(
-        number=number,
-        api=api,
-        path=path,
-        headers=headers,
-        body=body,
-        model=model,
-        stream=stream,
-        **parts,
-    )
-
-
-def _refuse_loose_ends(messages: Iterable[Message]) -> None:
-    """Checks what providers check: each call is directly followed by its result, and each result
-    has its call.
-    """
+    # Checks what providers check: each call is directly followed by its result, and each result
+    # has its call
     open_calls: dict[str, None] = {}
-    for message in messages:
+    for message in parts["messages"]:
         if message.role != "tool":
             if open_calls:
                 raise BadRequest(f"messages: a tool call has no result: {', '.join(open_calls)}")
@@ -178,6 +163,17 @@ def _refuse_loose_ends(messages: Iterable[Message]) -> None:
 
     if open_calls:
         raise BadRequest(f"messages: a tool call has no result: {', '.join(open_calls)}")
+
+    return Request(
+        number=number,
+        api=api,
+        path=path,
+        headers=headers,
+        body=body,
+        model=model,
+        stream=stream,
+        **parts,
+    )
 
 
 def _chat(body: JsonObject) -> JsonObject:

@@ -392,6 +392,14 @@ class Conversation(Kind):
         else:
             content = None
 
+        # What identifies the document of a conversation: its text and its table; None without
+        # either
+        parts = [draft.pre_text, draft.post_text, draft.table or {}]
+        if any(parts):
+            cluster = sample_digest(parts)[:16]
+        else:
+            cluster = None
+
         return Sample(
             kind="conversation",
             id=draft.id,
@@ -410,7 +418,7 @@ class Conversation(Kind):
             detail=detail,
             apart=apart,
             content=content,
-            cluster=_document(draft),
+            cluster=cluster,
         )
 
     def _turns(self, draft: Draft, marks: Quarantine | None) -> tuple[Turn, ...]:
@@ -467,16 +475,6 @@ class Conversation(Kind):
                 ) from error
 
         return draw(samples, options.sample_size, seed=options.seed, stratum=stratum)
-
-
-def _document(draft: Draft) -> str | None:
-    """What identifies the document of a conversation: its text and its table; None without
-    either.
-    """
-    parts = [draft.pre_text, draft.post_text, draft.table or {}]
-    if any(parts):
-        return sample_digest(parts)[:16]
-    return None
 
 
 _GOLDEN = ("executed", "printed", "program")

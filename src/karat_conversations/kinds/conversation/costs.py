@@ -75,17 +75,21 @@ def _table(part: ConversationSummary) -> Table:
         else:
             median = pace.milliseconds_median / 1000
 
+        tokens_cells: list[Cell] = []
+        for tokens in (
+            cost.tokens,
+            cost.tokens_per_right_conversation,
+            cost.tokens_per_right_turn,
+        ):
+            if cost.tokens_unknown and tokens is not None:
+                tokens_cells.append(Text(f"≥ {formats.number(tokens, digits=0)}"))
+            else:
+                tokens_cells.append(Number(tokens, digits=0))
+
         cells: tuple[Cell, ...] = (
             Count(cost.right_conversations),
             Count(cost.right_turns),
-            *(
-                _tokens_cell(tokens, cost.tokens_unknown)
-                for tokens in (
-                    cost.tokens,
-                    cost.tokens_per_right_conversation,
-                    cost.tokens_per_right_turn,
-                )
-            ),
+            *tokens_cells,
             *(
                 Money(dollars, cost.dollars_unknown)
                 for dollars in (
@@ -118,12 +122,6 @@ def _table(part: ConversationSummary) -> Table:
             "not reported."
         ),
     )
-
-
-def _tokens_cell(tokens: float | None, unknown: int) -> Cell:
-    if unknown and tokens is not None:
-        return Text(f"≥ {formats.number(tokens, digits=0)}")
-    return Number(tokens, digits=0)
 
 
 def _tokens(many: float | None) -> str:

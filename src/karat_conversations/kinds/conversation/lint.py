@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from karat.kinds import Doubted, Linted, sample_digest
-from karat_conversations.kinds.conversation.drafts import Draft, DraftTurn
+from karat_conversations.kinds.conversation.drafts import Draft
 from karat_conversations.kinds.conversation.reading import Drafts
 from karat_conversations.numeric.lint import REASONS, Doubt, GoldenTurn, doubts
 
@@ -66,7 +66,22 @@ class _Seen:
 
 
 def _of_conversation(draft: Draft, seen: _Seen) -> list[Doubted]:
-    turns = [_golden(turn) for turn in draft.turns]
+    turns = []
+    for turn in draft.turns:
+        # What can contradict itself. An answer of TAT-QA may be words, and is printed as karat
+        # joins it and its scale.
+        if "answer_type" in turn.detail:
+            golden = GoldenTurn(question=turn.question)
+        else:
+            golden = GoldenTurn(
+                question=turn.question,
+                executed=turn.executed,
+                printed=turn.printed,
+                program=turn.program,
+            )
+
+        turns.append(golden)
+
     text = f"{draft.pre_text}\n{draft.post_text}"
     doubted = []
     stated = draft.features.get("num_dialogue_turns")
@@ -85,18 +100,6 @@ def _of_conversation(draft: Draft, seen: _Seen) -> list[Doubted]:
             doubted += [_doubted(draft.id, index, reasons)]
 
     return doubted
-
-
-def _golden(turn: DraftTurn) -> GoldenTurn:
-    """What can contradict itself.
-
-    An answer of TAT-QA may be words, and is printed as karat joins it and its scale.
-    """
-    if "answer_type" in turn.detail:
-        return GoldenTurn(question=turn.question)
-    return GoldenTurn(
-        question=turn.question, executed=turn.executed, printed=turn.printed, program=turn.program
-    )
 
 
 def _doubted(name: str, turn: int | None, reasons: Sequence[Doubt]) -> Doubted:

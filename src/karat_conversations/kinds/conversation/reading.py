@@ -47,6 +47,13 @@ def cleaned(number: int, row: Row) -> _Read:
     doc, dialogue = record.within("doc"), record.within("dialogue")
     if doc is None or dialogue is None:
         return None, record.wrong
+
+    features: Mapping[str, object] = {}
+    if record.at("features").value is not None:
+        given = record.within("features")
+        if given is not None and isinstance(given.value, Mapping):
+            features = given.value
+
     draft = Draft(
         number=number,
         id=name,
@@ -56,7 +63,7 @@ def cleaned(number: int, row: Row) -> _Read:
             "executed_answers",
             lambda count: texts(dialogue.at("conv_answers"), count),
         ),
-        features=_features(record),
+        features=features,
         **_report(doc),
     )
     return draft, record.wrong
@@ -86,18 +93,6 @@ def _dialogue(
         )
 
     return found
-
-
-def _features(record: Value) -> Row:
-    there = record.at("features").value is not None
-    if there:
-        features = record.within("features")
-    else:
-        features = None
-
-    if features is not None and isinstance(features.value, Mapping):
-        return features.value
-    return {}
 
 
 class _Report(TypedDict):
@@ -183,7 +178,40 @@ def tatqa(number: int, row: Row) -> tuple[list[Draft], list[str]]:
 
     drafts = []
     for asked in entries(record.at("questions")):
-        turn = _tatqa_turn(asked)
+        question, kind = asked.at("question").text(), asked.at("answer_type").choice(_ANSWER_TYPES)
+        scale, answer = asked.at("scale").choice(_TATQA_SCALES), asked.at("answer").value
+        if isinstance(answer, list):
+            listed = answer
+        else:
+            listed = [answer]
+
+        answers = [item for item in listed if item != ""]  # a published file has an empty span
+        if answer is None:
+            answers = []
+        if any(plain_answer(item) is None or isinstance(item, bool) for item in answers):
+            asked.at("answer").refuse("texts or a number")
+            answers = []
+        if kind == "count" and answers:
+            counted = str(answers[0])
+            answers = [counted.removesuffix(".0")]
+        texts = [str(item) for item in answers]
+        if len(answers) == 1:
+            joined = plain_answer(answers[0])
+        else:
+            joined = "; ".join(texts) or None
+
+        if joined is None:
+            printed = None
+        else:
+            printed = f"{joined} {scale}".strip()
+
+        turn = DraftTurn(
+            question=question,
+            executed=joined,
+            printed=printed,
+            detail={"answers": texts, "answer_type": kind, "scale": scale},
+        )
+
         features = {
             key: value
             for key in ("answer_type", "answer_from")
@@ -204,42 +232,6 @@ def tatqa(number: int, row: Row) -> tuple[list[Draft], list[str]]:
     return drafts, record.wrong
 
 
-def _tatqa_turn(asked: Value) -> DraftTurn:
-    question, kind = asked.at("question").text(), asked.at("answer_type").choice(_ANSWER_TYPES)
-    scale, answer = asked.at("scale").choice(_TATQA_SCALES), asked.at("answer").value
-    if isinstance(answer, list):
-        listed = answer
-    else:
-        listed = [answer]
-
-    answers = [item for item in listed if item != ""]  # a published file has an empty span
-    if answer is None:
-        answers = []
-    if any(plain_answer(item) is None or isinstance(item, bool) for item in answers):
-        asked.at("answer").refuse("texts or a number")
-        answers = []
-    if kind == "count" and answers:
-        counted = str(answers[0])
-        answers = [counted.removesuffix(".0")]
-    texts = [str(item) for item in answers]
-    if len(answers) == 1:
-        joined = plain_answer(answers[0])
-    else:
-        joined = "; ".join(texts) or None
-
-    if joined is None:
-        printed = None
-    else:
-        printed = f"{joined} {scale}".strip()
-
-    return DraftTurn(
-        question=question,
-        executed=joined,
-        printed=printed,
-        detail={"answers": texts, "answer_type": kind, "scale": scale},
-    )
-
-
 _REFERENCE = re.compile(r"#(\d{1,4})")
 
 
@@ -255,7 +247,29 @@ def _printed(row: Row, count: int) -> list[str | None]:
     listed = annotation.get("answer_list")
     if not isinstance(listed, list) or len(listed) != count:
         listed = [None] * count
-    results = _results(row, annotation.get("step_list"))
+
+    step_list = annotation.get("step_list")
+    if not isinstance(step_list, list):
+        results: list[str | None] = []
+    else:
+        asked = [
+            isinstance(step, str) and step.lower().startswith("ask for number")
+            for step in step_list
+        ]
+        parts = (row.get(key) for key in ("qa", "qa_0", "qa_1"))
+        steps = list(chain.from_iterable(_steps(part) for part in parts))
+        if len(steps) != asked.count(False):
+            steps = [None] * asked.count(False)
+        left = iter(steps)
+        found = []
+        for step, is_asked in zip(step_list, asked, strict=True):
+            if is_asked:
+                found.append(step.split()[-1])
+            else:
+                found.append(next(left))
+
+        results = found
+
     answers = [_one_printed(answer, results) for answer in listed]
     last = row.get("qa_1", row.get("qa"))
     if answers and answers[-1] is None and isinstance(last, dict):
@@ -276,28 +290,6 @@ def _one_printed(answer: object, results: Sequence[str | None]) -> str | None:
     if place < len(results):
         return results[place]
     return None
-
-
-def _results(row: Row, step_list: object) -> list[str | None]:
-    """The printed result of each entry of `step_list`."""
-    if not isinstance(step_list, list):
-        return []
-    asked = [
-        isinstance(step, str) and step.lower().startswith("ask for number") for step in step_list
-    ]
-    parts = (row.get(key) for key in ("qa", "qa_0", "qa_1"))
-    steps = list(chain.from_iterable(_steps(part) for part in parts))
-    if len(steps) != asked.count(False):
-        steps = [None] * asked.count(False)
-    left = iter(steps)
-    found = []
-    for step, is_asked in zip(step_list, asked, strict=True):
-        if is_asked:
-            found.append(step.split()[-1])
-        else:
-            found.append(next(left))
-
-    return found
 
 
 def _steps(part: object) -> list[str | None]:
@@ -427,7 +419,15 @@ def _line(number: int, row: Row, names: Mapping[str, str]) -> tuple[_Line, list[
     conversation = record.at(names["conversation_key"]).id()
     question = row.get(names["question_key"])
     if not isinstance(question, str) or not question.strip():
-        record.wrong.append(_wrong_text(names["question_key"], row))
+        key = names["question_key"]
+        if key not in row:
+            wrong_text = f"has no '{key}'{did_you_mean(key, row)}"
+        elif isinstance(row[key], str):
+            wrong_text = f"'{key}' is empty; fill it in, or remove the row"
+        else:
+            wrong_text = f"'{key}' must be a text, got {shown(row[key])}"
+
+        record.wrong.append(wrong_text)
         question = ""
     answer, executed = _golden(record.at(names["answer_key"])), record.at("executed").value
     printed, program, unit = (
@@ -466,14 +466,6 @@ def _line(number: int, row: Row, names: Mapping[str, str]) -> tuple[_Line, list[
     return line, record.wrong
 
 
-def _wrong_text(key: str, row: Row) -> str:
-    if key not in row:
-        return f"has no '{key}'{did_you_mean(key, row)}"
-    if isinstance(row[key], str):
-        return f"'{key}' is empty; fill it in, or remove the row"
-    return f"'{key}' must be a text, got {shown(row[key])}"
-
-
 def _index(record: Value, key: str | None) -> int | None:
     if key is None:
         return None
@@ -503,7 +495,31 @@ def _index(record: Value, key: str | None) -> int | None:
 def _draft(rows: Rows, lines: Sequence[_Line]) -> Draft:
     first = lines[0]
     if first.index is not None:
-        lines = _in_order(rows, lines)
+        # By their index. Repeated turns, and gaps, are faults.
+        ordered = sorted(lines, key=lambda line: line.index or 0)
+        start = 1 if ordered[0].index == 1 else 0
+        seen: dict[int, int] = {}
+        for line in ordered:
+            index = line.index or 0
+            if index in seen:
+                rows.fault(
+                    line.number,
+                    f"turn {index} of '{line.conversation}' is also in {rows.unit} {seen[index]}",
+                )
+
+            seen.setdefault(index, line.number)
+
+        missing = next(
+            (index for index in range(start, start + len(seen)) if index not in seen), None
+        )
+        if missing is not None:
+            there = some_of([str(index) for index in seen], most=8)
+            rows.fault(
+                ordered[0].number,
+                f"'{ordered[0].conversation}' has no turn {missing}; it has {there}",
+            )
+
+        lines = ordered
     document: JsonObject = {}
     for line in lines:
         for key, value in line.document.items():
@@ -524,31 +540,6 @@ def _draft(rows: Rows, lines: Sequence[_Line]) -> Draft:
         table=table,
         features=_shared([line.rest for line in lines]),
     )
-
-
-def _in_order(rows: Rows, lines: Sequence[_Line]) -> Sequence[_Line]:
-    """By their index. Repeated turns, and gaps, are faults."""
-    ordered = sorted(lines, key=lambda line: line.index or 0)
-    start = 1 if ordered[0].index == 1 else 0
-    seen: dict[int, int] = {}
-    for line in ordered:
-        index = line.index or 0
-        if index in seen:
-            rows.fault(
-                line.number,
-                f"turn {index} of '{line.conversation}' is also in {rows.unit} {seen[index]}",
-            )
-
-        seen.setdefault(index, line.number)
-
-    missing = next((index for index in range(start, start + len(seen)) if index not in seen), None)
-    if missing is not None:
-        there = some_of([str(index) for index in seen], most=8)
-        rows.fault(
-            ordered[0].number, f"'{ordered[0].conversation}' has no turn {missing}; it has {there}"
-        )
-
-    return ordered
 
 
 def _shared(rests: Sequence[Row]) -> dict[str, object]:
@@ -607,7 +598,15 @@ def read_drafts(
     general: list[Fault] = []
     drafts: list[Draft] = []
     if form != "turns":
-        drafts = _conversations(rows, form)
+        for number, row in rows.rows:
+            read, messages = _RECORDS[form](number, row)
+            for message in messages:
+                rows.fault(number, message)
+            if read is not None and not messages:
+                if isinstance(read, list):
+                    drafts += read
+                else:
+                    drafts.append(read)
     else:
         names, general = column_names(rows, keys)
         if not general:
@@ -676,18 +675,3 @@ def _form_of(rows: Rows) -> Form | None:
             return "turns"
 
     return None
-
-
-def _conversations(rows: Rows, form: Form) -> list[Draft]:
-    drafts: list[Draft] = []
-    for number, row in rows.rows:
-        draft, wrong = _RECORDS[form](number, row)
-        for message in wrong:
-            rows.fault(number, message)
-        if draft is not None and not wrong:
-            if isinstance(draft, list):
-                drafts += draft
-            else:
-                drafts += [draft]
-
-    return drafts

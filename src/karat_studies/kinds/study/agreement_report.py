@@ -35,6 +35,39 @@ def agreement_text(
         formats.plural(scores.tests_planned, "test"),
         formats.plural(scores.planned, "study", "studies"),
     )
+
+    low = [finding for finding in agreement.findings if finding.flagged]
+    if not low:
+        covered: list[str] = []
+    else:
+        names = ", ".join(
+            f"{'/'.join(filter(None, one.id))} {formats.share(one.coverage)}" for one in low
+        )
+        least = formats.share(agreement.min_coverage)
+        covered = [f"Few answers could be read (below {least} a finding is not scored): {names}"]
+
+    # The findings, and the strength of evidence on either side
+    if not agreement.opposed:
+        opposed: list[str] = []
+    else:
+        names = ", ".join("/".join(filter(None, name)) for name in agreement.opposed)
+        lines = [f"Effects in opposite directions, which PAS alone would hide: {names}"]
+        for score in agreement.tests:
+            if score.opposed:
+                sides = (("people", score.human), ("agent", score.agent))
+                evidence = ", ".join(
+                    (
+                        f"{who} {'+' if side.sign > 0 else '−'} ln BF "
+                        f"{formats.number(side.log_bf, digits=1)}"
+                    )
+                    for who, side in sides
+                )
+                name = "/".join(filter(None, score.test.finding_id))
+                decisive = ": decisive on both sides" if score.decisive else ""
+                lines.append(f"  {name} {score.test.test}  {evidence}{decisive}")
+
+        opposed = lines
+
     parts = [
         [f"{condition}: {tests} of {studies}"],
         _scores(agreement, sure),
@@ -49,8 +82,8 @@ def agreement_text(
         _findings(agreement),
         _effects(agreement),
         _measures(agreement, bound),
-        _opposed(agreement),
-        _covered(agreement),
+        opposed,
+        covered,
     ]
     return "\n\n".join("\n".join(formats.clean(line) for line in lines) for lines in parts if lines)
 
@@ -271,40 +304,6 @@ def _measures(agreement: Agreement, bound: float | None) -> list[str]:
 
     heads = ["finding", "ln BF replication", "expected by chance", "inside", "small telescopes p"]
     return _table([*heads, *([f"p, |difference| < {bound:g}"] if bound is not None else [])], rows)
-
-
-def _opposed(agreement: Agreement) -> list[str]:
-    """The findings, and the strength of evidence on either side."""
-    if not agreement.opposed:
-        return []
-    names = ", ".join("/".join(filter(None, name)) for name in agreement.opposed)
-    lines = [f"Effects in opposite directions, which PAS alone would hide: {names}"]
-    for score in agreement.tests:
-        if score.opposed:
-            sides = (("people", score.human), ("agent", score.agent))
-            evidence = ", ".join(
-                (
-                    f"{who} {'+' if side.sign > 0 else '−'} ln BF "
-                    f"{formats.number(side.log_bf, digits=1)}"
-                )
-                for who, side in sides
-            )
-            name = "/".join(filter(None, score.test.finding_id))
-            decisive = ": decisive on both sides" if score.decisive else ""
-            lines.append(f"  {name} {score.test.test}  {evidence}{decisive}")
-
-    return lines
-
-
-def _covered(agreement: Agreement) -> list[str]:
-    low = [finding for finding in agreement.findings if finding.flagged]
-    if not low:
-        return []
-    names = ", ".join(
-        f"{'/'.join(filter(None, one.id))} {formats.share(one.coverage)}" for one in low
-    )
-    least = formats.share(agreement.min_coverage)
-    return [f"Few answers could be read (below {least} a finding is not scored): {names}"]
 
 
 def difference_text(first: str, second: str, pas: Difference, ecs: Difference) -> str:

@@ -216,7 +216,15 @@ class _Plan:
                 else:
                     test = self._test(score)
                     rows = test_rows(test, self.run.data, self.places)
-                    reason = _of_persons(test) or _undrawable(rows.units, self.units, self.run.data)
+
+                    # Rows cannot be resampled for a test that has several of each person.
+                    if test.cluster is not None:
+                        reason = "its error is between persons (`cluster`)"
+                    elif test.by is not None and test.kind in COUNTED:
+                        reason = "each person counts in shares (`by`)"
+                    else:
+                        reason = _undrawable(rows.units, self.units, self.run.data)
+
                     self._rows[at] = rows
 
                 if reason is not None:
@@ -248,18 +256,6 @@ class _Plan:
 
         return values
 
-    def _fewest(self, at: int) -> int:
-        """The units of the smallest arm of a test; 0: its statistic was drawn."""
-        rows = self._rows.get(at)
-        if rows is None:
-            used = self.places[self.places != NOBODY]
-        else:
-            used = rows.units
-
-        if at in self.reasons or not len(used):
-            return 0
-        return int(self.units.sizes[np.unique(self.units.strata[np.unique(used)])].min())
-
     def _reduced(self, weights: Floats, values: Floats) -> None:
         """One replicate of a study whose own code makes the columns; none if that code fails."""
         assert self._reducer is not None
@@ -280,12 +276,28 @@ class _Plan:
         for at in self.reasons:
             score = self.run.scores[at]
             log_bf[:, at], d[:, at] = draw_statistics(score, rng=rng, replicates=len(values))
+        units = []
+        for at in range(len(self.run.scores)):
+            # The units of the smallest arm of a test; 0: its statistic was drawn
+            rows = self._rows.get(at)
+            if rows is None:
+                used = self.places[self.places != NOBODY]
+            else:
+                used = rows.units
+
+            if at in self.reasons or not len(used):
+                fewest = 0
+            else:
+                fewest = int(self.units.sizes[np.unique(self.units.strata[np.unique(used)])].min())
+
+            units.append(fewest)
+
         return StudyDraws(
             draws=Draws(
                 log_bf=log_bf,
                 d=d,
                 drawn=tuple(self._drawn(at) for at in range(len(self.run.scores))),
-                units=tuple(self._fewest(at) for at in range(len(self.run.scores))),
+                units=tuple(units),
             ),
             statistic=values[:, 0],
             units=len(self.units.strata),
@@ -298,17 +310,6 @@ class _Plan:
             return "statistic"
         rows = self._rows.get(at)
         return self.units.kind(self.places if rows is None else rows.units)
-
-
-def _of_persons(test: Test) -> str | None:
-    """Why rows cannot be resampled for a test that has several of each person; None: they can."""
-    if test.cluster is not None:
-        return "its error is between persons (`cluster`)"
-    return (
-        "each person counts in shares (`by`)"
-        if test.by is not None and test.kind in COUNTED
-        else None
-    )
 
 
 def _undrawable(rows: Places, units: Units, data: Columns) -> str | None:

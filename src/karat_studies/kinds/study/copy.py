@@ -157,7 +157,18 @@ def statistic_copy(test: Test, human: Side) -> dict[str, list[Any]]:
     elif test.kind in {"binomial", "proportion"}:
         samples = [[True] * round(human.statistic) + [False] * round(human.n1 - human.statistic)]
     elif test.kind in {"correlation", "spearman"}:
-        first, other = _pairs(test.kind, round(human.n1), human.statistic)
+        n = round(human.n1)
+        first = _pattern(n)
+        if test.kind == "spearman":
+            first, other = np.arange(n, dtype=np.float64), _permutation(n, human.statistic)
+        else:
+            # orthogonal to the straight line, as it is symmetric
+            bent = first**2 - (first**2).mean()
+            other = np.asarray(
+                human.statistic * first
+                + math.sqrt(1 - human.statistic * human.statistic) * bent / bent.std(ddof=1)
+            )
+
         return {
             column: [levels[0]] * len(first),
             test.measure: first.tolist(),
@@ -276,14 +287,6 @@ def _ranked(u: int, n1: int, n2: int) -> list[Floats]:
     beaten = np.full(n1, least, dtype=np.float64)
     beaten[:more] += 1
     return [beaten - 0.5 + np.linspace(-0.1, 0.1, n1), np.arange(n2, dtype=np.float64)]
-
-
-def _pairs(kind: str, n: int, r: float) -> tuple[Floats, Floats]:
-    first = _pattern(n)
-    if kind == "spearman":
-        return np.arange(n, dtype=np.float64), _permutation(n, r)
-    bent = first**2 - (first**2).mean()  # orthogonal to the straight line, as it is symmetric
-    return first, np.asarray(r * first + math.sqrt(1 - r * r) * bent / bent.std(ddof=1))
 
 
 def _permutation(n: int, r: float) -> Floats:

@@ -332,7 +332,17 @@ def _in_lines(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value
             answers.setdefault(name, []).append(Value(kind=CONTRADICTORY))
             continue
 
-        listed = _lists_options(line, field)
+        # Whether the text after a key describes the options: `First: A: a sure gain` above `B:
+        # a chance`
+        lines = [line for line in line.split("\n", 4)[:4] if line.strip()][:2]
+        heads = []
+        for start in lines:
+            for label in field.labels:
+                if re.match(rf"\W*{re.escape(label)}\s?[:.)]\s*\S", start):
+                    heads.append(label)
+
+        listed = field.type == "choice" and len(set(heads)) > 1
+
         if field.type != "text":
             first, _, below = line.partition("\n")
             if field.type == "rank" and not first.strip(" *_`"):
@@ -365,20 +375,6 @@ def _value_in(line: str, field: Answered, fields: Mapping[str, Answered]) -> Val
     if any(names_option(line, other) for other in chosen):
         return Value(kind=CONTRADICTORY)
     return value
-
-
-def _lists_options(block: str, one: Answered) -> bool:
-    """Whether the text after a key describes the options: `First: A: a sure gain` above `B: a
-    chance`.
-    """
-    lines = [line for line in block.split("\n", 4)[:4] if line.strip()][:2]
-    heads = []
-    for line in lines:
-        for label in one.labels:
-            if re.match(rf"\W*{re.escape(label)}\s?[:.)]\s*\S", line):
-                heads.append(label)
-
-    return one.type == "choice" and len(set(heads)) > 1
 
 
 def _up_to_next(line: str, name: str, names: tuple[str, ...]) -> str:

@@ -27,7 +27,7 @@ from karat_studies.kinds.study.sides import (
     statistic_of_means,
     table_of,
 )
-from karat_studies.replication import Reported, Side, common_method, measure
+from karat_studies.replication import Reported, common_method, measure
 from karat_studies.replication.printed_p import printed_p
 from karat_studies.replication.report_strings import every_reported
 
@@ -119,7 +119,21 @@ def _check_direction(numbers: Numbers) -> None:
     if side.missing is not None:
         numbers.fault(side.missing)
         return
-    if _sizeless(test.statistic_kind, side):
+
+    # Whether group sizes are neither known nor implied; for a t, degrees of freedom are enough
+    # for the effect
+    if test.statistic_kind == "contingency":
+        sizeless = False
+    elif test.statistic_kind == "anova":
+        sizeless = math.isnan(side.df1) or math.isnan(side.df2)
+    elif test.statistic_kind in {"ttest_ind", "welch"} and not math.isnan(side.d):
+        sizeless = False
+    else:
+        sizeless = math.isnan(side.n1) or (
+            test.statistic_kind in TWO_GROUPS and math.isnan(side.n2)
+        )
+
+    if sizeless:
         numbers.fault("n is missing: how many people (in each group)")
         return
     wanted = DIRECTIONS.get(test.expect)
@@ -165,19 +179,6 @@ def _check_direction(numbers: Numbers) -> None:
                 f"{message} (positive: the first level above the second, a share above p0)",
             )
         )
-
-
-def _sizeless(kind: str, side: Side) -> bool:
-    """Whether group sizes are neither known nor implied; for a t, degrees of freedom are enough for
-    the effect.
-    """
-    if kind == "contingency":
-        return False
-    if kind == "anova":
-        return math.isnan(side.df1) or math.isnan(side.df2)
-    if kind in {"ttest_ind", "welch"} and not math.isnan(side.d):
-        return False
-    return math.isnan(side.n1) or (kind in TWO_GROUPS and math.isnan(side.n2))
 
 
 def _check_own_signs(numbers: Numbers) -> None:

@@ -55,53 +55,47 @@ def _size(study: StudyFile, arm: str, per_arm: int | None) -> int:
 
 
 def _person(study: StudyFile, group: str, arms: tuple[str, ...], number: int, seed: int) -> Person:
-    given = _given(study, group, number, seed)
+    # One of the listed persons: all of them take part once before anyone does twice
+    if not study.persons:
+        given: dict[str, object] = {}
+    else:
+        before = 0
+        if group in study.arms:
+            for arm in study.arms:
+                if arm == group:
+                    break
+                before += study.arms[arm].n or 0
+
+        around, place = divmod(before + number, len(study.persons))
+        order = list(range(len(study.persons)))
+        random.Random(f"{seed}/persons/{around}").shuffle(order)
+        given = study.persons[order[place]]
+
     drawn = {}
     for name, attribute in study.participants.profile.items():
         if name not in given:
-            drawn[name] = _drawn(attribute, random.Random(f"{seed}/{group}/{number}/{name}"))
+            # A value for an attribute, which the file gives as [low, high], values with shares,
+            # values, or one value
+            dice = random.Random(f"{seed}/{group}/{number}/{name}")
+            if isinstance(attribute, Mapping):
+                drawn[name] = dice.choices(
+                    list(attribute), weights=[float(share) for share in attribute.values()]
+                )[0]
+            elif not isinstance(attribute, list):
+                drawn[name] = attribute
+            elif len(attribute) == 2 and all(
+                isinstance(end, (int, float)) and not isinstance(end, bool) for end in attribute
+            ):
+                low, high = attribute
+                integers = isinstance(low, int) and isinstance(high, int)
+                if integers:
+                    drawn[name] = dice.randint(low, high)
+                else:
+                    drawn[name] = round(dice.uniform(low, high), 3)
+            else:
+                drawn[name] = dice.choice(attribute)
     profile = {name: {**drawn, **given}[name] for name in study.attributes}
     return Person(id=f"{group}-{number + 1:03d}", arms=arms, profile=profile)
-
-
-def _given(study: StudyFile, group: str, number: int, seed: int) -> dict[str, object]:
-    """One of the listed persons: all of them take part once before anyone does twice."""
-    if not study.persons:
-        return {}
-    before = 0
-    if group in study.arms:
-        for arm in study.arms:
-            if arm == group:
-                break
-            before += study.arms[arm].n or 0
-
-    around, place = divmod(before + number, len(study.persons))
-    order = list(range(len(study.persons)))
-    random.Random(f"{seed}/persons/{around}").shuffle(order)
-    return study.persons[order[place]]
-
-
-def _drawn(attribute: object, dice: random.Random) -> object:
-    """A value for an attribute, which the file gives as [low, high], values with shares, values, or
-    one value.
-    """
-    if isinstance(attribute, Mapping):
-        return dice.choices(
-            list(attribute), weights=[float(share) for share in attribute.values()]
-        )[0]
-
-    if not isinstance(attribute, list):
-        return attribute
-    if len(attribute) == 2 and all(
-        isinstance(end, (int, float)) and not isinstance(end, bool) for end in attribute
-    ):
-        low, high = attribute
-        integers = isinstance(low, int) and isinstance(high, int)
-        if integers:
-            return dice.randint(low, high)
-        return round(dice.uniform(low, high), 3)
-
-    return dice.choice(attribute)
 
 
 REST = "rest"

@@ -70,10 +70,46 @@ def locate(text: str, *, folders: Sequence[Path]) -> Located:
         ) from error
 
     if here:
-        return Located(path=here[0], notes=tuple(_notes(text, here, shipped)))
+        notes: list[str] = []
+        if text in shipped:
+            notes.append(
+                f"'{text}' is here and is also the name of something that comes with karat; the "
+                f"one here is used"
+            )
+
+        if any(not here[0].samefile(other) for other in here[1:]):
+            notes.append(
+                f"'{text}' is in the working directory and in the experiment's folder; the "
+                f"first is used"
+            )
+
+        return Located(path=here[0], notes=tuple(notes))
     if text in shipped:
         return Located(path=shipped[text])
-    raise BadOption("dataset.path", _missing(text, folders, shipped))
+
+    near = next((folder / text for folder in folders if (folder / text).exists()), None)
+    if near is not None and near.is_dir():
+        missing = f"'{text}' is a folder without a {WHERE}, and no folder in it has one"
+    elif near is not None:
+        missing = f"'{text}' is not a regular file (but a device or a pipe); name a {WHERE}"
+    else:
+        beside = set()
+        for folder in folders:
+            for entry in _entries((folder / text).parent):
+                beside.add(entry.name)
+        hint = did_you_mean(Path(text).name, {*shipped, *beside}, listing=False)
+        where = " or ".join(
+            dict.fromkeys(
+                "the working directory" if folder == Path.cwd() else "the experiment's folder"
+                for folder in folders
+            )
+        )
+        missing = (
+            f"there is no file or folder '{text}' in {where}, and no study of that name comes with "
+            f"karat{hint}"
+        )
+
+    raise BadOption("dataset.path", missing)
 
 
 def study_of(path: Path) -> Path | None:
@@ -121,43 +157,6 @@ def _there(path: Path) -> Path | None:
     if is_study(path):
         return path / WHERE
     return path if studies_below(path) else None
-
-
-def _notes(text: str, here: Sequence[Path], shipped: Collection[str]) -> Iterable[str]:
-    if text in shipped:
-        yield (
-            f"'{text}' is here and is also the name of something that comes with karat; the one "
-            f"here is used"
-        )
-
-    if any(not here[0].samefile(other) for other in here[1:]):
-        yield (
-            f"'{text}' is in the working directory and in the experiment's folder; the first is "
-            f"used"
-        )
-
-
-def _missing(text: str, folders: Sequence[Path], shipped: Collection[str]) -> str:
-    path = next((folder / text for folder in folders if (folder / text).exists()), None)
-    if path is not None and path.is_dir():
-        return f"'{text}' is a folder without a {WHERE}, and no folder in it has one"
-    if path is not None:
-        return f"'{text}' is not a regular file (but a device or a pipe); name a {WHERE}"
-    beside = set()
-    for folder in folders:
-        for entry in _entries((folder / text).parent):
-            beside.add(entry.name)
-    near = did_you_mean(Path(text).name, {*shipped, *beside}, listing=False)
-    where = " or ".join(
-        dict.fromkeys(
-            "the working directory" if folder == Path.cwd() else "the experiment's folder"
-            for folder in folders
-        )
-    )
-    return (
-        f"there is no file or folder '{text}' in {where}, and no study of that name comes with "
-        f"karat{near}"
-    )
 
 
 def _entries(folder: Path) -> list[Path]:

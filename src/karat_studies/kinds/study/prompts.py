@@ -121,7 +121,29 @@ def reordered(text: str, fields: Mapping[str, Answered]) -> str:
     for name, field in fields.items():
         own, other = f"{name}: {described(field)}", f"{name}: {described(_reversed(field))}"
         lines = [other if line == own else line for line in text.split("\n")]
-        blocks = [_block(lines, label) for label in field.labels]
+        blocks = []
+        for label in field.labels:
+            # The lines of an option: from the one that begins with its label to the next label
+            # or empty line
+            starts = []
+            for at, line in enumerate(lines):
+                if re.match(rf"\s*{re.escape(label)}[:.)]\s", line):
+                    starts.append(at)
+            if len(starts) != 1:
+                block: tuple[int, int] | None = None
+            else:
+                end = starts[0] + 1
+                while (
+                    end < len(lines)
+                    and lines[end].strip()
+                    and not re.match(r"\s*\w{1,12}[:.)]\s", lines[end])
+                ):
+                    end += 1
+
+                block = starts[0], end
+
+            blocks.append(block)
+
         present = [block for block in blocks if block is not None]
         adjoining = all(above[1] == below[0] for above, below in pairwise(present))
         if len(present) == len(field.labels) > 1 and adjoining:
@@ -130,25 +152,6 @@ def reordered(text: str, fields: Mapping[str, Answered]) -> str:
         text = "\n".join(lines)
 
     return text
-
-
-def _block(lines: Sequence[str], label: str) -> tuple[int, int] | None:
-    """The lines of an option: from the one that begins with its label to the next label or empty
-    line.
-    """
-    starts = []
-    for at, line in enumerate(lines):
-        if re.match(rf"\s*{re.escape(label)}[:.)]\s", line):
-            starts.append(at)
-    if len(starts) != 1:
-        return None
-    end = starts[0] + 1
-    while (
-        end < len(lines) and lines[end].strip() and not re.match(r"\s*\w{1,12}[:.)]\s", lines[end])
-    ):
-        end += 1
-
-    return starts[0], end
 
 
 def _reversed(field: Answered) -> Answered:

@@ -212,7 +212,16 @@ def seen_of_others(fields: Mapping[str, Answered], others: Sequence[Answers]) ->
     for name, field in fields.items():
         values = [answers[name] for answers in others if answers.get(name) is not None]
         if field.type in {"number", "likert"}:
-            seen[name] = _numbers(values)
+            if not values:
+                seen[name] = dict.fromkeys(("mean", "median", "lowest", "highest"), "unknown")
+            else:
+                summary = {
+                    "mean": fmean(values),
+                    "median": median(values),
+                    "lowest": min(values),
+                    "highest": max(values),
+                }
+                seen[name] = {name: _plain(value) for name, value in summary.items()}
         elif field.type == "choice":
             chosen = Counter(values)
             seen[name] = {label: chosen[label] for label in field.labels}
@@ -246,18 +255,6 @@ def round_names(arm: Arm, *, first: bool, role: str | None = None) -> list[str]:
             names += [f"others.{name}"]
 
     return names
-
-
-def _numbers(values: Sequence[float]) -> dict[str, object]:
-    if not values:
-        return dict.fromkeys(("mean", "median", "lowest", "highest"), "unknown")
-    summary = {
-        "mean": fmean(values),
-        "median": median(values),
-        "lowest": min(values),
-        "highest": max(values),
-    }
-    return {name: _plain(value) for name, value in summary.items()}
 
 
 def _plain(value: object) -> object:

@@ -212,7 +212,26 @@ def _agreement(part: StudySummary) -> Iterator[Block]:
         )
         rows.append(Row(name=named(condition), color=at, cells=cells))
 
-    rows += _floor_rows(part)
+    # Scores of simulated answers without knowledge, as a reference
+    nothing, color = Text(formats.UNKNOWN, tone="quiet"), len(part.conditions)
+    for name, floor in ((_FLOOR, part.floor), (_ONE_ANSWER, part.floor_one_answer)):
+        if part.floor is not None and floor is not None and floor.benchmark.pas.value is not None:
+            rows.append(
+                Row(
+                    name=name,
+                    cells=(
+                        pas_cell(floor.benchmark.pas, color),
+                        nothing,
+                        ecs_cell(floor.benchmark.ecs, color),
+                        nothing,
+                        Count(floor.benchmark.tests_used, of=floor.benchmark.tests_planned),
+                        nothing,
+                        nothing,
+                        nothing,
+                    ),
+                )
+            )
+
     level = formats.level(part.level)
     yield Table(
         caption="Agreement with people",
@@ -236,31 +255,6 @@ def _agreement(part: StudySummary) -> Iterator[Block]:
     )
     if unknown:
         yield Note(texts=unknown, tone="quiet", title="No score")
-
-
-def _floor_rows(part: StudySummary) -> list[Row]:
-    """Scores of simulated answers without knowledge, as a reference."""
-    nothing, color = Text(formats.UNKNOWN, tone="quiet"), len(part.conditions)
-    found = []
-    for name, floor in ((_FLOOR, part.floor), (_ONE_ANSWER, part.floor_one_answer)):
-        if part.floor is not None and floor is not None and floor.benchmark.pas.value is not None:
-            found.append(
-                Row(
-                    name=name,
-                    cells=(
-                        pas_cell(floor.benchmark.pas, color),
-                        nothing,
-                        ecs_cell(floor.benchmark.ecs, color),
-                        nothing,
-                        Count(floor.benchmark.tests_used, of=floor.benchmark.tests_planned),
-                        nothing,
-                        nothing,
-                        nothing,
-                    ),
-                )
-            )
-
-    return found
 
 
 def _legend(part: StudySummary) -> str:
@@ -766,6 +760,40 @@ def _auxiliary(part: StudySummary) -> Iterator[Block]:
             "Perfect: the ECS that a perfect copy would get, given the errors of both sides."
         ),
     }
+    rows = []
+    for at, one in enumerate(part.conditions):
+        scores, new = one.benchmark, one.benchmark.ecs_new
+        values = (
+            scores.pas_directional,
+            scores.normalized,
+            scores.ecs_strict,
+            one.caricature.slope,
+            scores.concordance.pearson,
+            scores.concordance.bias,
+            one.noise_ceiling.value,
+        )
+        anew = formats.UNKNOWN
+        if new is not None:
+            anew = (
+                formats.interval(new.low, new.high, digits=_DIGITS) or new.reason or formats.UNKNOWN
+            )
+        same = Count(scores.tests_agreeing, of=scores.tests_directed)
+        cells: tuple[Cell, ...] = (
+            *map(number_cell, values),
+            same,
+            Text(anew),
+            number_cell(one.ecs_other.value),
+        )
+        rows.append(
+            Row(
+                name=named(one),
+                color=at,
+                cells=cells,
+                note=one.participants.took_part,
+                tone="quiet",
+            )
+        )
+
     yield Table(
         caption="Auxiliary numbers",
         columns=columns(
@@ -775,35 +803,8 @@ def _auxiliary(part: StudySummary) -> Iterator[Block]:
             Column("ECS, new studies", rank=2),
             Column(f"ECS, {part.convention_other}", rank=3),
         ),
-        rows=tuple(
-            Row(
-                name=named(one),
-                color=at,
-                cells=_auxiliary_cells(one),
-                note=one.participants.took_part,
-                tone="quiet",
-            )
-            for at, one in enumerate(part.conditions)
-        ),
+        rows=tuple(rows),
     )
-
-
-def _auxiliary_cells(condition: StudyCondition) -> tuple[Cell, ...]:
-    scores, new = condition.benchmark, condition.benchmark.ecs_new
-    values = (
-        scores.pas_directional,
-        scores.normalized,
-        scores.ecs_strict,
-        condition.caricature.slope,
-        scores.concordance.pearson,
-        scores.concordance.bias,
-        condition.noise_ceiling.value,
-    )
-    anew = formats.UNKNOWN
-    if new is not None:
-        anew = formats.interval(new.low, new.high, digits=_DIGITS) or new.reason or formats.UNKNOWN
-    same = Count(scores.tests_agreeing, of=scores.tests_directed)
-    return (*map(number_cell, values), same, Text(anew), number_cell(condition.ecs_other.value))
 
 
 def _used(part: StudySummary) -> Iterator[Block]:

@@ -199,7 +199,19 @@ def _tests(
         again += _again(part, own, results)
 
     if len(tests) > 1:
-        rows += _pooled(part, sides)
+        rows.append(Group("pooled over its tests"))
+        for color, finding in sides:
+            pas: Cell = pas_cell(finding.pas, color)
+            if finding.pas.value is None and finding.reason:
+                pas = Text(formats.UNKNOWN, below=finding.reason)
+            directed = formats.count(finding.tests_directed)
+            if finding.tests_directed:
+                same = f"{formats.count(finding.tests_agreeing)} of {directed} the same"
+            else:
+                same = ""
+
+            cells = (*[Text("")] * 4, pas, Text(same), coverage_cell(finding.coverage))
+            rows.append(Row(name=named(part.conditions[color]), color=color, cells=cells))
     heads = columns(*_HEADS, text=("statistic", "direction"))
     yield Table(caption=f"Tests of {name}", columns=heads, rows=tuple(rows), legend=DIRECTION)
     if again:
@@ -248,24 +260,6 @@ def _again(
                     coverage_cell(row.coverage),
                 )
                 yield Row(name=f"repetition {formats.count(row.repetition + 1)}", cells=cells)
-
-
-def _pooled(
-    part: StudySummary, sides: Sequence[tuple[int, FindingResult]]
-) -> Iterator[Row | Group]:
-    yield Group("pooled over its tests")
-    for color, finding in sides:
-        pas: Cell = pas_cell(finding.pas, color)
-        if finding.pas.value is None and finding.reason:
-            pas = Text(formats.UNKNOWN, below=finding.reason)
-        directed = formats.count(finding.tests_directed)
-        if finding.tests_directed:
-            same = f"{formats.count(finding.tests_agreeing)} of {directed} the same"
-        else:
-            same = ""
-
-        cells = (*[Text("")] * 4, pas, Text(same), coverage_cell(finding.coverage))
-        yield Row(name=named(part.conditions[color]), color=color, cells=cells)
 
 
 def _side(kind: str, side: SideNumbers | None) -> tuple[Cell, Cell, Cell, Cell]:

@@ -431,7 +431,23 @@ def _in_its_unit(number: re.Match[str], rest: str, field: Answered) -> bool:
     money = number["money"] or _MONEY_BEHIND.match(rest) or _MONEY_BEFORE.search(before)
     if (money or field.whole) and re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", number["digits"]):
         return False  # `€1.500`: thousands, in most of Europe
-    if _other_measure(unit + rest, hint):
+
+    # Whether the number has another unit than the hint asks for, e.g. kilometres instead of
+    # metres.
+    behind_word = re.match(r"\s?([A-Za-z]{1,12})\b", unit + rest)
+    if behind_word is not None:
+        given = _MEASURE.fullmatch(behind_word[1])
+    else:
+        given = None
+
+    asked = {
+        match.lastgroup
+        for word in re.findall(r"[a-z]+", hint)
+        if (match := _MEASURE.fullmatch(word))
+    }
+    other_measure = given is not None and bool(asked) and given.lastgroup not in asked
+
+    if other_measure:
         return False
     if unit in {"%", "％", "percent", "per cent"}:
         if field.range is not None:
@@ -444,24 +460,6 @@ def _in_its_unit(number: re.Match[str], rest: str, field: Answered) -> bool:
     if _CENTS.match(rest):
         return "cent" in hint or "pence" in hint
     return unit != "m" or bool(number["money"]) or _METRES.search(hint) is not None
-
-
-def _other_measure(behind: str, hint: str) -> bool:
-    """Whether the number has another unit than the hint asks for, e.g. kilometres instead of
-    metres.
-    """
-    behind_word = re.match(r"\s?([A-Za-z]{1,12})\b", behind)
-    if behind_word is not None:
-        given = _MEASURE.fullmatch(behind_word[1])
-    else:
-        given = None
-
-    asked = {
-        match.lastgroup
-        for word in re.findall(r"[a-z]+", hint)
-        if (match := _MEASURE.fullmatch(word))
-    }
-    return given is not None and bool(asked) and given.lastgroup not in asked
 
 
 def _valued(match: re.Match[str], field: Answered | None = None) -> float:

@@ -308,11 +308,19 @@ class _Turns:
         fields = _fields_of(sample, turn)
         found = []
         for name in list(dict.fromkeys([*fields, *values, *labels]))[:_MOST]:
+            # The meaning of a chosen option, if the study gives one
+            meaning = ""
+            value = values.get(name)
+            if isinstance(value, str):
+                words = _mapping(_mapping(fields.get(name)).get("options")).get(value)
+                if isinstance(words, str) and words != value:
+                    meaning = _cut(words)
+
             found.append(
                 {
                     "name": name,
                     "value": _value_text(values[name]) if name in values else None,
-                    "meaning": _meaning(values.get(name), fields.get(name)),
+                    "meaning": meaning,
                     "why": labels.get(name, "").replace("_", " "),
                 }
             )
@@ -752,18 +760,6 @@ def _value_text(value: object) -> str:
     if isinstance(value, (int, float)):
         return formats.raw(value)
     return _cut(json.dumps(value, ensure_ascii=False))
-
-
-def _meaning(value: object, field: object) -> str:
-    """The meaning of a chosen option, if the study gives one."""
-    if isinstance(value, str):
-        words = _mapping(_mapping(field).get("options")).get(value)
-    else:
-        words = None
-
-    if isinstance(words, str) and words != value:
-        return _cut(words)
-    return ""
 
 
 def filled_values(template: str, filled: str | None) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -335,14 +335,48 @@ def diagnosed(part: Turns) -> tuple[Diagnosed, ...]:
     ordered = sorted(slots.items(), key=lambda item: (-len(item[1]), item[0]))
     diagnoses = []
     for label, there in ordered:
+        # The first few examples, of different conversations if there are enough
+        examples = []
+        seen: set[int] = set()
+        first: list[int] = []
+        others: list[int] = []
+        for candidate in there:
+            sample = int(part.base.sample[candidate % part.base.size])
+            (others if sample in seen else first).append(candidate)
+            seen.add(sample)
+
+        for slot in [*first, *others][:_EXAMPLES]:
+            base, failed_turn = part.base, part.failed_turns[slot]
+            place = slot % base.size
+            if failed_turn.expected is None:
+                expected = None
+            else:
+                expected = formats.excerpt(failed_turn.expected, _LONGEST)
+
+            if failed_turn.actual is None:
+                actual = None
+            else:
+                actual = formats.excerpt(failed_turn.actual, _LONGEST)
+
+            examples.append(
+                Example(
+                    trial=failed_turn.trial,
+                    conversation=base.ids[int(base.sample[place])],
+                    repetition=slot // base.size,
+                    turn=int(base.number[place]),
+                    question=formats.excerpt(base.turns[place].question, _LONGEST),
+                    expected=expected,
+                    actual=actual,
+                    evidence=formats.excerpt(failed_turn.evidence, _LONGEST),
+                )
+            )
+
         diagnoses.append(
             Diagnosed(
                 label=label,
                 turns=len(there),
                 share=len(there) / failed,
-                examples=tuple(
-                    _example(part, slot) for slot in _of_different_conversations(part, there)
-                ),
+                examples=tuple(examples),
             )
         )
 
@@ -351,44 +385,6 @@ def diagnosed(part: Turns) -> tuple[Diagnosed, ...]:
     return (
         *diagnoses,
         *([Diagnosed(label=WITHIN, turns=strict, share=strict / failed)] if strict else []),
-    )
-
-
-def _of_different_conversations(part: Turns, slots: Sequence[int]) -> list[int]:
-    """The first few, of different conversations if there are enough."""
-    seen: set[int] = set()
-    first: list[int] = []
-    others: list[int] = []
-    for slot in slots:
-        sample = int(part.base.sample[slot % part.base.size])
-        (others if sample in seen else first).append(slot)
-        seen.add(sample)
-
-    return [*first, *others][:_EXAMPLES]
-
-
-def _example(part: Turns, slot: int) -> Example:
-    base, failed = part.base, part.failed_turns[slot]
-    place = slot % base.size
-    if failed.expected is None:
-        expected = None
-    else:
-        expected = formats.excerpt(failed.expected, _LONGEST)
-
-    if failed.actual is None:
-        actual = None
-    else:
-        actual = formats.excerpt(failed.actual, _LONGEST)
-
-    return Example(
-        trial=failed.trial,
-        conversation=base.ids[int(base.sample[place])],
-        repetition=slot // base.size,
-        turn=int(base.number[place]),
-        question=formats.excerpt(base.turns[place].question, _LONGEST),
-        expected=expected,
-        actual=actual,
-        evidence=formats.excerpt(failed.evidence, _LONGEST),
     )
 
 

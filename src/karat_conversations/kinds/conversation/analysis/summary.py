@@ -6,7 +6,7 @@ Pure; see `model`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ import numpy as np
 from karat.analysis.grids import columns_of
 from karat.analysis.model import Account
 from karat.analysis.parts import AnalysisInput
-from karat.index import RunIndex
 from karat_conversations.kinds.conversation.analysis.model import (
     ConversationResult,
     ConversationSummary,
@@ -78,10 +77,14 @@ def conversation(given: AnalysisInput) -> ConversationSummary | None:
     )
     answers = null_answers(base.golden, [base.ids[row] for row in base.sample.tolist()])
     nulls = {name: _null_rates(base, answer, right) for name, answer in answers.items()}
-    results = [
-        _result(name, part, nulls, given.accounts[name], _failures(index, failed, column))
-        for column, (name, part) in enumerate(zip(index.conditions, parts, strict=True))
-    ]
+    results = []
+    for column, (name, part) in enumerate(zip(index.conditions, parts, strict=True)):
+        places = {cell: cell // index.repetitions % len(index.conditions) for cell in failed}
+        counts = Counter(failed[cell] for cell, place in places.items() if place == column)
+        failures = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+        results.append(_result(name, part, nulls, given.accounts[name], failures))
+
     rows = index.scores.get((info.name, info.scoring))
     return ConversationSummary(
         scorer=info.name,
@@ -97,12 +100,6 @@ def conversation(given: AnalysisInput) -> ConversationSummary | None:
         nulls=tuple(NullAnswerer(name=name, meaning=_MEANINGS.get(name, name)) for name in answers),
         conditions=tuple(results),
     )
-
-
-def _failures(index: RunIndex, failed: Mapping[int, str], column: int) -> dict[str, int]:
-    places = {cell: cell // index.repetitions % len(index.conditions) for cell in failed}
-    counts = Counter(failed[cell] for cell, place in places.items() if place == column)
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _null_rates(base: Declarations, answers: Sequence[Any], right: str) -> dict[str, Floats]:

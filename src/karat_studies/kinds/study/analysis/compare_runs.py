@@ -7,7 +7,7 @@ the wording, so a relabelled study is compared with the original person by perso
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -90,7 +90,42 @@ def _test(first: Scored, second: Scored, here: int, there: int) -> TestChange:
     test = sides[0][0].test
     d_a, d_b = (mean(score.agent.d for score in side) for side in sides)
     pas_a, pas_b = (mean(score.pas for score in side) for side in sides)
-    change = _moved(d_a, d_b, _se(first, second, here, there), level=first.level)
+
+    se = _se(first, second, here, there)
+    z = z_of_level(first.level)
+    method = f"± {round(z, 2)} bootstrap SE"
+    if d_a is None or d_b is None:
+        reason = "no effect on one side"
+        change = Estimate(
+            value=None,
+            low=None,
+            high=None,
+            se=None,
+            n=1,
+            level=first.level,
+            method=method,
+            reason=reason,
+        )
+    else:
+        value, reach = d_b - d_a, None if se is None else z * se
+        if reach is None:
+            low = None
+            high = None
+        else:
+            low = value - reach
+            high = value + reach
+
+        change = Estimate(
+            value=value,
+            low=low,
+            high=high,
+            se=se,
+            n=1,
+            level=first.level,
+            method=method,
+            reason="no replicate has an effect" if se is None else None,
+        )
+
     turned = (
         d_a is not None
         and d_b is not None
@@ -111,35 +146,6 @@ def _test(first: Scored, second: Scored, here: int, there: int) -> TestChange:
         and change.low is not None
         and change.high is not None
         and not change.low <= 0 <= change.high,
-    )
-
-
-def _moved(d_a: float | None, d_b: float | None, se: float | None, *, level: float) -> Estimate:
-    z = z_of_level(level)
-    method = f"± {round(z, 2)} bootstrap SE"
-    if d_a is None or d_b is None:
-        reason = "no effect on one side"
-        return Estimate(
-            value=None, low=None, high=None, se=None, n=1, level=level, method=method, reason=reason
-        )
-
-    value, reach = d_b - d_a, None if se is None else z * se
-    if reach is None:
-        low = None
-        high = None
-    else:
-        low = value - reach
-        high = value + reach
-
-    return Estimate(
-        value=value,
-        low=low,
-        high=high,
-        se=se,
-        n=1,
-        level=level,
-        method=method,
-        reason="no replicate has an effect" if se is None else None,
     )
 
 
@@ -282,9 +288,23 @@ def _studies(run: RunFolder, part: StudySummary, *, allow_code: AllowCode) -> di
         for number, (file, copy) in enumerate(zip(files, run.kept(), strict=True)):
             people = people_of(run, index, answers, study=file, number=number)
             code = reducer_of(file, inside=run.path, allowed=allow_code)
-            responses = {
-                unit: _plainly(file.study, rows) for unit, rows in people.responses.items()
-            }
+            responses = {}
+            for unit, rows in people.responses.items():
+                # Responses with the participants' names in the study: a run over several puts
+                # the study's name before them
+                prefix = f"{file.study}/"
+                found = []
+                for row in rows:
+                    found.append(
+                        replace(
+                            row,
+                            participant=row.participant.removeprefix(prefix),
+                            group=None if row.group is None else row.group.removeprefix(prefix),
+                        )
+                    )
+
+                responses[unit] = found
+
             studies[file.study] = _Study(
                 file=file,
                 responses=responses,
@@ -295,24 +315,6 @@ def _studies(run: RunFolder, part: StudySummary, *, allow_code: AllowCode) -> di
             )
 
         return studies
-
-
-def _plainly(study: str, rows: Iterable[Response]) -> list[Response]:
-    """Responses with the participants' names in the study: a run over several puts the study's name
-    before them.
-    """
-    prefix = f"{study}/"
-    found = []
-    for row in rows:
-        found.append(
-            replace(
-                row,
-                participant=row.participant.removeprefix(prefix),
-                group=None if row.group is None else row.group.removeprefix(prefix),
-            )
-        )
-
-    return found
 
 
 def _pairing(

@@ -34,7 +34,7 @@ from karat_studies.kinds.study.samples import random_answers
 from karat_studies.replication import directed_pas, draw_scores, reference_differences, score_tests
 
 if TYPE_CHECKING:
-    from karat_studies.replication import Agreement, Difference, Draws, StudyScore, StudyTest
+    from karat_studies.replication import Agreement, Draws, StudyScore, StudyTest
 
     Scored = tuple[Sequence[Agreement], Sequence[Draws]]
     """An agreement and its replicates for each repetition."""
@@ -313,7 +313,14 @@ def _above(
     level = own[0].level
     directed = mean(directed_pas(agreement) for agreement in own)
     others = [known(directed_pas(agreement)) for agreement in reference]
-    mean_is_above = _p_of_mean(pas) < ABOVE_MEAN / designs
+
+    # How often the mean of the floor is reached by chance, one-sided; 1 if that is not known
+    if not math.isfinite(pas.value) or not pas.se > 0:
+        p_of_mean = 1.0 if not pas.value > 0 or math.isnan(pas.se) else 0.0
+    else:
+        p_of_mean = 1 - float(special.stdtr(pas.df, pas.value / pas.se))
+
+    mean_is_above = p_of_mean < ABOVE_MEAN / designs
     return FloorDifference(
         condition=name,
         pas=changed(pas, level=level),
@@ -321,13 +328,6 @@ def _above(
         directed=directed,
         beyond=mean_is_above and p_of_one(directed, others) < BEYOND_SINGLE / designs,
     )
-
-
-def _p_of_mean(gap: Difference) -> float:
-    """How often the mean of the floor is reached by chance, one-sided; 1 if that is not known."""
-    if not math.isfinite(gap.value) or not gap.se > 0:
-        return 1.0 if not gap.value > 0 or math.isnan(gap.se) else 0.0
-    return 1 - float(special.stdtr(gap.df, gap.value / gap.se))
 
 
 def p_of_one(value: float | None, draws: Sequence[float | None]) -> float:

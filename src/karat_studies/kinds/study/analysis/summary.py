@@ -8,7 +8,7 @@ except for `derive`, which runs in a separate process, and a study's own `reduce
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -125,35 +125,29 @@ def study(given: AnalysisInput) -> StudySummary | None:
         differences=(),
         warnings=(),
     )
-    summary = _with_floors(summary, parts, named, answers.asked)
+
+    drawn = {name: (condition.agreements, condition.draws) for name, condition in named.items()}
+    random, level = [part.floor for part in parts], summary.level
+    one_answer = [part.one_answer for part in parts]
+    arbitrary = [part.mostly_one or part.one_answer for part in parts]
+    copy = perfect_copy(random, level=level)
+    floor_under = partial(
+        floor_of, questions=answers.asked, level=level, designs=len(drawn), copy=copy
+    )
+    floor = floor_under(random, drawn)
+    second = floor_under(one_answer, drawn, wanted=ONE_ANSWER)
+    if arbitrary != one_answer:
+        mostly = floor_under(arbitrary, drawn, wanted=ONE_ANSWER)
+        second = structs.replace(second, mostly=mostly)
+
+    summary = structs.replace(summary, floor=floor, floor_one_answer=second)
+
     differences = tuple(_differences(conditions, list(named), without=narrow_studies(summary)))
     summary = structs.replace(summary, differences=differences)
     lost = sum(number < 0 for number in answers.study)
     return shown_pairs(
         structs.replace(summary, warnings=tuple(warnings_of(summary, lost=lost))), given.baseline
     )
-
-
-def _with_floors(
-    summary: StudySummary, parts: Sequence[_Part], named: Mapping[str, _Scored], questions: int
-) -> StudySummary:
-    conditions = {
-        name: (condition.agreements, condition.draws) for name, condition in named.items()
-    }
-    random, level = [part.floor for part in parts], summary.level
-    one_answer = [part.one_answer for part in parts]
-    arbitrary = [part.mostly_one or part.one_answer for part in parts]
-    copy = perfect_copy(random, level=level)
-    floor_under = partial(
-        floor_of, questions=questions, level=level, designs=len(conditions), copy=copy
-    )
-    floor = floor_under(random, conditions)
-    second = floor_under(one_answer, conditions, wanted=ONE_ANSWER)
-    if arbitrary != one_answer:
-        mostly = floor_under(arbitrary, conditions, wanted=ONE_ANSWER)
-        second = structs.replace(second, mostly=mostly)
-
-    return structs.replace(summary, floor=floor, floor_one_answer=second)
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -338,10 +332,19 @@ class _Scored(msgspec.Struct, frozen=True, kw_only=True):
         )
         studies = tuple(self._study(part, condition) for part in self.parts)
         domains = dict.fromkeys(part.file.domain for part in self.parts)
+
+        parts = [study.participants for study in studies]
+        participants = Participants(
+            **{
+                name: sum(getattr(part, name) for part in parts)
+                for name in Participants.__struct_fields__
+            }
+        )
+
         return StudyCondition(
             condition=name,
             floor=self.work.run.info.agent_type == "floor",
-            participants=_together([study.participants for study in studies]),
+            participants=participants,
             benchmark=level_score(condition, "benchmark", ""),
             domains=tuple(level_score(condition, "domain", domain) for domain in domains),
             studies=studies,
@@ -369,15 +372,6 @@ class _Scored(msgspec.Struct, frozen=True, kw_only=True):
             score=level_score(condition, "study", name),
             findings=tuple(finding for finding in condition.findings if finding.study == name),
         )
-
-
-def _together(parts: Sequence[Participants]) -> Participants:
-    return Participants(
-        **{
-            name: sum(getattr(part, name) for part in parts)
-            for name in Participants.__struct_fields__
-        }
-    )
 
 
 def _caricature(agreements: Sequence[Agreement]) -> Caricature:

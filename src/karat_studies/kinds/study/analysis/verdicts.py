@@ -19,7 +19,6 @@ from karat_studies.kinds.study.analysis.model import (
     FindingResult,
     FloorDifference,
     StudyCondition,
-    StudyDifference,
     StudyFloor,
     StudyInfo,
     StudySummary,
@@ -122,7 +121,19 @@ def beyond_chance(differences: Sequence[Estimate]) -> list[bool]:
     >>> beyond_chance([one]), beyond_chance([one, one])
     ([True], [False, False])
     """
-    adjusted = stats.adjust([_p(difference) for difference in differences])
+    ps = []
+    for difference in differences:
+        # Two-sided; NaN if there is no difference, or no error
+        if difference.value is None or difference.se is None:
+            p = math.nan
+        elif difference.se == 0:
+            p = 1.0 if difference.value == 0 else 0.0
+        else:
+            p = math.erfc(abs(difference.value) / difference.se / math.sqrt(2))
+
+        ps.append(p)
+
+    adjusted = stats.adjust(ps)
     return [
         leaves_out_0(gap) and bool(p < round(1 - gap.level, 15))
         for gap, p in zip(differences, adjusted, strict=True)
@@ -224,15 +235,6 @@ def pairs_of(part: StudySummary) -> list[Pair]:
     ]
 
 
-def _p(estimate: Estimate) -> float:
-    """Two-sided; NaN if there is no difference, or no error."""
-    if estimate.value is None or estimate.se is None:
-        return math.nan
-    if estimate.se == 0:
-        return 1.0 if estimate.value == 0 else 0.0
-    return math.erfc(abs(estimate.value) / estimate.se / math.sqrt(2))
-
-
 _MOST_NAMED = 3
 NOT_EVEN_PEOPLE = "people's own answers would not be"
 PAS_CEILING = "Copy: the PAS that a perfect copy of people would get."
@@ -267,7 +269,25 @@ def study_headline(part: StudySummary) -> str:
             break
 
     if wanted == "closer":
-        return _beats(gap, part)
+        value, low, high = gap.pas.value or 0.0, gap.pas.low, gap.pas.high
+        if value > 0:
+            better, other = (gap.b, gap.a)
+        else:
+            better, other = (gap.a, gap.b)
+
+        if value < 0 and low is not None and high is not None:
+            low, high = -high, -low
+        by = formats.estimate(abs(value), low, high)
+        condition = part.of(better)
+        if condition is not None:
+            scores = f"; {_scores(condition)}{_beside_floor(condition, part)}"
+        else:
+            scores = ""
+
+        return (
+            f"{better} is closer to people than {other} by {by} PAS over "
+            f"{formats.plural(gap.pas.n, 'test')}{scores}"
+        )
     best = max(scored, key=lambda condition: condition.benchmark.pas.value or 0.0)
     shown_best = f"{_scores(best)}{_beside_floor(best, part)}"
     by = signed(gap.pas)
@@ -324,28 +344,6 @@ def pairs_sentence(part: StudySummary) -> str:
         f"the highest PAS"
     )
     return f"{compared}; --pairs all shows {left} more."
-
-
-def _beats(gap: StudyDifference, part: StudySummary) -> str:
-    value, low, high = gap.pas.value or 0.0, gap.pas.low, gap.pas.high
-    if value > 0:
-        better, other = (gap.b, gap.a)
-    else:
-        better, other = (gap.a, gap.b)
-
-    if value < 0 and low is not None and high is not None:
-        low, high = -high, -low
-    by = formats.estimate(abs(value), low, high)
-    condition = part.of(better)
-    if condition is not None:
-        scores = f"; {_scores(condition)}{_beside_floor(condition, part)}"
-    else:
-        scores = ""
-
-    return (
-        f"{better} is closer to people than {other} by {by} PAS over "
-        f"{formats.plural(gap.pas.n, 'test')}{scores}"
-    )
 
 
 def _alone(one: StudyCondition, part: StudySummary) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from karat.documents.rows import read_rows
+from karat.documents.unfolding import unfolded
 
 
 def test_rows_before_an_open_quote_are_read_each_time(tmp_path: Path) -> None:
@@ -42,3 +43,14 @@ def test_two_who_read_at_once_both_get_every_row(tmp_path: Path, name: str, text
     alone = [*rows]
     assert len(alone) == 3
     assert [*zip(rows, rows, strict=True)] == [*zip(alone, alone, strict=True)]
+
+
+def test_a_table_says_which_columns_every_row_has(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("question,answer,metric,score\nA?,a,tone,1\n")
+    rows = read_rows(file)
+    assert [*rows.columns] == ["question", "answer", "metric", "score"]
+    assert unfolded(rows).columns == ()  # `metric` and `score` became `scores`
+    lines = tmp_path / "t.jsonl"
+    lines.write_text('{"a": 1}\n{"b": 2}\n')
+    assert read_rows(lines).columns == ()

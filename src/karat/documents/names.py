@@ -129,7 +129,10 @@ SAID = word_set(
     category class program translation message content option choice letter index
     idx"""
 )
-_FILLERS = word_set("the a an final full raw text texts str string clean list all 1 of for to en")
+_FILLERS = word_set("the a an final full raw text texts str string clean list all 1 of for to")
+_FILLERS |= word_set(
+    "en bn hi ta te mr ur fr de es it pt ru uk zh ja ko ar fa he tr nl pl vi sv cs"
+)
 _ENDS_OF_IDS = word_set("id ids url urls score type length count number")
 _ABOUT_IT = word_set(
     """id type mode kind number category count system judge sub template lang language hint topic
@@ -152,7 +155,7 @@ _EXACT: dict[Role, str] = {
         target targets bestanswer referenceanswer referenceanswers rightanswer""",
     "answer": """prediction predictions pred preds predicted generated actual hypothesis sampled
         resps filteredresps multiresponses rawresponse rawoutput outputtext responsetext
-        llmresponse answerpreview outputpreview responsepreview""",
+        llmresponse answerpreview outputpreview responsepreview got""",
     "choices": """choices options answerchoices answeroptions multiplechoice endings candidates
         mctargets mc1targets mc2targets alternatives possibleanswerslist mcq mcchoices""",
     "distractor": """distractors incorrectanswers wronganswers incorrectanswer wronganswer
@@ -452,8 +455,10 @@ def is_score_name(path: str) -> bool:
     known = {*words}
     if "".join(words) in _QUALITIES_OF_ANSWERS:
         return True
-    if not words or known & _NO_SCORE or (words[0], words[-1]) == ("top", "score"):
+    if not words or known & _NO_SCORE or words == ("hits",):  # a count of what was found
         return False
+    if words[0] in ("top", "best") and words[-1] in ("score", "similarity"):
+        return False  # of what was retrieved
     if "".join(words) in _SCORES or words[-1] in _SCORE_ENDS or words[-1] in _QUALITIES:
         return not (words[-1] == "em" and len(words) > 2)
     if known & _MEASURES:
@@ -476,6 +481,11 @@ def holds_scores(path: str) -> bool:
     words = {*words_of(name)}
     holds = bool(above) and bool(_SCORE_HOLDERS & {*words_of(above[-1])})
     return holds and not words & (_MEASURES | _NO_SCORE)
+
+
+def is_measure(words: Collection[str]) -> bool:
+    """Whether words of a name say that it holds what is counted or measured, and judges nothing."""
+    return bool(_MEASURES & {*words})
 
 
 def lower_is_better(path: str) -> bool | None:

@@ -12,6 +12,7 @@ from karat.documents.names import (
     SAID,
     holds_scores,
     is_gold,
+    is_measure,
     is_score_name,
     last_part,
     meanings,
@@ -195,7 +196,8 @@ def scores_by_system(
             continue
         path, rest = place
         metric = "_".join(rest) or "score"
-        if unnamed or column_path in judged or is_score_name(metric):
+        by_file = unnamed and not is_measure(rest)
+        if by_file or column_path in judged or is_score_name(metric):
             found[path].setdefault(metric.removeprefix("scores_"), column_path)
 
     counts: dict[str, int] = {}

@@ -25,6 +25,7 @@ from karat.documents.names import (
     Role,
     criterion_type,
     is_choice_stem,
+    is_gold,
     is_score_name,
     last_part,
     meanings,
@@ -56,6 +57,10 @@ _AGENTS_IN_RESULTS = word_set(
 )
 _TWINS = _AGENTS_IN_RESULTS | word_set("label labels solution sql query program translation")
 """Names that are golden beside another column with the agent's answer."""
+_RIGHT = word_set("expected true correct gold golden reference target")
+_DONE = word_set("actual predicted pred got observed generated")
+_NO_ANSWERS = word_set("tool tools url urls source sources id ids score scores count context")
+_SUMMED_UP = word_set("dialogue dialog article document passage")
 _MADE = word_set("sql sqlquery querysql sqlstatement code program cypher translation summary")
 """Names of what agents make, in files of results."""
 _TEXT_OF_ANSWER = _AGENTS_IN_RESULTS | word_set("text content message value")
@@ -313,8 +318,11 @@ class _Assignment:
             exact = self._inside("golden")
         if self._door == "results":
             exact = [path for path in exact if not _in_answer(path)]
+            weak = [path for path in weak if not any(path.startswith(f"{one}.") for one in agents)]
             if not agents:
                 agents = _outermost(path for path in self._inside("answer") if _in_answer(path))
+        if self._door == "results" and not exact and not agents:
+            exact, agents = self._expected_and_actual()
         exact = self._without_copies(exact)
         weak = [path for path in weak if path not in exact]
         if "answer" in self._named:
@@ -337,6 +345,26 @@ class _Assignment:
             return options
         sparse: list[Taken] = [{"golden": (path,)} for path in self._sparse("golden")]
         return sparse + options
+
+    def _expected_and_actual(self) -> tuple[list[str], list[str]]:
+        """The two columns that are called alike but for a word of what is right and one of what the
+        agent did, such as `expected_decision` and `actual_decision`; none: there are several.
+        """
+        right: dict[tuple[str, ...], str] = {}
+        done: dict[tuple[str, ...], str] = {}
+        for path in self._free:
+            first, *rest = words_of(path) or ("",)
+            if not rest or _NO_ANSWERS & {*rest} or not self._holds_answer(path):
+                continue
+            if first in _RIGHT:
+                right[tuple(rest)] = path
+            elif first in _DONE:
+                done[tuple(rest)] = path
+
+        both = [rest for rest in right if rest in done]
+        if len(both) != 1:
+            return [], []
+        return [right[both[0]]], [done[both[0]]]
 
     def _in_dataset(
         self, exact: list[str], agents: list[str], weak: list[str], shapes: Roles
@@ -441,7 +469,10 @@ class _Assignment:
             return goldens
         said = self._said(agents, weak, exact)
         if len(said) == 1 and said[0][0] not in weak and may_be_golden:
-            twin = self._twin(said[0][0], [path for path in weak if _joined(path) in _TWINS])
+            twins = _TWINS
+            if any(_joined(path) in _SUMMED_UP for path in self._free):
+                twins = _TWINS | {"summary"}
+            twin = self._twin(said[0][0], [path for path in weak if _joined(path) in twins])
             both: Taken = {"golden": (twin or "",), "answer": said[0]}
             if twin is not None and "raw" in words_of(last_part(said[0][0])):
                 return [{"answer": (twin,)}, both]  # it may be read from the raw answer
@@ -465,17 +496,23 @@ class _Assignment:
     def _without_answer(self, goldens: list[Taken], exact: list[str], shapes: Roles) -> list[Taken]:
         """Where no name is the agent's answer: scores are enough; else what there is, to ask."""
         of_others = {path for paths in shapes.values() for path in paths}
+        if shapes.get("messages"):
+            return goldens
         others = [path for path in self._free if path not in of_others]
         may_answer = {meaning.role for path in others for meaning in meanings(path)} & {"golden"}
         if len(others) == 1 and may_answer and self._holds_answer(others[0]) and shapes.get("id"):
-            self._open = others[0] in exact
+            self._open = others[0] in exact or _joined(others[0]) in _UNSURE_ALONE
             return [{"answer": (others[0],)}]
-        if shapes.get("score") or shapes.get("error") or shapes.get("messages"):
+        if shapes.get("score") or shapes.get("error"):
             return goldens
         self._open = True
         answers = []
         for path in (*exact, *self._with("golden", weak=True)):
-            if self._holds_answer(path) and _joined(path) not in _ABOUT_QUESTIONS:
+            if (
+                not is_gold(words_of(last_part(path)))
+                and self._holds_answer(path)
+                and _joined(path) not in _ABOUT_QUESTIONS
+            ):
                 answers.append(path)
         labels = [path for path in answers if _joined(path) in ("label", "labels")]
         if len(labels) == 1 and len(answers) > 1:
@@ -560,7 +597,7 @@ class _Assignment:
         if len(asks) > 1:
             return self._of_several(asks)
         if asks:
-            return [{"question": (asks[0],)}]
+            return self._of_one(asks[0], goldens)
         if "messages" in shapes:
             if self._door == "results":
                 chats = [path for path in shapes["messages"] if not self._columns[path].replies]
@@ -596,6 +633,17 @@ class _Assignment:
             if not values or all(self._free[other].values != values for other in kept):
                 kept.append(path)
         return kept
+
+    def _of_one(self, path: str, goldens: Collection[str]) -> list[Taken]:
+        """The column with the name of a question; if all rows say the same, others that do not."""
+        column = self._free[path]
+        others: list[str] = []
+        if self._door == "dataset" and column.is_constant and column.rows >= _SHOWN:
+            for text in self._texts():
+                if text not in (path, *goldens) and self._differs(text):
+                    others.append(text)
+        self._open = self._open or bool(others)
+        return [{"question": (text,)} for text in (*others[: _SHOWN - 1], path)]
 
     def _of_several(self, asks: list[str]) -> list[Taken]:
         """Several columns under exact names: each alone, or an instruction and its input."""

@@ -822,8 +822,10 @@ def _delimiter(header: str) -> str:
 
 
 def header_names(path: Path, cells: Iterable[str], place: str = "line 1") -> list[str]:
-    """The names of the columns. Raises BadDataset if one appears twice."""
-    header = [cell.strip() for cell in cells]
+    """The names of the columns; one without a name has its number. Raises BadDataset if a name
+    appears twice.
+    """
+    header = [cell.strip() or f"{NO_NAME}{place}" for place, cell in enumerate(cells, start=1)]
     for cell in header:
         if header.count(cell) > 1:
             raise _bad(path, place, f"the column '{cell}' appears twice; rename one")

@@ -157,16 +157,9 @@ def _numbered(path: Path, sheet: ReadOnlyWorksheet) -> Iterator[tuple[int, _Cell
 
 
 def _header(path: Path, number: int, cells: _Cells) -> list[str]:
-    """The names of the columns; "" for a column without one, which must be empty."""
-    names = []
-    for cell in cells:
-        if cell is None:
-            names.append("")
-        else:
-            names.append(str(cell))
-
-    header_names(path, [name for name in names if name.strip()], place=f"row {number}")
-    return [name.strip() for name in names]
+    """The names of the columns."""
+    names = ["" if cell is None else str(cell) for cell in cells]
+    return header_names(path, names, place=f"row {number}")
 
 
 def _add(rows: Rows, number: int, header: Sequence[str], cells: _Cells) -> None:

@@ -40,6 +40,7 @@ from karat.blocks import (
 from karat_conversations.kinds.conversation.analysis.model import (
     ConversationResult,
     ConversationSummary,
+    Diagnosed,
     Rate,
     Rung,
     Stratum,
@@ -506,38 +507,10 @@ def _diagnoses(part: ConversationSummary) -> Blocks:
     """Why turns failed, with examples."""
 
     def rows(condition: ConversationResult) -> list[Row]:
-        shown = []
-        for cause in condition.diagnoses:
-            if cause.examples:
-                example = cause.examples[0]
-            else:
-                example = None
-
-            answers, place = "", ""
-            if example is not None:
-                expected, actual = (
-                    formats.excerpt(text or formats.UNKNOWN, 40)
-                    for text in (example.expected, example.actual)
-                )
-                answers = f"{expected} → {actual}"
-                place = (
-                    f"{formats.excerpt(example.conversation, 40)}, turn "
-                    f"{formats.count(example.turn)}"
-                )
-
-            if cause.share:
-                share = Bar((("spread", cause.share),))
-            else:
-                share = None
-
-            cells = (
-                Count(cause.turns),
-                Share(cause.share, bar=share),
-                Text(answers, below=place),
-            )
-
-            shown.append(Row(name=cause.label.replace("_", " "), cells=cells))
-
+        shown = [
+            Row(name=cause.label.replace("_", " "), cells=_diagnosed(cause))
+            for cause in condition.diagnoses
+        ]
         if condition.unreached:
             shown.append(
                 Row(name="never reached", cells=(Count(condition.unreached), Text(""), Text("")))
@@ -602,6 +575,33 @@ def _diagnoses(part: ConversationSummary) -> Blocks:
         yield table
 
     yield from _examples(part)
+
+
+def _diagnosed(diagnosed: Diagnosed) -> tuple[Count | Share | Text, ...]:
+    if diagnosed.examples:
+        example = diagnosed.examples[0]
+    else:
+        example = None
+
+    answers, place = "", ""
+    if example is not None:
+        expected, actual = (
+            formats.excerpt(text or formats.UNKNOWN, 40)
+            for text in (example.expected, example.actual)
+        )
+        answers = f"{expected} → {actual}"
+        place = f"{formats.excerpt(example.conversation, 40)}, turn {formats.count(example.turn)}"
+
+    if diagnosed.share:
+        share = Bar((("spread", diagnosed.share),))
+    else:
+        share = None
+
+    return (
+        Count(diagnosed.turns),
+        Share(diagnosed.share, bar=share),
+        Text(answers, below=place),
+    )
 
 
 def _examples(part: ConversationSummary) -> Blocks:

@@ -134,7 +134,7 @@ def declared(module: ast.Module) -> set[str] | None:
 @pytest.mark.parametrize("path", modules(), ids=place)
 def test_only_packages_plug_ins_and_public_modules_have_an_all(path):
     families = {"agents", "executors", "exports", "importers", "names", "rubrics", "scorers", "setups"}
-    families |= {"context_parts", "mcp_parts", "run_files"}
+    families |= {"column_names", "context_parts", "layouts", "mcp_parts", "run_files"}
     public = (
         path.name == "__init__.py"
         or path.parent.name in families

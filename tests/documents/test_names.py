@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from karat.documents.columns import columns_of
-from karat.documents.names import lower_is_better, meanings, speaker_and_text, words_of
+from karat.documents.names import ADDED, lower_is_better, meanings, speaker_and_text, words_of
 from karat.documents.roles import Reading, assign
 
 
@@ -55,7 +55,7 @@ def test_a_message_says_who_speaks_and_what():
     assert speaker_and_text({"type": "ip", "value": "1.2.3.4"}) is None
 
 
-SURE = ("question", "context", "id", "reason", "error", "latency", "cost", "conversation", "participant")
+SURE = ("question", "context", "id", "reason", "error", "latency", "cost", *ADDED.roles)
 
 
 def test_the_spellings_of_other_tools_are_known(shared_data: Path):

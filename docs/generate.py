@@ -336,7 +336,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/statistics.md": statistics_page,
     "reference/query-tables.md": query_page,
 }
-if importlib.util.find_spec("karat_studies.kinds.study") is not None:  # a copy may be without it
+if importlib.util.find_spec("karat_studies") is not None:  # a copy may be without it
     PAGES["reference/study-file.md"] = study_page
 
 

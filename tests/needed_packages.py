@@ -18,7 +18,7 @@ EVERY_PACKAGE = (
 """For tests of what all of them make together, such as the first help."""
 
 TESTS = Path(__file__).resolve().parent
-_PACKAGE = re.compile(r"^\s*(?:from|import) (karat_[a-z]+)\b", re.MULTILINE)
+_PACKAGE = re.compile(r"^\s*(?:from|import) (?:tests\.)?(karat_[a-z]+)\b", re.MULTILINE)
 _OURS = re.compile(r"^\s*from (?:(tests|benchmarks)\.?|\.)([\w.]*) import (.+)", re.MULTILINE)
 
 

@@ -65,6 +65,7 @@ def test_a_question_that_is_there_is_named_and_not_written_twice(karat, judged, 
     assert len(Golden(Golden.Options()).load(here / "new.jsonl").samples) == 1
 
 
+@pytest.mark.needs_package("karat_imports")
 def test_an_imported_trace_has_an_empty_golden_answer_that_a_dataset_must_have(karat, here):
     (here / "r.csv").write_text("question,output,ok\nWhy \x9bnow?,Because.,no\nHow?,So.,yes\n", encoding="utf-8")
     mapped = ("--map", "answer=output", "--map", "score.ok=ok")

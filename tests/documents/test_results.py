@@ -54,6 +54,36 @@ def row(names, *values):
             {"id": "id", "answer": "value"},
             id="the column next to an id is the answer",
         ),
+        pytest.param([{"id": "q1", "label": "a"}], None, id="a label next to an id may be golden, too"),
+        pytest.param([{"id": "q1", "expected_output": "a"}], None, id="what is expected is never the answer"),
+        pytest.param(
+            [row("question_bn gold_answer_bn generated_answer_bn", "A?", "a", "b")],
+            {"question": "question_bn", "golden": "gold_answer_bn", "answer": "generated_answer_bn"},
+            id="a name may end with a language",
+        ),
+        pytest.param(
+            [row("claim_id expected_decision actual_decision", "c1", "pay", "refuse")],
+            {"id": "claim_id", "golden": "expected_decision", "answer": "actual_decision"},
+            id="what is expected and what was done, whatever it is",
+        ),
+        pytest.param(
+            [row("question expected got passed", "A?", "a", "b", False)],
+            {"question": "question", "golden": "expected", "answer": "got", "score": "passed"},
+            id="what an agent got",
+        ),
+        pytest.param(
+            [row("dialogue summary generated", "A: hello", "a", "b")],
+            {"question": "dialogue", "golden": "summary", "answer": "generated"},
+            id="a summary beside the generated one is golden",
+        ),
+        pytest.param(
+            [
+                {"query": "A?", "agent_response": {"output": "a", "input": "A?"}},
+                *({"query": name, "agent_response": "b"} for name in "BCDEF"),
+            ],
+            {"question": "query", "answer": "agent_response"},
+            id="a part of an answer is not golden",
+        ),
         pytest.param(
             [{"question": "A?", "output": {"text": "a"}, "metrics": {"tone": 3, "latency_ms": 5}}],
             {"question": "question", "answer": "output.text", "score": "metrics.tone"},
@@ -92,6 +122,14 @@ def row(names, *values):
 )  # fmt: skip
 def test_files_of_results_are_read_by_names_values_and_company(rows, roles):
     assert read(*rows) == roles
+
+
+def test_what_is_measured_of_systems_is_no_score():
+    side = {"response": "a", "tokens_in": 3, "latency_ms": 5.0, "safety": 1}
+    columns = columns_of([{"prompt": "A?", "small": side, "large": side}])
+    systems = systems_in(columns, ["small.response", "large.response"])
+    scores = scores_by_system(systems, columns, file="scores.json")
+    assert scores == {f"{name}.response": {"safety": f"{name}.safety"} for name in ("small", "large")}
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import re
 import msgspec
 import pytest
 
+from karat import plugins
 from karat.analysis import Summary, summarize
 from karat.document.render.terminal import render_terminal
 from karat.document.run import document
@@ -19,7 +20,6 @@ from karat.exports.csv import Csv
 from karat.exports.json import Json
 from karat.exports.terminal import Terminal
 from karat.records import Metric, Reply, ToolCall, Usage
-from karat_imports.exports.keval import Keval
 
 METRICS = tuple(
     Metric(name=name, low=1, high=5, kind="ordinal")
@@ -191,9 +191,11 @@ def test_a_report_writes_plain_names_only(tmp_path, name):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.needs_package("karat_imports")
 def test_the_names_of_files_are_harmless_whatever_the_run_folder_says(tmp_path, journals):
+    keval = plugins.find("exports", "keval")()
     run = journals.Script(tmp_path / "run", run="../../../up", created="../../../..", name="../x").end()
-    names = list(Keval().render(summarize(run), run))
+    names = list(keval.render(summarize(run), run))
     assert save(dict.fromkeys(names, ""), tmp_path / "out") == [tmp_path / "out" / name for name in names]
 
 
@@ -303,5 +305,5 @@ def test_files_are_saved_where_they_were_asked_for(tmp_path):
 
 def test_a_report_is_the_same_bytes_each_time(run):
     summary = summarize(run)
-    for report in (Terminal(Terminal.Options(width=90)), Json(), Csv(), Keval()):
+    for report in (Terminal(Terminal.Options(width=90)), Json(), Csv()):
         assert report.render(summary, run) == report.render(summarize(run), run)

@@ -1,5 +1,6 @@
 """Numbers of a run or condition that are known without error, so a threshold on one needs no
-interval. Each is declared here, and nowhere else: its name, its unit and how it is read.
+interval. Each is declared here: its name, its unit and how it is read. The help in `cli/options.py`
+names it, too; a new unit also needs its format in `document/gated.py`.
 """
 
 from __future__ import annotations

@@ -71,6 +71,7 @@ _BESIDE_ANSWER = word_set(
     content query translation"""
 )
 _UNSURE_ALONE = word_set("intent label labels category class code value result outcome")
+_ASKED_ALONE = word_set("intent label labels category class code result outcome")
 _OF_A_RUN = word_set(
     """result results prediction predictions pred preds response responses output outputs
     generation generations generated log logs history chat chats run
@@ -160,6 +161,8 @@ class _Assignment:
             if column.filled and (given or column.filled >= needed):
                 self._free[path] = column
         self._meanings = {path: meanings(path) for path in self._free}
+        if door == "results" and not self._strong("golden") and not self._strong("answer"):
+            self._expect_and_compare()
         named_paths = [path for paths in named.values() for path in paths]
         if not any(_joined(path) == "question" for path in [*columns, *named_paths]):
             # `query` is the question, unless there is one besides it
@@ -321,8 +324,6 @@ class _Assignment:
             weak = [path for path in weak if not any(path.startswith(f"{one}.") for one in agents)]
             if not agents:
                 agents = _outermost(path for path in self._inside("answer") if _in_answer(path))
-        if self._door == "results" and not exact and not agents:
-            exact, agents = self._expected_and_actual()
         exact = self._without_copies(exact)
         weak = [path for path in weak if path not in exact]
         if "answer" in self._named:
@@ -346,9 +347,9 @@ class _Assignment:
         sparse: list[Taken] = [{"golden": (path,)} for path in self._sparse("golden")]
         return sparse + options
 
-    def _expected_and_actual(self) -> tuple[list[str], list[str]]:
-        """The two columns that are called alike but for a word of what is right and one of what the
-        agent did, such as `expected_decision` and `actual_decision`; none: there are several.
+    def _expect_and_compare(self) -> None:
+        """Gives a role to two columns that are called alike but for a word of what is right and one
+        of what the agent did, such as `expected_decision` and `actual_decision`.
         """
         right: dict[tuple[str, ...], str] = {}
         done: dict[tuple[str, ...], str] = {}
@@ -362,9 +363,9 @@ class _Assignment:
                 done[tuple(rest)] = path
 
         both = [rest for rest in right if rest in done]
-        if len(both) != 1:
-            return [], []
-        return [right[both[0]]], [done[both[0]]]
+        if len(both) == 1:
+            self._meanings[right[both[0]]] = (Meaning("golden"),)
+            self._meanings[done[both[0]]] = (Meaning("answer"),)
 
     def _in_dataset(
         self, exact: list[str], agents: list[str], weak: list[str], shapes: Roles
@@ -501,7 +502,7 @@ class _Assignment:
         others = [path for path in self._free if path not in of_others]
         may_answer = {meaning.role for path in others for meaning in meanings(path)} & {"golden"}
         if len(others) == 1 and may_answer and self._holds_answer(others[0]) and shapes.get("id"):
-            self._open = others[0] in exact or _joined(others[0]) in _UNSURE_ALONE
+            self._open = others[0] in exact or _joined(others[0]) in _ASKED_ALONE
             return [{"answer": (others[0],)}]
         if shapes.get("score") or shapes.get("error"):
             return goldens

@@ -822,9 +822,7 @@ def _delimiter(header: str) -> str:
 
 
 def header_names(path: Path, cells: Iterable[str], place: str = "line 1") -> list[str]:
-    """The names of the columns; one without a name has its number. Raises BadDataset if a name
-    appears twice.
-    """
+    """The names of the columns, else their numbers. Raises BadDataset if one appears twice."""
     header = [cell.strip() or f"{NO_NAME}{place}" for place, cell in enumerate(cells, start=1)]
     for cell in header:
         if header.count(cell) > 1:

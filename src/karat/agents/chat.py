@@ -203,15 +203,7 @@ class _ChatSession:
 
         self._messages.append(self._question(turn))
         while self._max_turns is None or len(progress.responses) < self._max_turns:
-            from pydantic_ai.exceptions import AgentRunError
-
-            try:
-                response = await self._model.request(
-                    self._messages, self._settings, self._parameters
-                )
-            except (AgentRunError, OSError) as error:
-                raise fault_of(error) from error
-
+            response = await self._request()
             progress.responses.append(response)
             self._messages.append(response)
             wanted = [part for part in response.parts if isinstance(part, ToolCallPart)]
@@ -221,21 +213,7 @@ class _ChatSession:
                     return reply
                 raise empty_answer(response.finish_reason)
 
-            # Runs all calls of one response at once; their results, in the order requested
-            if len(wanted) == 1:
-                parts = [await self._call_one(wanted[0], progress)]
-            else:
-                try:
-                    async with asyncio.TaskGroup() as group:
-                        tasks = [
-                            group.create_task(self._call_one(part, progress)) for part in wanted
-                        ]
-                except BaseExceptionGroup as failed:
-                    raise fault_of(failed) from failed
-
-                parts = [task.result() for task in tasks]
-
-            self._messages.append(ModelRequest(parts=parts))
+            self._messages.append(ModelRequest(parts=await self._call(wanted, progress)))
 
         message = (
             f"the model wanted more than {self._max_turns} responses for one question (max_turns)"
@@ -255,6 +233,28 @@ class _ChatSession:
         return ModelRequest(
             parts=[*before, UserPromptPart(content=prompt(self._sample, turn, first=first))]
         )
+
+    async def _request(self) -> ModelResponse:
+        from pydantic_ai.exceptions import AgentRunError
+
+        try:
+            return await self._model.request(self._messages, self._settings, self._parameters)
+        except (AgentRunError, OSError) as error:
+            raise fault_of(error) from error
+
+    async def _call(
+        self, wanted: Sequence[ToolCallPart], progress: _Progress
+    ) -> list[ToolReturnPart]:
+        """Runs all calls of one response at once; their results, in the order requested."""
+        if len(wanted) == 1:
+            return [await self._call_one(wanted[0], progress)]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._call_one(part, progress)) for part in wanted]
+        except BaseExceptionGroup as failed:
+            raise fault_of(failed) from failed
+
+        return [task.result() for task in tasks]
 
     async def _call_one(self, part: ToolCallPart, progress: _Progress) -> ToolReturnPart:
         images: Images = ()

@@ -78,48 +78,8 @@ def scripted(*, more_tools: int = 0) -> MCPServer[object]:
     ):
         server.add_tool(tool, structured_output=tool is structured)
 
-    from mcp.server.mcpserver import Context
-
-    def grow(name: str) -> str:
-        """Adds a tool to the server."""
-        server.add_tool(nothing, name=name, structured_output=False)
-        return name
-
-    def headers(ctx: Context[Any, Any]) -> str:
-        """Reports, as JSON, the HTTP headers of this call."""
-        request = ctx.request_context.request
-        return json.dumps(dict(request.headers) if request is not None else {})
-
-    # The annotation above is a string, which the SDK can only look up among this module's names.
-    headers.__annotations__["ctx"] = Context
-    server.add_tool(grow, structured_output=False)
-    server.add_tool(headers, structured_output=False)
-
-    from typing import Annotated
-
-    from mcp.server.mcpserver import AcceptedElicitation, Elicit, ElicitationResult, Resolve
-    from pydantic import BaseModel
-
-    class Order(BaseModel):
-        copies: int
-
-    def question(book: str) -> Elicit[Order]:
-        return Elicit(f"How many copies of {book}?", Order)
-
-    def order(book: str, wanted: object) -> dict[str, object]:
-        """Asks the user how many copies to order, and reports the reply."""
-        copies = wanted.data.copies if isinstance(wanted, AcceptedElicitation) else 0
-        return {"book": book, "copies": copies, "said": type(wanted).__name__}
-
-    # The annotations above are strings, which the SDK cannot look up inside a function.
-    question.__annotations__["return"] = Elicit[Order]
-    order.__annotations__ |= {
-        "book": str,
-        "wanted": Annotated[ElicitationResult[Order], Resolve(question)],
-        "return": dict[str, str | int],
-    }
-    server.add_tool(order, structured_output=True)
-
+    _add_tools_that_know_the_server(server)
+    _add_elicitation(server)
     server.resource("shelf://lamps", name="lamps", mime_type="text/markdown")(lamps)
     server.prompt(name="ask_about")(ask_about)
     for number in range(more_tools):
@@ -242,6 +202,52 @@ def nothing() -> str:
     return ""
 
 
+def _add_tools_that_know_the_server(server: MCPServer[object]) -> None:
+    from mcp.server.mcpserver import Context
+
+    def grow(name: str) -> str:
+        """Adds a tool to the server."""
+        server.add_tool(nothing, name=name, structured_output=False)
+        return name
+
+    def headers(ctx: Context[Any, Any]) -> str:
+        """Reports, as JSON, the HTTP headers of this call."""
+        request = ctx.request_context.request
+        return json.dumps(dict(request.headers) if request is not None else {})
+
+    # The annotation above is a string, which the SDK can only look up among this module's names.
+    headers.__annotations__["ctx"] = Context
+    server.add_tool(grow, structured_output=False)
+    server.add_tool(headers, structured_output=False)
+
+
+def _add_elicitation(server: MCPServer[object]) -> None:
+    from typing import Annotated
+
+    from mcp.server.mcpserver import AcceptedElicitation, Elicit, ElicitationResult, Resolve
+    from pydantic import BaseModel
+
+    class Order(BaseModel):
+        copies: int
+
+    def question(book: str) -> Elicit[Order]:
+        return Elicit(f"How many copies of {book}?", Order)
+
+    def order(book: str, wanted: object) -> dict[str, object]:
+        """Asks the user how many copies to order, and reports the reply."""
+        copies = wanted.data.copies if isinstance(wanted, AcceptedElicitation) else 0
+        return {"book": book, "copies": copies, "said": type(wanted).__name__}
+
+    # The annotations above are strings, which the SDK cannot look up inside a function.
+    question.__annotations__["return"] = Elicit[Order]
+    order.__annotations__ |= {
+        "book": str,
+        "wanted": Annotated[ElicitationResult[Order], Resolve(question)],
+        "return": dict[str, str | int],
+    }
+    server.add_tool(order, structured_output=True)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Serves until stdin is closed (stdio) or the process is ended."""
     parser = argparse.ArgumentParser(prog=_MODULE, description=(__doc__ or "").partition("\n\n")[0])
@@ -302,7 +308,22 @@ async def _serve(chosen: argparse.Namespace) -> None:
     else:
         app = server.streamable_http_app()
 
-    # The application, or a fixed status instead, or a check for a required header before it
+    app = _guarded(app, chosen)
+    # asyncio turns Nagle's algorithm off only on sockets with a named protocol; otherwise every
+    # answer waits 40 ms for the client's delayed acknowledgement.
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening.bind(("127.0.0.1", chosen.port))
+    listening.listen()
+    path = "/sse" if chosen.transport == "sse" else "/mcp"
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}{path}"
+    sys.stdout.write(json.dumps({"url": url}) + "\n")
+    sys.stdout.flush()
+    await uvicorn.Server(uvicorn.Config(app, log_level="critical")).serve(sockets=[listening])
+
+
+def _guarded(app: Any, chosen: argparse.Namespace) -> object:
+    """The application, or a fixed status instead, or a check for a required header before it."""
     name, _, value = (chosen.require_header or "").partition(":")
 
     async def door(scope: Any, receive: Any, send: Any) -> None:
@@ -318,19 +339,7 @@ async def _serve(chosen: argparse.Namespace) -> None:
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": b""})
 
-    app = door
-
-    # asyncio turns Nagle's algorithm off only on sockets with a named protocol; otherwise every
-    # answer waits 40 ms for the client's delayed acknowledgement.
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listening.bind(("127.0.0.1", chosen.port))
-    listening.listen()
-    path = "/sse" if chosen.transport == "sse" else "/mcp"
-    url = f"http://127.0.0.1:{listening.getsockname()[1]}{path}"
-    sys.stdout.write(json.dumps({"url": url}) + "\n")
-    sys.stdout.flush()
-    await uvicorn.Server(uvicorn.Config(app, log_level="critical")).serve(sockets=[listening])
+    return door
 
 
 if __name__ == "__main__":

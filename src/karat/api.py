@@ -177,8 +177,7 @@ def open(  # noqa: A001 -- karat.open reads well, and nothing here opens files
             raise BadRun(
                 str(path),
                 "is a file that karat does not know; expected a run folder or an importable "
-                "results "
-                "file (a table without scores needs `karat score`)",
+                "results file (a table without scores needs `karat score`)",
             )
 
         if to_write:

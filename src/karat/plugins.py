@@ -291,17 +291,15 @@ def load(name: str, *, folder: Path | None = None) -> Any:
         if is_file:
             # The module that a file holds; by its usual name where an import would find this
             # very file
-            path = Path(folder or Path(), source)
-            path = path.resolve()
+            path = Path(folder or Path(), source).resolve()
             if not path.is_file():
                 near = did_you_mean(path.name, [other.name for other in path.parent.glob("*.py")])
                 raise BadPlugin(str(path), f"there is no such file{near}")
             _findable(path.parent)
             spec = None
             if path.stem.isidentifier():
-                with contextlib.suppress(
-                    ImportError, ValueError
-                ):  # a module without a spec: __main__
+                # ValueError: a module without a spec, such as __main__
+                with contextlib.suppress(ImportError, ValueError):
                     spec = importlib.util.find_spec(path.stem)
 
             if spec is not None and spec.origin is not None and Path(spec.origin) == path:

@@ -163,25 +163,7 @@ class _WayBack:
             parts = urlsplit(request[1].decode("ascii", "replace"))
             known = request[0] == b"GET" and parts.path == _PATH
             if known:
-                given = dict(parse_qsl(parts.query))
-                from mcp.client.auth import OAuthFlowError
-                from mcp.shared.auth import AuthorizationCodeResult
-
-                if self._result.done() or given.get("state", self._state) != self._state:
-                    text = "The login is over. You can close this page."
-                elif "code" in given:
-                    result = AuthorizationCodeResult(
-                        code=given["code"], state=given.get("state"), iss=given.get("iss")
-                    )
-                    self._result.set_result(result)
-                    text = (
-                        "You are logged in. You can close this page; karat continues in the "
-                        "terminal."
-                    )
-                else:
-                    reason = given.get("error", "the browser brought no code")
-                    self._result.set_exception(OAuthFlowError(f"the login was refused: {reason}"))
-                    text = "The login was refused. You can close this page."
+                text = self._take(dict(parse_qsl(parts.query)))
             else:
                 text = "Nothing here."
 
@@ -208,3 +190,20 @@ class _WayBack:
             pass  # not a browser's request
         finally:
             writer.close()
+
+    def _take(self, given: dict[str, str]) -> str:
+        from mcp.client.auth import OAuthFlowError
+        from mcp.shared.auth import AuthorizationCodeResult
+
+        if self._result.done() or given.get("state", self._state) != self._state:
+            return "The login is over. You can close this page."
+        if "code" in given:
+            result = AuthorizationCodeResult(
+                code=given["code"], state=given.get("state"), iss=given.get("iss")
+            )
+            self._result.set_result(result)
+            return "You are logged in. You can close this page; karat continues in the terminal."
+
+        reason = given.get("error", "the browser brought no code")
+        self._result.set_exception(OAuthFlowError(f"the login was refused: {reason}"))
+        return "The login was refused. You can close this page."

@@ -35,57 +35,7 @@ class CheckedServers(msgspec.Struct, frozen=True, kw_only=True):
     servers: tuple[ServerReport, ...]
 
     def __str__(self) -> str:
-        shown: list[str] = []
-        for report in self.servers:
-            counts = ", ".join(
-                formats.plural(count, "warning")
-                if verdict == "warning"
-                else f"{formats.count(count)} {_WORDS[verdict]}"
-                for verdict, count in report.counts.items()
-                if count
-            )
-            if report.about:
-                about = f", {report.about}"
-            else:
-                about = ""
-
-            if report.protocol:
-                protocol = f"; protocol {report.protocol}"
-            else:
-                protocol = ""
-
-            has = ", ".join(
-                formats.plural(count, noun)
-                for count, noun in (
-                    (report.tools, "tool"),
-                    (report.resources, "resource"),
-                    (report.prompts, "prompt"),
-                )
-            )
-            lines = [
-                f"{formats.excerpt(report.server, 60)} ({report.type}{about}): {counts}",
-                f"{has}{protocol}",
-                "",
-            ]
-            order = list(_WORDS)
-            checks = sorted(report.checks, key=lambda check: order.index(check.verdict))
-            first = aligned([(_WORDS[check.verdict], check.id) for check in checks])
-            indent = " " * (max(map(len, first)) + 2)
-            for start, check in zip(first, checks, strict=True):
-                seen, *continued = textwrap.wrap(check.seen, _WIDEST - len(indent)) or [""]
-                lines += [
-                    f"{start:<{len(indent)}}{seen}".rstrip(),
-                    *(indent + line for line in continued),
-                ]
-                lines += [
-                    indent + line
-                    for line in textwrap.wrap(f"→ {check.advice}", _WIDEST - len(indent))
-                    if check.advice
-                ]
-
-            shown.append("\n".join(lines) + "\n")
-
-        return "\n".join(shown)
+        return "\n".join(_shown(report) for report in self.servers)
 
 
 def check_servers(
@@ -174,6 +124,53 @@ def _calls(given: tuple[str, ...]) -> dict[str, JsonObject]:
             )
 
     return calls
+
+
+def _shown(report: ServerReport) -> str:
+    counts = ", ".join(
+        formats.plural(count, "warning")
+        if verdict == "warning"
+        else f"{formats.count(count)} {_WORDS[verdict]}"
+        for verdict, count in report.counts.items()
+        if count
+    )
+    if report.about:
+        about = f", {report.about}"
+    else:
+        about = ""
+
+    if report.protocol:
+        protocol = f"; protocol {report.protocol}"
+    else:
+        protocol = ""
+
+    has = ", ".join(
+        formats.plural(count, noun)
+        for count, noun in (
+            (report.tools, "tool"),
+            (report.resources, "resource"),
+            (report.prompts, "prompt"),
+        )
+    )
+    lines = [
+        f"{formats.excerpt(report.server, 60)} ({report.type}{about}): {counts}",
+        f"{has}{protocol}",
+        "",
+    ]
+    order = list(_WORDS)
+    checks = sorted(report.checks, key=lambda check: order.index(check.verdict))
+    first = aligned([(_WORDS[check.verdict], check.id) for check in checks])
+    indent = " " * (max(map(len, first)) + 2)
+    for start, check in zip(first, checks, strict=True):
+        seen, *continued = textwrap.wrap(check.seen, _WIDEST - len(indent)) or [""]
+        lines += [f"{start:<{len(indent)}}{seen}".rstrip(), *(indent + line for line in continued)]
+        lines += [
+            indent + line
+            for line in textwrap.wrap(f"→ {check.advice}", _WIDEST - len(indent))
+            if check.advice
+        ]
+
+    return "\n".join(lines) + "\n"
 
 
 def write_junit(reports: Sequence[ServerReport], path: Path) -> None:

@@ -83,12 +83,11 @@ class LiveIndex:
             with self._guard, trusted(self.run):
                 state = self._state()
                 # Whether the index still belongs to this journal and these samples
-                index = self._index
                 if (
-                    index is None
-                    or index.outgrown
+                    self._index is None
+                    or self._index.outgrown
                     or self._samples_state != file_state(self.run.path / "samples.jsonl")
-                    or self._before(index.end) != self._tail
+                    or self._before(self._index.end) != self._tail
                 ):
                     self._begin()
                 assert self._index is not None

@@ -170,18 +170,18 @@ def from_messages(messages: Sequence[object], *, text: str | None = None) -> Rep
     replies = [message for role, message in turn if role == MODEL]
     last = replies[-1] if replies else None
     about = get(last, "response_metadata") or get(last, "meta")  # Haystack's
-    usage = []
-    for message in replies:
-        counts = get(message, "usage_metadata")
-        usage.append(get(get(message, "meta"), "usage") if counts is None else counts)
-
     return Reply(
         text=text,
         tool_calls=calls.joined(),
-        usage=summed(usage),
+        usage=summed([_counts(message) for message in replies]),
         model=name_in(about, "model_name", "model"),
         stop_reason=name_in(about, "finish_reason", "stop_reason", "done_reason"),
     )
+
+
+def _counts(message: object) -> object:
+    counts = get(message, "usage_metadata")
+    return get(get(message, "meta"), "usage") if counts is None else counts
 
 
 def haystack_replies(result: Mapping[object, object]) -> list[Any]:
@@ -286,7 +286,15 @@ def _from_dspy(result: Any) -> Reply:
     if not texts:
         raise AgentFault("bad_reply", "the prediction has no output")
     counts = list((result.get_lm_usage() or {}).values())  # by model
+    return Reply(
+        text=_one(texts),
+        reasoning=reasoning,
+        tool_calls=_react_calls(steps).joined(),
+        usage=summed(counts) if counts else None,
+    )
 
+
+def _react_calls(steps: object) -> Calls:
     calls = Calls()
     number = 0
     while (name := get(steps, f"tool_name_{number}")) is not None:
@@ -295,12 +303,7 @@ def _from_dspy(result: Any) -> Reply:
             calls.returned(number, get(steps, f"observation_{number}"))
         number += 1
 
-    return Reply(
-        text=_one(texts),
-        reasoning=reasoning,
-        tool_calls=calls.joined(),
-        usage=summed(counts) if counts else None,
-    )
+    return calls
 
 
 _FIELDS = (*TEXT_KEYS, "raw", "output_text", "final_output", "result", "message")
@@ -332,16 +335,7 @@ def _from_fields(result: object) -> Reply | None:
         why = name_in(result, "result", "subtype") or "no reason is given"
         raise AgentFault("bad_reply", f"the result is an error: {why}")
     if not texts:
-        # The one field of a dataclass or a model of pydantic, if it is a text
-        fields = getattr(type(result), "model_fields", None) or getattr(
-            type(result), "__dataclass_fields__", {}
-        )
-        if not isinstance(fields, Mapping) or len(fields) != 1:
-            texts = {}
-        else:
-            (name,) = fields
-            text = written(get(result, name))
-            texts = {} if text is None else {name: text}
+        texts = _only_field(result)
     if not texts:
         if any(hasattr(result, name) for name in _STREAMS):
             raise AgentFault(
@@ -366,6 +360,18 @@ def _from_fields(result: object) -> Reply | None:
         model=name_in(result, "model"),
         stop_reason=name_in(result, *_STOPS),
     )
+
+
+def _only_field(result: object) -> dict[str, str]:
+    """The one field of a dataclass or a model of pydantic, if it is a text."""
+    fields = getattr(type(result), "model_fields", None) or getattr(
+        type(result), "__dataclass_fields__", {}
+    )
+    if not isinstance(fields, Mapping) or len(fields) != 1:
+        return {}
+    (name,) = fields
+    text = written(get(result, name))
+    return {} if text is None else {name: text}
 
 
 def _llama_index_calls(result: object) -> Calls:

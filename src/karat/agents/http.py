@@ -262,41 +262,10 @@ class Http:
         dollars = values.get("dollars", self._options.dollars)
         counted = values.get("usage")
         self.unread.update(f"usage.{name}" for name in unread_counts(counted))
-
-        reported = values.get("tool_calls")
-        if not isinstance(reported, list):
-            tool_calls: tuple[ToolCall, ...] | None = None
-        else:
-            calls = []
-            for call in reported:
-                if isinstance(call, Mapping):
-                    given = call.get("input", call.get("arguments"))
-                    server = call.get("server")
-                    took = call.get("milliseconds")
-                    if isinstance(given, Mapping):
-                        arguments = dict(given)
-                    elif given is None:
-                        arguments = {}
-                    else:
-                        arguments = {"value": given}
-
-                    calls.append(
-                        ToolCall(
-                            tool=str(call.get("tool", call.get("name", ""))),
-                            server=server if isinstance(server, str) else None,
-                            input=arguments,
-                            result=_text(call.get("result", call.get("output"))),
-                            error=_text(call.get("error")),
-                            milliseconds=took if isinstance(took, (int, float)) else None,
-                        )
-                    )
-
-            tool_calls = tuple(calls)
-
         known = {
             "usage": usage_from(counted),
             "dollars": float(dollars) if isinstance(dollars, (int, float)) else None,
-            "tool_calls": tool_calls,
+            "tool_calls": _tool_calls(values.get("tool_calls")),
             "model": values.get("model"),
         }
         return msgspec.structs.replace(
@@ -345,6 +314,36 @@ def _compiled(expression: object) -> Any:
     import jmespath
 
     return jmespath.compile(expression)
+
+
+def _tool_calls(reported: object) -> tuple[ToolCall, ...] | None:
+    if not isinstance(reported, list):
+        return None
+    calls = []
+    for call in reported:
+        if isinstance(call, Mapping):
+            given = call.get("input", call.get("arguments"))
+            server = call.get("server")
+            took = call.get("milliseconds")
+            if isinstance(given, Mapping):
+                arguments = dict(given)
+            elif given is None:
+                arguments = {}
+            else:
+                arguments = {"value": given}
+
+            calls.append(
+                ToolCall(
+                    tool=str(call.get("tool", call.get("name", ""))),
+                    server=server if isinstance(server, str) else None,
+                    input=arguments,
+                    result=_text(call.get("result", call.get("output"))),
+                    error=_text(call.get("error")),
+                    milliseconds=took if isinstance(took, (int, float)) else None,
+                )
+            )
+
+    return tuple(calls)
 
 
 def _text(value: object) -> str | None:

@@ -300,6 +300,8 @@ def _uneven(known: Known) -> Iterator[str]:
     if not kind_of(known.summary.kind).loss_bounds:  # missing turns count as wrong
         return
     results, empty, _ = known.compared()
+    if not any(result.n_answers for result in results):
+        return
     missing: dict[str, dict[str, int]] = {}
     for result in results:
         if result.condition not in empty:

@@ -141,29 +141,37 @@ class _Commands(click.Group):
 
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None and isinstance(command, WithFlags):
-            # The command that the words mean: `run` with `--rehearse` among them is another
-            # one. The flag is taken out, unless it is an option of that command with a value.
-            # Words after `--` are not looked at.
-            flags = {f"--{other}": module for other, module in _subcommands(name).items()}
-            if "--" in rest:
-                end = rest.index("--")
-            else:
-                end = len(rest)
-
-            for place, word in enumerate(rest[:end]):
-                flag = word.partition("=")[0]
-                if flag in flags:
-                    other = _command(flags[flag])
-                    own = any(flag in parameter.opts for parameter in other.params)
-                    if own:
-                        words = rest
-                    else:
-                        words = [*rest[:place], *rest[place + 1 :]]
-
-                    return f"{name} {flag}", other, words
-
-            return name, command, rest
+            return _with_flag(name, command, rest)
         return name, command, rest
+
+
+def _with_flag(
+    name: str, command: click.Command, words: list[str]
+) -> tuple[str, click.Command, list[str]]:
+    """The command that the words mean: `run` with `--rehearse` among them is another one.
+
+    The flag is taken out, unless it is an option of that command with a value. Words after `--` are
+    not looked at.
+    """
+    flags = {f"--{other}": module for other, module in _subcommands(name).items()}
+    if "--" in words:
+        end = words.index("--")
+    else:
+        end = len(words)
+
+    for place, word in enumerate(words[:end]):
+        flag = word.partition("=")[0]
+        if flag in flags:
+            other = _command(flags[flag])
+            own = any(flag in parameter.opts for parameter in other.params)
+            if own:
+                rest = words
+            else:
+                rest = [*words[:place], *words[place + 1 :]]
+
+            return f"{name} {flag}", other, rest
+
+    return name, command, words
 
 
 def every_command() -> dict[str, click.Command]:

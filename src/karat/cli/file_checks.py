@@ -37,34 +37,8 @@ def check_file(
         if target is not None:
             return _dataset(kind, target, source, chosen, ask=ask, output=output)
 
-    # Whether a file holds rows: by its ending, or because it has no key of an experiment
-    ending = source.file.suffix.lower()
-    if ending in _OF_DATASETS or source.file.name.lower().endswith(".gz"):
-        is_dataset = True
-    elif ending not in (".json", ".yaml", ".yml") or not source.file.is_file():
-        is_dataset = False
-    else:
-        is_dataset = not has_key(source.file, _OF_EXPERIMENTS)
-
-    if is_dataset:
-        # Checks a file of questions: how its columns are understood, and every fault
-        name = kinds.kind_of(source.file)
-        kind = kinds.of(name)
-        _refuse_of_experiments(source, chosen, ask=ask, noun=kind.noun)
-        with aside():
-            options = dataset_options(kind, source.settings)
-            dataset = plugins.build(kind, options, folder=Path.cwd()).load(source.file)
-        checked = CheckedDataset(
-            file=str(source.file),
-            kind=name,
-            sha256=dataset.sha256,
-            samples=len(dataset.samples),
-            first_row=dataset.understood,
-            warnings=dataset.warnings,
-        )
-        output.result(str(checked), checked)
-        output.say(*(f"warning: {text}" for text in checked.warnings))
-        return Exit.DONE
+    if _is_dataset(source.file):
+        return _rows(source, chosen, ask=ask, output=output)
 
     def checked_experiment() -> Exit:
         say = output.say if start else None
@@ -97,6 +71,37 @@ class CheckedDataset(msgspec.Struct, frozen=True, kw_only=True):
         if self.first_row is not None:
             lines += ["", "first row", *(f"  {line}" for line in self.first_row.lines())]
         return "\n".join(lines) + "\n"
+
+
+def _is_dataset(path: Path) -> bool:
+    """Whether a file holds rows: by its ending, or because it has no key of an experiment."""
+    ending = path.suffix.lower()
+    if ending in _OF_DATASETS or path.name.lower().endswith(".gz"):
+        return True
+    if ending not in (".json", ".yaml", ".yml") or not path.is_file():
+        return False
+    return not has_key(path, _OF_EXPERIMENTS)
+
+
+def _rows(source: File, chosen: Chosen, *, ask: bool, output: Output) -> Exit:
+    """Checks a file of questions: how its columns are understood, and every fault."""
+    name = kinds.kind_of(source.file)
+    kind = kinds.of(name)
+    _refuse_of_experiments(source, chosen, ask=ask, noun=kind.noun)
+    with aside():
+        options = dataset_options(kind, source.settings)
+        dataset = plugins.build(kind, options, folder=Path.cwd()).load(source.file)
+    checked = CheckedDataset(
+        file=str(source.file),
+        kind=name,
+        sha256=dataset.sha256,
+        samples=len(dataset.samples),
+        first_row=dataset.understood,
+        warnings=dataset.warnings,
+    )
+    output.result(str(checked), checked)
+    output.say(*(f"warning: {text}" for text in checked.warnings))
+    return Exit.DONE
 
 
 def _refuse_of_experiments(source: File, chosen: Chosen, *, ask: bool, noun: str) -> None:

@@ -61,35 +61,7 @@ class Secrets:
         for place, node in walk(root):
             if isinstance(node.value, str):
                 self.variables.update(name for name in node.variables if sounds_secret(name))
-
-                text = node.value
-                option = _option(place)
-                if not option:
-                    continue
-                key = str(option[-1]).lower()
-                if key.startswith(_NAME_SECRETS) and key.endswith("_env"):
-                    if text in self._env:
-                        self.variables.add(text)
-                    elif re.fullmatch(r"[A-Z][A-Z0-9_]*", text):
-                        message = (
-                            f"the environment variable {text} is not set; set it, or name a "
-                            "file with "
-                            f"--env-file"
-                        )
-                        self.faults.append(fault_at(self._root, place, message))
-                    else:  # never shown: people do paste the key itself here
-                        message = (
-                            "must be the name of an environment variable that is set, e.g. "
-                            "MY_API_KEY; "
-                            "not the key itself"
-                        )
-                        self._literal(place, text, message)
-                elif key.startswith(_NAME_SECRETS):
-                    self._take(place, node, text, literal=True)
-                elif len(option) >= 2 and option[-2] in ("headers", "env"):
-                    self._take(place, node, text, literal=sounds_secret(str(option[-1])))
-                elif key == "url" or key.endswith("_url"):
-                    self._url(place, node.template or text)
+                self._look(place, node, node.value)
 
     def values(self) -> dict[str, str]:
         """Name → value of every secret variable that is set."""
@@ -115,6 +87,33 @@ class Secrets:
                 self.warnings.append(
                     f"{dotted(place)}: {node.value} is not set, so there is nothing to mask"
                 )
+
+    def _look(self, place: Place, node: Node, text: str) -> None:
+        option = _option(place)
+        if not option:
+            return
+        key = str(option[-1]).lower()
+        if key.startswith(_NAME_SECRETS) and key.endswith("_env"):
+            if text in self._env:
+                self.variables.add(text)
+            elif re.fullmatch(r"[A-Z][A-Z0-9_]*", text):
+                message = (
+                    f"the environment variable {text} is not set; set it, or name a file with "
+                    f"--env-file"
+                )
+                self.faults.append(fault_at(self._root, place, message))
+            else:  # never shown: people do paste the key itself here
+                message = (
+                    "must be the name of an environment variable that is set, e.g. MY_API_KEY; "
+                    "not the key itself"
+                )
+                self._literal(place, text, message)
+        elif key.startswith(_NAME_SECRETS):
+            self._take(place, node, text, literal=True)
+        elif len(option) >= 2 and option[-2] in ("headers", "env"):
+            self._take(place, node, text, literal=sounds_secret(str(option[-1])))
+        elif key == "url" or key.endswith("_url"):
+            self._url(place, node.template or text)
 
     def _literal(self, place: Place, text: str, message: str) -> None:
         self.faults.append(fault_at(self._root, place, message))

@@ -190,8 +190,8 @@ class SignalHandler:
                 os._exit(_STOPPED)  # nothing else ends a process whose main thread does not return
             elif silent > BLOCKED_SECONDS or (unheard and silent > _PATIENCE_SECONDS):
                 # What blocks the event loop, and what to do; each place in foreign code once
-                frame = sys._current_frames().get(self._in)  # noqa: SLF001 -- documented, in spite of its name
-                place, who = _held_by(frame)
+                # No name for the frame: this thread would keep all that it holds.
+                place, who = _held_by(sys._current_frames().get(self._in))  # noqa: SLF001 -- documented, in spite of its name
                 if place and place not in self._named:
                     self._named.add(place)
                     self._status.notice(

@@ -99,20 +99,7 @@ class CacheFile:
                 file.write(hashlib.sha256(data).digest())
                 file.write(data)
             part.rename(path)
-
-            # Remove files that killed writers left, and the oldest files beyond 2 GB
-            files = sorted(
-                ((path.lstat(), path) for path in path.parent.iterdir()),
-                key=lambda file: -file[0].st_mtime_ns,
-            )
-            total = 0
-            for status, kept in files:
-                total += status.st_size
-                hidden = kept.name.startswith(".")
-                abandoned = hidden and time.time() - status.st_mtime > _ABANDONED_SECONDS
-                if abandoned or total > _MOST_BYTES:
-                    with suppress(OSError):
-                        kept.unlink()
+            _remove_oldest(path.parent)
         except OSError:  # a full disk or a read-only cache: the next process computes again
             with suppress(OSError):
                 part.unlink()
@@ -211,3 +198,17 @@ def _version(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         return "unknown"
+
+
+def _remove_oldest(folder: Path) -> None:
+    """Removes files that killed writers left, and the oldest files beyond 2 GB."""
+    files = sorted(
+        ((path.lstat(), path) for path in folder.iterdir()), key=lambda file: -file[0].st_mtime_ns
+    )
+    total = 0
+    for status, path in files:
+        total += status.st_size
+        abandoned = path.name.startswith(".") and time.time() - status.st_mtime > _ABANDONED_SECONDS
+        if abandoned or total > _MOST_BYTES:
+            with suppress(OSError):
+                path.unlink()

@@ -12,7 +12,7 @@ from karat.mcp.results import Outcome, as_call
 from karat.records import JsonObject, ToolCall
 
 if TYPE_CHECKING:
-    pass
+    from mcp_types import CallToolResult
 
 
 class Observed:
@@ -41,21 +41,7 @@ class Observed:
             if isinstance(outcome, Outcome):
                 answer = outcome
             else:
-                from mcp_types import CallToolResult, TextContent
-                from pydantic import ValidationError
-
-                try:
-                    result = CallToolResult.model_validate(outcome)
-                except ValidationError as error:
-                    words = (
-                        "the server's result does not follow the protocol: "
-                        f"{error.errors()[0]['msg']}"
-                    )
-                    result = CallToolResult(
-                        content=[TextContent(type="text", text=words)], is_error=True
-                    )
-
-                answer = Outcome(result=result)
+                answer = Outcome(result=_result(outcome))
 
             given = asked.get("arguments") or {}
             tool = str(asked.get("name"))
@@ -68,3 +54,14 @@ class Observed:
 
     def _clean(self, text: str) -> str:
         return printable(self._redact(text)).strip()
+
+
+def _result(outcome: JsonObject) -> CallToolResult:
+    from mcp_types import CallToolResult, TextContent
+    from pydantic import ValidationError
+
+    try:
+        return CallToolResult.model_validate(outcome)
+    except ValidationError as error:
+        words = f"the server's result does not follow the protocol: {error.errors()[0]['msg']}"
+        return CallToolResult(content=[TextContent(type="text", text=words)], is_error=True)

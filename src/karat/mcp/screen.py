@@ -50,48 +50,50 @@ class Screen:
             if request.method == "tools/list":
                 if not (request.params or {}).get("cursor"):
                     self.left_out.clear()
-
-                # The revision whose rules hold: those from 2026 on name theirs in each request,
-                # and the others are alike
-                from mcp_types import PROTOCOL_VERSION_META_KEY
-
-                meta = (request.params or {}).get("_meta")
-                modern = isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta
-                version_of = MODERN_PROTOCOL if modern else "2025-11-25"
-
-                # Leaves out tools that cannot be called, instead of refusing the whole list
-                tools = reply.result.get("tools")
-                if (
-                    not isinstance(tools, list)
-                    or _problem(reply.result | {"tools": []}, version_of) is not None
-                ):
-                    return
-                kept = []
-                for place, tool in enumerate(tools, start=1):
-                    if isinstance(tool, dict):
-                        name = tool.get("name")
-                    else:
-                        name = None
-
-                    if not isinstance(name, str):
-                        name = f"number {place} of the list"
-                    problem = _problem(reply.result | {"tools": [tool]}, version_of)
-                    if problem is None:
-                        kept.append(tool)
-                    else:
-                        self.left_out[name] = problem
-
-                reply.result["tools"] = kept
+                self._correct(reply.result, _version_of(request))
         elif undelivered is not None:
             error.data = Undelivered(undelivered)
         elif error.code in _codes_of_the_sdk():
             error.data = Answered(error.data)
+
+    def _correct(self, result: JsonObject, version: str) -> None:
+        """Leaves out tools that cannot be called, instead of refusing the whole list."""
+        tools = result.get("tools")
+        if not isinstance(tools, list) or _problem(result | {"tools": []}, version) is not None:
+            return
+        kept = []
+        for place, tool in enumerate(tools, start=1):
+            if isinstance(tool, dict):
+                name = tool.get("name")
+            else:
+                name = None
+
+            if not isinstance(name, str):
+                name = f"number {place} of the list"
+            problem = _problem(result | {"tools": [tool]}, version)
+            if problem is None:
+                kept.append(tool)
+            else:
+                self.left_out[name] = problem
+
+        result["tools"] = kept
 
 
 def _codes_of_the_sdk() -> tuple[int, int]:
     from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
 
     return CONNECTION_CLOSED, REQUEST_TIMEOUT
+
+
+def _version_of(request: Any) -> str:
+    """The revision whose rules hold: those from 2026 on name theirs in each request, and the others
+    are alike.
+    """
+    from mcp_types import PROTOCOL_VERSION_META_KEY
+
+    meta = (request.params or {}).get("_meta")
+    modern = isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta
+    return MODERN_PROTOCOL if modern else "2025-11-25"
 
 
 def _problem(result: JsonObject, version: str) -> str | None:

@@ -71,34 +71,7 @@ def open_model(
         lease.give_up()
         if isinstance(caught.error, KaratError) or not isinstance(caught.error, Exception):
             raise caught.error
-
-        # The provider's error on creating its client, without advice that only its Python
-        # callers can follow
-        words = (
-            _BY_ARGUMENT.sub("", str(caught.error).partition(" To try Pydantic AI")[0])
-            .strip()
-            .rstrip(".")
-        )
-        if isinstance(caught.error, ImportError):
-            extra = re.search(r"pydantic-ai-slim\[[\w-]+\]", words)
-            if extra is not None:
-                remedy = install_command(extra[0])
-            else:
-                remedy = words
-
-            unusable = BadOption(place, f"'{name}' needs a package that is not installed: {remedy}")
-        else:
-            if words.startswith("Unknown provider"):
-                words += (
-                    "; a service that speaks OpenAI's protocol is `openai:MODEL` with its "
-                    "`base_url`"
-                )
-            elif not words:
-                words = type(caught.error).__name__
-
-            unusable = BadOption(place, f"'{name}' cannot be used: {words}")
-
-        raise unusable from caught.error
+        raise _unusable(caught.error, name, place) from caught.error
 
     # SDKs retry twice by default, which would hide rate limits from the limiter and attempts from
     # the journal.
@@ -199,6 +172,28 @@ _BY_ARGUMENT = re.compile(
 )
 
 
+def _unusable(error: Exception, name: ModelName | str, place: str) -> BadOption:
+    """The provider's error on creating its client, without advice that only its Python callers can
+    follow.
+    """
+    words = _BY_ARGUMENT.sub("", str(error).partition(" To try Pydantic AI")[0]).strip().rstrip(".")
+    if isinstance(error, ImportError):
+        extra = re.search(r"pydantic-ai-slim\[[\w-]+\]", words)
+        if extra is not None:
+            remedy = install_command(extra[0])
+        else:
+            remedy = words
+
+        return BadOption(place, f"'{name}' needs a package that is not installed: {remedy}")
+
+    if words.startswith("Unknown provider"):
+        words += "; a service that speaks OpenAI's protocol is `openai:MODEL` with its `base_url`"
+    elif not words:
+        words = type(error).__name__
+
+    return BadOption(place, f"'{name}' cannot be used: {words}")
+
+
 class _Lease:
     """One model's share of the connections of its event loop."""
 
@@ -297,20 +292,22 @@ async def _restate_error(response: httpx2.Response) -> None:
     with suppress(ValueError, RecursionError):
         reported = json.loads(body)
         if isinstance(reported, dict) and not any(reported.get(key) for key in _ANSWER_KEYS):
-            error = reported.get("error")
-            if isinstance(error, dict):
-                code = error.get("code")
-            else:
-                code = None
-
-            if isinstance(code, int) and 400 <= code <= 599:
-                response.status_code = code
-            else:
-                response.status_code = 502
+            response.status_code = _stated_status(reported.get("error"))
 
 
 _ERROR = re.compile(rb'"error"\s*:\s*["{]')
 _ANSWER_KEYS = ("choices", "output", "content", "candidates")
+
+
+def _stated_status(error: object) -> int:
+    if isinstance(error, dict):
+        code = error.get("code")
+    else:
+        code = None
+
+    if isinstance(code, int) and 400 <= code <= 599:
+        return code
+    return 502
 
 
 def _beside(place: str, key: str) -> str:

@@ -369,21 +369,29 @@ def _interval(  # noqa: PLR0913 – the arguments of every coefficient here, and
     agreeing = np.asarray(2 * total / np.maximum(1.0, ratings.counts * (ratings.counts - 1)))
 
     def coefficient(ratings: Ratings, often: Floats) -> Agreed:
-        # (pa − pe)/(1 − pe), with Gwet's influence (2014, chapter 5), except for things with
-        # one rating. He takes the number of shared things as known, which makes the error far
-        # too large if most have only one rating, such as a judge's. If everything is shared it
-        # is the same.
-        by_chance, moved = chance(ratings, often, matrix)
-        paired = ratings.counts > 1
-        shared = float(often[paired].sum())
-        if not shared > 0 or not 1 - by_chance > 1e-12:
-            return undefined(len(often))
-        observed = float((often * agreeing)[paired].sum()) / shared
-        value = (observed - by_chance) / (1 - by_chance)
-        reached = np.where(paired, often.sum() / shared * (agreeing - observed), 0.0)
-        return Agreed(value, (reached - (1 - value) * moved) / (1 - by_chance))
+        return _beyond_chance(ratings, often, agreeing, chance(ratings, often, matrix))
 
     return interval_of(ratings, coefficient, level=level, method=method, rng=rng)
+
+
+def _beyond_chance(
+    ratings: Ratings, often: Floats, agreeing: Floats, expected: tuple[float, Floats]
+) -> Agreed:
+    """(pa − pe)/(1 − pe), with Gwet's influence (2014, chapter 5), except for things with one
+    rating.
+
+    He takes the number of shared things as known, which makes the error far too large if most have
+    only one rating, such as a judge's. If everything is shared it is the same.
+    """
+    chance, moved = expected
+    paired = ratings.counts > 1
+    shared = float(often[paired].sum())
+    if not shared > 0 or not 1 - chance > 1e-12:
+        return undefined(len(often))
+    observed = float((often * agreeing)[paired].sum()) / shared
+    value = (observed - chance) / (1 - chance)
+    reached = np.where(paired, often.sum() / shared * (agreeing - observed), 0.0)
+    return Agreed(value, (reached - (1 - value) * moved) / (1 - chance))
 
 
 def _gwet(ratings: Ratings, often: Floats, matrix: Floats) -> tuple[float, Floats]:
@@ -475,34 +483,7 @@ def krippendorff_alpha(
         )
 
     def coefficient(ratings: Ratings, often: Floats) -> Agreed:
-        # 1 − (N − 1)/N · D_o/D_e over N values; its influence is that of the ratio, as for
-        # Scott's pi
-        codes, counts = ratings.codes, ratings.counts
-        total, size = float((often * counts).sum()), len(often)
-        if not total > 0:
-            return undefined(size)
-        seen = codes >= 0
-        repeated = np.broadcast_to(often[:, None], codes.shape)
-        share = summed_by(codes[seen], repeated[seen], len(ratings.categories)) / total
-        apart = distance.to_all(share)
-        by_chance = float(share @ apart)
-        if not by_chance > 1e-300:
-            return undefined(size)
-        pairs = _pairs(ratings)
-        within = np.zeros(size)
-        for rows, a, b in pairs:
-            within[rows] += 2 * distance.between(share, a, b) / (counts[rows] - 1)
-        seen_apart = float((often * within).sum()) / total
-        ratio = seen_apart / by_chance
-        weight = counts * often.sum() / total
-        moved = within * (often.sum() / total) - weight * seen_apart
-        along = 2 * apart
-        if distance.by_rank:
-            along = along - _with_ranks(ratings, often, pairs, share, (total, ratio))
-        moved = moved - ratio * (
-            ratings.sum_of(along) * (often.sum() / total) - weight * float(share @ along)
-        )
-        return Agreed(1 - (total - 1) / total * ratio, -moved / by_chance)
+        return _alpha(ratings, often, distance)
 
     return interval_of(ratings, coefficient, level=confidence, method=method, rng=rng)
 
@@ -589,6 +570,38 @@ def _shared(ratings: Ratings) -> Ratings:
         clusters=clusters,
         n_clusters=n,
     )
+
+
+def _alpha(ratings: Ratings, often: Floats, distance: _Distance) -> Agreed:
+    """1 − (N − 1)/N · D_o/D_e over N values; its influence is that of the ratio, as for
+    Scott's pi.
+    """
+    codes, counts = ratings.codes, ratings.counts
+    total, size = float((often * counts).sum()), len(often)
+    if not total > 0:
+        return undefined(size)
+    seen = codes >= 0
+    weights = np.broadcast_to(often[:, None], codes.shape)
+    share = summed_by(codes[seen], weights[seen], len(ratings.categories)) / total
+    apart = distance.to_all(share)
+    by_chance = float(share @ apart)
+    if not by_chance > 1e-300:
+        return undefined(size)
+    pairs = _pairs(ratings)
+    within = np.zeros(size)
+    for rows, a, b in pairs:
+        within[rows] += 2 * distance.between(share, a, b) / (counts[rows] - 1)
+    seen_apart = float((often * within).sum()) / total
+    ratio = seen_apart / by_chance
+    weight = counts * often.sum() / total
+    moved = within * (often.sum() / total) - weight * seen_apart
+    along = 2 * apart
+    if distance.by_rank:
+        along = along - _with_ranks(ratings, often, pairs, share, (total, ratio))
+    moved = moved - ratio * (
+        ratings.sum_of(along) * (often.sum() / total) - weight * float(share @ along)
+    )
+    return Agreed(1 - (total - 1) / total * ratio, -moved / by_chance)
 
 
 Pairs = list[tuple[npt.NDArray[np.intp], Codes, Codes]]

@@ -89,18 +89,7 @@ def calibrate(
     Sampling, 3.7 and 5.
     """
     check_level(level)
-
-    judged, people = columns("judge", judge), columns("human", human)
-    if judged.size != people.size:
-        raise ValueError(
-            f"human: must be one an answer, as judge ({judged.size}), got {people.size}"
-        )
-
-    at = list(range(judged.size)) if clusters is None else list(clusters)
-    if len(at) != judged.size:
-        raise ValueError(f"clusters: expected one per answer ({judged.size}), got {len(at)}")
-    draw = _Draw(judged, people, at)
-
+    draw = _read(judge, human, clusters)
     judged, people = draw.judged, draw.people
     has_judge, has_human = np.isfinite(judged), np.isfinite(people)
     both, alone = has_judge & has_human, has_judge & ~has_human
@@ -111,26 +100,7 @@ def calibrate(
     def by_question(values: Floats, rows: Bools) -> Groups:
         return group(values[rows], draw.clusters_of(rows))
 
-    # None if it is not given how the answers were drawn
-    if target not in ("questions", "answers"):
-        raise ValueError(f"target: must be questions or answers, got {target!r}")
-    if strata is None:
-        corrected = None
-    else:
-        known = list(strata)
-        if len(known) != draw.judged.size:
-            raise ValueError(
-                f"strata: expected one per answer ({draw.judged.size}), got {len(known)}"
-            )
-        rows = np.flatnonzero(np.isfinite(draw.judged))
-        corrected = stratified_mean(
-            draw.people[rows],
-            [known[row] for row in rows.tolist()],
-            draw.clusters_of(rows),
-            target=target,
-            level=level,
-        )
-
+    corrected = _of_strata(draw, strata, target, level)
     if corrected is None:
         _refuse_strata(judged[has_judge], both[has_judge])
         corrected = _corrected(
@@ -162,6 +132,42 @@ class _Draw(Struct, frozen=True):
     def clusters_of(self, rows: npt.NDArray[Any]) -> list[object]:
         """The clusters of some answers, given by index or as a mask."""
         return [self.clusters[row] for row in np.arange(self.judged.size)[rows].tolist()]
+
+
+def _read(
+    judge: Iterable[object], human: Iterable[object], clusters: Iterable[object] | None
+) -> _Draw:
+    judged, people = columns("judge", judge), columns("human", human)
+    if judged.size != people.size:
+        raise ValueError(
+            f"human: must be one an answer, as judge ({judged.size}), got {people.size}"
+        )
+
+    at = list(range(judged.size)) if clusters is None else list(clusters)
+    if len(at) != judged.size:
+        raise ValueError(f"clusters: expected one per answer ({judged.size}), got {len(at)}")
+    return _Draw(judged, people, at)
+
+
+def _of_strata(
+    draw: _Draw, strata: Iterable[object] | None, target: Target, level: float
+) -> Interval | None:
+    """None if it is not given how the answers were drawn."""
+    if target not in ("questions", "answers"):
+        raise ValueError(f"target: must be questions or answers, got {target!r}")
+    if strata is None:
+        return None
+    known = list(strata)
+    if len(known) != draw.judged.size:
+        raise ValueError(f"strata: expected one per answer ({draw.judged.size}), got {len(known)}")
+    rows = np.flatnonzero(np.isfinite(draw.judged))
+    return stratified_mean(
+        draw.people[rows],
+        [known[row] for row in rows.tolist()],
+        draw.clusters_of(rows),
+        target=target,
+        level=level,
+    )
 
 
 def _refuse_strata(judged: Floats, labelled: Bools) -> None:
@@ -217,15 +223,7 @@ def _corrected(alone: Groups, gap: Groups, people: Interval) -> Interval:
         which = "both scored" if second < 2 else "the judge alone scored"
         return replace(bare, value=value, reason=f"{which} only one question, so no interval")
 
-    # The error of the sum of both means, which are correlated by the questions that are in both
-    moved: dict[object, float] = {}
-    for groups in (alone, gap):
-        n = len(groups.labels)
-        errors = (groups.means - centred_mean(groups.means)) / math.sqrt(n * (n - 1))
-        for label, part in zip(groups.labels, errors.tolist(), strict=True):
-            moved[label] = moved.get(label, 0.0) + part
-
-    se = math.sqrt(exact_sum(part * part for part in moved.values()))
+    se = _joint_error(alone, gap)
     widest = max(judged.se, correction.se)
     bare = replace(bare, value=value)
     if se == 0 or not widest > 0:
@@ -233,6 +231,20 @@ def _corrected(alone: Groups, gap: Groups, people: Interval) -> Interval:
     parts = (judged.se / widest) ** 2, (correction.se / widest) ** 2
     welch = exact_sum(parts) ** 2 / (parts[0] ** 2 / (first - 1) + parts[1] ** 2 / (second - 1))
     return bare.with_error(se, min(welch, clusters - 1.0))
+
+
+def _joint_error(alone: Groups, gap: Groups) -> float:
+    """The error of the sum of both means, which are correlated by the questions that are in
+    both.
+    """
+    moved: dict[object, float] = {}
+    for groups in (alone, gap):
+        n = len(groups.labels)
+        parts = (groups.means - centred_mean(groups.means)) / math.sqrt(n * (n - 1))
+        for label, part in zip(groups.labels, parts.tolist(), strict=True):
+            moved[label] = moved.get(label, 0.0) + part
+
+    return math.sqrt(exact_sum(part * part for part in moved.values()))
 
 
 def _confusion(

@@ -58,31 +58,7 @@ def mean_interval(
     size, missing = groups.values.size, groups.missing
     bare = t_interval(groups.means, level=check_level(level), observations=size, missing=missing)
     if scope == "fixed":
-        # The mean over exactly these questions: only their repetitions are a sample
-        label, once = "t, these questions", int(np.count_nonzero(groups.counts < 2))
-        nothing = replace(bare, se=math.nan, low=math.nan, high=math.nan, df=math.nan, method=label)
-        if math.isnan(bare.value):
-            return nothing
-        if once:
-            return replace(
-                nothing,
-                reason=(
-                    f"{once} of {bare.n} questions were answered once: their spread is not known"
-                ),
-            )
-
-        # the variance of each question's mean
-        spreads = groups.squares / (groups.counts - 1) / groups.counts
-        se = math.sqrt(float(spreads.sum())) / bare.n
-        if se == 0:
-            point = replace(nothing, se=0.0, low=bare.value, high=bare.value)
-            return replace(
-                point, reason="answers to one question never differ: the interval is a point"
-            )
-        relative = spreads / spreads.max()
-        return nothing.with_error(
-            se, float(relative.sum()) ** 2 / float(np.sum(relative**2 / (groups.counts - 1)))
-        )
+        return _of_these(groups, bare)
     if method == "t":
         return bare
     if rng is None:
@@ -96,6 +72,30 @@ def mean_interval(
         groups.means, level=level, rng=rng, replicates=replicates
     )
     return replace(interval, low=low, high=high, reason=reason)
+
+
+def _of_these(groups: Groups, bare: Interval) -> Interval:
+    """The mean over exactly these questions: only their repetitions are a sample."""
+    method, once = "t, these questions", int(np.count_nonzero(groups.counts < 2))
+    nothing = replace(bare, se=math.nan, low=math.nan, high=math.nan, df=math.nan, method=method)
+    if math.isnan(bare.value):
+        return nothing
+    if once:
+        return replace(
+            nothing,
+            reason=f"{once} of {bare.n} questions were answered once: their spread is not known",
+        )
+
+    # the variance of each question's mean
+    spreads = groups.squares / (groups.counts - 1) / groups.counts
+    se = math.sqrt(float(spreads.sum())) / bare.n
+    if se == 0:
+        reason = "answers to one question never differ: the interval is a point"
+        return replace(nothing, se=0.0, low=bare.value, high=bare.value, reason=reason)
+    relative = spreads / spreads.max()
+    return nothing.with_error(
+        se, float(relative.sum()) ** 2 / float(np.sum(relative**2 / (groups.counts - 1)))
+    )
 
 
 def t_interval(means: Floats, *, level: float, observations: int, missing: int = 0) -> Interval:

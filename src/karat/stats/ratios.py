@@ -194,43 +194,12 @@ def ratio_interval(
     check_level(level)
     kept, sources_of = sums.only(sums.there), _sources(sources, sums.there)
     if sources_of is None:
-        clusters = kept.counts.size
-        bare = Interval(
-            value=kept.ratio,
-            level=level,
-            n=clusters,
-            method="t",
-            observations=int(kept.counts.sum()),
-        )
-        if clusters < 2:
-            over = replace(
-                bare, reason="only one cluster, so no interval" if clusters else "no values"
-            )
-        else:
-            se, reason = _jackknife(kept.pulls()), None
-            if se == 0:
-                reason = f"all {clusters} clusters have the same rate"
-            elif float(kept.shares.max()) > 0.5:
-                reason = "one cluster holds more than half of the values"
-
-            over = bare.with_error(se, clusters - 1, reason)
+        over = _over_clusters(kept, level)
     else:
         over = _over_sources(kept, sources_of, level)
 
     method = "wilson at effective n, clustered ratio" if share else "t, clustered ratio"
-
-    # The error if every value were independent of the others; NaN for fewer than two
-    n, ratio = float(kept.counts.sum()), kept.ratio
-    if n < 2:
-        naive = math.nan
-    else:
-        squares = kept.squares - 2 * ratio * kept.totals + ratio**2 * kept.counts
-        squares[np.abs(squares) <= _NOISE * kept.counts * (1 + ratio**2)] = 0.0
-        naive = (
-            math.sqrt(n / (n - 1) * float((kept.weights**2 * np.maximum(squares, 0.0)).sum()))
-            / kept.size
-        )
-
+    naive = _naive_se(kept)
     if math.isnan(over.se):
         return ClusteredRatio(
             interval=replace(over, method=method), naive_se=naive, design_effect=math.nan
@@ -251,9 +220,39 @@ def ratio_interval(
     return ClusteredRatio(interval=interval, naive_se=naive, design_effect=effect)
 
 
+def _over_clusters(kept: Sums, level: float) -> Interval:
+    clusters = kept.counts.size
+    bare = Interval(
+        value=kept.ratio, level=level, n=clusters, method="t", observations=int(kept.counts.sum())
+    )
+    if clusters < 2:
+        return replace(bare, reason="only one cluster, so no interval" if clusters else "no values")
+
+    se, reason = _jackknife(kept.pulls()), None
+    if se == 0:
+        reason = f"all {clusters} clusters have the same rate"
+    elif float(kept.shares.max()) > 0.5:
+        reason = "one cluster holds more than half of the values"
+
+    return bare.with_error(se, clusters - 1, reason)
+
+
 def _over_sources(kept: Sums, sources: Codes, level: float) -> Interval:
     over = _by_source(kept.ratio, kept.scores(), kept.shares, sources, level=level)
     return replace(over, value=kept.ratio, observations=int(kept.counts.sum()))
+
+
+def _naive_se(sums: Sums) -> float:
+    """The error if every value were independent of the others; NaN for fewer than two."""
+    n, ratio = float(sums.counts.sum()), sums.ratio
+    if n < 2:
+        return math.nan
+    squares = sums.squares - 2 * ratio * sums.totals + ratio**2 * sums.counts
+    squares[np.abs(squares) <= _NOISE * sums.counts * (1 + ratio**2)] = 0.0
+    return (
+        math.sqrt(n / (n - 1) * float((sums.weights**2 * np.maximum(squares, 0.0)).sum()))
+        / sums.size
+    )
 
 
 def ratio_difference(

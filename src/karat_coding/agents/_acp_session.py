@@ -426,34 +426,31 @@ class TurnUpdates:
                 seen.remove(record)
                 listed.append(msgspec.structs.replace(record, milliseconds=call.milliseconds))
             else:
-                if mcp is not None:
-                    server, tool = mcp
-                else:
-                    server, tool = None, self._name(call)
-
-                text = _text(call.reported)
-                status = call.reported.get("status")
-                error = None
-                if call.rejected:
-                    error = self._redact(f"rejected: {call.rejected}")
-                elif status == "failed":
-                    error = self._redact(text) or "the tool failed and did not say why"
-                elif status != "completed":
-                    error = "the attempt ended before the call did"
-
-                result = text if error is None else None
-                listed.append(
-                    ToolCall(
-                        tool=tool,
-                        server=server,
-                        input=given,
-                        result=result,
-                        error=error,
-                        milliseconds=call.milliseconds,
-                    )
-                )
+                listed.append(self._as_record(call, mcp, given))
 
         return (*listed, *seen, *self._refused)
+
+    def _as_record(self, call: _Call, mcp: tuple[str, str] | None, given: JsonObject) -> ToolCall:
+        if mcp is not None:
+            server, tool = mcp
+        else:
+            server, tool = (None, self._name(call))
+
+        text = _text(call.reported)
+        status = call.reported.get("status")
+        error = None
+        if call.rejected:
+            error = self._redact(f"rejected: {call.rejected}")
+        elif status == "failed":
+            error = self._redact(text) or "the tool failed and did not say why"
+        elif status != "completed":
+            error = "the attempt ended before the call did"
+
+        result = text if error is None else None
+        took = call.milliseconds
+        return ToolCall(
+            tool=tool, server=server, input=given, result=result, error=error, milliseconds=took
+        )
 
 
 def _paths_of(report: JsonObject) -> Iterator[str]:

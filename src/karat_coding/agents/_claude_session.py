@@ -28,7 +28,7 @@ from karat.errors import (
 from karat.models import Price, limiter
 from karat.models.faults import from_status
 from karat.models.metering import spent
-from karat.records import Condition, JsonObject, Reply, ToolCall, Turn, Usage
+from karat.records import Condition, JsonObject, McpServer, Reply, ToolCall, Turn, Usage
 from karat_coding.agents._claude_context import given
 from karat_coding.launch import CANNOT_START
 
@@ -256,27 +256,7 @@ class TurnMessages:
         Before its end only input tokens: output tokens are reported last.
         """
         if self.result is not None and self.result.usage:
-            # Tokens of this turn over all models; the result's own `usage` leaves out subagents
-            if not self._models(self.result):
-                whole_usage: JsonObject | None = None
-            else:
-
-                def total(name: str) -> int:
-                    now, before = (
-                        [used.get(name) or 0 for used in self._models(at).values()]
-                        for at in (self.result, self._before)
-                    )
-                    return sum(now) - sum(before)
-
-                whole_usage = {
-                    "input_tokens": total("inputTokens"),
-                    "cache_read_input_tokens": total("cacheReadInputTokens"),
-                    "cache_creation_input_tokens": total("cacheCreationInputTokens"),
-                    "output_tokens": total("outputTokens"),
-                    "output_tokens_details": {"thinking_tokens": total("thinkingTokens")},
-                }
-
-            return _usage(whole_usage or self.result.usage)
+            return _usage(self._whole_usage(self.result) or self.result.usage)
         if not self._usages:
             return None
         usages = [_usage(reported) for reported in self._usages.values()]
@@ -289,6 +269,26 @@ class TurnMessages:
         if result is not None and self._names.given.tools:
             return result.model_usage or {}
         return {}
+
+    def _whole_usage(self, result: ResultMessage) -> JsonObject | None:
+        """Tokens of this turn over all models; the result's own `usage` leaves out subagents."""
+        if not self._models(result):
+            return None
+
+        def total(name: str) -> int:
+            now, before = (
+                [used.get(name) or 0 for used in self._models(at).values()]
+                for at in (result, self._before)
+            )
+            return sum(now) - sum(before)
+
+        return {
+            "input_tokens": total("inputTokens"),
+            "cache_read_input_tokens": total("cacheReadInputTokens"),
+            "cache_creation_input_tokens": total("cacheCreationInputTokens"),
+            "output_tokens": total("outputTokens"),
+            "output_tokens_details": {"thinking_tokens": total("thinkingTokens")},
+        }
 
     def server_fault(self) -> InfrastructureFault | None:
         """A server that died or did not answer.
@@ -421,22 +421,7 @@ class TurnMessages:
         if not block.is_error:
             self._names.ran(use.name)
         milliseconds = self._took.get(use.id, round((perf_counter() - started) * 1000, 3))
-
-        # A tool's result; anything but text as JSON
-        if block.content is None or isinstance(block.content, str):
-            given = block.content or ""
-        else:
-            parts = []
-            for part in block.content:
-                if part.get("type") == "text":
-                    parts.append(part["text"])
-                else:
-                    parts.append(json.dumps(part, ensure_ascii=False))
-
-            given = "\n".join(parts)
-
-        text = self._redact(given)
-
+        text = self._redact(_text(block.content))
         self._ended[use.id] = (
             self._call(use, error=text) if block.is_error else self._call(use, result=text)
         )
@@ -464,6 +449,20 @@ def _usage(counted: JsonObject) -> Usage:
         reasoning_tokens=(counted.get("output_tokens_details") or {}).get("thinking_tokens")
         or None,
     )
+
+
+def _text(content: str | list[JsonObject] | None) -> str:
+    """A tool's result; anything but text as JSON."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    parts = []
+    for part in content:
+        if part.get("type") == "text":
+            parts.append(part["text"])
+        else:
+            parts.append(json.dumps(part, ensure_ascii=False))
+
+    return "\n".join(parts)
 
 
 _LOOK_SECONDS = 0.05  # between two checks of servers that are starting
@@ -520,22 +519,7 @@ class Conversation:
         started = asyncio.get_running_loop().time()
         try:
             await self._client.connect()
-
-            # Check Claude Code's account of itself before the first question. Raises TrialFault
-            # and BadExperiment.
-            info = await self._client.get_server_info() or {}
-            version = info.get("claude_code_version")
-            if version is not None and self._version not in (None, version):
-                message = (
-                    f"Claude Code is now {version}; the run began with {self._version}, and "
-                    f"answers of two versions cannot be compared: start a new run, or install the "
-                    f"old version again and resume"
-                )
-                raise InfrastructureFault("cli_changed", message)
-
-            if "commands" in info:
-                self._names.check_commands(command["name"] for command in info["commands"])
-
+            self._ready(await self._client.get_server_info() or {})
             await self._servers_up(started)
         except ClaudeSDKError as error:
             raise self._ended(error) from error
@@ -602,6 +586,23 @@ class Conversation:
             self._messages.took(call, message.get("duration_ms"))
         return {}
 
+    def _ready(self, info: JsonObject) -> None:
+        """Check Claude Code's account of itself before the first question.
+
+        Raises TrialFault and BadExperiment.
+        """
+        version = info.get("claude_code_version")
+        if version is not None and self._version not in (None, version):
+            message = (
+                f"Claude Code is now {version}; the run began with {self._version}, and answers "
+                f"of two versions cannot be compared: start a new run, or install the old version "
+                f"again and resume"
+            )
+            raise InfrastructureFault("cli_changed", message)
+
+        if "commands" in info:
+            self._names.check_commands(command["name"] for command in info["commands"])
+
     async def _servers_up(self, started: float) -> None:
         clock = asyncio.get_running_loop().time
         waiting = {server.name: server for server in self._names.servers}
@@ -615,29 +616,26 @@ class Conversation:
                 if status["status"] == "connected":
                     del waiting[server.name]
                 elif late or status["status"] != "pending":
-                    about = f"MCP server '{server.name}'"
-                    if status["status"] == "needs-auth":
-                        message = (
-                            f"{about} requires a login: check its headers in the experiment file"
-                        )
-                        refused = InfrastructureFault("mcp_unauthorized", message)
-                    elif late:
-                        limit = f"{server.init_timeout_seconds:g} s (init_timeout_seconds)"
-                        message = (
-                            f"{about} did not finish its handshake with Claude Code within {limit}"
-                        )
-                        refused = InfrastructureFault("mcp_init_timeout", message, retriable=True)
-                    else:
-                        kind = "mcp_server_start" if server.type == "stdio" else "mcp_unreachable"
-                        why = self._redact(str(status.get("error") or status["status"]))
-                        refused = InfrastructureFault(
-                            kind, f"{about} cannot be used by Claude Code: {why}", retriable=True
-                        )
-
-                    raise refused
+                    raise self._refused(server, status, late=late)
 
             if waiting:
                 await asyncio.sleep(_LOOK_SECONDS)
+
+    def _refused(self, server: McpServer, status: Any, *, late: bool) -> InfrastructureFault:
+        about = f"MCP server '{server.name}'"
+        if status["status"] == "needs-auth":
+            message = f"{about} requires a login: check its headers in the experiment file"
+            return InfrastructureFault("mcp_unauthorized", message)
+        if late:
+            limit = f"{server.init_timeout_seconds:g} s (init_timeout_seconds)"
+            message = f"{about} did not finish its handshake with Claude Code within {limit}"
+            return InfrastructureFault("mcp_init_timeout", message, retriable=True)
+
+        kind = "mcp_server_start" if server.type == "stdio" else "mcp_unreachable"
+        why = self._redact(str(status.get("error") or status["status"]))
+        return InfrastructureFault(
+            kind, f"{about} cannot be used by Claude Code: {why}", retriable=True
+        )
 
     def _ended(self, error: Exception) -> InfrastructureFault:
         """Claude Code has ended, or does not follow its protocol."""

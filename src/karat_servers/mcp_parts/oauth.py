@@ -149,12 +149,7 @@ class Tokens(TokenStorage):
                     if outgoing is not request:
                         reply = response
                     elif self._wanted and response.status_code in (401, 403):
-                        # The SDK asks for the scopes that the server names, so the server names
-                        # these
-                        named = response.headers.get("www-authenticate", "").removeprefix("Bearer ")
-                        response.headers["www-authenticate"] = (
-                            f'Bearer scope="{" ".join(self._wanted)}", {named}'
-                        )
+                        self._ask_for_wanted(response)
 
                     outgoing = await flow.asend(response)
             except StopAsyncIteration:
@@ -194,6 +189,11 @@ class Tokens(TokenStorage):
             raise self._denied(f"{lacks}, which the authorization server does not grant")
         self._wanted = tuple(dict.fromkeys((*granted, *needed)))
 
+    def _ask_for_wanted(self, response: httpx2.Response) -> None:
+        """The SDK asks for the scopes that the server names, so the server names these."""
+        named = response.headers.get("www-authenticate", "").removeprefix("Bearer ")
+        response.headers["www-authenticate"] = f'Bearer scope="{" ".join(self._wanted)}", {named}'
+
     def _restore(self, *, refreshes: bool) -> None:
         """Gives the provider the known tokens, also if another process renewed them; the token
         counts as expired.
@@ -217,19 +217,7 @@ class Tokens(TokenStorage):
         if reply is not None and isinstance(
             error, (OAuthTokenError, OAuthRegistrationError, ValidationError)
         ):
-            # What may be shown of an authorization server's reply: it may hold tokens, or repeat
-            # secrets
-            try:
-                code = reply.json()["error"]
-            except (httpx2.ResponseNotRead, ValueError, KeyError, TypeError):
-                code = None
-
-            if isinstance(code, str) and _ERROR_CODE.fullmatch(code):
-                shown = f" ({code})"
-            else:
-                shown = ""
-
-            reason = f"the authorization server answered with HTTP {reply.status_code}{shown}"
+            reason = _answered(reply)
         else:
             reason = printable(self._redact(str(error)))[:_SHOWN] or type(error).__name__
 
@@ -396,7 +384,7 @@ class TokenAuth(httpx2.Auth):
             if used is not None:
                 request.headers["Authorization"] = f"Bearer {used}"
                 response = yield request
-                rejected = response.status_code == 401 or _needed(response) is not None
+                rejected = _rejected(response)
                 needed = _needed(response)
                 self._evidence.status = response.status_code
                 self._evidence.lost = None
@@ -417,6 +405,11 @@ class TokenAuth(httpx2.Auth):
         raise self._tokens.rejected()
 
 
+def _rejected(response: httpx2.Response) -> bool:
+    """Whether another token could help."""
+    return response.status_code == 401 or _needed(response) is not None
+
+
 def _needed(response: httpx2.Response) -> tuple[str, ...] | None:
     """The scopes that the request needs, where they are the reason for its rejection."""
     if (
@@ -426,6 +419,23 @@ def _needed(response: httpx2.Response) -> tuple[str, ...] | None:
         return None
 
     return tuple(printable(extract_scope_from_www_auth(response) or "").split())
+
+
+def _answered(reply: httpx2.Response) -> str:
+    """What may be shown of an authorization server's reply: it may hold tokens, or repeat
+    secrets.
+    """
+    try:
+        code = reply.json()["error"]
+    except (httpx2.ResponseNotRead, ValueError, KeyError, TypeError):
+        code = None
+
+    if isinstance(code, str) and _ERROR_CODE.fullmatch(code):
+        shown = f" ({code})"
+    else:
+        shown = ""
+
+    return f"the authorization server answered with HTTP {reply.status_code}{shown}"
 
 
 def _token(saved: SavedLogin) -> OAuthToken | None:

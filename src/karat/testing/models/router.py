@@ -21,7 +21,7 @@ from karat.testing.models import chat_completions, gemini, messages, responses
 from karat.testing.models.default_response import default_response
 from karat.testing.models.output import CREATED, Event, ModelOutput, model_output, tokens_in
 from karat.testing.models.request import Api, BadRequest, Request, read_request
-from karat.testing.models.script import Hook, Script, ScriptedResponse, ToolUse, filled
+from karat.testing.models.script import Hook, Rule, Script, ScriptedResponse, ToolUse, filled
 
 _LARGEST_BODY = 256 * 1024 * 1024
 
@@ -57,23 +57,7 @@ class Connection:
             headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
             if headers.get("expect", "").lower() == "100-continue":
                 self._writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-
-            if "chunked" not in headers.get("transfer-encoding", "").lower():
-                length = int(headers.get("content-length") or 0)
-                if not 0 <= length <= _LARGEST_BODY:
-                    raise ValueError(f"a body of {length} bytes")
-                body = await self._reader.readexactly(length)
-            else:
-                parts: list[bytes] = []
-                while size := int((await self._reader.readline()).partition(b";")[0], 16):
-                    parts.append(await self._reader.readexactly(size))
-                    await self._reader.readexactly(2)
-                    if sum(map(len, parts)) > _LARGEST_BODY:
-                        raise ValueError("a body without end")
-
-                while (await self._reader.readline()).strip():
-                    pass
-                body = b"".join(parts)
+            body = await self._body(headers)
         except (
             asyncio.IncompleteReadError,
             asyncio.LimitOverrunError,
@@ -85,6 +69,24 @@ class Connection:
         return HttpRequest(
             method=self._method, path=target.partition("?")[0], headers=headers, body=body
         )
+
+    async def _body(self, headers: Mapping[str, str]) -> bytes:
+        if "chunked" not in headers.get("transfer-encoding", "").lower():
+            length = int(headers.get("content-length") or 0)
+            if not 0 <= length <= _LARGEST_BODY:
+                raise ValueError(f"a body of {length} bytes")
+            return await self._reader.readexactly(length)
+
+        parts: list[bytes] = []
+        while size := int((await self._reader.readline()).partition(b";")[0], 16):
+            parts.append(await self._reader.readexactly(size))
+            await self._reader.readexactly(2)
+            if sum(map(len, parts)) > _LARGEST_BODY:
+                raise ValueError("a body without end")
+
+        while (await self._reader.readline()).strip():
+            pass
+        return b"".join(parts)
 
     async def answer(
         self, status: int, body: bytes, headers: Mapping[str, str], *, cut: int | None = None
@@ -187,45 +189,43 @@ class ScriptPlayer:
                 request, busy=busy
             ):
                 self._used[number] += 1
-
-                # Each response with the faults before it; None: endless faults.
-                steps: list[tuple[list[ScriptedResponse], ScriptedResponse | None]] = []
-                faults: list[ScriptedResponse] = []
-                for said in rule.say:
-                    if said.fault:
-                        faults += [said] * said.times
-                    else:
-                        steps.append((faults, said))
-                        faults = []
-
-                if faults:
-                    steps += [(faults, None)]
-                # How often the model has answered since the last message of the
-                # user that contains the
-                # text.
-                answers = 0
-                for message in reversed(request.messages):
-                    if message.role == "assistant":
-                        answers += 1
-                    elif (
-                        message.role == "user"
-                        and rule.when.contains is not None
-                        and rule.when.contains in message.text
-                    ):
-                        break
-
-                position = min(answers, len(steps) - 1)
-                before, after = steps[position]
-                key = (number, request.digest, position)
-                self._asked[key] += 1
-                if self._asked[key] <= len(before):
-                    step = before[self._asked[key] - 1]
-                else:
-                    step = after or before[-1]
-
-                return _filled(step, request), number
+                return _filled(self._step(number, rule, request), request), number
 
         return default_response(request), None
+
+    def _step(self, number: int, rule: Rule, request: Request) -> ScriptedResponse:
+        # Each response with the faults before it; None: endless faults.
+        steps: list[tuple[list[ScriptedResponse], ScriptedResponse | None]] = []
+        faults: list[ScriptedResponse] = []
+        for response in rule.say:
+            if response.fault:
+                faults += [response] * response.times
+            else:
+                steps.append((faults, response))
+                faults = []
+
+        if faults:
+            steps += [(faults, None)]
+        # How often the model has answered since the last message of the user that contains the
+        # text.
+        answers = 0
+        for message in reversed(request.messages):
+            if message.role == "assistant":
+                answers += 1
+            elif (
+                message.role == "user"
+                and rule.when.contains is not None
+                and rule.when.contains in message.text
+            ):
+                break
+
+        position = min(answers, len(steps) - 1)
+        before, after = steps[position]
+        key = (number, request.digest, position)
+        self._asked[key] += 1
+        if self._asked[key] <= len(before):
+            return before[self._asked[key] - 1]
+        return after or before[-1]
 
 
 def _filled(response: ScriptedResponse, request: Request) -> ScriptedResponse:
@@ -309,20 +309,7 @@ class Router:
                 wanted = name.strip("/")
                 both = []
                 for model in [wanted] if wanted else self._player.models:
-                    named = {
-                        "type": "model",
-                        "display_name": model,
-                        "created_at": "2023-11-14T22:13:20Z",
-                    }
-                    both.append(
-                        {
-                            "id": model,
-                            "object": "model",
-                            "created": CREATED,
-                            "owned_by": "karat",
-                            **named,
-                        }
-                    )
+                    both.append(_listed(model))
                 listing = {
                     "object": "list",
                     "data": both,
@@ -376,6 +363,12 @@ class Router:
                 json.dumps({**request.as_json(), "answer": answer}, ensure_ascii=False) + "\n"
             )
             self._log.flush()
+
+
+def _listed(model: str) -> dict[str, object]:
+    """A model with the keys of both providers."""
+    named = {"type": "model", "display_name": model, "created_at": "2023-11-14T22:13:20Z"}
+    return {"id": model, "object": "model", "created": CREATED, "owned_by": "karat", **named}
 
 
 async def _respond(connection: Connection, say: ScriptedResponse, request: Request) -> None:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import pydantic
@@ -32,9 +32,6 @@ from karat_studies.kinds.study.format import (
     Task,
     Test,
 )
-
-if TYPE_CHECKING:
-    pass
 
 WORDING = "relabelled"
 """The wording of relabelled materials: `gain.relabelled.md` instead of `gain.md`, if it exists."""

@@ -62,6 +62,53 @@ def test_a_table_of_messages_and_turns_of_other_shapes_are_chats_too(tmp_path: P
 
 
 @pytest.mark.parametrize(
+    ("rows", "answers"),
+    [
+        pytest.param(
+            [{"messages": [{"role": "user", "content": "Hi?"}], "response": "Hello."}],
+            ["Hello."],
+            id="the reply is in a column of its own",
+        ),
+        pytest.param(
+            [
+                {"chat": [{"role": "user", "content": "Hi?"}, {"role": "assistant", "content": "Hello."}]},
+                {"chat": [{"role": "user", "content": "Who?"}, {"role": "assistant", "content": "I."}]},
+                {"chat": "User: Why?\nAssistant: So."},
+            ],
+            ["Hello.", "I.", "So."],
+            id="a few chats have another shape",
+        ),
+        pytest.param(
+            [{"messages": [{"role": who, "content": who} for who in ("user", "system", "user")]}],
+            [],
+            id="what the system says in a log is no answer",
+        ),
+        pytest.param(
+            [{"conversations": [{"from": who, "value": who} for who in ("human", "function_call", "observation")]}],
+            [],
+            id="calls are nobody who speaks",
+        ),
+    ],
+)  # fmt: skip
+def test_only_what_the_assistant_says_is_an_answer(tmp_path: Path, rows: list[object], answers: list[str]) -> None:
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(rows))
+    made = imported("chats", tmp_path / "runs", path)
+    assert [answer.text for answer in made.run.events_of(Answer)] == answers
+    assert not findings(made)
+
+
+def test_one_file_whose_speakers_are_unclear_does_not_stop_the_others(tmp_path: Path) -> None:
+    calls, plain = tmp_path / "calls.json", tmp_path / "plain.json"
+    calls.write_text(json.dumps([{"sender": "Caller", "text": "Hi?"}, {"sender": "Recipient", "text": "Hello."}]))
+    plain.write_text(json.dumps([{"turns": [{"user": "Hi?", "bot": "Hello."}]}]))
+    (made,) = import_results("chats", [calls, plain], tmp_path / "runs")
+    assert [answer.text for answer in made.run.events_of(Answer)] == ["Hello."]
+    ((kind, text),) = findings(made)
+    assert kind == "unreadable" and "say which of the speakers answers: 'Caller', 'Recipient'" in text
+
+
+@pytest.mark.parametrize(
     "rows",
     [
         [{"id": "7", "talk": [{"speaker": "Caller", "text": "Hi?"}, {"speaker": "Recipient", "text": "Hello."}]}],

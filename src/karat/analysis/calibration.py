@@ -123,9 +123,6 @@ def draw_answers(
     )
 
 
-_DRAW = "label --sample"  # the command
-
-
 class _Rows(msgspec.Struct, frozen=True, kw_only=True):
     """Every answer eligible for the draw, in the plan's order, as columns."""
 

@@ -10,11 +10,13 @@ from karat.documents.names import NOT_SPEAKING, side_of
 Message = dict[str, Any]
 
 
-def with_sides(messages: Sequence[Message], agent: str | None = None) -> list[Message]:
+def with_sides(
+    messages: Sequence[Message], agent: str | None = None, *, system_answers: bool = False
+) -> list[Message]:
     """Messages whose `role` is user or assistant so far as it is known.
 
-    If nobody is the assistant by name, the system is, after its first message. `agent`: who is the
-    assistant, where all others are users.
+    `agent`: who is the assistant, where all others are users. `system_answers`: if nobody is the
+    assistant by name, the system is, after its first message.
     """
     names = dict.fromkeys(map(_who, messages))
     people = [name for name in names if name and name not in NOT_SPEAKING]
@@ -25,7 +27,8 @@ def with_sides(messages: Sequence[Message], agent: str | None = None) -> list[Me
     found = []
     for at, message in enumerate(messages):
         who = _who(message)
-        if at and who == "system" and "assistant" not in sides.values():
+        unanswered = "assistant" not in sides.values()
+        if system_answers and at and who == "system" and unanswered:
             found.append({**message, "role": "assistant"})
         elif who in sides:
             found.append({**message, "role": sides[who]})

@@ -299,7 +299,9 @@ _ASSISTANTS = word_set(
     interviewer operator support llm robot advisor nurse representative rep tutor consultant
     counsellor physician chatgpt receptionist 客服 助手 医生 机器人"""
 )
-NOT_SPEAKING = word_set("system sys tool function developer action")
+NOT_SPEAKING = word_set(
+    "system sys tool function developer action function_call observation tool_call tool_response"
+)
 """Who writes in a chat, and is neither the one who asks nor the one who answers."""
 SPEAKING = _USERS | _ASSISTANTS | NOT_SPEAKING
 _LONGEST_NAME = 40  # of somebody who speaks

@@ -32,7 +32,6 @@ _OF_ITEMS = word_set(
 )
 _OF_SCORES = word_set("score scores scored rating ratings judged graded human")
 _NUMBERS = word_set("index number no key case")
-_IDS = word_set("id qid uid uuid")
 _FORMS = word_set(
     """raw parsed clean cleaned full final extracted original processed normalized normalised text
     texts short long first second initial last generated predicted actual expected user human

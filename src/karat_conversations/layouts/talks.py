@@ -108,8 +108,9 @@ def _gathered(rows: Rows, named: Collection[str], agent: str | None, whole: bool
         columns = columns_of(row for _, row in rows.rows)
         if named and all(path in columns for path in named):
             return rows
-        if agent is None and any(column.messages * 2 > column.rows for column in columns.values()):
-            return rows
+        chats = [path for path, column in columns.items() if column.messages * 2 > column.rows]
+        if agent is None and chats:
+            return _alike(rows, chats[0])
         found = _in_numbered_columns(rows, columns)
         if found is None and not _asks(columns):
             found = _in_cells(rows, columns, agent, whole)
@@ -121,6 +122,26 @@ def _gathered(rows: Rows, named: Collection[str], agent: str | None, whole: bool
             return rows
         rows = listed
     return rows
+
+
+def _alike(rows: Rows, path: str) -> Rows:
+    """The rows, with chats that a few cells of a column hold in another shape as messages, too; the
+    same rows if there are none.
+    """
+    others: dict[int, list[Message]] = {}
+    for number, row in rows.rows if "." not in path else ():
+        value = row.get(path)
+        if not is_empty(value) and not (isinstance(value, list) and are_messages(value)):
+            said = messages_in(value)
+            if said:
+                others[number] = said
+    if not others:
+        return rows
+    changed = (
+        (number, {**row, path: others[number]} if number in others else row)
+        for number, row in rows.rows
+    )
+    return _with(rows, changed, f"'{path}': conversations")
 
 
 def are_of_speakers(value: Sequence[object]) -> bool:
@@ -204,7 +225,7 @@ def _between(names: Sequence[str], texts: Sequence[str], agent: str | None) -> l
         return []
     pairs = zip(names, texts, strict=True)
     said = [{"role": name, "content": text} for name, text in pairs]
-    return said if agent == _ANYONE else with_sides(said, agent)
+    return said if agent == _ANYONE else with_sides(said, agent, system_answers=True)
 
 
 def _texts_of_pair(part: object) -> list[Message]:
@@ -251,7 +272,7 @@ def _written(value: Sequence[Any], agent: str | None = None) -> list[Message]:
         keys = speaker_and_text(message) or any_speaker_and_text(message) or ("role", "content")
         kept = {key: message[key] for key in _OF_CALLS if key in message}
         found.append({"role": message[keys[0]], "content": message[keys[1]], **kept})
-    return found if agent == _ANYONE else with_sides(found, agent)
+    return found if agent == _ANYONE else with_sides(found, agent, system_answers=True)
 
 
 def _pair(part: object, asking: Sequence[Role], answering: Sequence[Role]) -> list[Message]:

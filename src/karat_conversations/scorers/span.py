@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
-from karat.records import Answer, Metric, Reply, Sample
+from karat.records import Answer, Metric, Reply, Sample, Turn
 from karat.scorers import Verdict, golden_turns
 from karat_conversations.numeric import extract
 
@@ -87,34 +87,7 @@ class Span:
                 reply = None
 
             if "answer_type" in turn.detail:
-                computed = turn.detail["answer_type"] in ("arithmetic", "count")
-                golden_words = _tatqa_words(
-                    _joined(turn.detail["answers"], str(turn.detail.get("scale") or ""))
-                )
-                spans, scale = _prediction(text[:_LONGEST], reply)
-                if not spans:
-                    exact, f1 = False, 0.0
-                else:
-                    forms = [_joined(spans, scale)]
-                    if (
-                        len(spans) == 1
-                        and not scale
-                        and "%" not in spans[0]
-                        and (value := _number(spans[0])) is not None
-                    ):
-                        # 0.2342 is 23.42 percent: such an answer is not rounded to two decimals
-                        forms.append(_written(value))
-
-                    words = [_tatqa_words(form) for form in forms]
-                    exact = golden_words in words
-                    f1 = (
-                        float(exact)
-                        if computed
-                        else max(
-                            round(_f1(Counter(set(form)), Counter(set(golden_words))), 2)
-                            for form in words
-                        )
-                    )
+                exact, f1 = self._tatqa(turn, text, reply)
             else:
                 given = _squad_words(text[:_LONGEST])
                 if given in self._none:
@@ -135,6 +108,28 @@ class Span:
             verdicts.append(Verdict(values={"exact_match": exact, "f1": f1}, turn=number))
 
         return verdicts or None
+
+    def _tatqa(self, turn: Turn, text: str, reply: Reply | None) -> tuple[bool, float]:
+        computed = turn.detail["answer_type"] in ("arithmetic", "count")
+        wanted = _tatqa_words(_joined(turn.detail["answers"], str(turn.detail.get("scale") or "")))
+        given, scale = _prediction(text[:_LONGEST], reply)
+        if not given:
+            return False, 0.0
+        forms = [_joined(given, scale)]
+        if (
+            len(given) == 1
+            and not scale
+            and "%" not in given[0]
+            and (value := _number(given[0])) is not None
+        ):
+            # 0.2342 is 23.42 percent: such an answer is not rounded to two decimals
+            forms.append(_written(value))
+
+        words = [_tatqa_words(form) for form in forms]
+        exact = wanted in words
+        return exact, float(exact) if computed else max(
+            round(_f1(Counter(set(form)), Counter(set(wanted))), 2) for form in words
+        )
 
 
 def _squad_words(text: str) -> tuple[str, ...]:

@@ -35,13 +35,10 @@ class SkillEvals:
             triggers = sample.metadata.get("should_trigger")
             if isinstance(triggers, bool):
                 case["should_trigger"] = triggers
-            stated = [
-                _expectation(one)
-                for one in sample.criteria
-                if not (
-                    isinstance(triggers, bool) and one.text == "Skill"
-                )  # what should_trigger says
-            ]
+            stated = []
+            for one in sample.criteria:
+                if one.text != "Skill" or not isinstance(triggers, bool):  # should_trigger says it
+                    stated.append(_expectation(one))
             if stated:
                 case["expectations"] = stated
             cases.append(case)

@@ -36,6 +36,7 @@ _CHAT = re.compile(
     rb'"(?:messages|conversations?)"\s*+:\s*+\[\s*+\{\s*+"(?:role|content|from|value)"'
 )
 _IDS = ("conversation_id", "conversation_hash", "id")
+_REPLIES = ("response", "answer", "reply", "output", "completion")
 _HEAD = 2**16  # bytes
 
 
@@ -63,7 +64,8 @@ class Chats:
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run of all files."""
-        logs = each_readable(paths, self._opened, findings)
+        alone = len(paths) == 1
+        logs = each_readable(paths, lambda path: self._opened(path, alone=alone), findings)
         conditions: dict[str, ImportedCondition] = {}
         yield ImportedRun(
             name=named_after([log.path for log in logs]),
@@ -73,7 +75,7 @@ class Chats:
             sparse=True,
         )
 
-    def _opened(self, path: Path) -> _Log:
+    def _opened(self, path: Path, *, alone: bool) -> _Log:
         with opened(path) as file:
             head = file.read(_HEAD)
         if path.suffix == ".parquet" or Chats.recognizes(path, head):
@@ -84,8 +86,10 @@ class Chats:
             if 2 * column.messages > column.rows and "." not in name:
                 return _Log(path, rows, name)
         names = speakers(read)
-        if names:
+        if names and alone:
             raise BadOption("--set agent=NAME", f"{path}: {who_answers(names)}")
+        if names:  # the other files can be read
+            raise bad_file(path, f"--set agent=NAME: {who_answers(names)}")
         raise bad_file(path, "holds no chats: messages, or turns of a user and an assistant")
 
 
@@ -125,6 +129,9 @@ def _trials(
         for place, row in _records(log, findings):
             written = _said(row)
             said = with_sides(written, agent if log.rows is None else None)
+            beside = row.text(*_REPLIES)  # to the last message, where the log has it aside
+            if beside is not None and said and said[-1].get("role") == "user":
+                said.append({"role": "assistant", "content": beside})
             unsure = _unsure(written, said)
             if unsure:
                 findings.left_out(f"chat, --set agent=NAME: {who_answers(unsure)}", place)

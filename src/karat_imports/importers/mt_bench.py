@@ -202,7 +202,7 @@ def _judgments(
             findings.lose("judgment without its models", place)
             return
 
-        # The share of its games that a model won; a tie is half a game.  It is missing if the
+        # The share of its games that a model won; a tie is half a game. It is missing if the
         # judge named no winner of a game
         worth = {"model_1": 0.0, "model_2": 0.0, "tie": 0.5} | {side: 1.0}
         points = [worth.get(winner or "") for winner in games]

@@ -19,7 +19,6 @@ from karat.records import Json, JsonObject
 from karat.setups import Findings
 from karat_imports.setups._files import NotRead, ProjectFiles
 
-_SCRIPTS = (".js", ".ts", ".mjs", ".cjs", ".mts", ".rb", ".go", ".sh")
 _CHAT = {
     **{name: name for name in ("mistral", "groq", "openrouter", "deepseek", "cohere", "cerebras")},
     **{name: name for name in ("anthropic", "google", "ollama", "bedrock", "azure", "huggingface")},
@@ -52,7 +51,6 @@ _SETTINGS = {
     "apiKeyEnvar": "api_key_env",
 }
 _RANGES = {"temperature": (0, 2), "top_p": (0, 1), "max_tokens": (1, 10**9), "seed": (0, 2**62)}
-_OF_MESSAGES = ("choices[0].message.content", "output", "response", "answer", "text", "result")
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True):

@@ -100,7 +100,6 @@ class _File:
         self._file.write(line + b"\n")
 
 
-_Line = Answer | Score | Failure | Attempt
 # event, cell, whether it ended the trial or its scoring
 _Maker = Callable[..., Iterable[Mapping[str, object]]]
 

@@ -59,7 +59,8 @@ class _Measure:
 
 
 def _pas(tests: Scores, scored: Scores) -> float:
-    return float(pool(tests, np.array([[score.pas for score in scored]]))[WHOLE][0])
+    # Two rows: NumPy adds those of one alone in another order, and the last digit would differ.
+    return float(pool(tests, np.array([[score.pas for score in scored]] * 2))[WHOLE][0])
 
 
 def _pas_rows(tests: Scores, scored: Scores, draws: Draws, places: list[int]) -> Floats:

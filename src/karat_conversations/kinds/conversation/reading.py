@@ -48,24 +48,19 @@ def cleaned(number: int, row: Row) -> _Read:
     if doc is None or dialogue is None:
         return None, record.wrong
 
+    turns = _dialogue(
+        dialogue,
+        "conv_questions",
+        "executed_answers",
+        lambda count: texts(dialogue.at("conv_answers"), count),
+    )
     features: Mapping[str, object] = {}
     if record.at("features").value is not None:
         given = record.within("features")
         if given is not None and isinstance(given.value, Mapping):
             features = given.value
 
-    draft = Draft(
-        number=number,
-        id=name,
-        turns=_dialogue(
-            dialogue,
-            "conv_questions",
-            "executed_answers",
-            lambda count: texts(dialogue.at("conv_answers"), count),
-        ),
-        features=features,
-        **_report(doc),
-    )
+    draft = Draft(number=number, id=name, turns=turns, features=features, **_report(doc))
     return draft, record.wrong
 
 

@@ -75,48 +75,7 @@ class RecordedParticipants:
 
         for number, row in table.rows:
             try:
-                # Raises ValueError with what is wrong with the row
-                named = self._columns
-                who = row.get(named.participant)
-                if who in (None, "") or isinstance(who, (dict, list, bool)):
-                    if named.participant not in row:
-                        hint = did_you_mean(named.participant, row)
-                    else:
-                        hint = ""
-
-                    raise ValueError(f"'{named.participant}' must name the participant{hint}")
-
-                place = tuple(_text(row.get(getattr(named, name))) for name in _PLACES)
-                stated = repetition_value(row.get(named.repetition), named.repetition)
-                if stated is None:
-                    repetition = self._met[str(who), place]
-                    self._met[str(who), place] += 1
-                else:
-                    repetition = self._repetitions.number(str(who), place[-1], stated)
-
-                key = str(who), place, repetition
-                if key in self._rows:
-                    if stated is None:
-                        at = ""
-                    else:
-                        at = f", repetition {stated}"
-
-                    raise ValueError(f"a second row for '{who}' in the same place{at}")
-
-                answers, text = row.get(self._columns.answers), row.get(self._columns.text)
-                if isinstance(answers, dict):
-                    self._rows[key] = answers
-                elif isinstance(text, str):
-                    self._rows[key] = text
-                else:
-                    wanted = (
-                        f"'{self._columns.text}', a text, or '{self._columns.answers}', an object"
-                    )
-                    raise ValueError(f"needs {wanted} (it has: {', '.join(map(str, row))})")
-
-                if place[-1] is not None:
-                    self.conditions[place[-1]] = None
-                self.repetitions = max(self.repetitions, key[2] + 1)
+                self._add(row)
             except ValueError as error:
                 faults.append(Fault(place=f"{table.unit} {number}", message=str(error)))
 
@@ -203,6 +162,49 @@ class RecordedParticipants:
                     return who, place, repetition
 
         return None
+
+    def _add(self, row: Mapping[str, object]) -> None:
+        """Raises ValueError with what is wrong with the row."""
+        columns = self._columns
+        who = row.get(columns.participant)
+        if who in (None, "") or isinstance(who, (dict, list, bool)):
+            if columns.participant not in row:
+                hint = did_you_mean(columns.participant, row)
+            else:
+                hint = ""
+
+            raise ValueError(f"'{columns.participant}' must name the participant{hint}")
+
+        place = tuple(_text(row.get(getattr(columns, name))) for name in _PLACES)
+        value = repetition_value(row.get(columns.repetition), columns.repetition)
+        if value is None:
+            number = self._met[str(who), place]
+            self._met[str(who), place] += 1
+        else:
+            number = self._repetitions.number(str(who), place[-1], value)
+
+        key = str(who), place, number
+        if key in self._rows:
+            if value is None:
+                at = ""
+            else:
+                at = f", repetition {value}"
+
+            raise ValueError(f"a second row for '{who}' in the same place{at}")
+
+        self._rows[key] = self._answer(row)
+        if place[-1] is not None:
+            self.conditions[place[-1]] = None
+        self.repetitions = max(self.repetitions, key[2] + 1)
+
+    def _answer(self, row: Mapping[str, object]) -> str | Mapping[str, object]:
+        answers, text = row.get(self._columns.answers), row.get(self._columns.text)
+        if isinstance(answers, dict):
+            return answers
+        if isinstance(text, str):
+            return text
+        wanted = f"'{self._columns.text}', a text, or '{self._columns.answers}', an object"
+        raise ValueError(f"needs {wanted} (it has: {', '.join(map(str, row))})")
 
 
 def _names(sample: Sample, member: int | None) -> Iterator[str]:

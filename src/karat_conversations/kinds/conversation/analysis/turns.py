@@ -126,13 +126,7 @@ def declarations(index: RunIndex) -> Declarations:
     operations = []
     for turn in turns:
         if turn.detail.get("program"):
-            value = turn.detail.get("operations")
-            if isinstance(value, (int, float)):
-                number = float(value)
-            else:
-                number = np.nan
-
-            operations.append(number)
+            operations.append(_number(turn.detail.get("operations")))
         else:
             operations.append(np.nan)
 
@@ -154,6 +148,12 @@ def declarations(index: RunIndex) -> Declarations:
 
 def _is_scored(turn: Turn) -> bool:
     return bool(turn.detail.get("unanswerable")) or parse_value(turn.golden) is not None
+
+
+def _number(value: object) -> float:
+    if isinstance(value, (int, float)):
+        return float(value)
+    return np.nan
 
 
 def _text(value: object) -> str | None:
@@ -309,25 +309,7 @@ def read_turns(
     `level`: of the intervals.
     """
     rows = index.scores.get(scoring)
-    parts = []
-    for _ in index.conditions:
-        size = base.size * index.repetitions
-        nothing, unknown = np.zeros(size, dtype=bool), np.full(size, np.nan)
-        parts.append(
-            Turns(
-                base=base,
-                repetitions=index.repetitions,
-                counted=nothing,
-                scored=nothing.copy(),
-                reached=nothing.copy(),
-                milliseconds=unknown,
-                prompt_tokens=unknown.copy(),
-                completion_tokens=unknown.copy(),
-                verdicts=unknown.copy(),
-                level=level,
-            )
-        )
-
+    parts = [_empty(base, index.repetitions, level) for _ in index.conditions]
     places = _Places(index, base)
     for cell in failed:
         condition, slots = places.of(cell)
@@ -348,16 +330,7 @@ def read_turns(
             replies = []
             for line in index.lines(at for at, _ in pending.partial.replies):
                 replies.append(reply_of(line))
-
-            part = parts[condition]
-            for slot, reply in zip(range(slots.start, slots.stop), replies, strict=False):
-                place = slot % part.base.size
-                part.scored[slot] = part.reached[slot] = True
-                for name, value in matcher.values(part.base.turns[place], reply).items():
-                    column = part.values.setdefault(name, np.full(part.counted.size, np.nan))
-                    column[slot] = np.nan if value is None else value
-
-            _meter(part, slots, replies)
+            _hear(parts[condition], slots, replies, matcher)
 
     for part, tally in zip(parts, index.tallies, strict=True):
         part.scoring_tokens = tally.judge_tokens
@@ -393,6 +366,23 @@ class _Places:
         return condition, repetition * self._size + self._first[sample] + turns, there
 
 
+def _empty(base: Declarations, repetitions: int, level: float) -> Turns:
+    size = base.size * repetitions
+    nothing, unknown = np.zeros(size, dtype=bool), np.full(size, np.nan)
+    return Turns(
+        base=base,
+        repetitions=repetitions,
+        counted=nothing,
+        scored=nothing.copy(),
+        reached=nothing.copy(),
+        milliseconds=unknown,
+        prompt_tokens=unknown.copy(),
+        completion_tokens=unknown.copy(),
+        verdicts=unknown.copy(),
+        level=level,
+    )
+
+
 def _fill(parts: Sequence[Turns], places: _Places, layout: Layout, metrics: Sequence[str]) -> None:
     conditions, slots, there = places.slots(layout.cells, layout.turns.astype(np.int64))
     for number, part in enumerate(parts):
@@ -402,6 +392,18 @@ def _fill(parts: Sequence[Turns], places: _Places, layout: Layout, metrics: Sequ
         for metric in metrics:
             column = part.values[metric] = np.full(part.counted.size, np.nan)
             column[slots[mine]] = layout.values(metric)[mine]
+
+
+def _hear(part: Turns, slots: slice, replies: Sequence[Reply], matcher: Matcher) -> None:
+    """The turns answered before a conversation failed."""
+    for slot, reply in zip(range(slots.start, slots.stop), replies, strict=False):
+        place = slot % part.base.size
+        part.scored[slot] = part.reached[slot] = True
+        for name, value in matcher.values(part.base.turns[place], reply).items():
+            column = part.values.setdefault(name, np.full(part.counted.size, np.nan))
+            column[slot] = np.nan if value is None else value
+
+    _meter(part, slots, replies)
 
 
 def _meter(part: Turns, slots: slice, replies: Sequence[_Reply | Reply]) -> None:

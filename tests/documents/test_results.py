@@ -190,11 +190,8 @@ def test_a_verdict_of_three_words_is_no_score():
 
 
 def test_what_turns_a_bad_word_round_is_not_better_when_lower():
-    assert [lower_is_better(name) for name in ("refusal_correct", "num_contradictions", "toxicity")] == [
-        None,
-        True,
-        True,
-    ]
+    names = ("refusal_correct", "refusal_quality", "num_contradictions", "toxicity")
+    assert [lower_is_better(name) for name in names] == [None, None, True, True]
 
 
 @pytest.mark.parametrize(

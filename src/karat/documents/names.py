@@ -255,7 +255,7 @@ _LOWER_IS_BETTER = _FAULTS | word_set(
 )
 _TURNS_ROUND = word_set(
     """correct accuracy pass passed no not non free f1 recall precision caught detected avoided
-    resistance"""
+    resistance quality appropriateness handling"""
 )
 """Words with which a name of something bad is of something good: `refusal_correct`."""
 _TABLE: dict[str, Meaning] = {}

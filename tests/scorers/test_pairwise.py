@@ -353,7 +353,7 @@ def test_a_judgement_that_stands_in_either_answer_is_not_the_judges(bench: Bench
     bench.judge = lambda _: says(FIRST)
     run = bench.run(questions=1, execution={"retry": {"max_attempts": 1}}).run
     (failure,) = run.events_of(Failure)
-    assert "repeats a judgement that stands in the agent's answer" in failure.message
+    assert "repeats a judgement from the agent's answer" in failure.message
 
 
 @pytest.mark.needs_kind("conversation")

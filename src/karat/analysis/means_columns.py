@@ -74,11 +74,6 @@ def _mean(info: MetricInfo, result: Result) -> Cell:
     return blocks.estimate(result.mean, percent=info.percent)
 
 
-def _spread(info: MetricInfo, result: Result) -> Cell:
-    spread = result.within_sd.value
-    return blocks.Share(spread) if info.percent else blocks.Number(spread)
-
-
 def _answers(_: MetricInfo, result: Result) -> Cell:
     return Count(
         result.n_answers,
@@ -126,7 +121,6 @@ COLUMNS: tuple[MeansColumn, ...] = (
         format=formats.number,
         head="SD",
         place=10,
-        cell=_spread,
         legend="SD: standard deviation between repetitions of one {unit}.",
     ),
     MeansColumn(

@@ -13,10 +13,10 @@ Message = dict[str, Any]
 def with_sides(
     messages: Sequence[Message], agent: str | None = None, *, system_answers: bool = False
 ) -> list[Message]:
-    """Messages whose `role` is user or assistant so far as it is known.
+    """The messages, with `role` set to user or assistant where the speaker is known to be one.
 
-    `agent`: who is the assistant, where all others are users. `system_answers`: if nobody is the
-    assistant by name, the system is, after its first message.
+    `agent`: the speaker who is the assistant; all others are then users. `system_answers`: if no
+    speaker's name is an assistant's, later messages of the system are the assistant's.
     """
     names = dict.fromkeys(map(_who, messages))
     people = [name for name in names if name and name not in NOT_SPEAKING]
@@ -38,8 +38,10 @@ def with_sides(
 
 
 def sides_of(people: Sequence[str]) -> dict[str, str]:
-    """Speaker, in lower case → side. Of two who speak, whoever is not the assistant is the user;
-    who speaks with somebody called user is the assistant.
+    """Speaker, in lower case → side.
+
+    If there are two speakers and one is the assistant, the other is the user; if one is called
+    user, the other is the assistant.
     """
     sides: dict[str, str] = {name: side for name in people if (side := side_of(name)) is not None}
     unknown = [name for name in people if name not in sides]

@@ -536,9 +536,7 @@ class Call:
                     values = read_object(response.text or "", part)
 
                 if any(is_copy(values, answer, part) for answer in answers):
-                    raise Unusable(
-                        "it repeats a judgement that stands in the agent's answer; give your own"
-                    )
+                    raise Unusable("it repeats a judgement from the agent's answer; give your own")
                 judgement = judgement_of(values, part)
             except Unusable as unusable:
                 fault = str(unusable)

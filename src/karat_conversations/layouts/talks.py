@@ -393,7 +393,7 @@ def _sides_of_marks(
 
 
 def _joined(messages: Iterable[Message]) -> list[Message]:
-    """Messages in which nobody speaks twice in a row."""
+    """The messages, with what one speaker says in succession as one message."""
     found: list[Message] = []
     for message in messages:
         if found and found[-1]["role"] == message["role"]:

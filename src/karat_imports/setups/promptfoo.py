@@ -92,9 +92,7 @@ class Promptfoo:
 
         # The providers that one agent can be: those of the first one's type, and of its target
         if not providers:
-            findings.take(
-                "no provider has an equivalent: `search-baseline` stands in for the agent"
-            )
+            findings.take("no provider has an equivalent, so the agent is `search-baseline`")
             agents = [Provider(name="", agent={"type": "search-baseline"})]
         else:
             first = providers[0].agent

@@ -106,7 +106,7 @@ def test_outside_of_studies_braces_are_text(read, prompt) -> None:
 
 def test_a_preset_that_says_nothing_in_some_studies_is_told(several, read) -> None:
     text = f"dataset: {{kind: study, path: studies}}\n{AGENT}conditions: {{a: {{preset: demographic}}}}\n"
-    told = "occupation: its participants are told nothing but that they take part"
+    told = "occupation: its participants are told only that they take part"
     [warning] = read(text).warnings
     assert warning.endswith(f"studies 'nobody', 'other' do not say age, gender, education or {told}")
 

@@ -8,6 +8,7 @@ from karat.documents.columns import columns_of, score_in
 from karat.documents.names import is_score_name, lower_is_better
 from karat.documents.results import joining_id, score_columns, scores_by_system, systems_in
 from karat.documents.roles import Reading, assign
+from karat.documents.tables import best_of, tables_in, together
 
 
 def read(*rows, file="results.csv"):
@@ -177,7 +178,10 @@ def test_a_score_is_a_number_a_share_of_a_whole_or_a_verdict(cell, score):
     ("names", "judge"),
     [
         ("hit@5 recall_at_3 top1_correct judge_empathy valid_json F1 answer_overlap tests_passed", True),
-        ("judge_cost_usd response_time num_tokens top_score confidence risk_score judge_ok chunk_score index", False),
+        (
+            "judge_cost_usd response_time num_tokens top_score confidence risk_score judge_ok index n_unsupported",
+            False,
+        ),
     ],
 )
 def test_a_score_needs_a_word_of_judgement(names, judge):
@@ -206,3 +210,34 @@ def test_what_turns_a_bad_word_round_is_not_better_when_lower():
 )
 def test_the_id_that_joins_rows_differs_from_row_to_row(rows, name):
     assert joining_id(columns_of(rows)) == name
+
+
+@pytest.mark.parametrize(("passes", "scored"), [((1, 2, 3), []), ((1, 0, 1), ["pass"]), ((0.5, 1.0, 0.0), ["pass"])])
+def test_the_number_of_a_pass_is_no_score(passes, scored):
+    rows = [{"id": str(at), "pass": value} for at, value in enumerate(passes)]
+    assert score_columns(columns_of(rows)) == scored
+
+
+_ANSWER = {"answer": "Paris", "verified": 2}
+
+
+@pytest.mark.parametrize(
+    ("document", "first"),
+    [
+        pytest.param(
+            {"q1": {"small": _ANSWER, "large": _ANSWER}, "q2": {"small": _ANSWER, "large": _ANSWER}},
+            {"id": "q1", "condition": "small", **_ANSWER},
+            id="by question, then by system",
+        ),
+        pytest.param(
+            {"small": [{"id": "q", "gold": "a", "actual": "b"}], "large": [{"id": "q", "gold": "a", "actual": "a"}]},
+            {"condition": "small", "id": "q", "gold": "a", "actual": "b"},
+            id="lists with the same ids",
+        ),
+        pytest.param({"missed": [{"id": "q1", "got": "b"}], "kept": [{"id": "q2", "got": "a"}]}, None, id="other ids"),
+    ],
+)  # fmt: skip
+def test_answers_of_systems_under_each_others_names_are_read_as_one(document, first):
+    tables = tables_in(document)
+    rows = together(tables, best_of(tables, results=True))
+    assert (rows[0] if rows else None) == first

@@ -241,7 +241,7 @@ _NO_SCORE = word_set(
 )
 _MEASURES = word_set(
     """latency time ms seconds sec cost usd dollars tokens token id ids index version temperature
-    size length total weight model date timestamp elapsed duration logit logprob num number count
+    size length total weight model date timestamp elapsed duration logit logprob num number count n
     ok status"""
 )
 """Words of what is counted or measured about an answer, but does not judge it."""

@@ -65,6 +65,7 @@ def score_columns(columns: Mapping[str, Column]) -> list[str]:
         words = {*words_of(last_part(path))}
         roles = [meaning.role for meaning in meanings(path)]
         named = is_score_name(path) and not words & (_NOT_JUDGED - {"answer"})
+        named = named and not (words == {"pass"} and _counts_passes(column))
         judged = named and (
             not roles or roles[0] in _JUDGED_BY_NAME or column.is_yes_or_no or column.is_judgement
         )
@@ -80,6 +81,11 @@ def score_columns(columns: Mapping[str, Column]) -> list[str]:
         for path in found
         if path.endswith(".score") or path.rpartition(".")[0] not in of_objects
     ]
+
+
+def _counts_passes(column: Column) -> bool:
+    """Whether cells are the numbers of passes, not whether something passed: 1, 2, 3."""
+    return all(value.isdecimal() for value in column.values) and not column.is_yes_or_no
 
 
 def joining_id(columns: Mapping[str, Column]) -> str | None:

@@ -4,7 +4,7 @@ by id, columns as lists, one row.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from karat.documents.columns import are_messages
@@ -63,20 +63,48 @@ def best_of(tables: Mapping[str, Sequence[Any]], *, results: bool = False) -> li
 def together(tables: Mapping[str, Sequence[Any]], names: Sequence[str]) -> list[dict[str, Any]]:
     """The rows of tables with the same columns as one, with what parts their names as condition:
     `{"small": [{…}], "large": [{…}]}`. Empty if they differ, or are parts of one dataset.
+
+    Rows without questions need answers and the same ids in each table. Where the names are
+    numbered and the ids are not, as in `{"q1": {"small": {…}, "large": {…}}, "q2": …}`, the names
+    are the ids.
     """
     firsts = [set(tables[name][0]) for name in names]
     shared, all_of_them = set.intersection(*firsts), set.union(*firsts)
     parts = [name.split(".") for name in names]
     alike = 2 * len(shared) > len(all_of_them) and len({len(part) for part in parts}) == 1
-    if not alike or _speaks(tables[names[0]]) < _ASKS:
-        return []
     differ = [at for at in range(len(parts[0])) if len({part[at] for part in parts}) > 1]
-    if len(differ) != 1 or {part[differ[0]].casefold() for part in parts} & _SPLITS:
+    if not alike or len(differ) != 1:
+        return []
+    systems = [part[differ[0]] for part in parts]
+    if {system.casefold() for system in systems} & _SPLITS:
+        return []
+    said = _speaks(tables[names[0]])
+    ids = _ids_of(tables[names[0]])
+    same_ids = bool(ids) and all(2 * len(ids & _ids_of(tables[name])) >= len(ids) for name in names)
+    questions_by_name = _are_numbered(systems) and not _are_numbered(ids)
+    by_question = same_ids and said < _ASKS and questions_by_name and len(systems) >= len(ids)
+    answered = same_ids and said > 1
+    if said < _ASKS and not (answered or by_question):
         return []
     rows = []
-    for name, part in zip(names, parts, strict=True):
-        rows += [{"condition": part[differ[0]], **row} for row in tables[name]]
+    for name, system in zip(names, systems, strict=True):
+        for row in tables[name]:
+            if by_question:
+                rows.append({**row, "condition": row["id"], "id": system})
+            else:
+                rows.append({"condition": system, **row})
+
     return rows
+
+
+def _ids_of(rows: Sequence[Any]) -> set[str]:
+    return {str(row["id"]) for row in rows if isinstance(row, Mapping) and "id" in row}
+
+
+def _are_numbered(names: Collection[str]) -> bool:
+    """Whether names are words with running numbers, as those of questions are: `q1`, `q2`."""
+    stems = {name.rstrip("0123456789") for name in names}
+    return 2 * len(stems) <= len(names) and not stems & {*names}
 
 
 _SPLITS = frozenset({"train", "training", "dev", "valid", "validation", "val", "test", "eval"})

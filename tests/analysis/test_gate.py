@@ -13,6 +13,7 @@ from scipy import stats
 from karat import summarize
 from karat.analysis.gate import gate
 from karat.analysis.thresholds import Threshold
+from karat.document.gated import check_line
 from karat.errors import BadOption
 from karat.records import Metric, Reply
 
@@ -157,6 +158,20 @@ def test_totals_are_compared_as_they_are(run):
     assert [(check.verdict, check.value) for check in decided.checks] == [
         ("passed", 0.25), ("failed", 0.5), ("passed", 0.0),
     ]  # fmt: skip
+
+
+def test_times_of_answers_are_totals_in_seconds_and_unknown_without_answers(run):
+    summary = run(a=[[5], [None]], b=[[None], [None]])
+    latency = msgspec.structs.replace(summary.accounts["a"].latency, median=2.0, p95=31.5)
+    account = msgspec.structs.replace(summary.accounts["a"], latency=latency)
+    timed = msgspec.structs.replace(summary, accounts={**summary.accounts, "a": account})
+    names = ("a.latency_p50", "a.latency_p95", "b.latency_p95")
+    checks = gate(timed, [at_most(20, name) for name in names]).checks
+    assert [(check_line(check), check.reason) for check in checks] == [
+        ("latency_p50 at most 20 under a: passed, 2.0 s", None),
+        ("latency_p95 at most 20 under a: failed, 31.5 s", None),
+        ("latency_p95 at most 20 under b: undecided, –", "no answer has a time"),
+    ]
 
 
 def test_a_run_that_stopped_because_it_was_decided_is_not_taken_for_whole(run):

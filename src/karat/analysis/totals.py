@@ -1,14 +1,14 @@
 """Numbers of a run or condition that are known without error, so a threshold on one needs no
-interval. Each is declared here: its name, its unit and how it is read. The help in `cli/options.py`
-names it, too; a new unit also needs its format in `document/gated.py`.
+interval. Each is declared here, and nowhere else: its name, unit and meaning, and how it is read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from karat.analysis.model import Account
+if TYPE_CHECKING:  # the help of `karat gate` names totals without loading what they are read from
+    from karat.analysis.model import Account
 
 
 class Known(NamedTuple):
@@ -20,9 +20,10 @@ class Known(NamedTuple):
 
 
 class Total(NamedTuple):
-    """How a total is read from the account of a run or condition, and its unit."""
+    """How a total is read from the account of a run or condition, its unit, and what it is."""
 
-    unit: Literal["dollars", "share"]
+    unit: Literal["dollars", "share", "seconds"]
+    about: str
     read: Callable[[Account], Known]
 
 
@@ -45,7 +46,21 @@ def _failed(account: Account) -> Known:
     return Known((wanted - account.ledger.scored) / wanted)
 
 
+def _median_time(account: Account) -> Known:
+    return _time(account.latency.median)
+
+
+def _p95_time(account: Account) -> Known:
+    return _time(account.latency.p95)
+
+
+def _time(seconds: float | None) -> Known:
+    return Known(seconds, reason="no answer has a time" if seconds is None else None)
+
+
 TOTALS = {
-    "cost_usd": Total("dollars", _cost),
-    "failed": Total("share", _failed),
+    "cost_usd": Total("dollars", "dollars of the whole run", _cost),
+    "failed": Total("share", "share of trials", _failed),
+    "latency_p50": Total("seconds", "median seconds an answer", _median_time),
+    "latency_p95": Total("seconds", "95 % of answers take no longer", _p95_time),
 }

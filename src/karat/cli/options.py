@@ -12,6 +12,7 @@ import click
 
 import karat
 from karat import execution
+from karat.analysis.totals import TOTALS
 from karat.cli.ending import Ending, keep_hidden
 from karat.cli.output import Output
 from karat.installation import plugin_modules
@@ -439,6 +440,10 @@ _THRESHOLD = "[CONDITION.]METRIC=VALUE"
 _SHARE = click.FloatRange(min=0, max=1, min_open=True, max_open=True)
 
 
+def _listed_totals() -> str:
+    return ", ".join(f"{name} ({total.about})" for name, total in TOTALS.items())
+
+
 class Gating(Options):
     """Which thresholds a run must meet, and where the outcome goes."""
 
@@ -449,8 +454,7 @@ class Gating(Options):
         "--max",
         multiple=True,
         metavar=_THRESHOLD,
-        help="The metric is at most this; also cost_usd (of the whole run) and failed (share of "
-        "trials). Repeatable.",
+        help=f"The metric is at most this; also {_listed_totals()}. Repeatable.",
     )
     drop: tuple[str, ...] = option(
         "--max-drop",

@@ -656,7 +656,7 @@ class GateModel(Section):
     """
 
     min: dict[Name, Number] = {}  # at least this
-    # at most this; also of cost_usd (dollars) and failed (share of trials)
+    # at most this; also of totals of the run, such as cost_usd (`karat gate --help` names all)
     max: dict[Name, Number] = {}
     # worse than the baseline by at most this
     max_drop: dict[Name, Annotated[Number, Field(ge=0)]] = {}

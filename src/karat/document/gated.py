@@ -10,6 +10,7 @@ from karat.blocks import (
     Cell,
     Column,
     Count,
+    Duration,
     Money,
     Note,
     Row,
@@ -131,6 +132,8 @@ def _value(check: Check) -> Cell:
             return Share(check.value)
         case "dollars":
             return Money(check.value, 0 if check.high is not None else 1)
+        case "seconds":
+            return Duration(check.value)
 
 
 def _hint(check: Check) -> str | None:

@@ -185,11 +185,9 @@ def options(row: Row, paths: Sequence[str]) -> Options | None:
 def _options_of_list(value: Sequence[object]) -> Options | None:
     if all(isinstance(part, Mapping) for part in value):
         return _options_of_objects([part for part in value if isinstance(part, Mapping)])
-    texts = []
-    for part in value:
-        text = as_text(part)
-        if text is not None:
-            texts.append(text)
+    if any(isinstance(part, (list, Mapping)) for part in value):
+        return None
+    texts = [text for text in map(as_text, value) if text is not None]
     if len(texts) < 2:
         return None
     return _unlabelled(texts)

@@ -127,7 +127,7 @@ SAID = word_set(
     """answer answers output outputs response responses text sql query reply replies completion
     completions solution solutions result label labels intent intents summary code value values
     category class program translation message content option choice letter index
-    idx"""
+    idx patch decision"""
 )
 _FILLERS = word_set("the a an final full raw text texts str string clean list all 1 of for to")
 _FILLERS |= word_set(
@@ -152,7 +152,7 @@ _EXACT: dict[Role, str] = {
     "golden": """golden gold goldanswer goldenanswer expected reference references ref ideal
         groundtruth groundtruths gt truth answerkey possibleanswer possibleanswers
         answermatchingbehavior canonicalsolution exeans correct correctanswer correctanswers
-        target targets bestanswer referenceanswer referenceanswers rightanswer""",
+        cop target targets bestanswer referenceanswer referenceanswers rightanswer""",
     "answer": """prediction predictions pred preds predicted generated actual hypothesis sampled
         resps filteredresps multiresponses rawresponse rawoutput outputtext responsetext
         llmresponse answerpreview outputpreview responsepreview got""",
@@ -174,8 +174,8 @@ _EXACT: dict[Role, str] = {
     "repetition": "repetition repetitionnumber trial epoch repeat run attempt iteration seed rep",
     "condition": """condition variant variantid experiment config system method framework pipeline
         strategy setting mode evalmode agent promptlabel promptidx approach""",
-    "model": "model modelname modelid generator provider providerid modeltested modelundertest llm "
-    "engine",
+    "model": """model modelname modelid modelnameorpath generator provider providerid modeltested
+        modelundertest llm engine""",
     "cluster": "source sourcefile docname documentid company topic title group cluster sourcedoc "
     "sourcedocument documentname filename file",
     "reason": """comment comments rationale rationales reasoning justification reason reasons
@@ -201,8 +201,8 @@ _WEAK: dict[Role, str] = {
         completion completions solution label labels intent summary sql query code value
         result reply finalanswer answertext shortanswer longanswer fullanswer
         expectedresponse targetresponse targetoutput program cypher translation class
-        verdict outcome category completiontext groundtruthlabel ai bot chatbot assistant therapist
-        counselor doctor tutor""",
+        verdict outcome decision finaldecision patch category completiontext groundtruthlabel ai
+        bot chatbot assistant therapist counselor doctor tutor""",
     "question": """text task goal scenario statement dialogue dialog article passage document ctx
         claim intent message ticket tickettext sentence situation request userrequest vignette
         user human patient client student seeker""",
@@ -215,7 +215,7 @@ _SCORES = word_set(
     bleu chrf comet mrr ndcg recall precision iscorrect rating grade humanmajority preference
     hallucination bias toxicity falserefusal wer cer perplexity loss distance semanticsimilarity
     cosinesimilarity bertscore rr metrics evaluation ispassed ispass hit hitrate verdict judgement
-    judgment"""
+    judgment followallinstructions"""
 )
 _SCORE_ENDS = word_set(
     """score scores rating grade f1 recall precision accuracy similarity em pass passed correct
@@ -227,11 +227,14 @@ _QUALITIES = word_set(
     """faithfulness groundedness relevance relevancy coherence fluency similarity helpfulness
     completeness hallucination"""
 )
+_RATERS = word_set("rater annotator reviewer grader evaluator")
+"""Who judges, where a number follows: `rater1`."""
 _QUALITIES_OF_ANSWERS = word_set(
     "answerquality responsequality overallquality winner contextutilization"
 )
 _SCORE_HOLDERS = word_set(
-    "score scores metric metrics evaluation evaluations judgment judgement judge ratings grades"
+    "score scores metric metrics evaluation evaluations judgment judgement judge ratings grades "
+    "feedback"
 )
 """Words of the names of objects whose numbers are scores."""
 _NO_SCORE = word_set(
@@ -242,7 +245,7 @@ _NO_SCORE = word_set(
 _MEASURES = word_set(
     """latency time ms seconds sec cost usd dollars tokens token id ids index version temperature
     size length total weight model date timestamp elapsed duration logit logprob num number count n
-    ok status"""
+    start started end ended calls retries cached ok status"""
 )
 """Words of what is counted or measured about an answer, but does not judge it."""
 _FAULTS = word_set(
@@ -286,7 +289,7 @@ _BY_END = {
 }
 """Type of a criterion → last words of names that begin with a demand."""
 _CHOICE_STEMS = word_set(
-    "choice option opt ans answer endings ending alternative candidate distractor a b c d e"
+    "choice option opt op ans answer endings ending alternative candidate distractor a b c d e"
 )
 _SPEAKERS = ("role", "from", "speaker", "author", "sender", "actor", "type", "name")
 _SAYS = ("content", "value", "text", "message", "utterance", "body", "parts")
@@ -467,7 +470,8 @@ def is_score_name(path: str) -> bool:
         return False
     if known & _FAULTS:
         return True
-    at_a_rank = len(words) > 1 and words[-1].isdecimal() and "".join(words[:-1]) in _SCORES
+    numbered = len(words) > 1 and words[-1].isdecimal()
+    at_a_rank = numbered and "".join(words[:-1]) in _SCORES | _RATERS
     return at_a_rank or "@" in name or (words[0] in _SCORE_STARTS and len(known) < 4)
 
 

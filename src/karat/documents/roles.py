@@ -469,16 +469,10 @@ class _Assignment:
                 return [{"golden": (weak[0],)}]
             return goldens
         said = self._said(agents, weak, exact)
-        if len(said) == 1 and said[0][0] not in weak and may_be_golden:
-            twins = _TWINS
-            if any(_joined(path) in _SUMMED_UP for path in self._free):
-                twins = _TWINS | {"summary"}
-            twin = self._twin(said[0][0], [path for path in weak if _joined(path) in twins])
-            both: Taken = {"golden": (twin or "",), "answer": said[0]}
-            if twin is not None and "raw" in words_of(last_part(said[0][0])):
-                return [{"answer": (twin,)}, both]  # it may be read from the raw answer
-            if twin is not None:
-                return [both]
+        if said and may_be_golden and all(paths[0] not in weak for paths in said):
+            with_twins = self._with_twins(said, weak)
+            if with_twins:
+                return with_twins
         two = [paths[0] for paths in said if len(paths) == 1 and paths[0] in weak]
         if may_be_golden and len(said) == len(two) == 2:
             first, second = two
@@ -520,6 +514,23 @@ class _Assignment:
             rest = [path for path in answers if path not in labels]
             return [{"golden": (labels[0],), "answer": (path,)} for path in rest]
         return [{"answer": (path,)} for path in answers]
+
+    def _with_twins(self, said: list[tuple[str, ...]], weak: Sequence[str]) -> list[Taken]:
+        """The answers with the golden ones beside them; empty: there are no golden ones."""
+        names = _TWINS
+        if any(_joined(path) in _SUMMED_UP for path in self._free):
+            names = _TWINS | {"summary"}
+        may_be = [path for path in weak if _joined(path) in names]
+        options: list[Taken] = []
+        for paths in said:
+            twin = self._twin(paths[0], may_be)
+            both: Taken = {"answer": paths}
+            if twin is not None:
+                both = {"golden": (twin,), "answer": paths}
+            if twin is not None and len(said) == 1 and "raw" in words_of(last_part(paths[0])):
+                options.append({"answer": (twin,)})  # it may be read from the raw answer
+            options.append(both)
+        return options if any("golden" in option for option in options) else []
 
     def _twin(self, answer: str, paths: Sequence[str]) -> str | None:
         """The golden answer beside an answer: the only column that may be, or that shares values

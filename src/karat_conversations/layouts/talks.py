@@ -30,6 +30,7 @@ from karat.documents.names import (
     words_of,
 )
 from karat.documents.rows import Rows
+from karat.formats import some_of
 
 __all__ = ["Talks"]
 
@@ -535,9 +536,10 @@ def _listed(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
     """A row for each entry of the list that holds the questions, with what its row says beside."""
     if _asks(columns):
         return None
-    pair = _parallel(rows, columns)
-    if pair is not None:
-        return _with(rows, _read_parallel(rows, *pair), f"rows: the lists {' and '.join(pair)}")
+    parallel = _parallel(rows, columns)
+    if parallel:
+        note = f"rows: the lists {some_of(parallel)}"
+        return _with(rows, _read_parallel(rows, parallel), note)
     for path, column in columns.items():
         if "." in path or 2 * column.lists <= column.rows:
             continue
@@ -554,33 +556,34 @@ def _listed(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
     return None
 
 
-def _parallel(rows: Rows, columns: Mapping[str, Column]) -> tuple[str, str] | None:
-    """The columns with questions, and with as many golden answers or answers in every row."""
-    for asked in with_role(columns, "question"):
-        for path in columns:
-            is_said = any(found.role in _ANSWERED for found in meanings(path))
-            if not is_said or not columns[path].lists or not columns[asked].lists:
-                continue
-            lengths = []
-            for _, row in islice(rows.rows, LOOKED_AT):
-                lengths.append(
-                    [
-                        len(part)
-                        for part in (row.get(asked), row.get(path))
-                        if isinstance(part, list)
-                    ]
-                )
-            if all(len({*pair}) == 1 for pair in lengths) and max(map(max, lengths)) > 1:
-                return asked, path
-    return None
+def _parallel(rows: Rows, columns: Mapping[str, Column]) -> list[str]:
+    """The columns with questions, with as many golden answers or answers in every row, and with as
+    many of anything else. Empty: a row holds one question.
+    """
+    listed = [path for path, column in columns.items() if column.lists and "." not in path]
+    first = [row for _, row in islice(rows.rows, LOOKED_AT)]
+    for asked in with_role(listed, "question"):
+        alike = [path for path in listed if all(_as_many(row, asked, path) for row in first)]
+        roles = {found.role for path in alike if path != asked for found in meanings(path)}
+        if roles & {*_ANSWERED} and any(len(row.get(asked) or ()) > 1 for row in first):
+            return [asked, *(path for path in alike if path != asked)]
+    return []
 
 
-def _read_parallel(rows: Rows, asked: str, said: str) -> Iterator[tuple[int, Row]]:
+def _as_many(row: Row, asked: str, path: str) -> bool:
+    questions, others = row.get(asked), row.get(path)
+    if not isinstance(questions, list) or not isinstance(others, list):
+        return True
+    return len(questions) == len(others)
+
+
+def _read_parallel(rows: Rows, paths: Sequence[str]) -> Iterator[tuple[int, Row]]:
     for number, row in rows.rows:
-        beside = {key: value for key, value in row.items() if key not in (asked, said)}
-        if isinstance(row.get(asked), list) and isinstance(row.get(said), list):
-            for question, answer in zip(row[asked], row[said], strict=False):
-                yield number, {**beside, asked: question, said: answer}
+        lists = {path: row[path] for path in paths if isinstance(row.get(path), list)}
+        beside = {key: value for key, value in row.items() if key not in paths}
+        if paths[0] in lists:
+            for entries in zip(*lists.values(), strict=False):
+                yield number, {**beside, **dict(zip(lists, entries, strict=True))}
 
 
 def turns_apart(rows: Rows) -> Rows | None:

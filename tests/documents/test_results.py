@@ -6,7 +6,7 @@ import pytest
 
 from karat.documents.columns import columns_of, score_in
 from karat.documents.names import is_score_name, lower_is_better
-from karat.documents.results import joining_id, score_columns, scores_by_system, systems_in
+from karat.documents.results import joining_id, models_by_system, score_columns, scores_by_system, systems_in
 from karat.documents.roles import Reading, assign
 from karat.documents.tables import best_of, tables_in, together
 
@@ -164,6 +164,20 @@ def test_scores_of_systems_are_those_that_two_of_them_have():
 
 
 @pytest.mark.parametrize(
+    ("names", "models"),
+    [
+        ("prompt response_a response_b model_a model_b winner", {"response_a": "model_a", "response_b": "model_b"}),
+        ("text output_1 output_2 generator_1 generator_2", {"output_1": "generator_1", "output_2": "generator_2"}),
+        ("prompt response_a response_b model_a", {}),
+    ],
+)
+def test_the_model_of_each_answer_may_be_in_a_column_of_its_own(names, models):
+    columns = columns_of([dict.fromkeys(names.split(), "some text")])
+    answers = [name for name in names.split() if name.startswith(("response", "output"))]
+    assert models_by_system(answers, columns) == models
+
+
+@pytest.mark.parametrize(
     ("cell", "score"),
     [
         (True, 1.0), ("PASS", 1.0), ("Incorrect", 0.0), ("4/5", 0.8), ("85%", 85.0), ("0,5", 0.5), ("partly", None),
@@ -177,9 +191,9 @@ def test_a_score_is_a_number_a_share_of_a_whole_or_a_verdict(cell, score):
 @pytest.mark.parametrize(
     ("names", "judge"),
     [
-        ("hit@5 recall_at_3 top1_correct judge_empathy valid_json F1 answer_overlap tests_passed", True),
+        ("hit@5 recall_at_3 top1_correct judge_empathy valid_json F1 answer_overlap tests_passed rater_2", True),
         (
-            "judge_cost_usd response_time num_tokens top_score confidence risk_score judge_ok index n_unsupported",
+            "judge_cost_usd response_time num_tokens top_score confidence risk_score judge_ok n_unsupported rater",
             False,
         ),
     ],

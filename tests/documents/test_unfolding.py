@@ -8,6 +8,7 @@ import pytest
 
 from karat.documents.rows import read_rows
 from karat.documents.unfolding import unfolded
+from karat.errors import BadDataset
 
 SCORED = {"tone": {"score": 0.5, "reason": "dry"}, "v1_1": {"score": 1}}
 
@@ -52,6 +53,40 @@ def test_each_entry_of_a_list_of_results_is_a_row(rows_of):
         {"question": "A?", "response": "x"},
         {"question": "A?", "response": "y"},
     ]
+
+
+def test_each_of_a_list_of_answers_has_its_score_and_none_is_lost(rows_of):
+    rows = [
+        {"question": "A?", "gt": "1", "pred": ["1", "2"], "score": [True, False], "report": [None]},
+        {"question": "B?", "gt": "1", "pred": ["1"], "score": [True], "report": [None]},
+    ]
+    assert rows_of(rows) == [
+        {"question": "A?", "gt": "1", "report": [None], "pred": "1", "score": True},
+        {"question": "A?", "gt": "1", "report": [None], "pred": "2", "score": False},
+        {"question": "B?", "gt": "1", "report": [None], "pred": "1", "score": True},
+    ]
+    many = [{"id": n, "pred": ["1"], "score": [True]} for n in range(20)]
+    failed = {"id": 20, "pred": [], "score": []}
+    assert rows_of([*many, failed])[-1] == {"id": 20, "pred": None, "score": None}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"columns": ["question", "output"], "data": [["A?", "a"], ["B?", "b"]]},
+        {"question": {"0": "A?", "1": "B?"}, "output": {"0": "a", "1": "b"}},
+        {"question": ["A?", "B?"], "output": ["a", "b"]},
+    ],
+)
+def test_tables_are_read_however_pandas_writes_them(rows_of, document):
+    assert rows_of(document) == [{"question": "A?", "output": "a"}, {"question": "B?", "output": "b"}]
+
+
+def test_columns_with_the_same_ids_are_rows(rows_of):
+    document = {"answer": {"q1": "a", "q2": "b"}, "sp": {"q1": ["x"], "q2": []}}
+    assert rows_of(document) == [{"id": "q1", "answer": "a", "sp": ["x"]}, {"id": "q2", "answer": "b", "sp": []}]
+    with pytest.raises(BadDataset, match="is an object without a list of rows"):
+        rows_of({"result": {"loss": 0.1}, "config": {"loss": 0.2}, "name": "run"})
 
 
 @pytest.mark.parametrize(

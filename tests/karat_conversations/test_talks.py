@@ -178,6 +178,9 @@ def test_lists_of_questions_and_of_as_many_answers_are_pairs(tmp_path):
         {"questions": ["Why?"], "answers": ["So"]},
     ]
     assert questions(tmp_path, rows) == [("Who?", "Ann"), ("When?", "1999"), ("Why?", "So")]
+    options = [["Ann", "Bo"], ["1999", "2000"]]
+    asked = [{"questions": ["Who?", "When?"], "options": options, "answers": ["A", "B"]}]
+    assert [row["options"] for row in read(tmp_path, asked)] == options
     uneven = [{"questions": ["Who?", "When?"], "answers": ["Ann"]}]
     assert read(tmp_path, uneven) == uneven
 

@@ -61,6 +61,18 @@ def test_a_table_of_messages_and_turns_of_other_shapes_are_chats_too(tmp_path: P
         assert [answer.text for answer in made.run.events_of(Answer)] == ["Hello.", "So."][: len(names)]
 
 
+def test_two_chats_in_a_row_are_answers_of_two_models(tmp_path: Path) -> None:
+    chats = {}
+    for name in ("a", "b"):
+        said = [{"role": "user", "content": "Hi?"}, {"role": "assistant", "content": f"Hello {name}."}]
+        chats |= {f"conversation_{name}": said, f"model_{name}": f"model {name}"}
+    path = tmp_path / "arena.jsonl"
+    path.write_text(json.dumps({"question_id": "q", **chats, "winner": "model_a"}))
+    made = imported("chats", tmp_path / "runs", path)
+    found = {answer.condition: answer.text for answer in made.run.events_of(Answer)}
+    assert found == {"model a": "Hello a.", "model b": "Hello b."}
+
+
 @pytest.mark.parametrize(
     ("rows", "answers"),
     [
@@ -82,6 +94,11 @@ def test_a_table_of_messages_and_turns_of_other_shapes_are_chats_too(tmp_path: P
             [{"messages": [{"role": who, "content": who} for who in ("user", "system", "user")]}],
             [],
             id="what the system says in a log is no answer",
+        ),
+        pytest.param(
+            [{"turns": [{"speaker": who, "utterance": who} for who in ("USER", "SYSTEM", "USER")]}],
+            ["SYSTEM"],
+            id="the system answers in a dialogue",
         ),
         pytest.param(
             [{"conversations": [{"from": who, "value": who} for who in ("human", "function_call", "observation")]}],

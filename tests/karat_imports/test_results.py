@@ -307,3 +307,15 @@ def test_a_file_that_is_named_twice_is_one_run(tmp_path: Path) -> None:
     path = tmp_path / "eval.csv"
     path.write_text("id,score.ok\nq1,1\n")
     assert len(list(import_results("csv", [path, path], tmp_path / "runs"))) == 1
+
+
+def test_models_beside_two_answers_are_conditions_and_what_judges_both_is_not_taken(tmp_path: Path) -> None:
+    path = tmp_path / "battles.csv"
+    path.write_text(
+        "prompt,response_a,response_b,model_a,model_b,preference\nHi?,Hello,Yes?,small,large,1\nWho?,I,Me,large,small,2\n"
+    )
+    (made,) = import_results("csv", [path], tmp_path / "runs")
+    said = {(answer.condition, answer.text) for answer in made.run.events_of(Answer)}
+    assert said == {("small", "Hello"), ("large", "Yes?"), ("large", "I"), ("small", "Me")}
+    assert [*made.run.events_of(Score)] == []
+    assert "not taken, as it judges no single answer of its row: preference" in made.findings.notes

@@ -215,6 +215,21 @@ def scores_by_system(
     return of_two
 
 
+def models_by_system(systems: Iterable[str], columns: Mapping[str, Column]) -> dict[str, str]:
+    """Column of answers → the column that names the model which gave them, where each has one:
+    `model_a` and `model_b` beside `response_a` and `response_b`. Else empty.
+    """
+    names = systems_in(columns, systems)
+    found = {}
+    for column in columns:
+        place = belongs_to(column, names)
+        if place is not None and "model" in {
+            meaning.role for meaning in meanings("_".join(place[1]))
+        }:
+            found[place[0]] = column
+    return found if len(found) == len(names) else {}
+
+
 def belongs_to(
     column: str, systems: Mapping[str, tuple[str, ...]]
 ) -> tuple[str, tuple[str, ...]] | None:

@@ -19,9 +19,10 @@ def tables_in(document: Any) -> dict[str, list[Any]]:
         return {"": document}
     if not isinstance(document, Mapping):
         return {}
-    by_id = _rows_by_id(document) or _chats_by_id(document) or _retrieval(document)
-    if by_id:
-        return {"": by_id}
+    rows = _rows_by_id(document) or _chats_by_id(document) or _retrieval(document)
+    rows = rows or _rows_under_names(document)
+    if rows:
+        return {"": rows}
     found: dict[str, list[Any]] = {}
     _collect(document, "", found, depth=1)
     if found and not _is_one_row(document):
@@ -174,6 +175,18 @@ def _rows_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
+def _rows_under_names(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rows of a table as pandas and W&B write it: `{"columns": […], "data": [[…], […]]}`."""
+    names, cells = document.get("columns"), document.get("data") or document.get("rows")
+    if not isinstance(names, list) or not isinstance(cells, list):
+        return []
+    if not all(isinstance(name, str) for name in names):
+        return []
+    if not all(isinstance(row, list) and len(row) == len(names) for row in cells):
+        return []
+    return [dict(zip(names, row, strict=True)) for row in cells]
+
+
 def _chats_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The entries of an object whose keys are ids: lists of chat messages."""
     chats = [*document.values()]
@@ -225,9 +238,16 @@ def _rows_of_columns(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     if lists and len({len(value) for value in lists.values()}) == 1:
         return [dict(zip(lists, cells, strict=True)) for cells in zip(*lists.values(), strict=True)]
     keys = [tuple(value) for value in objects.values()]
-    if len(keys) > 1 and len(set(keys)) == 1 and all(key.isdecimal() for key in keys[0]):
-        return [{name: value[key] for name, value in objects.items()} for key in keys[0]]
-    return []
+    if len(keys) < 2 or len(set(keys)) > 1:
+        return []
+    numbered = all(key.isdecimal() for key in keys[0])
+    if not numbered and len(objects) < len(document):
+        return []
+    rows = []
+    for key in keys[0]:
+        row = {name: value[key] for name, value in objects.items()}
+        rows.append(row if numbered else {"id": key, **row})
+    return rows
 
 
 def _is_one_row(document: Mapping[str, Any]) -> bool:

@@ -1,11 +1,11 @@
-"""Rows of results that hold several: a list of answers in a cell, a list of metrics in a cell, or a
-row for each metric of an answer.
+"""Rows of results that hold several: a list of answers in a cell, with a list of their scores or
+without, a list of metrics in a cell, or a row for each metric of an answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Any
 
 import msgspec
@@ -13,7 +13,7 @@ import msgspec
 from karat.documents.columns import Row, are_messages, score_in
 from karat.documents.names import Meaning, is_score_name, meanings, word_set, words_of
 from karat.documents.rows import Rows
-from karat.formats import text_of
+from karat.formats import some_of, text_of
 
 _LOOKED_AT = 20  # rows that decide
 _METRIC = word_set("metric metricname evaluator evaluatorname criterionname dimension")
@@ -42,6 +42,10 @@ def unfolded(rows: Rows) -> Rows:
         elif _are_answers(name, cells) and not _is_answered(first[0], name):
             note = f"each entry of '{name}' is a row"
             rows = _changed(rows, _a_row_an_answer(rows.rows, name), note)
+    together = _answers_and_scores(first)
+    if together:
+        note = f"each entry of {some_of(together)} is a row"
+        return _changed(rows, _a_row_an_entry(rows.rows, together), note)
     metric = _metric_column(first)
     if metric is not None:
         note = f"each '{metric}' is a metric of the answer in its row"
@@ -121,11 +125,34 @@ def _is_answered(row: Row, name: str) -> bool:
 def _a_row_an_answer(rows: Iterable[tuple[int, Row]], column: str) -> Iterator[tuple[int, Row]]:
     for number, row in rows:
         shared = {key: value for key, value in row.items() if key != column}
-        for part in row.get(column) or ():
+        parts = row.get(column) or [{}]  # no answer: the row stays
+        for part in parts:
             if isinstance(part, Mapping):
                 yield number, {**part, **shared}
             elif isinstance(part, str):
                 yield number, {**shared, "response": part}
+
+
+def _answers_and_scores(first: Sequence[Row]) -> list[str]:
+    """Columns with a list of answers and as many scores in every row: `pred` and `score`."""
+    lists = [name for name in first[0] if all(_is_list(row.get(name)) for row in first)]
+    for answer in lists:
+        if Meaning("answer") not in meanings(answer):
+            continue
+        alike = [name for name in lists if all(len(row[name]) == len(row[answer]) for row in first)]
+        if any(is_score_name(name) for name in alike):
+            return alike
+    return []
+
+
+def _a_row_an_entry(
+    rows: Iterable[tuple[int, Row]], columns: Sequence[str]
+) -> Iterator[tuple[int, Row]]:
+    for number, row in rows:
+        shared = {key: value for key, value in row.items() if key not in columns}
+        lists = [row[name] if _is_list(row.get(name)) else [None] for name in columns]
+        for entries in zip_longest(*lists):
+            yield number, {**shared, **dict(zip(columns, entries, strict=True))}
 
 
 # --- a row for each metric --------------------------------------------------------------------

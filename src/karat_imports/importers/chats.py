@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from karat.documents.chats import with_sides
 from karat.documents.columns import columns_of
-from karat.documents.names import NOT_SPEAKING, any_speaker_and_text, speaker_and_text
+from karat.documents.names import NOT_SPEAKING, any_speaker_and_text, side_of, speaker_and_text
 from karat.documents.rows import Rows, read_rows
 from karat.errors import BadOption
 from karat.formats import clean, excerpt, some_of
@@ -82,9 +82,13 @@ class Chats:
             return _Log(path)
         read = read_rows(path)
         rows = laid_out(read, agent=self._agent, whole=True)
+        chats = []
         for name, column in columns_of(row for _, row in rows.rows).items():
             if 2 * column.messages > column.rows and "." not in name:
-                return _Log(path, rows, name)
+                chats.append(name)
+        if chats:
+            alike = {name.rpartition("_")[0] for name in chats}  # `conversation_a`, and `…_b`
+            return _Log(path, rows, tuple(chats if len(alike) == 1 else chats[:1]))
         names = speakers(read)
         if names and alone:
             raise BadOption("--set agent=NAME", f"{path}: {who_answers(names)}")
@@ -98,7 +102,7 @@ class _Log(msgspec.Struct, frozen=True):
 
     path: Path
     rows: Rows | None = None
-    column: str = ""  # of their messages
+    columns: tuple[str, ...] = ()  # of their messages; several: each a model's
 
 
 def who_answers(names: Sequence[str]) -> str:
@@ -113,9 +117,23 @@ def _records(log: _Log, findings: Findings) -> Iterator[tuple[str, Json]]:
         return
     for fault in log.rows.faults:
         findings.lose(fault.message, f"{log.path.name}, {fault.place}")
+    models = _models(log.columns)
     for number, row in log.rows.rows:
-        chat = {**row, "messages": row.get(log.column)}
-        yield f"{log.path.name}, {log.rows.unit} {number}", Json(chat)
+        beside = {key: value for key, value in row.items() if key not in log.columns}
+        for name in log.columns:
+            chat = {**beside, "messages": row.get(name)}
+            if name in models:
+                chat["model"] = row.get(models[name], name)
+            yield f"{log.path.name}, {log.rows.unit} {number}", Json(chat)
+
+
+def _models(columns: Sequence[str]) -> dict[str, str]:
+    """Column of chats → the column with its model, by the ends of their names: `conversation_a` and
+    `model_a`. Empty where there is only one.
+    """
+    if len(columns) < 2:
+        return {}
+    return {name: f"model_{name.rpartition('_')[2]}" for name in columns}
 
 
 def _trials(
@@ -128,7 +146,11 @@ def _trials(
     for log in logs:
         for place, row in _records(log, findings):
             written = _said(row)
-            said = with_sides(written, agent if log.rows is None else None)
+            said = with_sides(
+                written,
+                agent if log.rows is None else None,
+                system_answers=_is_of_system(written),
+            )
             beside = row.text(*_REPLIES)  # to the last message, where the log has it aside
             if beside is not None and said and said[-1].get("role") == "user":
                 said.append({"role": "assistant", "content": beside})
@@ -174,7 +196,7 @@ def _trials(
                     reply=reply,
                     started=utc(row.text("timestamp")),
                     metadata={"conversation": name, "turn": number},
-                    detail=row.without(*_KEYS, log.column),
+                    detail=row.without(*_KEYS),
                 )
 
 
@@ -187,6 +209,14 @@ def _said(row: Json) -> list[JsonObject]:
         usual = {} if keys is None else {"role": item.raw[keys[0]], "content": item.raw[keys[1]]}
         found.append({**item.raw, **usual})
     return found
+
+
+def _is_of_system(written: Sequence[JsonObject]) -> bool:
+    """Whether a chat begins with the user, and `speaker`, not `role`, may name the system: that of
+    a dialogue then, as in the Schema-Guided Dialogue dataset.
+    """
+    first = next(iter(written), {})
+    return "speaker" in first and side_of(str(first.get("role"))) == "user"
 
 
 def _unsure(written: Sequence[JsonObject], said: Sequence[JsonObject]) -> list[str]:

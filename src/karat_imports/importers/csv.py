@@ -31,7 +31,13 @@ from karat.documents.columns import (
     score_in,
 )
 from karat.documents.names import SAID, Role, lower_is_better, meanings, words_of
-from karat.documents.results import belongs_to, score_columns, scores_by_system, systems_in
+from karat.documents.results import (
+    belongs_to,
+    models_by_system,
+    score_columns,
+    scores_by_system,
+    systems_in,
+)
 from karat.documents.roles import Reading, Undecided, assign
 from karat.documents.rows import FORMATS, Row, Rows, read_rows
 from karat.documents.understood import examples
@@ -150,13 +156,15 @@ class Csv:
             columns = columns_of(row for _, row in rows.rows)
             try:
                 chosen, systems = self._columns(path, columns, findings)
+                models = models_by_system(systems, columns)
             except BadOption as error:
                 raise _instead(path, rows, error, self._options) from error
             table: Iterable[tuple[int, Row]] = rows.rows
             if systems:
-                table = _ARowASystem(rows.rows, systems)
+                table = _ARowASystem(rows.rows, systems, models)
                 part = "repetition" if "repetition" in table.columns else "condition"
-                findings.note(f"each column of answers is a {part}: {_listed([*systems])}")
+                named = f", named by {_listed([*models.values()])}" if models else ""
+                findings.note(f"each column of answers is a {part}{named}: {_listed([*systems])}")
                 chosen |= table.columns
             if not {"id", "question"} & {*chosen}:
                 table = _Numbered(table)
@@ -262,6 +270,10 @@ class Csv:
             own = {column for metrics in systems.values() for column in metrics.values()}
             own |= {path for path in columns if belongs_to(path, names) is not None}
             found = {name: column for name, column in found.items() if column not in own}
+            of_rows = [name for name in found if name.startswith(("score.", "reason."))]
+            if of_rows:
+                left = _listed([found.pop(name) for name in of_rows])
+                findings.note(f"not taken, as it judges no single answer of its row: {left}")
         taken_by_name = []
         for target, column in found.items():
             if target not in (*chosen, column) and not (systems and target == "answer"):
@@ -386,14 +398,19 @@ class _ARowASystem:
     """The rows of a table with a column of answers for each system, one row a system."""
 
     def __init__(
-        self, rows: Iterable[tuple[int, Row]], systems: Mapping[str, Mapping[str, str]]
+        self,
+        rows: Iterable[tuple[int, Row]],
+        systems: Mapping[str, Mapping[str, str]],
+        models: Mapping[str, str],
     ) -> None:
-        self._rows, self._systems = rows, systems
+        """`models`: column of answers → the column that names the system, if rows differ in it."""
+        self._rows, self._systems, self._models = rows, systems, models
         metrics = dict.fromkeys(name for of_one in systems.values() for name in of_one)
         words = [words_of(path) for path in systems]
         stems = {tuple(path[:-1]) for path in words}
         numbered = len(stems) == 1 and all(path[-1].isdecimal() for path in words)
         numbered = numbered and bool(SAID & {*words[0]})  # `gpt_3` and `gpt_4` are systems
+        numbered = numbered and not models
         self.columns = {"answer": _ANSWER, "repetition" if numbered else "condition": _SYSTEM}
         self.columns |= {f"score.{name}": f"{_SYSTEM} {name}" for name in metrics}
 
@@ -405,7 +422,8 @@ class _ARowASystem:
             shared = {name: value for name, value in row.items() if name not in own}
             for path, metrics in self._systems.items():
                 scores = {f"{_SYSTEM} {name}": cell(row, at) for name, at in metrics.items()}
-                yield number, {**shared, _SYSTEM: path, _ANSWER: cell(row, path), **scores}
+                name = cell(row, self._models[path]) if self._models else path
+                yield number, {**shared, _SYSTEM: name, _ANSWER: cell(row, path), **scores}
 
 
 _SYSTEM, _ANSWER, _ROW = "karat system", "karat answer", "karat row"

@@ -72,6 +72,7 @@ _BESIDE_ANSWER = word_set(
 )
 _UNSURE_ALONE = word_set("intent label labels category class code value result outcome")
 _ASKED_ALONE = word_set("intent label labels category class code result outcome")
+_CLASSES = word_set("category class label labels")
 _OF_A_RUN = word_set(
     """result results prediction predictions pred preds response responses output outputs
     generation generations generated log logs history chat chats run
@@ -726,6 +727,7 @@ class _Assignment:
         answered = any("answer" in golden for golden in goldens) or "answer" in self._named
         if not questions and goldens and (answered or self._door == "dataset"):
             used = {path for golden in goldens for paths in golden.values() for path in paths}
+            used |= {path for path in texts if _joined(path) in _CLASSES}
             questions += [{"question": (path,)} for path in texts if path not in used]
             self._open = True
         elif questions and not goldens and self._door == "dataset":

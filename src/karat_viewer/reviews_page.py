@@ -18,6 +18,7 @@ from karat.errors import BadRun
 from karat.journal import Label, add_label
 from karat.journal.labels import LONGEST_NOTE, Judged
 from karat.kind_views import TrialRecord, address, is_judged
+from karat.records import MOST_VALUE
 from karat_viewer.agreement import Pair, WordPair, agreements, agreements_in_words
 from karat_viewer.open_run import OpenRun, Page
 from karat_viewer.samples_page import unit_of
@@ -27,7 +28,6 @@ from karat_viewer.web import Site
 _MOST_LABELS = 20_000
 _MOST_TURNS = 5_000  # labels of turns: each needs a read of the journal
 _LISTED = 200
-_LARGEST = 1e100  # largest score: beyond it, sums overflow
 
 
 class _Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,7 +154,7 @@ def _pairs(label: Label, place: _Place, page: Page) -> Iterator[Pair]:
         if (
             theirs is not None
             and not math.isnan(judged)
-            and max(abs(theirs), abs(judged)) < _LARGEST
+            and max(abs(theirs), abs(judged)) < MOST_VALUE
         ):
             yield Pair(column=column, who=label.who, person=theirs, judge=judged, cluster=place.row)
 

@@ -25,8 +25,6 @@ from karat_viewer.samples_page import unit_of
 from karat_viewer.trial_view import claims_of, steps_of
 from karat_viewer.web import Site
 
-_MOST_LABELS = 20_000
-_MOST_TURNS = 5_000  # labels of turns: each needs a read of the journal
 _LISTED = 200
 
 
@@ -95,9 +93,9 @@ def reviews_page(site: Site, request: Request, opened: OpenRun) -> Response:
 
 
 def _compared(labels: Sequence[Label], page: Page) -> _Compared:
-    compared, turns, views = _Compared(), 0, page.questions.views
+    compared, views = _Compared(), page.questions.views
     for at, label in enumerate(labels):
-        if label.trial not in compared.places and len(compared.places) < _MOST_LABELS:
+        if label.trial not in compared.places:
             questions = page.questions
             cell = questions.index.cell_of(label.trial)
             if cell is None:
@@ -116,16 +114,13 @@ def _compared(labels: Sequence[Label], page: Page) -> _Compared:
                 )
         place = compared.places.get(label.trial)
         compared.texts[at] = []
-        if at >= _MOST_LABELS or (
-            label.turn is not None and (turns >= _MOST_TURNS or page.texts.spent)
-        ):
+        if label.turn is not None and page.texts.spent:
             compared.left_out += 1
         elif place is None:
             continue
         elif label.turn is None:
             compared.pairs += _pairs(label, place, page)
         else:
-            turns += 1
             scores, part = (
                 page.texts.scores_of(place.cell, label.turn),
                 page.questions.listing.parts.get(place.row, ""),

@@ -369,10 +369,10 @@ class RunFolder:
         for number, _, line in self.numbered_lines():
             yield decode(line, path=str(self.path), number=number)
 
-    def events_of(self, kind: type[_Kind], *, stop: int | None = None) -> Iterator[_Kind]:
-        """The events of one kind up to byte `stop`; other lines are skipped undecoded."""
+    def events_of(self, kind: type[_Kind]) -> Iterator[_Kind]:
+        """The events of one kind; other lines are skipped undecoded."""
         head = b'{"event":"%s"' % str(kind.__struct_config__.tag).encode()
-        for number, _, line in self.numbered_lines(stop=stop):
+        for number, _, line in self.numbered_lines():
             if line.startswith(head):
                 event = decode(line, path=str(self.path), number=number)
                 assert isinstance(event, kind)

@@ -399,9 +399,9 @@ def gate(
 def refuse_thresholds(
     experiment: Experiment,
     *,
-    min: Mapping[str, float] | None = None,  # noqa: A002 - as in `gate`
-    max: Mapping[str, float] | None = None,  # noqa: A002 - as above
-    max_drop: Mapping[str, float] | None = None,
+    min: Mapping[str, float] | None,  # noqa: A002 - as in `gate`
+    max: Mapping[str, float] | None,  # noqa: A002 - as above
+    max_drop: Mapping[str, float] | None,
 ) -> None:
     """Raises BadExperiment, before any call, for thresholds that cannot apply to a run of the
     experiment.

@@ -15,6 +15,9 @@ from functools import cache, cached_property
 from io import BufferedReader
 from pathlib import Path
 
+LARGEST_TEXT = 1_000_000
+"""Bytes of a file that a person writes: a prompt, instructions, variables, a manifest."""
+
 _KINDS = {
     stat.S_IFIFO: "a FIFO",
     stat.S_IFSOCK: "a socket",

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 VERDICTS = {"right": "right", "wrong": "wrong", "cannot_tell": "cannot tell"}
 """What a person can say of an answer against the golden one, as pages write it."""
 
-_MOST_PEOPLE = 12  # of one turn; the newest
-
 Reading = float | str | list[str]
 """An answer as a person or karat reads it in a field."""
 
@@ -65,17 +63,14 @@ class Reviews(msgspec.Struct, frozen=True, kw_only=True):
     # of the requested trials, by turn, the oldest first
     turns: dict[str, dict[int, list[Label]]] = {}
 
-    def of_turn(self, trial: str, turn: int) -> list[Label]:
-        """The newest labels of one turn (from 0), the oldest of them first."""
-        return self._all_of(trial, turn)[-_MOST_PEOPLE:]
-
     def by_reviewer(self, trial: str, turn: int) -> Label | None:
         """The current person's label of a turn."""
         return next(
-            (label for label in self._all_of(trial, turn) if label.who == self.reviewer), None
+            (label for label in self.of_turn(trial, turn) if label.who == self.reviewer), None
         )
 
-    def _all_of(self, trial: str, turn: int) -> list[Label]:
+    def of_turn(self, trial: str, turn: int) -> list[Label]:
+        """The labels of one turn (from 0), the oldest first."""
         labels = self.labels.of(trial)
         if labels and trial not in self.turns:
             by_turn: dict[int, list[Label]] = {}

@@ -482,11 +482,11 @@ MOST_REPETITIONS = 100_000
 MOST_DOLLARS = 1e6
 """Of one call: more is an error of the provider."""
 
-MOST_TOKENS = 10**12
-"""Of one call."""
+MOST_COUNTED = 10**12
+"""Of tokens, answers of a model, or milliseconds (31 years) of one call."""
 
-MOST_MILLISECONDS = 1e12
-"""Of one call: 31 years."""
+MOST_VALUE = 1e100
+"""Of a metric: sums and squares of larger numbers are no numbers any more."""
 
 
 def absurd_dollars(value: object) -> str | None:
@@ -503,7 +503,7 @@ def absurd_usage(usage: Usage | None) -> str | None:
     if usage is None:
         return None
     counts = msgspec.structs.asdict(usage)
-    wrong = (_outside(name, count, MOST_TOKENS) for name, count in counts.items())
+    wrong = (_outside(name, count) for name, count in counts.items())
     return next(filter(None, wrong), None)
 
 
@@ -512,14 +512,14 @@ def absurd_reply(reply: Reply) -> str | None:
     wrong = (
         absurd_dollars(reply.dollars)
         or absurd_usage(reply.usage)
-        or _outside("milliseconds", reply.milliseconds, MOST_MILLISECONDS)
+        or _outside("milliseconds", reply.milliseconds)
     )
     for call in reply.tool_calls:
-        wrong = wrong or _outside("milliseconds", call.milliseconds, MOST_MILLISECONDS)
-    return wrong or _outside("responses", reply.responses, MOST_TOKENS)
+        wrong = wrong or _outside("milliseconds", call.milliseconds)
+    return wrong or _outside("responses", reply.responses)
 
 
-def _outside(name: str, value: object, most: float) -> str | None:
+def _outside(name: str, value: object, most: float = MOST_COUNTED) -> str | None:
     # NaN has no order
     if value is None or (isinstance(value, (int, float)) and 0 <= value <= most):
         return None

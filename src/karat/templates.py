@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 from karat.errors import BadOption, did_you_mean
@@ -18,7 +17,6 @@ from karat.errors import BadOption, did_you_mean
 # includes the blanks: two ways to match them would backtrack for long
 _FIELD = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*\Z")
-_LONGEST_NAMED, _MOST_NAMED = 200, 1000  # characters, names: limits of the search for a hint
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -148,10 +146,9 @@ def _hint(name: str, values: Mapping[str, object], depth: int) -> str:
         else:
             here = None
 
-    if not isinstance(here, Mapping) or len(name) > _LONGEST_NAMED:
+    if not isinstance(here, Mapping):
         return ""
-    near = (".".join([*prefix, str(key)]) for key in islice(here, _MOST_NAMED))
-    return did_you_mean(name, [path for path in near if len(path) <= _LONGEST_NAMED])
+    return did_you_mean(name, [".".join([*prefix, str(key)]) for key in here])
 
 
 def _text(value: object) -> str:

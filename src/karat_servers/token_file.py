@@ -18,13 +18,11 @@ from pathlib import Path
 import msgspec
 
 from karat.errors import BadOption
-from karat.files import open_regular
+from karat.files import LARGEST_TEXT, open_regular
 from karat.records import JsonObject, McpServer
 
 FORMAT_VERSION = 1
 """1: 2026-11, the first."""
-
-_LARGEST = 1_000_000  # bytes
 
 
 class SavedLogin(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -72,7 +70,7 @@ class TokenFile:
                         "auth", f"{self.path} can be read by others; remove it and log in again"
                     )
 
-                saved = msgspec.json.decode(file.read(_LARGEST), type=SavedLogin)
+                saved = msgspec.json.decode(file.read(LARGEST_TEXT), type=SavedLogin)
         except FileNotFoundError:
             return SavedLogin()
         except (OSError, msgspec.DecodeError) as error:

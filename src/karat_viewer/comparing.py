@@ -41,8 +41,6 @@ from karat_viewer.samples_page import unit_of
 from karat_viewer.summing import compared
 from karat_viewer.web import Site, asked, whole_asked
 
-_MOST_PAGES = 20_000
-
 
 def compare_page(site: Site, request: Request) -> Response:
     """The comparison. Parameters: `run` once or twice; `a` and `b` name conditions."""
@@ -249,7 +247,7 @@ def flips_page(site: Site, request: Request) -> Response:
     a, b, metric = asked(request, "a"), asked(request, "b"), asked(request, "metric")
     order, number = (
         asked(request, "order", among=ORDERS) or "worst",
-        whole_asked(request, "page", most=_MOST_PAGES),
+        whole_asked(request, "page"),
     )
     with ExitStack() as stack:
         # Always in the same order, so that two requests cannot wait for each other.

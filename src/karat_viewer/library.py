@@ -18,14 +18,13 @@ from karat.analysis.model import Summary
 from karat.analysis.numbers import from_fields
 from karat.document.verdicts import verdicts
 from karat.errors import BadRun, KaratError
+from karat.index.cache import LARGE
 from karat.journal import End, RunFolder, RunInfo, labels_path
 from karat_viewer.open_run import OpenRun, held
 
 _MOST_RUNS = 2_000
 _MOST_OPEN = 8
 _RESULTS_SECONDS = 1.0  # how long the list waits for results
-_MOST_SUMMARIZED = 4 * 2**20  # bytes: larger journals are not read for a result in the list
-_MOST_SCANNED = 16 * 2**20  # bytes: larger journals are not read to see how a run ended
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
@@ -178,7 +177,7 @@ class Library:
         if self.closing.is_set():
             return "", None
         try:
-            large = run.journal_size > _MOST_SUMMARIZED
+            large = run.journal_size >= LARGE
             if large:
                 summary = cached_summary(run)
             else:
@@ -288,7 +287,7 @@ def _status(run: RunFolder) -> str:
     try:
         if not run.journal.exists():
             return "not started"
-        if run.journal_size > _MOST_SCANNED:
+        if run.journal_size >= LARGE:
             # The status according to the lock and the last line: a list must not read a long
             # journal
             if held(run):

@@ -17,7 +17,6 @@ from karat_viewer.samples_page import unit_of
 from karat_viewer.web import Site, asked, whole_asked
 
 _PAGE = 100
-_MOST_TAGS = 300
 
 
 def runs_page(site: Site, request: Request) -> Response:
@@ -42,7 +41,7 @@ def runs_page(site: Site, request: Request) -> Response:
             )
         )
 
-    page, most = whole_asked(request, "page", most=1000), max(1, -(-len(cards) // _PAGE))
+    page, most = whole_asked(request, "page"), max(1, -(-len(cards) // _PAGE))
     shown = cards[page * _PAGE : (page + 1) * _PAGE]
     return site.page(
         request,
@@ -53,7 +52,7 @@ def runs_page(site: Site, request: Request) -> Response:
         cards=shown,
         total=len(cards),
         left=listing.left,
-        tags=sorted({tag for card in listing.cards for tag in card.tags})[:_MOST_TAGS],
+        tags=sorted({tag for card in listing.cards for tag in card.tags}),
         tag=tag,
         q=q,
         sort=sort,

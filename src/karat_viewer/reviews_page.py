@@ -18,16 +18,14 @@ from karat.errors import BadRun
 from karat.journal import Label, add_label
 from karat.journal.labels import LONGEST_NOTE, Judged
 from karat.kind_views import TrialRecord, address, is_judged
+from karat.records import MOST_VALUE
 from karat_viewer.agreement import Pair, WordPair, agreements, agreements_in_words
 from karat_viewer.open_run import OpenRun, Page
 from karat_viewer.samples_page import unit_of
 from karat_viewer.trial_view import claims_of, steps_of
 from karat_viewer.web import Site
 
-_MOST_LABELS = 20_000
-_MOST_TURNS = 5_000  # labels of turns: each needs a read of the journal
 _LISTED = 200
-_LARGEST = 1e100  # largest score: beyond it, sums overflow
 
 
 class _Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,9 +93,9 @@ def reviews_page(site: Site, request: Request, opened: OpenRun) -> Response:
 
 
 def _compared(labels: Sequence[Label], page: Page) -> _Compared:
-    compared, turns, views = _Compared(), 0, page.questions.views
+    compared, views = _Compared(), page.questions.views
     for at, label in enumerate(labels):
-        if label.trial not in compared.places and len(compared.places) < _MOST_LABELS:
+        if label.trial not in compared.places:
             questions = page.questions
             cell = questions.index.cell_of(label.trial)
             if cell is None:
@@ -116,16 +114,13 @@ def _compared(labels: Sequence[Label], page: Page) -> _Compared:
                 )
         place = compared.places.get(label.trial)
         compared.texts[at] = []
-        if at >= _MOST_LABELS or (
-            label.turn is not None and (turns >= _MOST_TURNS or page.texts.spent)
-        ):
+        if label.turn is not None and page.texts.spent:
             compared.left_out += 1
         elif place is None:
             continue
         elif label.turn is None:
             compared.pairs += _pairs(label, place, page)
         else:
-            turns += 1
             scores, part = (
                 page.texts.scores_of(place.cell, label.turn),
                 page.questions.listing.parts.get(place.row, ""),
@@ -154,7 +149,7 @@ def _pairs(label: Label, place: _Place, page: Page) -> Iterator[Pair]:
         if (
             theirs is not None
             and not math.isnan(judged)
-            and max(abs(theirs), abs(judged)) < _LARGEST
+            and max(abs(theirs), abs(judged)) < MOST_VALUE
         ):
             yield Pair(column=column, who=label.who, person=theirs, judge=judged, cluster=place.row)
 

@@ -21,7 +21,6 @@ from karat_viewer.queries import Cell, Filter, Listed, Questions
 from karat_viewer.trial_view import TrialContext, trial_view
 from karat_viewer.web import Site, asked, number_asked, whole_asked
 
-_MOST_PAGES = 20_000
 _VIEWS = (("rendered", "Rendered"), ("plain", "Plain"), ("diff", "Difference to golden"))
 
 
@@ -38,7 +37,7 @@ def unit_of(opened: OpenRun, page: Page | None = None) -> str:
 
 def samples_page(site: Site, request: Request, opened: OpenRun) -> Response:
     """The list, filtered and sorted."""
-    number, kind = whole_asked(request, "page", most=_MOST_PAGES), kinds.of(opened.run.info.kind)
+    number, kind = whole_asked(request, "page"), kinds.of(opened.run.info.kind)
     if text := asked(request, "text").strip():
         with opened.page() as page:
             questions = page.questions
@@ -86,7 +85,7 @@ def samples_page(site: Site, request: Request, opened: OpenRun) -> Response:
 
 def sample_page(site: Site, request: Request, opened: OpenRun) -> Response:
     """One question with all its answers."""
-    n, first = int(request.path_params["n"]), whole_asked(request, "first", most=10**6)
+    n, first = int(request.path_params["n"]), whole_asked(request, "first")
     view = asked(request, "view", among=tuple(name for name, _ in _VIEWS)) or "rendered"
     kind = kinds.of(opened.run.info.kind)
     by_turn = kind.by_turn or kind.by_session
@@ -183,7 +182,7 @@ def _of(opened: OpenRun, page: Page | None = None) -> dict[str, Any]:
 
 def _place_in_list(opened: OpenRun, page: Page, request: Request, view: str) -> dict[str, Any]:
     """The list from which the page was opened, with the previous and next entry."""
-    wanted, at = _wanted(request, page), whole_asked(request, "at", most=10**8)
+    wanted, at = _wanted(request, page), whole_asked(request, "at")
     query = _query(wanted)
     number = max(0, at - 1) // queries.PAGE
     if at:

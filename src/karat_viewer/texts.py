@@ -16,7 +16,6 @@ from karat.records import Answer, Failure, Reply, Sample, Score
 from karat_viewer.queries import Questions
 
 _MOST_TRIALS = 60  # of one question on one page
-_MOST_ROWS = 400  # scores of one trial
 _MOST_BYTES = 32 * 2**20  # of all lines on a page, except those of its first trial
 _Record = TypeVar("_Record")
 
@@ -86,11 +85,7 @@ class Texts:
 
     def scores_of(self, trial: int, turn: int | None = None) -> tuple[Score, ...]:
         """The scores of a trial, by its cell, or of one turn. Raises Moved."""
-        places = [
-            at
-            for rows in self._questions.scores.values()
-            for at in rows.places_of(trial)[:_MOST_ROWS]
-        ]
+        places = [at for rows in self._questions.scores.values() for at in rows.places_of(trial)]
         scores = (self._line(at, Score) for at in places if not self.spent)
         return tuple(score for score in scores if score is not None and turn in (None, score.turn))
 

@@ -24,8 +24,6 @@ from karat_viewer.text_diff import difference
 _SHOWN = 20_000  # characters of a text on a page
 _MOST_STEPS = 11  # shown as buttons; more than that, and the score is typed in
 _MOST_CALLS = 200
-_MOST_PEOPLE = 12  # per answer; the newest
-_MOST_NOTES = 50
 
 
 class TrialContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +52,7 @@ def trial_view(trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
         None,
     )
     replies = trial.replies
-    people = [label for label in labels if label.scores and label.turn is None][-_MOST_PEOPLE:]
+    people = [label for label in labels if label.scores and label.turn is None]
     scores = []
     for column in page.columns:  # on which the judge, another scorer or a person gave a number
         value, given = (
@@ -73,7 +71,7 @@ def trial_view(trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
                 "text": text,
                 "verdicts": [
                     (label.who, label.claims[text]) for label in labels if text in label.claims
-                ][-_MOST_PEOPLE:],
+                ],
                 "own": own.claims.get(text, "") if own is not None else "",
             }
         )
@@ -101,7 +99,7 @@ def trial_view(trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
             {"what": f"{error.kind} ({error.cls})", "message": error.message}
             for error in trial.attempts
         ],
-        "notes": [label for label in labels if label.note][-_MOST_NOTES:],
+        "notes": [label for label in labels if label.note],
         # A conversation's number is a mean over its turns, which a person would not give as one
         # score.
         "ask": [] if page.by_turn else [_question(column, own) for column in page.columns][:20],
@@ -129,11 +127,10 @@ def steps_of(column: MetricInfo) -> list[tuple[str, str]]:
     """The choices for a metric, value and name; empty if any number is allowed."""
     if column.percent:
         return [("0", "no"), ("1", "yes")]
-    if column.kind != "ordinal" or column.low is None or column.high is None:
+    steps = column.steps
+    if not 1 < len(steps) <= _MOST_STEPS:
         return []
-    if not (column.low == int(column.low) and 0 < column.high - column.low < _MOST_STEPS):
-        return []
-    return [(str(step), str(step)) for step in range(int(column.low), int(column.high) + 1)]
+    return [(f"{step:g}", f"{step:g}") for step in steps]
 
 
 def _question(column: MetricInfo, own: Label | None) -> dict[str, Any]:

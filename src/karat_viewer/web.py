@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _HERE = Path(__file__).parent
-_LONGEST_PARAMETER = 300
 
 
 class Site:
@@ -97,18 +96,16 @@ class Site:
 def asked(
     request: Request, name: str, *, among: Mapping[str, Any] | tuple[str, ...] | None = None
 ) -> str:
-    """A parameter as text; empty if it is missing, too long, or not in `among`."""
+    """A parameter as text; empty if it is missing, or not in `among`."""
     value = request.query_params.get(name, "")
-    if len(value) > _LONGEST_PARAMETER or (among is not None and value not in among):
-        return ""
-    return value
+    return value if among is None or value in among else ""
 
 
-def whole_asked(request: Request, name: str, *, most: int) -> int:
-    """A parameter as a whole number from 0 to `most`; 0 if it is invalid."""
+def whole_asked(request: Request, name: str) -> int:
+    """A parameter as a whole number of at most nine digits; 0 if it is invalid."""
     value = request.query_params.get(name, "")
     if value.isascii() and value.isdigit() and len(value) < 10:
-        return min(int(value), most)
+        return int(value)
     return 0
 
 

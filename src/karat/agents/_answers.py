@@ -103,7 +103,7 @@ def _other_texts(value: Mapping[str, object], text: object) -> list[str]:
     return names
 
 
-def framework_reply(result: object, unread: set[str] | None = None) -> Reply:
+def framework_reply(result: object, unread: set[str] | None) -> Reply:
     """The reply in the result of a framework, of a provider's SDK, or else as `reply_from`.
 
     Raises TrialFault if the result holds no answer, AgentFault("bad_reply") if it cannot be read.

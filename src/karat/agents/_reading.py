@@ -22,8 +22,6 @@ from karat.records import JsonObject, ToolCall, Usage, absurd_dollars, was_cut
 
 TEXT_KEYS = ("text", "answer", "output", "response")
 COST_KEYS = ("dollars", "cost", "cost_usd", "total_cost_usd", "total_cost")
-MOST_ITEMS = 100_000
-"""Messages, parts or run items in one result."""
 
 MODEL = "model"
 TOOL = "tool"
@@ -45,16 +43,8 @@ def get(value: object, name: str) -> Any:
 
 
 def items(values: object) -> Sequence[Any]:
-    """A list or a tuple; empty for anything else. Raises AgentFault if it is too long."""
-    if not isinstance(values, (list, tuple)):
-        return ()
-    if len(values) > MOST_ITEMS:
-        raise AgentFault(
-            "bad_reply",
-            f"the result holds a list of {len(values)} items, expected at most {MOST_ITEMS}",
-        )
-
-    return values
+    """A list or a tuple; empty for anything else."""
+    return values if isinstance(values, (list, tuple)) else ()
 
 
 def role_of(message: object) -> str | None:

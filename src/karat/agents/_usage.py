@@ -13,7 +13,7 @@ from decimal import Decimal
 from numbers import Real
 from typing import Any
 
-from karat.records import MOST_TOKENS, JsonObject, Usage
+from karat.records import MOST_COUNTED, JsonObject, Usage
 
 _COUNTS = {
     "input_tokens": (
@@ -189,7 +189,7 @@ def whole(value: object) -> int | None:
     except (ValueError, OverflowError):
         return None
 
-    if number.is_integer() and 0 <= number <= MOST_TOKENS:
+    if number.is_integer() and 0 <= number <= MOST_COUNTED:
         return int(number)
     return None
 

@@ -17,7 +17,7 @@ from karat.analysis.details import trials
 from karat.analysis.estimates import estimated
 from karat.analysis.model import MetricInfo, Summary, metric_of
 from karat.analysis.numbers import Estimate, known
-from karat.analysis.panels import nearest_steps, steps_of
+from karat.analysis.panels import nearest_steps
 from karat.analysis.parts import kind_of
 from karat.analysis.people import Calibrated, Corrected, Disagreement, MetricAgreement
 from karat.analysis.verdicts import NO_DIFFERENCE, verdict, winner
@@ -44,7 +44,7 @@ _REMEDY = (
 )
 
 
-def metrics_for_people(summary: Summary, names: Sequence[str] = ()) -> list[MetricInfo]:
+def metrics_for_people(summary: Summary, names: Sequence[str]) -> list[MetricInfo]:
     """The metrics that people score: those named, else all metrics of the first metric's scorer.
 
     Raises BadOption for a run whose answers people cannot score as a whole, and for unknown names.
@@ -408,7 +408,7 @@ def _agreement(rows: _Rows, info: MetricInfo, level: float) -> MetricAgreement:
     """Judge and people on the answers that both scored; each answer once, as drawn."""
     people, judge = _people(rows, info), np.array(rows.judge[info.key])
     both = np.flatnonzero(np.isfinite(people) & np.isfinite(judge)).tolist()
-    samples, steps = [rows.samples[row] for row in both], steps_of(info)
+    samples, steps = [rows.samples[row] for row in both], info.steps
     scores, labels = (nearest_steps(column[both], steps) for column in (judge, people))
     by_person = []
     for column in rows.people[info.key].values():
@@ -424,18 +424,12 @@ def _agreement(rows: _Rows, info: MetricInfo, level: float) -> MetricAgreement:
     kappa = ac2 = Interval(
         value=math.nan, level=level, n=0, method="", reason="the metric has no steps"
     )
+    exact, confusion = None, None
     if steps:
         kappa = cohen_kappa(scores, labels, samples, categories=steps, level=level)
         ac2 = gwet_ac(scores, labels, clusters=samples, categories=steps, level=level)
-    if steps:
         table = calibrate(scores, labels, categories=steps)
-    else:
-        table = None
-
-    if table is None:
-        exact = None
-    else:
-        exact = known(table.exact)
+        exact, confusion = known(table.exact), table.confusion
 
     if shared:
         people_alpha = alpha(by_person)
@@ -452,7 +446,7 @@ def _agreement(rows: _Rows, info: MetricInfo, level: float) -> MetricAgreement:
         alpha=alpha([scores, labels]),
         people_alpha=people_alpha,
         steps=tuple(steps),
-        confusion=() if table is None else table.confusion or (),
+        confusion=confusion or (),
     )
 
 

@@ -90,7 +90,7 @@ def between(
     return number(ends[0], digits=digits), span(ends[1], ends[2], digits=digits)
 
 
-def signed_estimate(estimate: Estimate, *, percent: bool = False) -> str:
+def signed_estimate(estimate: Estimate, *, percent: bool) -> str:
     """A difference with its interval; for shares in percentage points."""
     value, span = between(estimate.value, estimate.low, estimate.high, percent=percent)
     return f"{value}{' points' if percent and estimate.value is not None else ''} {span}".rstrip()

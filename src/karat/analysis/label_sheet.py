@@ -15,7 +15,6 @@ from pathlib import Path
 from karat import formats
 from karat.analysis.details import trials
 from karat.analysis.model import MetricInfo, Summary
-from karat.analysis.panels import steps_of
 from karat.errors import BadLabels, BadOption, Fault, did_you_mean, unreadable
 from karat.files import open_regular
 from karat.journal import RunFolder
@@ -35,7 +34,7 @@ _NO_ID = (
 
 def scale_of(info: MetricInfo) -> str:
     """A description of the valid values of a metric's cell."""
-    steps = steps_of(info)
+    steps = info.steps
     if not steps:
         if info.low is None or info.high is None:
             return "a number"
@@ -159,7 +158,7 @@ def _score(cell: str, info: MetricInfo) -> float:
     except ValueError:
         return math.nan
 
-    steps = steps_of(info)
+    steps = info.steps
     low, high = (
         (-1e100 if info.low is None else info.low),
         (1e100 if info.high is None else info.high),

@@ -17,6 +17,8 @@ from karat.errors import BadOption, did_you_mean
 from karat.journal import ServerInfo
 from karat.records import JsonObject
 
+_MOST_STEPS = 100  # a table of all by all is made of them
+
 
 class Ledger(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How the planned trials ended: the classes sum to `planned`."""
@@ -135,6 +137,18 @@ class MetricInfo(msgspec.Struct, frozen=True, kw_only=True):
     def percent(self) -> bool:
         """Whether its means are shares, which people read in percent."""
         return self.kind == "share" and self.low == 0 and self.high == 1
+
+    @property
+    def steps(self) -> list[float]:
+        """The possible values of one answer; empty: any number of the scale."""
+        if self.percent:
+            return [0.0, 1.0]
+        low, high = self.low, self.high
+        if self.kind != "ordinal" or low is None or high is None or low != int(low):
+            return []
+        if high - low >= _MOST_STEPS:
+            return []
+        return [float(step) for step in range(int(low), int(high) + 1)]
 
 
 class JudgeMean(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,22 +10,9 @@ import numpy as np
 
 from karat.analysis.estimates import estimated
 from karat.analysis.grids import Grid
-from karat.analysis.model import JudgePair, MetricInfo
+from karat.analysis.model import JudgePair
 from karat.analysis.numbers import Estimate
 from karat.stats import gwet_ac
-
-_MOST_STEPS = 100
-
-
-def steps_of(info: MetricInfo) -> list[float]:
-    """The possible values of an answer on a metric; empty: any number of its scale."""
-    if info.percent:
-        return [0.0, 1.0]
-    if info.kind != "ordinal" or info.low is None or info.high is None or info.low != int(info.low):
-        return []
-    if info.high - info.low >= _MOST_STEPS:
-        return []
-    return [float(step) for step in range(int(info.low), int(info.high) + 1)]
 
 
 def nearest_steps(values: np.ndarray, steps: Sequence[float]) -> list[float]:
@@ -59,7 +46,7 @@ def judge_pairs(grids: Sequence[Grid]) -> list[JudgePair]:
             apart = np.abs(np.floor(first[both] + 0.5) - np.floor(second[both] + 0.5))
             n = int(both.sum())
             questions = np.nonzero(both)[0].tolist()
-            steps = steps_of(grid.info)
+            steps = grid.info.steps
             pairs.append(
                 JudgePair(
                     metric=grid.info.key,

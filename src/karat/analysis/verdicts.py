@@ -183,7 +183,7 @@ def headline(
 
 
 def main_finding(
-    differences: Sequence[Difference], metrics: Sequence[MetricInfo], *, unit: str = "question"
+    differences: Sequence[Difference], metrics: Sequence[MetricInfo], *, unit: str
 ) -> str:
     """The result of comparisons: the largest difference on the first metric that has one, or that
     there is none.

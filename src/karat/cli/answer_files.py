@@ -58,7 +58,7 @@ def score_answers(
     results: Path,
     output: Output,
     *,
-    kind: str | None = None,
+    kind: str | None,
 ) -> tuple[Outcome, list[str]]:
     """Turns the answers in a file into an ordinary run. Also returns which of its rows were left
     out.

@@ -18,8 +18,6 @@ from karat.errors import BadDataset
 from karat.files import open_regular, write_durably
 from karat.formats import clean
 
-_LARGEST = 4 << 20  # bytes of an experiment file
-
 
 def with_roles_asked(file: Path, act: Callable[[], Exit]) -> Exit:
     """The result of `act`; if it fails because columns can be read in several ways, asks which, on
@@ -55,7 +53,7 @@ def write_roles(file: Path, roles: str) -> bool:
     False, and nothing written, if the file does not say so plainly where its dataset is.
     """
     with open_regular(file) as opened:
-        data = opened.read(_LARGEST)
+        data = opened.read()
     text = data.decode("utf-8-sig", "surrogateescape")
     lines = text.splitlines(keepends=True)
     root = parse(data).root

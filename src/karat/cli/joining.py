@@ -19,7 +19,7 @@ from karat.formats import count, plural, some_of
 from karat.records import Sample
 
 _HALF = 0.5  # of the ids of the answers must be known
-_MOST = 0.9  # of the questions that are joined must be the same text, if both files have it
+_ALIKE = 0.9  # of the questions that are joined: as many at least are the same in both files
 
 
 class Join(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,7 +156,7 @@ def _check_questions(
             if sample is not None and asked:
                 alike = asked in " ".join(sample.turns[0].question.split())
                 same, differ = same + alike, differ + (not alike)
-        if same < _MOST * (same + differ):
+        if same < _ALIKE * (same + differ):
             raise BadOption(
                 "--map id=COLUMN",
                 f"'{join.answers}' of {file} and {_named(join)} hold the same ids, but "

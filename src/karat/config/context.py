@@ -18,8 +18,6 @@ from karat.errors import unreadable
 from karat.records import ContextPart
 
 CONTEXT_KEYS = ("skills", "plugins", "instructions", "workspace", "tools")
-LARGEST_INSTRUCTIONS = 1_000_000
-"""Bytes, as of a prompt's file."""
 
 
 def _context_folder(name: object, info: ValidationInfo) -> ContextPart:
@@ -58,9 +56,7 @@ def _skill_folder(name: object, info: ValidationInfo) -> ContextPart:
 def _instructions(name: object, info: ValidationInfo) -> ContextPart:
     path = _context_path(name, info)
     try:
-        return ContextPart(
-            name=path.name, path=path, digest=read_file(path, at_most=LARGEST_INSTRUCTIONS)
-        )
+        return ContextPart(name=path.name, path=path, digest=read_file(path))
     except OSError as error:
         raise ValueError(
             f"'{name}' cannot be read: {unreadable(error)}; paths start at the experiment's folder"

@@ -65,7 +65,7 @@ def condition_digest(
     servers: list[str],
     gate: Gate,
     context: Context,
-    elicit: Elicit | None = None,
+    elicit: Elicit | None,
 ) -> str:
     """Over the prompt, the digests of the servers in their order, the gates, and everything else
     that is set.

@@ -13,10 +13,9 @@ from pathlib import Path
 
 from karat.documents.nodes import Node, Place, dotted, fault_at, walk
 from karat.errors import Fault, did_you_mean, unreadable
-from karat.files import open_regular
+from karat.files import LARGEST_TEXT, open_regular
 
 _REFERENCE = re.compile(r"\$(\$?)\{([^{}]*)\}")
-_MOST_BYTES = 1_000_000
 WORKSPACE = "workspaceFolder"
 """The project of an MCP client's file. Stays by name in what is kept, as a secret does."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -79,7 +78,7 @@ def expand(root: Node, env: Mapping[str, str]) -> list[Fault]:
 def read_env_file(path: Path) -> tuple[dict[str, str], list[Fault]]:
     """`NAME=value` lines, with `export`, comments and quotes as in shells; nothing is expanded."""
     try:
-        with open_regular(path, at_most=_MOST_BYTES) as file:
+        with open_regular(path, at_most=LARGEST_TEXT) as file:
             text = file.read().decode("utf-8-sig")
     except OSError as error:
         return {}, [Fault(place=f"--env-file {path}", message=f"cannot be read: {error.strerror}")]

@@ -11,11 +11,8 @@ import msgspec
 from karat import plugins
 from karat.config.reading import Reading
 from karat.errors import BadDataset, BadOption
-from karat.files import open_regular
+from karat.files import LARGEST_TEXT, open_regular
 from karat.kinds import Preset, completed, installed
-
-MOST_BYTES = 1_000_000
-"""Of a prompt's file. Longer ones are no prompts, and each trial sends them."""
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?://)?\S+")
 _PATH = re.compile(
@@ -36,8 +33,8 @@ class PromptText(msgspec.Struct, frozen=True, kw_only=True):
 def read_prompt(folder: Path, name: str) -> PromptText:
     """The prompt in a file. Raises ValueError with its fault."""
     try:
-        with open_regular(folder / Path(name).expanduser(), at_most=MOST_BYTES) as file:
-            data = file.read(MOST_BYTES)
+        with open_regular(folder / Path(name).expanduser(), at_most=LARGEST_TEXT) as file:
+            data = file.read(LARGEST_TEXT)
         return PromptText(path=name, text=data.decode("utf-8-sig"), sha256=sha256(data).hexdigest())
     except UnicodeDecodeError as error:
         raise ValueError(f"'{name}' is not UTF-8 (byte {error.start}); save it as UTF-8") from None

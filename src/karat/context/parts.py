@@ -119,8 +119,8 @@ def trial_workspaces(
     conditions: Iterable[Condition],
     *,
     redact: Redactor,
-    keep: bool = False,
-    ignore: Sequence[str] = (),
+    keep: bool,
+    ignore: Sequence[str],
 ) -> TrialWorkspaces | None:
     """The object with which trials open their workspaces; None if no condition has a workspace.
 

@@ -48,7 +48,7 @@ def _copied(condition: Condition, folder: Path, copies: dict[str, ContextPart]) 
                     digest = read_tree(to).digest
                 else:
                     shutil.copyfile(part.path, to)
-                    digest = read_file(to, at_most=part.path.stat().st_size)
+                    digest = read_file(to)
 
                 if digest != part.digest:
                     raise ValueError("has changed since the experiment was read; start again")

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from karat.files import open_regular
+from karat.files import LARGEST_TEXT, open_regular
 from karat.formats import count
 
 MOST_ENTRIES = 200_000
@@ -78,13 +78,13 @@ def read_tree(folder: Path) -> Tree:
     return Tree(tuple(entries), size, digest.hexdigest())
 
 
-def read_file(path: Path, *, at_most: int) -> str:
+def read_file(path: Path) -> str:
     """One file's digest, 32 hex digits.
 
-    Raises OSError if it is not a regular file within the size limit.
+    Raises OSError if it is not a regular file, or is larger than `LARGEST_TEXT`.
     """
-    with open_regular(path, at_most=at_most) as file:
-        return blake2b(file.read(at_most), digest_size=16).hexdigest()
+    with open_regular(path, at_most=LARGEST_TEXT) as file:
+        return blake2b(file.read(LARGEST_TEXT), digest_size=16).hexdigest()
 
 
 def copy_tree(tree: Tree, source: Path, target: Path) -> None:
@@ -180,7 +180,7 @@ def leads_inside(path: str, target: str) -> bool:
     return bool(parts[0]) and up <= path.count("/") and ".." not in parts[up:]
 
 
-def leads_out(folder: Path, path: str, *, root: str = "") -> bool:
+def leads_out(folder: Path, path: str, *, root: str) -> bool:
     """Whether a path, relative to a folder unless absolute, leads out of that folder when its links
     are followed.
 

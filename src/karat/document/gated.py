@@ -27,7 +27,6 @@ from karat.document.junit import junit_xml
 from karat.document.run import Document
 
 _TONES: dict[str, Tone] = {"passed": "good", "failed": "bad", "undecided": ""}
-_LONGEST = 300  # characters of a name
 
 
 def gate_document(gate: Gate) -> Document:
@@ -111,7 +110,7 @@ def check_line(check: Check) -> str:
 
 def check_parts(check: Check) -> tuple[str, str, str]:
     """Verdict, value with its bounds, and threshold."""
-    return check.verdict, plain(_value(check)), formats.excerpt(_name(check), _LONGEST)
+    return check.verdict, plain(_value(check)), formats.clean(_name(check))
 
 
 def _name(check: Check) -> str:

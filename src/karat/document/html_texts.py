@@ -8,10 +8,10 @@ from karat import formats
 from karat.analysis import Summary, TrialRecord, trials
 from karat.document.failing import Claim, Claims, Texts
 from karat.errors import BadRun
+from karat.files import LARGEST_TEXT
 from karat.journal import RunFolder
 
 _LONGEST_JOURNAL = 64_000_000  # bytes; reading takes about as much memory
-_LONGEST_FILE = 1_000_000
 _LONGEST_TEXT = 8_000  # characters of one answer; the rest is dropped
 _MOST_CLAIMS = 60
 
@@ -101,6 +101,6 @@ def experiment_file(run: RunFolder) -> str | None:
     """The experiment file as written, with secrets masked; None if it cannot be read."""
     try:
         with run.open_file("experiment.yaml") or BytesIO() as file:
-            return file.read(_LONGEST_FILE).decode("utf-8", "replace") or None
+            return file.read(LARGEST_TEXT).decode("utf-8", "replace") or None
     except (BadRun, OSError):
         return None

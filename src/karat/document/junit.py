@@ -7,8 +7,6 @@ from xml.etree import ElementTree
 
 from karat import formats
 
-_LONGEST = 300  # characters of a text
-
 Case = tuple[str, str, tuple[str, str, str, str] | None]
 """Name and class; then element, type, message and text of what is wrong, or None."""
 
@@ -46,5 +44,5 @@ def junit_xml(name: str, suites: Mapping[str, Sequence[Case]]) -> str:
 
 def _xml(text: str) -> str:
     """Text on one line, without the characters that XML 1.0 cannot hold."""
-    line = formats.excerpt(" ".join(formats.clean(text).split()), _LONGEST)
+    line = " ".join(formats.clean(text).split())
     return "".join(char for char in line if char >= " " and char not in "\ufffe\uffff")

@@ -17,7 +17,6 @@ _REPEAT = (
     "number here comes out the same."
 )
 _SHORT = 16  # hex digits of a digest in a table
-_LONGEST = 2_000  # characters of one setting
 
 
 def origin(summary: Summary, files: Mapping[str, str]) -> Iterator[Block]:
@@ -181,5 +180,5 @@ def _plain(value: object) -> str:
     if value is None:
         return formats.UNKNOWN
     if isinstance(value, str):
-        return value[:_LONGEST]
-    return msgspec.json.encode(value).decode("utf-8", "replace")[:_LONGEST]
+        return value
+    return msgspec.json.encode(value).decode("utf-8", "replace")

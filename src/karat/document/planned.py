@@ -29,7 +29,7 @@ from karat.blocks import (
 from karat.document.run import Document
 
 
-def plan_document(plan: Plan, *, title: str, percent: bool = False) -> Document:
+def plan_document(plan: Plan, *, title: str, percent: bool) -> Document:
     """Sizes of an experiment, and the differences between two conditions that each can show.
 
     `percent`: the metric is a share, so differences are in percentage points.
@@ -189,7 +189,7 @@ def _columns(plan: Plan, percent: bool, *, delta: bool) -> tuple[Column, ...]:
     )
 
 
-def plan_chart(plan: Plan, *, percent: bool = False) -> Chart:
+def plan_chart(plan: Plan, *, percent: bool) -> Chart:
     """Detectable difference by questions, one line per number of repetitions."""
     scale = 100 if percent else 1
     times = sorted({design.repetitions for design in plan.designs})

@@ -230,7 +230,7 @@ def _reasons(results: Sequence[Result]) -> Iterator[Block]:
             f"No interval for {formats.some_of([*named])}: {reason}."
             for reason, named in places.items()
         )
-        yield Note(texts=tuple(texts)[:_MOST_REASONS], tone="quiet", brief=True)
+        yield Note(texts=tuple(texts), tone="quiet", brief=True)
 
 
 def differences(summary: Summary, *, brief: bool = False) -> Iterator[Block]:

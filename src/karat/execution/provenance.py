@@ -126,7 +126,7 @@ def resumed(
     selected: Plan | None = None,
     *,
     samples: int | None = None,
-    scorers: tuple[ScorerInfo, ...] = (),
+    scorers: tuple[ScorerInfo, ...],
     kept: tuple[KeptFile, ...] = (),
     servers: tuple[ServerInfo, ...] = (),
 ) -> Resume:

@@ -36,7 +36,6 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _BEAT_SECONDS = 0.5
 # the delay from a second signal that the loop ignores to the end of the process
 _PATIENCE_SECONDS = 2.0
-_FLUSH_SECONDS = 10.0  # for the journal's thread to finish writing
 _STOPPED = 130  # exit code
 
 _REMEDY = (
@@ -186,7 +185,7 @@ class SignalHandler:
                     end = End(
                         at=now(), reason="interrupted", seconds=round(self._status.seconds, 3)
                     )
-                    self.journal.write_out(end, seconds=_FLUSH_SECONDS)
+                    self.journal.write_out(end)
                 os._exit(_STOPPED)  # nothing else ends a process whose main thread does not return
             elif silent > BLOCKED_SECONDS or (unheard and silent > _PATIENCE_SECONDS):
                 # What blocks the event loop, and what to do; each place in foreign code once

@@ -46,6 +46,7 @@ from karat.journal import (
 from karat.records import (
     MOST_CONDITIONS,
     MOST_REPETITIONS,
+    MOST_VALUE,
     Sample,
     Usage,
     recorded_seconds,
@@ -63,12 +64,8 @@ _MOST_GROUPS = 1000
 "other".
 """
 
-_MOST_ERRORS = 50
-"""Names of exceptions, to tell crashes apart."""
-
 _CLASS_NAME = re.compile(r"[A-Za-z_][\w.]{0,99}")
 _MOST = 2**31 - 1  # of a turn and a repeat
-_LARGEST = 1e100  # largest score: sums of squares of larger ones overflow
 
 _answer = msgspec.json.Decoder(AnswerLine).decode
 _score = msgspec.json.Decoder(ScoreLine).decode
@@ -132,7 +129,7 @@ class ScoreRows:
         self.labels: dict[tuple[str, str], array[int]] = {}
         self.claims = array("q")  # positions of the rows with unverified claims
         self.offline = False
-        self.too_large = 0  # values left out because they exceed `_LARGEST`
+        self.too_large = 0  # values left out because they exceed `MOST_VALUE`
         self.incomplete: PartialScorings[int, tuple[int, int, int]] = PartialScorings()  # by cell
         self._complete: set[int] = set()  # cells whose several rows are all there
         self._order: NDArray[np.int64] | None = None
@@ -181,7 +178,7 @@ class ScoreRows:
                 column = self.values[metric] = array("d", [nan]) * count
             if value is None:
                 column.append(nan)
-            elif -_LARGEST <= value <= _LARGEST:
+            elif -MOST_VALUE <= value <= MOST_VALUE:
                 column.append(value)
                 if value.__class__ is not bool:
                     self.numbers.add(metric)
@@ -376,7 +373,6 @@ class RunIndex:
         self._run_scorings = self._part_scorings = tuple(self.newest.values())
         # attempts of a scorer: the trial's next row names it
         self._unnamed: dict[str, list[AttemptLine]] = {}
-        self._errors: set[str] = set()
 
     def _read_samples(self) -> None:
         ids: list[str] = []
@@ -554,23 +550,19 @@ class RunIndex:
     def group(self, line: FailureLine | AttemptLine, scorer: str | None) -> FailureCount:
         """The group of a failure, existing or new."""
         scorer = scorer if line.stage == "score" else None
-        group = FailureGroup(line.cls, line.stage, line.kind, self._error(line), scorer)
+        name, colon, _ = line.message.partition(":")
+        if line.kind == "crash" and colon and _CLASS_NAME.fullmatch(name):
+            error = name
+        else:
+            error = None
+
+        group = FailureGroup(line.cls, line.stage, line.kind, error, scorer)
         if group not in self.groups and len(self.groups) >= _MOST_GROUPS:
             group = FailureGroup(line.cls, line.stage, "other")
         known = self.groups.get(group)
         if known is None:
             known = self.groups[group] = FailureCount(len(self.groups) + 1, line.message)
         return known
-
-    def _error(self, line: FailureLine | AttemptLine) -> str | None:
-        if line.kind != "crash":
-            return None
-        name, colon, _ = line.message.partition(":")
-        if not colon or _CLASS_NAME.fullmatch(name) is None:
-            return None
-        if len(self._errors) < _MOST_ERRORS:
-            self._errors.add(name)
-        return name if name in self._errors else None
 
     def read(self) -> None:
         """Reads the whole journal. Raises BadRun at a damaged line, with its number."""

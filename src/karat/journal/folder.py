@@ -61,7 +61,7 @@ from karat.records import Answer, Failure, Sample, Score, ServerEvent
 from karat.redact import Redactor
 
 LARGEST_INFO = 8 * 2**20
-"""Bytes of run.json."""
+"""Bytes of run.json, and of each document beside it."""
 
 Status = Literal[
     "running", "done", "interrupted", "crashed", "max_failures", "budget", "no_workers"
@@ -72,7 +72,6 @@ _OLD = "was written by a version of karat that could compress journals"
 RUN_FILES = (_JOURNAL, _COMPRESSED, "run.json")
 """Files that stand for their run where a run is named."""
 _KEPT_FILE = re.compile(r"[a-z0-9-]{1,80}\.yaml", re.ASCII)
-_LARGEST_KEPT = 2_000_000  # bytes; more than a document may have
 _BLOCK = 2**20  # bytes
 # of RunInfo and Resume
 _BY_CONDITION = ("conditions", "agents", "prompts", "condition_servers", "condition_offers")
@@ -370,10 +369,10 @@ class RunFolder:
         for number, _, line in self.numbered_lines():
             yield decode(line, path=str(self.path), number=number)
 
-    def events_of(self, kind: type[_Kind], *, stop: int | None = None) -> Iterator[_Kind]:
-        """The events of one kind up to byte `stop`; other lines are skipped undecoded."""
+    def events_of(self, kind: type[_Kind]) -> Iterator[_Kind]:
+        """The events of one kind; other lines are skipped undecoded."""
         head = b'{"event":"%s"' % str(kind.__struct_config__.tag).encode()
-        for number, _, line in self.numbered_lines(stop=stop):
+        for number, _, line in self.numbered_lines():
             if line.startswith(head):
                 event = decode(line, path=str(self.path), number=number)
                 assert isinstance(event, kind)
@@ -480,8 +479,8 @@ class RunFolder:
                 f"run.json is damaged: '{copy.file}' is not the name of a file that karat keeps",
             )
 
-        with self.open_file(name, at_most=_LARGEST_KEPT) or io.BytesIO() as file:
-            data = file.read(_LARGEST_KEPT + 1)
+        with self.open_file(name, at_most=LARGEST_INFO) or io.BytesIO() as file:
+            data = file.read()
         if sha256(data).hexdigest() != copy.sha256:
             raise BadRun(self.path, f"{name} is missing, or has changed since the run began")
         return data

@@ -140,13 +140,7 @@ def read_labels(run: RunFolder) -> Labels:
                 continue
 
             if isinstance(entry, FileHead):
-                where = str(labels_path(run))
-                if entry.format > FORMAT_VERSION:
-                    raise BadRun(where, _newer(entry.format, FORMAT_VERSION))
-                if entry.run != run.info.run:
-                    raise BadRun(
-                        where, f"holds labels of run {entry.run}, this is run {run.info.run}"
-                    )
+                _check_head(entry, run, labels_path(run).name, FORMAT_VERSION, "labels")
                 required = entry.format >= _CHECKSUMS_SINCE
 
             if checksum_fault(stored, required=required) is not None:
@@ -199,13 +193,8 @@ def read_events(
             for _, _, line in checked_lines(file, required=True):
                 count += 1
                 event = decode(line)
-                if isinstance(event, FileHead) and event.format > newest_format:
-                    raise BadRun(where, _newer(event.format, newest_format))
-                if isinstance(event, FileHead) and event.run != run.info.run:
-                    raise BadRun(
-                        where, f"holds {holds} of run {event.run}, this is run {run.info.run}"
-                    )
-
+                if isinstance(event, FileHead):
+                    _check_head(event, run, name, newest_format, holds)
                 yield event
         except (LineDamaged, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             number = error.number if isinstance(error, LineDamaged) else count
@@ -246,8 +235,15 @@ def append_events(run: RunFolder, name: str, file_format: int, events: Iterable[
         sync_folder(run.path)
 
 
-def _newer(found: int, newest: int) -> str:
-    return f"has format {found}, this karat reads up to {newest}: update karat"
+def _check_head(head: FileHead, run: RunFolder, name: str, newest: int, holds: str) -> None:
+    """Raises BadRun for a file of a newer format, or of another run."""
+    where = str(run.path / name)
+    if head.format > newest:
+        raise BadRun(
+            where, f"has format {head.format}, this karat reads up to {newest}: update karat"
+        )
+    if head.run != run.info.run:
+        raise BadRun(where, f"holds {holds} of run {head.run}, this is run {run.info.run}")
 
 
 def _lock(fd: int, path: Path) -> None:

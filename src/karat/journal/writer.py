@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     import asyncio
 
 _FIRST = b'{"event":"'
+_FLUSH_SECONDS = 10.0  # for the threads to finish writing when the process ends
 _BLOCK = 65_536  # bytes
 _RESTORE = "restore it from a copy"
 
@@ -150,13 +151,13 @@ class Journal:
         self._queue.put((item, future))
         return future
 
-    def write_out(self, last: End, *, seconds: float) -> None:
-        """Writes what is queued, then `last`, and waits `seconds` at most; for a process that ends,
-        from any thread.
+    def write_out(self, last: End) -> None:
+        """Writes what is queued, then `last`, and waits a few seconds at most; for a process that
+        ends, from any thread.
         """
         self._queue.put((last, self._loop.create_future()))
         self._queue.put(None)
-        deadline = monotonic() + seconds
+        deadline = monotonic() + _FLUSH_SECONDS
         for thread in self._threads:
             thread.join(max(0.0, deadline - monotonic()))
 

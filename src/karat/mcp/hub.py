@@ -31,11 +31,8 @@ from karat.mcp.attempts import Attempt
 from karat.mcp.observed import Observed
 from karat.mcp.parts import AnswersAgents, ServerConnection
 from karat.mcp.preflight import Offer
-from karat.mcp.results import READS, Outcome, as_json, recorded_arguments
+from karat.mcp.results import LONGEST_MESSAGE, READS, Outcome, as_json, recorded_arguments
 from karat.records import MODERN_PROTOCOL, JsonObject, McpServer, ProtocolVersion
-
-LONGEST_MESSAGE = 64 * 1024 * 1024
-"""Bytes of one line from an agent, as from a server."""
 
 _VERSIONS = [version for version in get_args(ProtocolVersion) if version != MODERN_PROTOCOL]
 """Of the protocol: those that have `initialize`. Tools look the same in all of them."""

@@ -19,7 +19,7 @@ import msgspec
 from karat.errors import InfrastructureFault
 from karat.mcp.faults import Evidence
 from karat.mcp.replies import Pending
-from karat.mcp.results import LARGEST_RESULT
+from karat.mcp.results import LONGEST_MESSAGE
 from karat.records import McpServer
 
 if TYPE_CHECKING:
@@ -33,9 +33,6 @@ CONNECT_SECONDS = 30.0
 
 _BROKEN_STREAM = ("SSE stream failed: ", "SSE stream ended ", "Redirect to ")
 """What the SDK's transport says of a request whose answer did not come."""
-
-LARGEST_EVENT = 4 * LARGEST_RESULT
-"""Bytes: a result grows when JSON escapes it."""
 
 
 class RemoteLink:
@@ -80,7 +77,7 @@ class RemoteLink:
 
         async with self._client() as client:
             transport = streamable_http_client(
-                self._server.url, http_client=client, max_sse_event_size=LARGEST_EVENT
+                self._server.url, http_client=client, max_sse_event_size=LONGEST_MESSAGE
             )
             async with transport as streams:
                 yield self._watched(*streams)

@@ -22,6 +22,10 @@ LARGEST_RESULT = 10 * 1024 * 1024
 A larger result is an error of the call: no agent could read it, and the journal would carry it.
 """
 
+LONGEST_MESSAGE = 64 * 2**20
+"""Bytes of one message, or line, between programs. A longer one ends their session: the start of
+the next cannot be found.
+"""
 
 READS = {
     "resources/list": "ListResourcesResult",

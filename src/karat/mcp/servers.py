@@ -405,7 +405,7 @@ class Toolbox:
             self._on_news(change)
 
 
-def _only_through_karat(server: McpServer, attempt: Attempt | None = None) -> bool:
+def _only_through_karat(server: McpServer, attempt: Attempt | None) -> bool:
     """Whether an agent that connects to its servers itself reaches this one through karat's own
     session.
     """

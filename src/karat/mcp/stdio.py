@@ -22,16 +22,12 @@ import karat
 from karat.mcp import launch
 from karat.mcp.faults import Evidence
 from karat.mcp.replies import Pending
+from karat.mcp.results import LONGEST_MESSAGE
 from karat.records import JsonObject, McpServer
 
 if TYPE_CHECKING:
     from karat.mcp.screen import Screen
 
-LONGEST_MESSAGE = 64 * 1024 * 1024
-"""Bytes of one line on stdout.
-
-A longer one ends the session: the start of the next message cannot be found.
-"""
 
 EXIT_SECONDS = 1.0  # for a server to end by itself after its stdin closed
 TERM_SECONDS = 0.5  # after SIGTERM, before SIGKILL

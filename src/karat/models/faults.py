@@ -52,7 +52,7 @@ def known_fault(error: BaseException) -> TrialFault | None:
     return from_request or _from_pydantic_ai(error) or _from_response(error)
 
 
-def from_status(status: int, message: str, *, wait: float | None = None) -> InfrastructureFault:
+def from_status(status: int, message: str, *, wait: float | None) -> InfrastructureFault:
     """The fault of an HTTP status of 400 and above. `wait`: seconds from its headers."""
     if status in (429, 529):
         return InfrastructureFault("rate_limit", message, retriable=True, retry_after=wait)

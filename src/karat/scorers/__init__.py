@@ -21,6 +21,7 @@ from karat.context import RebuiltWorkspaces, Workspace
 from karat.errors import BadPlugin, JudgeFault, did_you_mean
 from karat.models import Price
 from karat.records import (
+    MOST_VALUE,
     NOT_ASKED,
     Answer,
     JsonObject,
@@ -319,7 +320,3 @@ def _clean(verdict: Verdict) -> Verdict:
     if values == verdict.values:
         return verdict
     return msgspec.structs.replace(verdict, values=values)
-
-
-MOST_VALUE = 1e100
-"""Of a metric: sums and squares of larger numbers are no numbers any more."""

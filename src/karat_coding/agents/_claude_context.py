@@ -13,11 +13,10 @@ import msgspec
 import yaml
 
 from karat.errors import BadExperiment, Fault, unreadable
-from karat.files import open_regular
+from karat.files import LARGEST_TEXT, open_regular
 from karat.records import Condition, ContextPart, JsonObject, McpServer
 
 _PLUGIN = "skills"  # the generated plug-in: the model knows the skill `tables` as `skills:tables`
-_LARGEST = 1_000_000  # bytes of a manifest or SKILL.md
 _OF_A_PLUGIN = (".claude-plugin/plugin.json", "skills", "commands", "agents", "hooks", ".mcp.json")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
@@ -239,8 +238,8 @@ def _text(folder: Path, name: str) -> str:
     """
     if Path(name).is_absolute() or ".." in Path(name).parts:
         raise ValueError(f"'{folder.name}': {name} leads out of its folder")
-    with open_regular(folder / name, within=folder, at_most=_LARGEST) as file:
+    with open_regular(folder / name, within=folder, at_most=LARGEST_TEXT) as file:
         try:
-            return file.read(_LARGEST).decode("utf-8")
+            return file.read(LARGEST_TEXT).decode("utf-8")
         except UnicodeDecodeError as error:
             raise ValueError(f"'{folder.name}': {name} is not UTF-8") from error

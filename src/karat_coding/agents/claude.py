@@ -26,6 +26,7 @@ from karat.agents._prompt import client_config
 from karat.config.model import Address, Count, Name, Strictly, Text, VariableName
 from karat.errors import BadOption, MissingExtra
 from karat.files import temporary_folder
+from karat.mcp.results import LONGEST_MESSAGE
 from karat.models import ModelName
 from karat.models.prices import own_price
 from karat.records import Condition, JsonObject, McpServer, Sample
@@ -185,8 +186,6 @@ _LOOK_SECONDS = 0.05  # how soon after a cancellation a program that is just sta
 _VERSION_SECONDS = 10.0
 _NAME = "claude-code"
 _QUIET = logging.NullHandler()
-# bytes of one line from Claude Code; the SDK's own limit is 1 MB
-_LARGEST_MESSAGE = 64 * 1024 * 1024
 
 
 class Claude:
@@ -360,7 +359,7 @@ class Claude:
             verbatim_prompts=True,
             cwd=folder.work,
             cli_path=folder.wrapper,
-            max_buffer_size=_LARGEST_MESSAGE,
+            max_buffer_size=LONGEST_MESSAGE,  # the SDK's own limit is 1 MB
             stderr=stderr_lines.append,
         )
 

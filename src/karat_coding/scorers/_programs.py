@@ -33,7 +33,7 @@ _LIMITS = (
     'ulimit -f "$1"; [ "$2" = 0 ] || ulimit -v "$2"; ulimit -u "$3" 2>/dev/null || ulimit -p "$3"; '
     'ulimit -c 0; shift 3; exec "$@"'
 )
-_MOST_OUTPUT = 10_000_000  # bytes, of standard output and of standard error
+LARGEST_READ = 10_000_000  # bytes of a file or of a program's output that a scorer reads
 _LARGEST_FILE = 2**31 // 512  # blocks
 _SHOWN = 1500  # characters of the end of standard error
 _POLL_SECONDS = 0.02
@@ -160,7 +160,7 @@ def run_program(
         output.seek(0)
         code = None if limit else process.returncode
         finished = Finished(
-            code=code, limit=limit, output=output.read(_MOST_OUTPUT), errors=stderr_end
+            code=code, limit=limit, output=output.read(LARGEST_READ), errors=stderr_end
         )
 
     if code in (126, 127):
@@ -181,8 +181,8 @@ def _wait(process: subprocess.Popen[bytes], files: tuple[int, int], seconds: flo
                 return ""
             if time.monotonic() > deadline:
                 limit = f"did not end within {seconds:g} seconds"
-            elif max(os.fstat(file).st_size for file in files) > _MOST_OUTPUT:
-                limit = f"wrote more than {_MOST_OUTPUT} bytes"
+            elif max(os.fstat(file).st_size for file in files) > LARGEST_READ:
+                limit = f"wrote more than {LARGEST_READ} bytes"
 
         return limit
     finally:
@@ -196,12 +196,12 @@ def _wait(process: subprocess.Popen[bytes], files: tuple[int, int], seconds: flo
         process.wait()
 
 
-def read_output(workspace: Workspace, name: str, *, at_most: int) -> bytes | None:
+def read_output(workspace: Workspace, name: str) -> bytes | None:
     """A file that a program wrote; None if there is no regular file that is not too long."""
     with (
         suppress(OSError),
-        open_regular(workspace.path / name, within=workspace.path, at_most=at_most) as file,
+        open_regular(workspace.path / name, within=workspace.path, at_most=LARGEST_READ) as file,
     ):
-        return file.read(at_most)
+        return file.read(LARGEST_READ)
 
     return None

@@ -18,10 +18,10 @@ from karat.scorers import ScorerSetting, Verdict
 from karat.scorers._child import Schemas, read_schema
 from karat.scorers._expectations import Outcome, metrics_of, verdict_of
 from karat_coding.changes import why_left_out, why_mostly_left_out
+from karat_coding.scorers._programs import LARGEST_READ
 
 __all__ = ["Files"]
 
-_LARGEST = 10_000_000  # bytes
 _UNKNOWN = "not known: a changed text is too long to be compared line by line"
 _PARTS = {
     "exists": "every file is there",
@@ -205,9 +205,9 @@ class Files:
 
         try:
             with open_regular(
-                workspace.path / path, within=workspace.path, at_most=_LARGEST
+                workspace.path / path, within=workspace.path, at_most=LARGEST_READ
             ) as file:
-                data = file.read(_LARGEST)
+                data = file.read(LARGEST_READ)
         except FileNotFoundError:
             return f"{path} is missing"
         except OSError as error:

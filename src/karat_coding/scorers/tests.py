@@ -14,7 +14,6 @@ from karat_coding.scorers._programs import ProgramOptions, added, read_output, r
 
 __all__ = ["Tests"]
 
-_LARGEST_REPORT = 10_000_000  # bytes
 _NAMED = 50  # failing tests
 
 
@@ -83,7 +82,7 @@ class Tests:
                 remove(workspace.path / options.junit)  # not one that the agent left
             finished = run_program(options, sample, workspace, self._files)
             if options.junit is not None and not finished.limit:
-                report = read_output(workspace, options.junit, at_most=_LARGEST_REPORT)
+                report = read_output(workspace, options.junit)
 
         if options.junit is None:
             passed = finished.code == 0

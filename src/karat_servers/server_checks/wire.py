@@ -25,6 +25,7 @@ from karat.errors import InfrastructureFault
 from karat.mcp.faults import Evidence, Tail
 from karat.mcp.launch import CANNOT_START
 from karat.mcp.remote import is_loopback
+from karat.mcp.results import LONGEST_MESSAGE
 from karat.mcp.stdio import launch_command
 from karat.records import JsonObject, McpServer
 from karat.redact import Redactor
@@ -38,9 +39,6 @@ INITIALIZE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 
 MODERN_VERSION = "2026-07-28"
 """The version without a handshake: each request names the client and the version."""
-
-LARGEST_MESSAGE = 16 * 1024 * 1024
-"""Bytes; a longer one ends the connection."""
 
 EXIT_SECONDS = 5.0  # for a server to end after its stdin closed
 _CLEAR_SECONDS = 0.5  # for its children, and for the kernel after a kill
@@ -320,7 +318,7 @@ class Stdio:
             stdout=PIPE,
             stderr=PIPE,
             start_new_session=True,
-            limit=LARGEST_MESSAGE,
+            limit=LONGEST_MESSAGE,
         )
         self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._drain())]
 
@@ -375,7 +373,7 @@ class Stdio:
                 if line.strip():
                     self._link.arrived(line)
         except ValueError:
-            self._link.note("message", f"a line of more than {LARGEST_MESSAGE // 1024**2} MB")
+            self._link.note("message", f"a line of more than {LONGEST_MESSAGE // 1024**2} MB")
 
         self._link.usable = False
         await _until(
@@ -528,9 +526,9 @@ class Http:
         buffer = b""
         async for piece in response.aiter_bytes():
             buffer += piece.replace(b"\r\n", b"\n")
-            if len(buffer) > LARGEST_MESSAGE:
+            if len(buffer) > LONGEST_MESSAGE:
                 self._link.note(
-                    "message", f"a message of more than {LARGEST_MESSAGE // 1024**2} MB"
+                    "message", f"a message of more than {LONGEST_MESSAGE // 1024**2} MB"
                 )
                 return
 

@@ -52,7 +52,6 @@ _LIMITS = {"latency": ("max-seconds", 0.001), "cost": ("max-dollars", 1.0)}
 _URL = re.compile(r"https?://\S+\Z", re.IGNORECASE)
 _EXPECTED = re.compile(r"__expected\d*\Z")
 _BULLET = re.compile(r"\s*(?:[-*•]|\d{1,3}[.)])\s+")
-_LONGEST, _MOST = 20_000, 200  # characters of a criterion, criteria of a sample
 _PATTERN = 10_000  # characters of a regular expression, as of the scorer `regex`
 
 
@@ -86,8 +85,6 @@ def read(value: object, *, column: str = "criteria") -> tuple[tuple[Criterion, .
         found += criteria
         wrong += [f"{named} {message}" for message in why]
 
-    if len(found) > _MOST:
-        wrong.append(f"'{column}' has {len(found)} criteria, at most {_MOST} are read")
     return tuple(found), wrong
 
 
@@ -277,8 +274,6 @@ def _text_of(value: object, kind: str) -> tuple[str, str | None]:
 
     if not text and kind not in _TEXTLESS:
         return "", f"has no text (`{kind}` needs one)"
-    if len(text) > _LONGEST:
-        return "", f"has {len(text)} characters, at most {_LONGEST} are read"
     return text, _unfit(text, kind)
 
 

@@ -298,7 +298,7 @@ _FORM = re.compile(
 )
 _FROM_TO = re.compile(r"(?P<low>-?\d+(?:\.\d+)?) to \D?(?P<high>-?\d+(?:\.\d+)?)")
 _LEAST = re.compile(r"(?P<low>-?\d+(?:\.\d+)?) or more\b")
-_MOST = re.compile(r"(?P<high>-?\d+(?:\.\d+)?) or less\b")
+_AT_MOST = re.compile(r"(?P<high>-?\d+(?:\.\d+)?) or less\b")
 _SPAN = 100.0  # for a number whose range has no end
 
 
@@ -342,7 +342,7 @@ def _span(wanted: str) -> tuple[float, float] | None:
     limits = next(
         (
             hit.groupdict()
-            for pattern in (_FROM_TO, _LEAST, _MOST)
+            for pattern in (_FROM_TO, _LEAST, _AT_MOST)
             if (hit := pattern.search(wanted))
         ),
         None,

@@ -302,6 +302,13 @@ def test_a_configuration_is_a_dataset_too(tmp_path: Path) -> None:
     assert dataset.warnings[0] == "a configuration of promptfoo, of which its tests are taken"
 
 
+def test_a_dataset_without_questions_is_named_as_one(tmp_path: Path) -> None:
+    path = tmp_path / "promptfooconfig.yaml"
+    path.write_text("prompts: []\ntests: none.csv\n")
+    with pytest.raises(BadDataset, match=r"1 fault\n  file: no question of .* can be taken: file of tests: 'none.csv'"):
+        Golden(Golden.Options()).load(path)
+
+
 def test_a_table_of_tests_is_a_dataset_too(tmp_path: Path) -> None:
     path = tmp_path / "tests.csv"
     path.write_text("question,__expected,__expected2\nHow long?,contains: three,\nFree?,equals: yes,icontains: free\n")

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import msgspec
 
 from karat import plugins
-from karat.errors import BadOption, unreadable
+from karat.errors import BadDataset, BadOption, Fault, unreadable
 from karat.files import open_regular
 from karat.formats import plural, some_of
 from karat.records import JsonObject
@@ -102,7 +102,7 @@ def tool_of(path: Path) -> Tool:
 def questions(path: Path) -> tuple[str, Setup] | None:
     """The name of the tool whose configuration a dataset's file is, and what is in it.
 
-    None: it is another file. Raises OperatorError if nothing in it can be taken.
+    None: it is another file. Raises BadDataset if nothing in it can be taken.
     """
     if path.suffix.lower() not in _ENDINGS:
         return None
@@ -113,7 +113,11 @@ def questions(path: Path) -> tuple[str, Setup] | None:
 
     if tool is None:
         return None
-    return tool.name, tool.reader.read(path, path.parent)
+    try:
+        return tool.name, tool.reader.read(path, path.parent)
+    except BadOption as error:  # whose option the reader takes for that of `karat init`
+        message = str(error).removeprefix(f"{error.option}: ")
+        raise BadDataset(str(path), [Fault(place="file", message=message)]) from error
 
 
 def _recognized(path: Path) -> Tool | None:

@@ -68,6 +68,11 @@ def row(names, *values):
             id="what is expected and what was done, whatever it is",
         ),
         pytest.param(
+            [row("id expected_call predicted_call expected_arg predicted_arg", "c", "get", "put", {"a": 1}, {"a": 2})],
+            {"id": "id", "golden": "expected_call", "answer": "predicted_call"},
+            id="what is expected and predicted, and their parts",
+        ),
+        pytest.param(
             [row("question expected got passed", "A?", "a", "b", False)],
             {"question": "question", "golden": "expected", "answer": "got", "score": "passed"},
             id="what an agent got",
@@ -191,9 +196,9 @@ def test_a_score_is_a_number_a_share_of_a_whole_or_a_verdict(cell, score):
 @pytest.mark.parametrize(
     ("names", "judge"),
     [
-        ("hit@5 recall_at_3 top1_correct judge_empathy valid_json F1 answer_overlap tests_passed rater_2", True),
+        ("hit@5 recall_at_3 top1_correct judge_empathy valid_json F1 answer_overlap rater_2 Tone_(1-5)", True),
         (
-            "judge_cost_usd response_time num_tokens top_score confidence risk_score judge_ok n_unsupported rater",
+            "judge_cost_usd response_time num_tokens top_score confidence judge_ok n_unsupported rater risk_1_5",
             False,
         ),
     ],

@@ -215,7 +215,7 @@ _SCORES = word_set(
     bleu chrf comet mrr ndcg recall precision iscorrect rating grade humanmajority preference
     hallucination bias toxicity falserefusal wer cer perplexity loss distance semanticsimilarity
     cosinesimilarity bertscore rr metrics evaluation ispassed ispass hit hitrate verdict judgement
-    judgment followallinstructions"""
+    judgment followallinstructions overall"""
 )
 _SCORE_ENDS = word_set(
     """score scores rating grade f1 recall precision accuracy similarity em pass passed correct
@@ -242,6 +242,10 @@ _NO_SCORE = word_set(
     quality credit risk truth groundtruth expected expect gold golden reference min max minimum
     maximum threshold"""
 )
+_SCALES = frozenset(
+    (str(low), str(high)) for low in (0, 1) for high in (1, 2, 3, 4, 5, 6, 7, 10, 100) if low < high
+)
+"""The last words of names that say on which scale people rate: `tone_1_5`, `Tone (1-5)`."""
 _MEASURES = word_set(
     """latency time ms seconds sec cost usd dollars tokens token id ids index version temperature
     size length total weight model date timestamp elapsed duration logit logprob num number count n
@@ -250,7 +254,7 @@ _MEASURES = word_set(
 """Words of what is counted or measured about an answer, but does not judge it."""
 _FAULTS = word_set(
     """hallucination hallucinated bias toxicity toxic fabricated wer cer perplexity contradictions
-    violations prohibited harmful unsupported"""
+    violations prohibited harmful unsupported jailbroken jailbreak unsafe"""
 )
 """Words of what an answer should not have: they judge it, and less is better."""
 _LOWER_IS_BETTER = _FAULTS | word_set(
@@ -457,8 +461,13 @@ def is_score_name(path: str) -> bool:
     """Whether a name has a word of judgement, and none that says how hard a question is."""
     name = last_part(path)
     words = words_of(name)
+    rated = words[-2:] in _SCALES
+    if rated:
+        words = words[:-2]
     known = {*words}
     if "".join(words) in _QUALITIES_OF_ANSWERS:
+        return True
+    if rated and words and not known & ((_NO_SCORE - {"quality"}) | _MEASURES):
         return True
     if not words or known & _NO_SCORE or words == ("hits",):  # a count of what was found
         return False

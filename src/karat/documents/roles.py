@@ -162,7 +162,7 @@ class _Assignment:
             if column.filled and (given or column.filled >= needed):
                 self._free[path] = column
         self._meanings = {path: meanings(path) for path in self._free}
-        if door == "results" and not self._strong("golden") and not self._strong("answer"):
+        if door == "results" and not self._strong("golden"):
             self._expect_and_compare()
         named_paths = [path for paths in named.values() for path in paths]
         if not any(_joined(path) == "question" for path in [*columns, *named_paths]):
@@ -363,8 +363,11 @@ class _Assignment:
             elif first in _DONE:
                 done[tuple(rest)] = path
 
-        both = [rest for rest in right if rest in done]
-        if len(both) == 1:
+        outer = {*_outermost(right[rest] for rest in right if rest in done)}
+        both = [rest for rest in right if right[rest] in outer]
+        others = {path for path in self._strong("answer") if self._holds_answer(path)}
+        others -= {done[rest] for rest in both}
+        if len(both) == 1 and not others:
             self._meanings[right[both[0]]] = (Meaning("golden"),)
             self._meanings[done[both[0]]] = (Meaning("answer"),)
 

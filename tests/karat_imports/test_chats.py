@@ -62,7 +62,7 @@ def test_a_table_of_messages_and_turns_of_other_shapes_are_chats_too(tmp_path: P
 
 
 def test_two_chats_in_a_row_are_answers_of_two_models(tmp_path: Path) -> None:
-    chats = {}
+    chats: dict[str, object] = {}
     for name in ("a", "b"):
         said = [{"role": "user", "content": "Hi?"}, {"role": "assistant", "content": f"Hello {name}."}]
         chats |= {f"conversation_{name}": said, f"model_{name}": f"model {name}"}

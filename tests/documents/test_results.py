@@ -73,6 +73,41 @@ def row(names, *values):
             id="what is expected and predicted, and their parts",
         ),
         pytest.param(
+            [row("id true_answer predicted_answer suggested_answer", "c", "A", "B", "B")],
+            {"id": "id", "golden": "true_answer", "answer": "predicted_answer"},
+            id="a sure answer beside another column of answers",
+        ),
+        pytest.param(
+            [row("question gold_sql candidate_sql response_fields response_matches", "q?", "SELECT", "SELECT 1", 3, 2)],
+            {"question": "question", "golden": "gold_sql", "answer": "candidate_sql"},
+            id="counts are no answers of systems",
+        ),
+        pytest.param(
+            [row("question_id model text score", "q1", "small", "It is so.", 4)],
+            {"id": "question_id", "answer": "text", "score": "score"},
+            id="a text beside the id of a question is the answer to it",
+        ),
+        pytest.param(
+            [row("case_id final_text label", "c", "Nothing of what was asked is in the files. " * 2, "misled")],
+            {"id": "case_id", "answer": "final_text"},
+            id="a label of a long answer is what somebody says of it",
+        ),
+        pytest.param(
+            [row("id query_type expected mode hit", "q1", "fact", "doc-7", "fast", True)],
+            {"id": "id", "score": "hit"},
+            id="nothing is compared with ids of documents",
+        ),
+        pytest.param(
+            [row("agent_id challenge_id passed", "a", "c", True)],
+            {"id": "challenge_id", "score": "passed"},
+            id="the id of who answers joins no questions",
+        ),
+        pytest.param(
+            [row("experiment_id hypothesis", "e1", "It will be faster.")],
+            None,
+            id="a hypothesis about an experiment is no answer",
+        ),
+        pytest.param(
             [row("question expected got passed", "A?", "a", "b", False)],
             {"question": "question", "golden": "expected", "answer": "got", "score": "passed"},
             id="what an agent got",
@@ -177,9 +212,11 @@ def test_scores_of_systems_are_those_that_two_of_them_have():
     ],
 )
 def test_the_model_of_each_answer_may_be_in_a_column_of_its_own(names, models):
-    columns = columns_of([dict.fromkeys(names.split(), "some text")])
-    answers = [name for name in names.split() if name.startswith(("response", "output"))]
-    assert models_by_system(answers, columns) == models
+    row = {name: f"the text of {name}" for name in names.split()}
+    answers = [name for name in row if name.startswith(("response", "output"))]
+    assert models_by_system(answers, columns_of([row])) == models
+    same = {name: "one model" if name in models.values() else text for name, text in row.items()}
+    assert models_by_system(answers, columns_of([same])) == {}
 
 
 @pytest.mark.parametrize(
@@ -253,6 +290,11 @@ _ANSWER = {"answer": "Paris", "verified": 2}
             {"condition": "small", "id": "q", "gold": "a", "actual": "b"},
             id="lists with the same ids",
         ),
+        pytest.param(
+            {"runs": {"s-1.5": [{"qid": "q", "gold": "a", "got": "b"}], "b": [{"qid": "q", "gold": "a", "got": "a"}]}},
+            {"condition": "s-1.5", "qid": "q", "gold": "a", "got": "b"},
+            id="a name with a version",
+        ),
         pytest.param({"missed": [{"id": "q1", "got": "b"}], "kept": [{"id": "q2", "got": "a"}]}, None, id="other ids"),
     ],
 )  # fmt: skip
@@ -260,3 +302,17 @@ def test_answers_of_systems_under_each_others_names_are_read_as_one(document, fi
     tables = tables_in(document)
     rows = together(tables, best_of(tables, results=True))
     assert (rows[0] if rows else None) == first
+
+
+def test_numbers_under_a_few_names_are_means_of_settings_not_of_questions():
+    means = {"mrr": 0.4, "recall": {"mean": 0.5, "per_query": {"q0": 0.5}}}
+    (rows,) = tables_in({"hybrid": means, "dense": means}).values()
+    assert rows[0] == {"condition": "hybrid", **means}
+    (rows,) = tables_in({f"q{number}": means for number in range(3)}).values()
+    assert rows[0] == {"id": "q0", **means}
+
+
+def test_the_rows_of_one_run_are_inside_it():
+    samples = [{"challenge_id": "c1", "is_secure": True}, {"challenge_id": "c2", "is_secure": False}]
+    assert tables_in({"results": [{"metrics": {"pass": 0.5}, "samples": samples}]}) == {"results.samples": samples}
+    assert [*tables_in({"data": [{"title": "t", "paragraphs": samples}]})] == ["data"]

@@ -37,6 +37,10 @@ def test_a_row_for_each_metric_becomes_a_row_for_each_answer(rows_of):
         {"question": "A?", "answer": "a", "metric": "v1.1", "score": 1, "passed": True},
         {"question": "B?", "answer": "b", "metric": "tone", "score": 0, "passed": False},
     ]
+    verdicts = [{"question": "A?", "measure": name, "verdict": "pass"} for name in ("relevant", "supported")]
+    assert rows_of(verdicts) == [
+        {"question": "A?", "scores": {"relevant": {"score": "pass"}, "supported": {"score": "pass"}}}
+    ]
     assert rows_of(rows) == [
         {"question": "A?", "answer": "a", "scores": SCORED},
         {"question": "B?", "answer": "b", "scores": {"tone": {"score": 0}}},
@@ -48,6 +52,9 @@ def test_each_entry_of_a_list_of_results_is_a_row(rows_of):
     assert rows_of([{"question": "A?", "results": runs}]) == [
         {"model": "a", "answer": "x", "question": "A?"},
         {"model": "b", "answer": "y", "question": "A?"},
+    ]
+    assert rows_of([{"question": "A?", "responses": [{"text": "x"}]}]) == [
+        {"text": "x", "response": "x", "question": "A?"}
     ]
     assert rows_of([{"question": "A?", "responses": ["x", "y"]}]) == [
         {"question": "A?", "response": "x"},

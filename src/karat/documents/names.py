@@ -121,7 +121,8 @@ _AGENT = word_set(
     """model generated predict predicted prediction predictions pred preds actual agent ai bot
     chatbot
     assistant llm rag system sampled produced candidate hypothesis raw student mymodel gpt chatgpt
-    claude llama gemini mistral qwen deepseek baseline submitted observed got"""
+    claude llama gemini mistral qwen deepseek baseline submitted observed got admin operator
+    staff"""
 )
 SAID = word_set(
     """answer answers output outputs response responses text sql query reply replies completion
@@ -154,7 +155,8 @@ _EXACT: dict[Role, str] = {
         answermatchingbehavior canonicalsolution exeans correct correctanswer correctanswers
         cop target targets bestanswer referenceanswer referenceanswers rightanswer""",
     "answer": """prediction predictions pred preds predicted generated actual hypothesis sampled
-        resps filteredresps multiresponses rawresponse rawoutput outputtext responsetext
+        resps filteredresps multiresponses rawresponse rawoutput outputtext responsetext finaltext
+        finaloutput finalresponse
         llmresponse answerpreview outputpreview responsepreview got""",
     "choices": """choices options answerchoices answeroptions multiplechoice endings candidates
         mctargets mc1targets mc2targets alternatives possibleanswerslist mcq mcchoices""",
@@ -215,7 +217,7 @@ _SCORES = word_set(
     bleu chrf comet mrr ndcg recall precision iscorrect rating grade humanmajority preference
     hallucination bias toxicity falserefusal wer cer perplexity loss distance semanticsimilarity
     cosinesimilarity bertscore rr metrics evaluation ispassed ispass hit hitrate verdict judgement
-    judgment followallinstructions overall"""
+    judgment followallinstructions overall verified"""
 )
 _SCORE_ENDS = word_set(
     """score scores rating grade f1 recall precision accuracy similarity em pass passed correct

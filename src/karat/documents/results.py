@@ -26,12 +26,13 @@ _ASIDE = word_set(
     """metadata meta info config usage params parameters settings context contexts sources retrieved
     documents"""
 )
+_MAY_BE_COUNTS = frozenset({"pass", "verified"})
 _OF_ITEMS = word_set(
     """question query item sample case task example problem test message prompt record pair row
     entry image document instance"""
 )
 _OF_SCORES = word_set("score scores scored rating ratings judged graded human")
-_NUMBERS = word_set("index number no key case")
+_NUMBERS = word_set("index idx number no key case")
 _FORMS = word_set(
     """raw parsed clean cleaned full final extracted original processed normalized normalised text
     texts short long first second initial last generated predicted actual expected user human
@@ -60,12 +61,13 @@ def score_columns(columns: Mapping[str, Column]) -> list[str]:
     found = []
     for path, column in columns.items():
         parents = {word for parent in path.split(".")[:-1] for word in words_of(parent)}
-        if not column.filled or parents & _ASIDE or not column.is_scored:
+        aside = parents & _ASIDE and not holds_scores(path)
+        if not column.filled or aside or not column.is_scored:
             continue
         words = {*words_of(last_part(path))}
         roles = [meaning.role for meaning in meanings(path)]
         named = is_score_name(path) and not words & (_NOT_JUDGED - {"answer"})
-        named = named and not (words == {"pass"} and _counts_passes(column))
+        named = named and not (words <= _MAY_BE_COUNTS and _are_counts(column))
         judged = named and (
             not roles or roles[0] in _JUDGED_BY_NAME or column.is_yes_or_no or column.is_judgement
         )
@@ -83,8 +85,8 @@ def score_columns(columns: Mapping[str, Column]) -> list[str]:
     ]
 
 
-def _counts_passes(column: Column) -> bool:
-    """Whether cells are the numbers of passes, not whether something passed: 1, 2, 3."""
+def _are_counts(column: Column) -> bool:
+    """Whether cells are whole numbers, and not only 0 and 1: the number of a pass, say."""
     return all(value.isdecimal() for value in column.values) and not column.is_yes_or_no
 
 
@@ -99,8 +101,11 @@ def joining_id(columns: Mapping[str, Column]) -> str | None:
     for path, column in columns.items():
         roles = {meaning.role for meaning in meanings(path)}
         words = words_of(path)
+        if {*words[:-1]} & (_GENERIC | _SYSTEMS):
+            continue  # of who answered
         identifies = bool({"id", *ADDED.identifying} & roles)
         numbers_items = len(words) == 2 and words[0] in _OF_ITEMS and words[1] in _NUMBERS
+        numbers_items = numbers_items or words == ("item",)
         plain = 2 * column.filled > column.rows and not column.lists + column.objects
         if plain and (identifies or numbers_items):
             named.append(path)
@@ -133,7 +138,8 @@ def systems_in(columns: Mapping[str, Column], paths: Iterable[str]) -> dict[str,
             last, first = at == len(words) - 1, at == 0
             ends = (last and word in _AFTER) or (first and word in _BEFORE) or word in _PREDICTED
             name = words[:at] + words[at + 1 :]
-            if ends and name and not _tells_forms(name):
+            counts = word in SAID and columns[path].is_numeric and word not in _PREDICTED
+            if ends and name and not _tells_forms(name) and not counts:
                 kind = "first" if first else "last"
                 families.setdefault((f"{kind} {depth}", word), {}).setdefault(path, name)
         if words[0] in _SYSTEMS and columns[path].is_text and words[-1] not in SAID:
@@ -175,13 +181,23 @@ def same_classes(columns: Mapping[str, Column], golden: str) -> list[str]:
         return []
     found = []
     for path, column in columns.items():
-        if path != golden and column.values and column.values <= classes and column.is_text:
+        alike = column.values and column.values <= classes and column.is_text
+        words = words_of(last_part(path))
+        golden_too = (
+            any(found.role == "golden" for found in meanings(words[-1])) if words else False
+        )
+        if path != golden and alike and not is_gold(words) and not golden_too:
             found.append(path)
     return found
 
 
 def _tells_forms(words: tuple[str, ...]) -> bool:
     return {*words} <= _FORMS | SAID or words[-1] in _FORMS - {"raw", "text"}
+
+
+def names_system(path: str) -> bool:
+    """Whether a name has a word that is a system's, such as `rag` or `gpt`."""
+    return bool(_SYSTEMS & {*words_of(path)})
 
 
 def scores_by_system(
@@ -227,7 +243,9 @@ def models_by_system(systems: Iterable[str], columns: Mapping[str, Column]) -> d
             meaning.role for meaning in meanings("_".join(place[1]))
         }:
             found[place[0]] = column
-    return found if len(found) == len(names) else {}
+    if len(found) < len(names) or len({columns[path].example for path in found.values()}) == 1:
+        return {}  # not each has one, or it is the same model's
+    return found
 
 
 def belongs_to(
@@ -236,6 +254,9 @@ def belongs_to(
     """The column of answers of the system whose name another column begins or ends with, and the
     rest of its words. None: no system's.
     """
+    above, _, last = column.rpartition(".")
+    if above and last in ("score", "value"):  # of an object that is named after its metric
+        column = last_part(above)
     words = words_of(column)
     if column in systems:
         return None

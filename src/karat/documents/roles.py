@@ -34,7 +34,13 @@ from karat.documents.names import (
     word_set,
     words_of,
 )
-from karat.documents.results import joining_id, same_classes, score_columns, systems_in
+from karat.documents.results import (
+    joining_id,
+    names_system,
+    same_classes,
+    score_columns,
+    systems_in,
+)
 
 Door = Literal["dataset", "results"]
 Roles = Mapping[Role, tuple[str, ...]]
@@ -44,6 +50,7 @@ _NO_WORDS = re.compile(r"https?://\S+|[0-9a-f-]{16,}|\d{4}-\d\d-\d\d([T ].{,25})
 _SHOWN = 6  # readings to choose from
 _FEW_ROWS = 40  # whose values are enough to tell questions from classes
 _HALF, _TENTH = 0.5, 0.1  # share of rows in which a column must hold something
+_LONG_ANSWER = 60  # characters on average; labels are shorter
 _RARE = frozenset({"error", "stop_reason"})
 _SURE_GOLDEN = word_set(
     """query answer answers label labels sql solution summary output outputs finalanswer shortanswer
@@ -55,7 +62,9 @@ _AGENTS_IN_RESULTS = word_set(
     """response responses output outputs completion completions reply result answer answers
     finalanswer answertext fullanswer ai bot chatbot assistant"""
 )
-_TWINS = _AGENTS_IN_RESULTS | word_set("label labels solution sql query program translation")
+_TWINS = _AGENTS_IN_RESULTS | word_set(
+    "label labels groundtruthlabel solution sql query program translation"
+)
 """Names that are golden beside another column with the agent's answer."""
 _RIGHT = word_set("expected true correct gold golden reference target")
 _DONE = word_set("actual predicted pred got observed generated")
@@ -176,7 +185,10 @@ class _Assignment:
         used = {path for paths in shapes.values() for path in paths}
         self._free = {path: column for path, column in self._free.items() if path not in used}
         goldens = self._goldens(shapes)
-        questions = self._questions({*goldens[0].get("golden", ())} if goldens else set(), shapes)
+        first = goldens[0] if goldens else {}
+        questions = self._questions(
+            {*first.get("golden", ())}, shapes, answers={*first.get("answer", ())}
+        )
         self._offers_of_text(goldens, questions)
         readings = []
         for question in questions:
@@ -317,6 +329,8 @@ class _Assignment:
         named = self._named.get("golden")
         exact = [path for path in self._strong("golden") if self._holds_answer(path)]
         agents = [path for path in self._strong("answer") if self._holds_answer(path)]
+        if not exact and not self._strong("question"):
+            agents = [path for path in agents if _joined(path) != "hypothesis"]  # of a researcher
         weak = [path for path in self._with("golden", weak=True) if self._holds_answer(path)]
         if not exact and not any(self._holds_answer(path) for path in weak if "." not in path):
             exact = self._inside("golden")
@@ -527,7 +541,7 @@ class _Assignment:
         may_be = [path for path in weak if _joined(path) in names]
         options: list[Taken] = []
         for paths in said:
-            twin = self._twin(paths[0], may_be)
+            twin = self._twin(paths[0], [path for path in may_be if self._rates_not(path, paths)])
             both: Taken = {"answer": paths}
             if twin is not None:
                 both = {"golden": (twin,), "answer": paths}
@@ -535,6 +549,15 @@ class _Assignment:
                 options.append({"answer": (twin,)})  # it may be read from the raw answer
             options.append(both)
         return options if any("golden" in option for option in options) else []
+
+    def _rates_not(self, path: str, answers: Sequence[str]) -> bool:
+        """Whether a label may be what is right, not what somebody says of long answers."""
+        if _joined(path) not in ("label", "labels"):
+            return True
+        if self._free[answers[0]].mean_length < _LONG_ANSWER:
+            return True
+        said = {value.casefold() for value in self._free[answers[0]].values}
+        return bool(said & {value.casefold() for value in self._free[path].values})
 
     def _twin(self, answer: str, paths: Sequence[str]) -> str | None:
         """The golden answer beside an answer: the only column that may be, or that shares values
@@ -555,7 +578,9 @@ class _Assignment:
         """What may be the agent's answer: several columns together if each is a system's."""
         candidates = [path for path in self._free if self._holds_answer(path)]
         systems = systems_in(self._free, candidates)
-        if systems:
+        # `predicted_answer` is sure, and `suggested_answer` beside it is no other system's
+        others = {path for path in agents if self._holds_answer(path)} - {*systems}
+        if systems and (not others or any(names_system(path) for path in systems)):
             return [tuple(systems)]
         of_agent = [path for path in agents if not _OF_JUDGES & {*words_of(last_part(path))}]
         parsed = [path for path in of_agent if "raw" not in words_of(last_part(path))]
@@ -567,10 +592,17 @@ class _Assignment:
         if not said:
             ends = {path: words_of(last_part(path)) for path in weak}
             said = [(path,) for path, words in ends.items() if words[-1] in _AGENTS_IN_RESULTS]
+        if not said and self._joins_questions():
+            said = [(path,) for path in self._free if _joined(path) == "text"]
         if not said and len(goldens) == 1:
             classes = same_classes(self._free, goldens[0])
             return [tuple(classes)] if classes else []
         return said
+
+    def _joins_questions(self) -> bool:
+        """Whether an id of questions is there instead of questions."""
+        ids = {"questionid", "qid", "promptid", "queryid", "caseid", "taskid"}
+        return not self._strong("question") and any(_joined(path) in ids for path in self._columns)
 
     def _evidence(self, shapes: Roles) -> bool:
         """Whether columns say that the file is of a run: scores, a model, latencies, costs."""
@@ -602,7 +634,9 @@ class _Assignment:
 
     # --- questions ------------------------------------------------------------------------------
 
-    def _questions(self, goldens: Collection[str], shapes: Roles) -> list[Taken]:
+    def _questions(
+        self, goldens: Collection[str], shapes: Roles, *, answers: Collection[str]
+    ) -> list[Taken]:
         if "question" in self._named:
             return [{}]
         asks = [path for path in self._strong("question") if self._asks(path, exact=True)]
@@ -626,7 +660,7 @@ class _Assignment:
         sides = {side_of(last_part(path)) for path in self._free}
         if "assistant" not in sides:
             weak = [path for path in weak if side_of(last_part(path)) is None]
-        weak = [path for path in weak if path not in goldens]
+        weak = [path for path in weak if path not in (*goldens, *answers)]
         if weak:
             return [{"question": (path,)} for path in weak]
         if self._door == "results" and self._can_do_without_question(goldens, shapes):
@@ -756,6 +790,9 @@ class _Assignment:
             kept = paths if decided else tuple(path for path in paths if path not in chosen)
             if kept or role in golden:
                 roles[role] = kept  # none: decided that no column has the role
+        nothing_said = not {"question", "answer", "messages"} & {*roles}
+        if self._door == "results" and nothing_said and "golden" not in self._named:
+            roles.pop("golden", None)  # nothing is compared with it, and ids are called so too
         said = [roles.get(role, ()) for role in ("question", "golden", "answer")]
         flat = [path for paths in said for path in paths]
         chats = {path for path in roles.get("golden", ()) if self._columns[path].messages}

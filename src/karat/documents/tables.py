@@ -4,6 +4,7 @@ by id, columns as lists, one row.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -71,7 +72,7 @@ def together(tables: Mapping[str, Sequence[Any]], names: Sequence[str]) -> list[
     """
     firsts = [set(tables[name][0]) for name in names]
     shared, all_of_them = set.intersection(*firsts), set.union(*firsts)
-    parts = [name.split(".") for name in names]
+    parts = [re.split(r"\.(?!\d)", name) for name in names]  # `gpt-4.1` is one part
     alike = 2 * len(shared) > len(all_of_them) and len({len(part) for part in parts}) == 1
     differ = [at for at in range(len(parts[0])) if len({part[at] for part in parts}) > 1]
     if not alike or len(differ) != 1:
@@ -99,7 +100,15 @@ def together(tables: Mapping[str, Sequence[Any]], names: Sequence[str]) -> list[
 
 
 def _ids_of(rows: Sequence[Any]) -> set[str]:
-    return {str(row["id"]) for row in rows if isinstance(row, Mapping) and "id" in row}
+    found = set()
+    for row in rows:
+        name = next((key for key in row if key.casefold() in _IDS), None)
+        if name is not None:
+            found.add(str(row[name]))
+    return found
+
+
+_IDS = frozenset({"id", "qid", "question_id", "questionid", "case_id", "test_id", "sample_id"})
 
 
 def _are_numbered(names: Collection[str]) -> bool:
@@ -117,6 +126,8 @@ def _judges(rows: Sequence[Any]) -> int:
     return sum(is_score_name(key) or key.casefold().endswith("id") for key in first)
 
 
+_RUNS = frozenset({"results", "runs", "evaluations", "experiments", "reports"})
+_FEW = 20  # settings or systems, by whose names an object has their means
 _ASKS = 10  # a question counts more than all else
 
 
@@ -145,7 +156,11 @@ def _collect(
 ) -> None:
     for key, below in value.items():
         if isinstance(below, list) and below and all(isinstance(row, Mapping) for row in below):
-            found[f"{prefix}{key}"] = below
+            inner: dict[str, list[Any]] = {}
+            is_run = len(below) == 1 and key.casefold() in _RUNS and not _speaks(below)
+            if is_run and depth < _DEEPEST:  # its rows are inside
+                _collect(below[0], f"{prefix}{key}.", inner, depth + 1)
+            found |= inner or {f"{prefix}{key}": below}
         elif isinstance(below, Mapping) and depth < _DEEPEST:
             rows = _rows_by_id(below)
             if rows:
@@ -168,9 +183,13 @@ def _rows_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         return []
     if not any(_speaks([entry]) for entry in entries[:5]):
         return []
+    said = any(isinstance(value, (str, list)) for entry in entries[:5] for value in entry.values())
+    are_means = not said and not _are_numbered(document) and len(entries) < _FEW
     rows = []
     for key, entry in document.items():
         name = "id" if "id" not in entry else "key"
+        if are_means:
+            name = "condition"
         rows.append({name: key, **entry})
     return rows
 

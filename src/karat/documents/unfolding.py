@@ -16,7 +16,7 @@ from karat.documents.rows import Rows
 from karat.formats import some_of, text_of
 
 _LOOKED_AT = 20  # rows that decide
-_METRIC = word_set("metric metricname evaluator evaluatorname criterionname dimension")
+_METRIC = word_set("metric metricname evaluator evaluatorname criterionname dimension measure")
 _NAMES = ("metric", "metric_name", "evaluator", "name", "key", "criterion", "dimension")
 _VALUES = ("score", "value", "rating", "passed", "success")
 _OF_ONE_METRIC = word_set("threshold passed success reason explanation timestamp verdict")
@@ -109,7 +109,14 @@ def _are_answers(name: str, cells: Sequence[object]) -> bool:
     assert isinstance(first, Mapping)
     roles = {meaning.role for key in first for meaning in meanings(key)}
     judged = any(is_score_name(key) for key in first) and roles & {"model", "condition"}
-    return bool(roles & {*_SAID}) or bool(judged)
+    written = words[-1] in _TEXTS and all(map(_is_written, parts))
+    return bool(roles & {*_SAID}) or bool(judged) or written
+
+
+def _is_written(part: Mapping[str, Any]) -> bool:
+    """Whether an object holds a text under no name that says whose it is."""
+    roles = {meaning.role for key in part for meaning in meanings(key)}
+    return isinstance(part.get("text"), str) and not roles & {*_SAID}
 
 
 def _is_list(value: object) -> bool:
@@ -128,7 +135,8 @@ def _a_row_an_answer(rows: Iterable[tuple[int, Row]], column: str) -> Iterator[t
         parts = row.get(column) or [{}]  # no answer: the row stays
         for part in parts:
             if isinstance(part, Mapping):
-                yield number, {**part, **shared}
+                said = {"response": part["text"]} if _is_written(part) else {}
+                yield number, {**part, **said, **shared}
             elif isinstance(part, str):
                 yield number, {**shared, "response": part}
 
@@ -172,7 +180,9 @@ def _metric_column(first: Sequence[Row]) -> str | None:
 
 
 def _value_column(row: Row) -> str | None:
-    return next((key for key in ("score", "value") if score_in(row.get(key)) is not None), None)
+    return next(
+        (key for key in ("score", "value", "verdict") if score_in(row.get(key)) is not None), None
+    )
 
 
 def _a_row_for_all_metrics(

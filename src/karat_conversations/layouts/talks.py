@@ -465,7 +465,8 @@ def _in_rows(rows: Rows, columns: Mapping[str, Column], agent: str | None) -> Ro
     if named is None and "author" in words_of(speaker):
         return None  # who wrote each text
     others = [path for path in columns if path not in (speaker, text)]
-    if named is None and any(_is_wanted(path) for path in others):
+    classes = [path for path in others if 2 * columns[path].filled > columns[path].rows]
+    if named is None and any(_is_wanted(path) for path in classes):
         return None  # a class of each message
     groups: dict[object, list[tuple[int, Row]]] = {}
     for number, row in rows.rows:

@@ -80,7 +80,7 @@ class Chats:
             head = file.read(_HEAD)
         if path.suffix == ".parquet" or Chats.recognizes(path, head):
             return _Log(path)
-        read = read_rows(path)
+        read = read_rows(path, results=True)
         rows = laid_out(read, agent=self._agent, whole=True)
         chats = []
         for name, column in columns_of(row for _, row in rows.rows).items():

@@ -243,8 +243,8 @@ def test_without_a_metric_the_headline_counts_answers():
         (
             Attempts(answered=0, failed=0, unfinished=2, of_trials_not_run=1, lost=Money(known=0.0, unknown=2)),
             (
-                "Attempts: 2 = 0 answered + 2 unfinished. Those without an answer may have cost money: no price is known; "
-                "1 of them are of trials that were not run."
+                "Attempts: 2 = 0 answered + 2 unfinished. Those without an answer may have cost money: no price is "
+                "known; 1 of them are of trials that were not run."
             ),
         ),
         (

@@ -127,11 +127,11 @@ def test_crashes_are_told_apart_by_the_exception(script):
 
 
 def test_exceptions_without_end_are_gathered(tmp_path, journals):
-    script = journals.Script(tmp_path / "run", samples=70, conditions=("only",), scorers=())
-    for row in range(70):
+    script = journals.Script(tmp_path / "run", samples=1020, conditions=("only",), scorers=())
+    for row in range(1020):
         script.failure(row, "only", message=f"Error{row}: no")
     found = summarize(script.end()).failures
-    assert (len(found), found[0].error, found[0].trials) == (51, None, 20)
+    assert (len(found), found[0].kind, found[0].error, found[0].trials) == (1001, "other", None, 20)
 
 
 def test_the_example_is_the_newest_failure_that_stands(script):

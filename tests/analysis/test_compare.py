@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from karat.analysis import compare, summarize
+from karat.analysis.model import Repeat
 from karat.errors import BadOption
 
 BEFORE = {"base": [[1], [2], [3], [4], [2], [3]]}
@@ -158,3 +160,46 @@ def test_an_old_run_whose_scorer_gave_what_it_did_not_announce_is_read_as_before
         "scorer 'brevity' announces words but gave brevity, of which karat does not know which way is better: "
         "higher is taken as better; correct the scorer and score the run again"
     ) in summary.warnings
+
+
+def test_the_printed_comparison_says_what_was_left_out_and_what_it_is_a_part_of(tmp_path, journals):
+    whole = compare(*two(tmp_path, journals))
+    again = Repeat(shown=False, new_questions=0.75, same_questions=None)
+    [pairing] = whole.pairings
+
+    def lines(*, difference: dict[str, object] | None = None, **fields: object) -> list[str]:
+        """The lines that come with these fields."""
+        pairings = (structs.replace(pairing, difference=structs.replace(pairing.difference, **difference or {})),)
+        shown = str(structs.replace(whole, pairings=pairings, **fields)).splitlines()
+        return [line for line in shown if line and line not in str(whole).splitlines()]
+
+    assert lines(only_a=1) == ["1 question only in the first"]
+    assert lines(only_b=2, unit="conversation")[-1:] == ["2 conversations only in the second"]
+    assert lines(only_a=2, only_b=1) == ["2 questions only in the first; 1 question only in the second"]
+    assert lines(right="exact") == ["right: exact, or the same yes or no"]
+    assert lines(conditions=(("old", "old"), ("old", "new"))) == ["conditions compared: old, old with new"]
+    assert lines(conditions=(("a", "b"),), a=structs.replace(whole.a, condition="a")) == []
+    assert lines(conditions=(("a", "b"),), b=structs.replace(whole.b, condition="b")) == []
+    assert lines(warnings=("old",)) == ["warning: old"]
+    assert lines(pairs=1) == []
+    [text] = lines(pairs=2)
+    assert text.startswith("the run has 2 pairs of conditions, and this is one: `karat report RUN --pairs all` adjusts")
+    assert lines(difference={"least": -1.0, "most": 2.0}) == [
+        "  bounds, if the missing scores were the lowest or the highest: [−1.00, +2.00]"
+    ]
+    assert lines(difference={"least": 1.0, "most": 1.0}) == []
+    words = "  same verdict again: 75 % of runs with new questions"
+    assert lines(difference={"again": again}) == [f"{words}, if effects of this size are usual"]
+    assert lines(difference={"again": structs.replace(again, shown=True, same_questions=0.5)}) == [
+        f"{words}, 50 % with the same questions, if effects of this size are usual; where nothing differs at all, 2 %"
+    ]
+    assert lines(difference={"again": structs.replace(again, new_questions=None)}) == []
+
+
+def test_a_p_value_is_headed_as_adjusted_where_there_are_several(tmp_path, journals):
+    found = compare(*two(tmp_path, journals))
+    [pairing] = found.pairings
+    assert found.p_label == "p"
+    assert structs.replace(found, pairings=(pairing, pairing)).p_label == "p (Holm)"
+    untested = structs.replace(pairing, difference=structs.replace(pairing.difference, p_adjusted=None))
+    assert structs.replace(found, pairings=(pairing, untested)).p_label == "p"

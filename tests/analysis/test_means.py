@@ -102,6 +102,26 @@ def test_true_and_false_are_a_share_with_an_interval_inside_it(tmp_path, journal
     assert result.distribution == {"0": 0, "1": 4}
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "values", "distribution"),
+    [
+        (1, 5, [3, 3], {"1": 0, "2": 0, "3": 2, "4": 0, "5": 0}),
+        (1, 5, [2.5, 1.4], {"1": 1, "2": 0, "3": 1, "4": 0, "5": 0}),  # means of judges, at the nearest step
+        (-1, 1, [-1, 1], {"-1": 1, "0": 0, "1": 1}),
+        (0, 100, [7, 7], {str(step): 2 * (step == 7) for step in range(101)}),
+        (0, 101, [9, 7], {"7": 1, "9": 1}),  # too many steps to show those that nobody got
+        (None, 5, [4, 2], {"2": 1, "4": 1}),
+        (1, None, [4, 2], {"2": 1, "4": 1}),
+    ],
+)
+def test_every_step_of_a_short_scale_is_counted_though_no_answer_got_it(
+    tmp_path, journals, low, high, values, distribution
+):
+    metric = Metric(name="rank", low=low, high=high, kind="ordinal")
+    run = journals.table(tmp_path / "run", {"only": [[value] for value in values]}, metric=metric)
+    assert summarize(run).results[0].distribution == distribution
+
+
 def test_retries_can_be_seen_in_the_result(tmp_path, journals):
     script = journals.Script(tmp_path / "run", samples=3, conditions=("only",))
     for row, (attempts, value) in enumerate([(1, 5), (2, 3), (3, 2)]):

@@ -32,21 +32,22 @@ def test_calls_give_text_and_tool_errors_are_data(toolbox, condition):
                 await tools.call("s", "fail", {"message": "out of\x1b[31m paper"}),
                 await tools.call("s", "no_such_tool", {}),
                 await tools.call("s", "echo", {"wrong": 1}),
+                await tools.call("s", "echo", {"text": 1}),
                 await tools.call("s", "picture", {}),
                 await tools.call("s", "structured", {}),
             ]
             assert list(tools.calls) == calls
             return calls
 
-    echo, fail, unknown, wrong, picture, structured = asyncio.run(story())
+    echo, fail, unknown, missing, mistyped, picture, structured = asyncio.run(story())
     assert echo == ToolCall(
         tool="echo", server="s", input={"text": "hé\u2028llo"}, result="hé\u2028llo", milliseconds=echo.milliseconds
     )
     assert 0 < (echo.milliseconds or 0) < 5_000
     assert (fail.result, fail.error) == (None, "Error executing tool fail: out of paper")
     assert (unknown.result, unknown.error) == (None, "Unknown tool: no_such_tool")
-    assert wrong.result is None
-    assert "text" in (wrong.error or "")
+    assert missing.error == "Error executing tool echo: the argument 'text' is missing"
+    assert mistyped.error == "Error executing tool echo: the argument 'text' must be of the type string"
     assert picture.result == "[image image/png, 3 bytes]\n[link more: file:///more.md]"
     assert json.loads(structured.result or "") == {"seven": 7}
 

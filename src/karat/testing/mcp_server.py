@@ -6,28 +6,30 @@ tests and for trying out agents.
     python -m karat.testing.mcp_server --transport sse --require-header "authorization: Bearer abc"
     python -m karat.testing.mcp_server --transport http --status 429 --retry-after 7
 
-From Python, `serving("http")` runs one in a process and yields its URL.
+From Python, `serving("http")` runs one in a process and yields its URL. The server over HTTP and
+SSE is the SDK's; the one over stdio does without it, and starts in a tenth of the time.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from karat.records import McpServer
+from karat.testing.stdio_mcp import Request, StdioServer
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
 
+_SHELF = "shelf://lamps"
 _MODULE = __spec__.name  # also where this file is the program
 
 
@@ -59,14 +61,60 @@ def serving(transport: str, *options: str) -> Iterator[str]:
 
 
 def scripted(*, more_tools: int = 0) -> MCPServer[object]:
-    """The server; `more_tools` adds that many tools that do nothing, to make the list long."""
+    """The SDK's server, with `more_tools` tools that do nothing, to make the list long."""
     from mcp.server.mcpserver import MCPServer
 
     server: MCPServer[Any] = MCPServer("scripted", log_level="CRITICAL")
-    for tool in (
+    for name, tool in _tools(more_tools).items():
+        server.add_tool(tool, name=name, structured_output=tool is structured)
+
+    _add_tools_of_the_sdk(server)
+    _add_elicitation(server)
+    server.resource(_SHELF, name="lamps", mime_type="text/markdown")(lamps)
+    server.prompt(name="ask_about")(ask_about)
+    return server
+
+
+def _scripted_stdio(*, more_tools: int) -> StdioServer:
+    """The same server without the SDK."""
+
+    def fail(message: str = "out of order") -> str:
+        """Fails, and says why."""
+        raise RuntimeError(message)
+
+    def grow(name: str) -> str:
+        """Adds a tool to the server."""
+        server.tools[name] = nothing
+        return name
+
+    def headers() -> str:
+        """Reports, as JSON, the HTTP headers of this call."""
+        return "{}"
+
+    def order(request: Request, book: str) -> dict[str, object]:
+        """Asks the user how many copies to order, and reports the reply."""
+        form = {"type": "object", "properties": {"copies": {"type": "integer"}}}
+        question = {"message": f"How many copies of {book}?", "requestedSchema": form}
+        reply = request.elicit(question)
+        said = {"accept": "Accepted", "decline": "Declined", "cancel": "Cancelled"}[reply["action"]]
+        copies = reply.get("content", {}).get("copies", 0)
+        return {"book": book, "copies": copies, "said": f"{said}Elicitation"}
+
+    own = {tool.__name__: tool for tool in (fail, grow, headers, order)}
+    server = StdioServer(
+        "scripted",
+        tools=_tools(more_tools) | own,
+        documents={_SHELF: lamps},
+        prompts={"ask_about": ask_about},
+    )
+    return server
+
+
+def _tools(more_tools: int) -> dict[str, Callable[..., object]]:
+    """The tools that know nothing of their server."""
+    tools = (
         search,
         echo,
-        fail,
         hang,
         large,
         picture,
@@ -75,16 +123,9 @@ def scripted(*, more_tools: int = 0) -> MCPServer[object]:
         crash,
         spawn,
         complain,
-    ):
-        server.add_tool(tool, structured_output=tool is structured)
-
-    _add_tools_that_know_the_server(server)
-    _add_elicitation(server)
-    server.resource("shelf://lamps", name="lamps", mime_type="text/markdown")(lamps)
-    server.prompt(name="ask_about")(ask_about)
-    for number in range(more_tools):
-        server.add_tool(nothing, name=f"nothing_{number}", structured_output=False)
-    return server
+    )
+    fillers = {f"nothing_{number}": nothing for number in range(more_tools)}
+    return {tool.__name__: tool for tool in tools} | fillers
 
 
 def search(query: str, limit: int = 3) -> str:
@@ -110,15 +151,10 @@ def echo(text: str) -> str:
     return text
 
 
-def fail(message: str = "out of order") -> str:
-    """Fails, and says why."""
-    from mcp.server.mcpserver.exceptions import ToolError
-
-    raise ToolError(message)
-
-
 async def hang(seconds: float = 3600.0) -> str:
     """Answers late."""
+    import asyncio
+
     await asyncio.sleep(seconds)
     return f"here after {seconds:g} s"
 
@@ -202,8 +238,13 @@ def nothing() -> str:
     return ""
 
 
-def _add_tools_that_know_the_server(server: MCPServer[object]) -> None:
+def _add_tools_of_the_sdk(server: MCPServer[object]) -> None:
     from mcp.server.mcpserver import Context
+    from mcp.server.mcpserver.exceptions import ToolError
+
+    def fail(message: str = "out of order") -> str:
+        """Fails, and says why."""
+        raise ToolError(message)
 
     def grow(name: str) -> str:
         """Adds a tool to the server."""
@@ -217,6 +258,7 @@ def _add_tools_that_know_the_server(server: MCPServer[object]) -> None:
 
     # The annotation above is a string, which the SDK can only look up among this module's names.
     headers.__annotations__["ctx"] = Context
+    server.add_tool(fail, structured_output=False)
     server.add_tool(grow, structured_output=False)
     server.add_tool(headers, structured_output=False)
 
@@ -290,10 +332,12 @@ def main(arguments: list[str] | None = None) -> None:
     if chosen.silent:
         time.sleep(3600)
     if chosen.transport == "stdio":
-        scripted(more_tools=chosen.more_tools).run("stdio")
+        _scripted_stdio(more_tools=chosen.more_tools).serve()
         if chosen.ignore_sigterm or chosen.ignore_end:
             time.sleep(3600)
     else:
+        import asyncio
+
         asyncio.run(_serve(chosen))
 
 

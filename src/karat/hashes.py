@@ -7,7 +7,7 @@ ten million.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 
 _FIRST = 2**10  # slots
 _FEW = 100_000  # things: no need to load numpy
@@ -58,8 +58,7 @@ class Tally:
     """Says at the end how many different things there were, and which came again; 8 bytes each.
 
     >>> met = Tally()
-    >>> for letter in "abca":
-    ...     met.add(letter)
+    >>> met.update("abca")
     >>> met.different(), met.again() == {hash("a")}
     (3, True)
     """
@@ -70,9 +69,9 @@ class Tally:
     def __len__(self) -> int:
         return len(self._codes)
 
-    def add(self, thing: Hashable) -> None:
-        """Counts one."""
-        self._codes.append(hash(thing))
+    def update(self, things: Iterable[Hashable]) -> None:
+        """Counts each."""
+        self._codes.extend(map(hash, things))
 
     def different(self) -> int:
         """How many different things there were."""

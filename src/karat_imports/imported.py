@@ -62,7 +62,7 @@ from karat.journal import (
     ScorerInfo,
     slugged,
 )
-from karat.journal.codec import LONGEST_LINE, Cover
+from karat.journal.codec import LONGEST_LINE, Cover, with_checksums
 from karat.kinds import DEFAULT_KIND, sample_digest
 from karat.records import (
     MOST_CONDITIONS,
@@ -341,6 +341,8 @@ class _Writer:
         self._clustered = 0
         self._samples = HashSet()  # id in the file and digest
         self._ids = HashSet()
+        self._sample_lines: list[bytes] = []  # that are not yet written
+        self._sample_names: list[str] = []  # the same, for the content's digest
         self._renamed: dict[tuple[str, str], str] = {}  # id in the file and digest → its own id
         self._conditions: dict[str, Condition] = {}
         self._ends: dict[tuple[str, int], bytes] = {}  # condition, repetition → for a trial's id
@@ -380,22 +382,22 @@ class _Writer:
         """Every line of journal.jsonl and samples.jsonl, on disk at the end."""
         self._samples_file = samples
         cover = Cover()
-
-        waiting = [self._codec.line(Head(format=FORMAT_WITHOUT_STOP, run=name))]
+        events = [self._codec.line(Head(format=FORMAT_WITHOUT_STOP, run=name), checksum=False)]
 
         def write() -> None:
-            journal.writelines(waiting)
-            cover.add([line[:-1] for line in waiting])
-            waiting.clear()
+            lines = with_checksums(events)
+            journal.writelines(lines)
+            cover.add([line[:-1] for line in lines])
+            events.clear()
 
         for trial in self._run.trials:
-            lines = [self._codec.line(event) for event in self._events(trial)]
+            lines = [self._codec.line(event, checksum=False) for event in self._events(trial)]
             size = sum(map(len, lines))
             if size > LONGEST_LINE and max(map(len, lines)) > LONGEST_LINE:
                 self._findings.lose("a trial longer than 64 MB", trial.sample)
                 continue
-            waiting += lines
-            if len(waiting) >= _LINES or size > _BLOCK:
+            events += lines
+            if len(events) >= _LINES or size > _BLOCK:
                 write()
 
         self.missing += self._run.unfinished
@@ -425,8 +427,9 @@ class _Writer:
             at=now(), reason="interrupted" if self.missing else "done", seconds=self._run.seconds
         )
         write()
-        waiting.append(self._codec.line(cover.stated_by(end)))
+        events.append(self._codec.line(cover.stated_by(end), checksum=False))
         write()
+        self._write_samples()
         for file in (journal, samples):
             file.flush()
             os.fsync(file.fileno())
@@ -642,7 +645,10 @@ class _Writer:
         )
 
     def _sample(self, trial: ImportedTrial) -> Sample:
-        digest = sample_digest([_plain(trial.question), _plain(trial.golden)])
+        try:
+            digest = sample_digest([trial.question, trial.golden])
+        except UnicodeEncodeError:
+            digest = sample_digest([_plain(trial.question), _plain(trial.golden)])
         key = trial.sample, digest
         name = trial.sample
         if not self._samples.add(key):
@@ -676,9 +682,18 @@ class _Writer:
             turns=(Turn(question=trial.question, golden=trial.golden),),
             metadata=bounded(trial.metadata),
         )
-        self._samples_file.write(self._codec.line(sample))
-        self._content.update(f"{len(name)}:{name}{digest}".encode("utf-8", "replace"))
+        line = self._codec.line(sample, checksum=False)
+        self._sample_lines.append(line)
+        self._sample_names.append(f"{len(name)}:{name}{digest}")
+        if len(self._sample_lines) >= _LINES or len(line) > _BLOCK:
+            self._write_samples()
         return sample
+
+    def _write_samples(self) -> None:
+        self._samples_file.writelines(with_checksums(self._sample_lines))
+        self._content.update("".join(self._sample_names).encode("utf-8", "replace"))
+        self._sample_lines.clear()
+        self._sample_names.clear()
 
     def _trial_id(self, sample: Sample, condition: Condition, repetition: int) -> str:
         key = condition.name, repetition

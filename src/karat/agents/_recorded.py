@@ -224,8 +224,8 @@ class OffsetRows:
 
         return None
 
-    def __iter__(self) -> Iterator[AnswerRow]:
-        return (row for _, _, row in self._rows())
+    def __iter__(self) -> Iterator[tuple[int, AnswerRow]]:
+        return ((number, row) for number, _, row in self._rows())
 
     def _rows(self) -> Iterator[tuple[int, int, AnswerRow]]:
         for number, start, row, wrong in self._read():
@@ -306,8 +306,8 @@ class TableRows:
             path, [*table.faults, *faults], skip=skip, unit=table.unit, setting="agent.skip"
         )
 
-    def __iter__(self) -> Iterator[AnswerRow]:
-        return iter(self._rows.values())
+    def __iter__(self) -> Iterator[tuple[int, AnswerRow]]:
+        return enumerate(self._rows.values(), start=1)
 
     def get(self, key: Key) -> AnswerRow | None:
         """The row; None if there is none."""

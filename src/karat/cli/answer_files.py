@@ -511,7 +511,7 @@ def _grouping_columns(
     ids = [named or "id"]
     if answers.dataset == rows.path:
         if named is None:
-            ids = sample_columns(
+            ids, _ = sample_columns(
                 rows.table,
                 question=str(answers.question),
                 golden=answers.golden,

@@ -73,8 +73,9 @@ def _text(value: object) -> str:
 
 def sample_columns(
     table: Iterable[Batch], *, question: str, golden: str | None, id_column: str | None
-) -> list[str]:
-    """The columns in which rows of one question agree: its id, else its text and golden answer.
+) -> tuple[list[str], bool]:
+    """The columns in which rows of one question agree: its id, else its text and golden answer; and
+    whether several rows may agree in them.
 
     A column of ids counts if no id has two questions. Ids that differ from row to row number the
     rows, not the questions, if questions with the same golden answer have two rows or more on
@@ -86,24 +87,24 @@ def sample_columns(
         text = [question, golden]
 
     if id_column is None:
-        return text
-    names, named, texts = Tally(), Tally(), Tally()
+        return text, True
+    names, texts, named = Tally(), Tally(), Tally()
     for batch in table:
-        ids = batch.texts(id_column)
-        if not all(ids):
-            return text
+        if not all(batch.texts(id_column)):
+            return text, True
+        ids = batch.keys([id_column])
         keys = batch.keys(text)
         names.update(ids)
-        named.update(zip(ids, map(itemgetter(0), keys), strict=True))
         texts.update(keys)
+        named.update(zip(ids, map(itemgetter(0), keys), strict=True))
 
     different = names.different()
     if named.different() > different:
-        return text
+        return text, True
     numbers_rows = golden is not None and different == len(names) >= 2 * texts.different()
     if numbers_rows:
-        return text
-    return [id_column]
+        return text, True
+    return [id_column], different < len(names)
 
 
 def stop_reason(row: Row) -> str | None:

@@ -20,6 +20,7 @@ _FEW = 64  # rows of any format that are read together
 _MANY = 4096  # rows of a CSV file that are read together, if they have less than _LARGE bytes
 _LARGE = 2**20
 _SPACED = re.compile(rb'^(?:\xef\xbb\xbf)?"[^"\n]*"[,;] +"', re.MULTILINE)
+_ODD_SPACES = ("  ", " \0", "\0 ", *"\t\n\v\f\r\x1c\x1d\x1e\x1f")
 
 
 class Batch:
@@ -61,8 +62,7 @@ class Batch:
         """The texts in these columns, without differences in white space."""
         if not columns:
             return [()] * len(self.numbers)
-        texts = (map(" ".join, map(str.split, self.texts(column))) for column in columns)
-        return [*zip(*texts, strict=True)]
+        return [*zip(*(_spaced(self.texts(column)) for column in columns), strict=True)]
 
     def others(self, used: Collection[str]) -> Iterable[dict[str, Any]]:
         """The rows without these columns."""
@@ -76,6 +76,14 @@ class Batch:
             return repeat({}, len(self.numbers))
         cells = zip(*map(self._columns.__getitem__, names), strict=True)
         return [dict(zip(names, row, strict=True)) for row in cells]
+
+
+def _spaced(texts: Sequence[str]) -> Iterable[str]:
+    """The texts with one space between words; mostly, they are so already."""
+    together = "\0".join(["", *texts, ""])
+    if together.isascii() and not any(mark in together for mark in _ODD_SPACES):
+        return texts
+    return map(" ".join, map(str.split, texts))
 
 
 class Table:

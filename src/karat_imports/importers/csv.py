@@ -462,11 +462,11 @@ class _Trials:
         self._used = {*columns.values()}
         in_milliseconds = _MILLISECONDS & {*words_of(columns.get("seconds", ""))}
         self._a_second = 1000 if in_milliseconds else 1
-        self._ids, self._conditions = self._grouping()
+        ids, self._conditions, may_repeat = self._grouping()
         texts = [columns[target] for target in ("question", "golden") if target in columns]
-        self._of_one_sample = list(dict.fromkeys([*self._ids, *texts]))
+        self._of_one_sample = list(dict.fromkeys([*ids, *texts]))
         samples, groups, conditions = Tally(), Tally(), set[str | None]()
-        for batch in self._table:
+        for batch in self._table if may_repeat or self._conditions else ():
             keys = batch.keys(self._of_one_sample)
             names = conditions_of(batch, self._conditions)
             samples.update(keys)
@@ -562,12 +562,14 @@ class _Trials:
     def _at(self, batch: Batch, row: int) -> str:
         return f"{self._place} {batch.numbers[row]}"
 
-    def _grouping(self) -> tuple[list[str], tuple[str, ...]]:
-        """The columns in which rows of one question agree, and those that name the condition."""
+    def _grouping(self) -> tuple[list[str], tuple[str, ...], bool]:
+        """The columns in which rows of one question agree, those that name the condition, and
+        whether a question may have several rows.
+        """
         columns, table = self._columns, self._table
-        ids = [columns.get("id") or columns["question"]]
+        ids, may_repeat = [columns.get("id") or columns["question"]], True
         if "question" in columns:
-            ids = sample_columns(
+            ids, may_repeat = sample_columns(
                 table,
                 question=columns["question"],
                 golden=columns.get("golden"),
@@ -575,7 +577,7 @@ class _Trials:
             )
 
         if self._has_conditions and columns["condition"] != _SYSTEM:
-            return ids, (columns["condition"],)
+            return ids, (columns["condition"],), may_repeat
         used = set()
         for target, column in columns.items():
             if target not in ("condition", "model"):
@@ -583,14 +585,14 @@ class _Trials:
         own = (_SYSTEM,) if self._has_conditions else ()
         conditions = condition_columns(table, [*own, *ids], used=used)
         if own or conditions:
-            return ids, (*own, *conditions)
+            return ids, (*own, *conditions), may_repeat
         # what differs from question to question only is a property of questions
         for target in ("condition", "model"):
             if target in columns:
                 keys = {key for batch in table for key in batch.keys([columns[target]])}
                 if len(keys) == 1:
-                    return ids, (columns[target],)
-        return ids, ()
+                    return ids, (columns[target],), may_repeat
+        return ids, (), may_repeat
 
     def _repetitions(self) -> Repetitions:
         """The numbers of all repetitions that rows name."""

@@ -27,7 +27,7 @@ from karat.documents.answers import (
     usual_id,
 )
 from karat.documents.batches import Table
-from karat.documents.columns import Column, Row, cell, columns_of, paths_in
+from karat.documents.columns import Column, Row, columns_of, paths_in
 from karat.documents.hub import shown
 from karat.documents.names import Role
 from karat.documents.roles import Undecided, assign
@@ -373,14 +373,15 @@ def _left_out(rows: _FileRows, experiment: Experiment, dataset: Dataset) -> list
         return []  # the file is its own dataset
     known = {sample.id for sample in dataset}
     unknown: dict[str, int] = {}
-    for number, row in enumerate(rows.all):
-        if id_key is None:
-            name = str(number)
-        else:
-            name = str(cell(row, id_key))
-
-        if name not in known:
-            unknown[name] = unknown.get(name, 0) + 1
+    first = 0
+    for batch in rows.table:
+        names: Sequence[object] = range(first, first + len(batch.numbers))
+        first += len(batch.numbers)
+        if id_key is not None:
+            names = batch.column(id_key)
+        for name in map(str, names):
+            if name not in known:
+                unknown[name] = unknown.get(name, 0) + 1
 
     if not unknown:
         return []

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from io import BytesIO, TextIOWrapper
 from itertools import chain, compress, islice, repeat
 from operator import attrgetter
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from karat.documents.columns import Row, cell
 from karat.formats import text_of
@@ -86,6 +86,13 @@ def _spaced(texts: Sequence[str]) -> Iterable[str]:
     return map(" ".join, map(str.split, texts))
 
 
+@runtime_checkable
+class Batched(Protocol):
+    """Rows of a file that make batches by themselves."""
+
+    def batches(self) -> Iterator[Batch]: ...
+
+
 class Table:
     """The rows of a file in batches, read anew each time."""
 
@@ -101,7 +108,7 @@ class Table:
         return [*dict.fromkeys(chain.from_iterable(rows))]
 
     def __iter__(self) -> Iterator[Batch]:
-        if isinstance(self._rows, CsvRows):
+        if isinstance(self._rows, Batched):
             yield from self._rows.batches()
             return
         rows = iter(self._rows)

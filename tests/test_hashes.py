@@ -33,8 +33,7 @@ def test_a_hash_set_grows() -> None:
 @given(THINGS)
 def test_a_tally_counts_as_a_counter(things: list[int | str]) -> None:
     tally = Tally()
-    for thing in things:
-        tally.add(thing)
+    tally.update(things)
     counts = Counter(map(hash, things))
     assert (len(tally), tally.different()) == (len(things), len(counts))
     assert tally.again() == {code for code, count in counts.items() if count > 1}
@@ -42,6 +41,5 @@ def test_a_tally_counts_as_a_counter(things: list[int | str]) -> None:
 
 def test_a_tally_of_many_things_counts_alike() -> None:
     tally = Tally()
-    for number in range(150_000):
-        tally.add(f"row {number % 120_000}")
+    tally.update(f"row {number % 120_000}" for number in range(150_000))
     assert (tally.different(), len(tally.again())) == (120_000, 30_000)

@@ -28,15 +28,21 @@ class SharedValues:
     def __init__(self) -> None:
         self._samples = 0
         self._counts: dict[str, Counter[str]] = {}
+        self._turns: set[str] = set()  # columns that number turns
 
     def add(self, metadata: Mapping[str, object]) -> None:
         """The metadata of the next sample."""
         self._samples += 1
         for name, value in metadata.items():
             cluster = cluster_name(value)
-            is_place = Meaning("turn") in meanings(name)
-            if cluster is not None and not isinstance(value, bool) and not is_place:
-                self._counts.setdefault(name, Counter())[cluster] += 1
+            if cluster is None or isinstance(value, bool) or name in self._turns:
+                continue
+            if name in self._counts:
+                self._counts[name][cluster] += 1
+            elif Meaning("turn") in meanings(name):
+                self._turns.add(name)
+            else:
+                self._counts[name] = Counter([cluster])
 
     @property
     def names(self) -> list[str]:

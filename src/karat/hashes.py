@@ -7,59 +7,61 @@ ten million.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 
 _FIRST = 2**10  # slots
 _FEW = 100_000  # things: no need to load numpy
 
 
 class HashSet:
-    """Says at once whether a thing is new; 16 to 32 bytes each. It cannot be listed.
+    """Says at once whether a thing is new; 16 to 24 bytes each. It cannot be listed.
 
     >>> met = HashSet()
-    >>> met.add("a"), met.add("b"), met.add("a"), len(met)
-    (True, True, False, 2)
+    >>> met.add("a"), met.add("b"), met.add("a"), len(met), met.number("b")
+    (True, True, False, 2, 1)
     """
 
     def __init__(self) -> None:
-        self._slots = array("q", bytes(8 * _FIRST))  # 0: free
-        self._count = 0
+        self._codes = array("q")  # hashes, in the order of the things
+        self._slots = array("i", bytes(4 * _FIRST))  # number of a thing, from 1; 0: free
 
     def __len__(self) -> int:
-        return self._count
+        return len(self._codes)
 
     def add(self, thing: Hashable) -> bool:
         """Whether the thing is new."""
-        code = hash(thing) or -1  # which is no object's hash
-        slots = self._slots
+        return len(self._codes) == self.number(thing)
+
+    def number(self, thing: Hashable) -> int:
+        """How many other things were met before this one was for the first time."""
+        code = hash(thing)
+        codes, slots = self._codes, self._slots
         mask = len(slots) - 1
         at = code & mask
-        while there := slots[at]:
-            if there == code:
-                return False
+        while number := slots[at]:
+            if codes[number - 1] == code:
+                return number - 1
             at = (at + 1) & mask
 
-        slots[at] = code
-        self._count += 1
-        if 2 * self._count > mask:
-            slots = array("q", bytes(16 * len(self._slots)))
+        codes.append(code)
+        slots[at] = len(codes)
+        if 2 * len(codes) > mask:
+            slots = self._slots = array("i", bytes(8 * len(slots)))
             mask = len(slots) - 1
-            for code in filter(None, self._slots):
+            for number, code in enumerate(codes, start=1):
                 at = code & mask
                 while slots[at]:
                     at = (at + 1) & mask
-                slots[at] = code
+                slots[at] = number
 
-            self._slots = slots
-        return True
+        return len(codes) - 1
 
 
 class Tally:
     """Says at the end how many different things there were, and which came again; 8 bytes each.
 
     >>> met = Tally()
-    >>> for letter in "abca":
-    ...     met.add(letter)
+    >>> met.update("abca")
     >>> met.different(), met.again() == {hash("a")}
     (3, True)
     """
@@ -70,9 +72,9 @@ class Tally:
     def __len__(self) -> int:
         return len(self._codes)
 
-    def add(self, thing: Hashable) -> None:
-        """Counts one."""
-        self._codes.append(hash(thing))
+    def update(self, things: Iterable[Hashable]) -> None:
+        """Counts each."""
+        self._codes.extend(map(hash, things))
 
     def different(self) -> int:
         """How many different things there were."""

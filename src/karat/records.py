@@ -509,6 +509,9 @@ def absurd_usage(usage: Usage | None) -> str | None:
 
 def absurd_reply(reply: Reply) -> str | None:
     """What is wrong with the numbers of a reply; None: nothing."""
+    numbers = reply.dollars, reply.usage, reply.milliseconds, reply.responses
+    if numbers == (None, None, None, None) and not reply.tool_calls:
+        return None
     wrong = (
         absurd_dollars(reply.dollars)
         or absurd_usage(reply.usage)

@@ -8,8 +8,9 @@ import importlib
 import math
 import os
 import shutil
+from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import blake2b, sha256
@@ -62,7 +63,7 @@ from karat.journal import (
     ScorerInfo,
     slugged,
 )
-from karat.journal.codec import LONGEST_LINE, Cover
+from karat.journal.codec import LONGEST_LINE, Cover, with_checksums
 from karat.kinds import DEFAULT_KIND, sample_digest
 from karat.records import (
     MOST_CONDITIONS,
@@ -88,6 +89,7 @@ _HEAD = 2**16  # bytes
 _IMPORTED = "imported"  # folder in the user's cache
 _MOST_CACHED = 4 * 2**30  # bytes
 _ROUNDED = 1e-3  # files round their means
+_TAKEN = 2**62 + 1  # instead of a hash: for an id that no digest has
 _LONGEST_NAME = 120  # characters of the name of a condition, scorer or metric
 _EXPERIMENT = """\
 # This run was not made by karat: it was imported from files of {tool}.
@@ -339,12 +341,17 @@ class _Writer:
         self._cluster = cluster
         self._shared = SharedValues()
         self._clustered = 0
-        self._samples = HashSet()  # id in the file and digest
-        self._ids = HashSet()
+        self._samples = 0
+        self._sample_lines: list[bytes] = []  # that are not yet written
+        self._sample_names: list[str] = []  # the same, for the content's digest
+        self._ids = HashSet()  # of samples, and those of the file with the digest, if they differ
+        # of each, the hash of the digest and the place of the first trial, as one number
+        self._firsts = array("q")
         self._renamed: dict[tuple[str, str], str] = {}  # id in the file and digest → its own id
         self._conditions: dict[str, Condition] = {}
-        self._ends: dict[tuple[str, int], bytes] = {}  # condition, repetition → for a trial's id
-        self._seen = HashSet()  # trials
+        # place, which is the hash of condition and repetition → the end of a trial's id
+        self._ends: dict[int, bytes] = {}
+        self._seen = HashSet()  # trials that are not the first of their sample
         self._offline: dict[str, bool] = {}  # scorer → whether it asked no model
         self._content = blake2b(digest_size=32)
         self._repetitions = 1
@@ -366,12 +373,9 @@ class _Writer:
             hint = self._shared.hint("import with --cluster")
             if hint is not None and not self._clustered:
                 self._findings.note(hint)
-        elif self._clustered < len(self._samples):
+        elif self._clustered < self._samples:
             known = self._shared.names
-            lacking = (
-                f"{len(self._samples) - self._clustered} of {len(self._samples)} samples have no "
-                f"value"
-            )
+            lacking = f"{self._samples - self._clustered} of {self._samples} samples have no value"
             raise BadOption(
                 "--cluster", f"{lacking} of '{self._cluster}'{did_you_mean(self._cluster, known)}"
             )
@@ -380,22 +384,22 @@ class _Writer:
         """Every line of journal.jsonl and samples.jsonl, on disk at the end."""
         self._samples_file = samples
         cover = Cover()
-
-        waiting = [self._codec.line(Head(format=FORMAT_WITHOUT_STOP, run=name))]
+        events = [self._codec.line(Head(format=FORMAT_WITHOUT_STOP, run=name), checksum=False)]
 
         def write() -> None:
-            journal.writelines(waiting)
-            cover.add([line[:-1] for line in waiting])
-            waiting.clear()
+            lines = with_checksums(events)
+            journal.writelines(lines)
+            cover.add([line[:-1] for line in lines])
+            events.clear()
 
         for trial in self._run.trials:
-            lines = [self._codec.line(event) for event in self._events(trial)]
+            lines = [self._codec.line(event, checksum=False) for event in self._events(trial)]
             size = sum(map(len, lines))
             if size > LONGEST_LINE and max(map(len, lines)) > LONGEST_LINE:
                 self._findings.lose("a trial longer than 64 MB", trial.sample)
                 continue
-            waiting += lines
-            if len(waiting) >= _LINES or size > _BLOCK:
+            events += lines
+            if len(events) >= _LINES or size > _BLOCK:
                 write()
 
         self.missing += self._run.unfinished
@@ -425,8 +429,9 @@ class _Writer:
             at=now(), reason="interrupted" if self.missing else "done", seconds=self._run.seconds
         )
         write()
-        waiting.append(self._codec.line(cover.stated_by(end)))
+        events.append(self._codec.line(cover.stated_by(end), checksum=False))
         write()
+        self._write_samples()
         for file in (journal, samples):
             file.flush()
             os.fsync(file.fileno())
@@ -453,7 +458,7 @@ class _Writer:
             created=created,
             kind=DEFAULT_KIND,
             plan=PlanInfo(
-                samples=len(self._samples),
+                samples=self._samples,
                 conditions=tuple(condition.name for condition in conditions),
                 repetitions=max(self._repetitions, run.planned[1] if run.planned else 1),
             ),
@@ -461,7 +466,7 @@ class _Writer:
                 kind=DEFAULT_KIND,
                 path=run.dataset or "not named",
                 sha256=self._content.hexdigest(),
-                samples=len(self._samples),
+                samples=self._samples,
             ),
             experiment=dict(self._settings()),
             conditions={condition.name: condition.digest for condition in conditions},
@@ -514,10 +519,13 @@ class _Writer:
             )
             return
 
-        sample = self._sample(trial)
         condition = self._condition(trial.condition)
-        name = self._trial_id(sample, condition, trial.repetition)
-        if not self._seen.add(name):
+        place = hash((condition.name, trial.repetition))
+        if place not in self._ends:
+            self._ends[place] = end_of_id(condition, trial.repetition)
+        sample, first = self._sample(trial, place)
+        name = id_of(sample, self._ends[place])
+        if first is not None and (first == place or not self._seen.add(name)):
             self._findings.left_out(
                 "a second result of a sample, condition and repetition", trial.sample
             )
@@ -641,18 +649,25 @@ class _Writer:
             reply, dollars=None, usage=None, milliseconds=None, responses=None, tool_calls=calls
         )
 
-    def _sample(self, trial: ImportedTrial) -> Sample:
-        digest = sample_digest([_plain(trial.question), _plain(trial.golden)])
+    def _sample(self, trial: ImportedTrial, place: int) -> tuple[Sample, int | None]:
+        """The sample of a trial, and the place of its first trial; None: this is the first."""
+        try:
+            digest = sample_digest([trial.question, trial.golden])
+        except UnicodeEncodeError:
+            digest = sample_digest([_plain(trial.question), _plain(trial.golden)])
         key = trial.sample, digest
-        name = trial.sample
-        if not self._samples.add(key):
-            name = self._renamed.get(key, name)
-            return Sample(id=name, position=0, digest=digest, turns=())
-        number = 1
-        while not self._ids.add(name):
-            number += 1
-            name = f"{trial.sample} ({number})"
-        if number > 1:
+        code = hash(digest)
+        name = self._renamed.get(key, trial.sample)
+        first = self._first(name if name == trial.sample else key, code ^ place)
+        if first is not None and first ^ code in self._ends:
+            return Sample(id=name, position=0, digest=digest, turns=()), first ^ code
+        if first is not None:
+            number = 1
+            while first is not None:
+                number += 1
+                name = f"{trial.sample} ({number})"
+                first = self._first(name, _TAKEN)
+            self._first(key, code ^ place)
             self._renamed[key] = name
             change = (
                 "a sample with the id of another one, but another question or golden answer, is a "
@@ -671,20 +686,32 @@ class _Writer:
             kind=DEFAULT_KIND,
             cluster=cluster,
             id=name,
-            position=len(self._samples) - 1,
+            position=self._samples,
             digest=digest,
             turns=(Turn(question=trial.question, golden=trial.golden),),
             metadata=bounded(trial.metadata),
         )
-        self._samples_file.write(self._codec.line(sample))
-        self._content.update(f"{len(name)}:{name}{digest}".encode("utf-8", "replace"))
-        return sample
+        self._samples += 1
+        line = self._codec.line(sample, checksum=False)
+        self._sample_lines.append(line)
+        self._sample_names.append(f"{len(name)}:{name}{digest}")
+        if len(self._sample_lines) >= _LINES or len(line) > _BLOCK:
+            self._write_samples()
+        return sample, None
 
-    def _trial_id(self, sample: Sample, condition: Condition, repetition: int) -> str:
-        key = condition.name, repetition
-        if key not in self._ends:
-            self._ends[key] = end_of_id(condition, repetition)
-        return id_of(sample, self._ends[key])
+    def _first(self, thing: Hashable, number: int) -> int | None:
+        """The number that was given with a thing; None: it is new, and has this one."""
+        at = self._ids.number(thing)
+        if at < len(self._firsts):
+            return self._firsts[at]
+        self._firsts.append(number)
+        return None
+
+    def _write_samples(self) -> None:
+        self._samples_file.writelines(with_checksums(self._sample_lines))
+        self._content.update("".join(self._sample_names).encode("utf-8", "replace"))
+        self._sample_lines.clear()
+        self._sample_names.clear()
 
     def _condition(self, name: str, of_condition: ImportedCondition | None = None) -> Condition:
         if name not in self._conditions:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from array import array
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from io import BufferedReader, BytesIO
 from pathlib import Path
@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from karat.documents.answers import Copies, Repetitions, condition_of, key_of, repetition_value
+from karat.documents.answers import Copies, Repetitions, conditions_of, repetition_value
+from karat.documents.batches import Batch, Table
 from karat.documents.columns import cell
 from karat.documents.rows import json_object, left_out, read_rows
 from karat.errors import AgentFault, BadDataset, Fault
@@ -31,6 +32,7 @@ Key = tuple[str, str | None, int]
 
 At = TypeVar("At")
 _BLOCK = 4096  # bytes; most answers fit
+_ROWS, _LARGE = 64, 2**20  # that are read together, unless they have more bytes
 
 
 class Columns(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,14 +47,16 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True):
     of_karat: bool = False
 
 
-class _Keys:
-    """Keys of rows, in the order of the file.
+Place = tuple[Batch, Sequence[At]]
+"""Rows that follow each other, and where each is in the file."""
 
-    First `add` every row, then ask for its key with `of`.
-    """
+
+class _Keys:
+    """Keys of rows, in the order of the file."""
 
     def __init__(self, columns: Columns, unit: str) -> None:
         self._columns = columns
+        self._needed = {*columns.id, *columns.answers}
         self._met: dict[tuple[str, str | None], int] = {}
         self._samples: dict[Hashable, int] = {}  # what rows of one sample agree in → its number
         self._numbers = Repetitions()
@@ -63,100 +67,115 @@ class _Keys:
         if len(columns.answers) > 1:
             self.conditions = dict.fromkeys(columns.answers)
 
-    def add(self, row: AnswerRow, number: int) -> None:
-        """Takes note of the row's repetition. `number`: of the row, from 0."""
-        given = cell(row, self._columns.repetition)
-        if given is None and len(self._columns.id) < 2:
-            return  # several: samples are numbered in the order of the rows
-        with suppress(ValueError):  # `of` raises it again
-            value = repetition_value(given, self._columns.repetition)
-            condition = condition_of(row, self._columns.condition)
-            self._numbers.add(self._sample(row, number), condition, value)
+    @property
+    def uneven(self) -> bool:
+        """Whether rows without a repetition are more for one sample than for another."""
+        return len(set(self._met.values())) > 1
 
-    def of(self, row: AnswerRow, number: int, place: int) -> Key | None:
-        """None: the row is identical to an earlier one. Raises ValueError that names the fault of
-        the row.
+    def index(
+        self,
+        places: Callable[[], Iterable[Place[At]]],
+        put: Callable[[Key, At], AnswerRow | None],
+        get: Callable[[Key], AnswerRow | None],
+    ) -> list[Fault]:
+        """Gives each row's place in the file to `put`, which returns the row that already has the
+        key, as `get` does.
 
-        `place`: the row's number in messages.
+        Returns the faults. `places`: read twice.
         """
+        number = 0  # of rows before the batch
+        for batch, _ in () if self._columns.of_karat else places():
+            self._add(batch, number)
+            number += len(batch.numbers)
+        number = 0
+        faults = []
+        for batch, ats in places():
+            rows = zip(batch.numbers, batch.rows, ats, self._written(batch, number), strict=True)
+            number += len(batch.numbers)
+            for line, row, at, written in rows:
+                try:
+                    self._check(row)
+                    key = self._key(line, row, written, get)
+                    earlier = None if key is None else put(key, at)
+                    if earlier is not None and not self.copies.is_same(line, row, earlier):
+                        assert key is not None
+                        sample, condition, repetition = key
+                        raise ValueError(
+                            f"a second answer for sample '{sample}', condition {condition!r}, "
+                            f"repetition {repetition}"
+                        )
+                except ValueError as error:
+                    faults.append(Fault(place=f"{self.unit} {line}", message=str(error)))
+
+        return faults
+
+    def _add(self, batch: Batch, number: int) -> None:
+        """Takes note of repetitions. `number`: of the first row, from 0."""
+        for sample, condition, given in self._written(batch, number):
+            if given is not None:
+                with suppress(ValueError):  # `_key` raises it again
+                    value = repetition_value(given, self._columns.repetition)
+                    self._numbers.add(sample, condition, value)
+
+    def _written(
+        self, batch: Batch, number: int
+    ) -> Iterable[tuple[str, str | None, int | str | None]]:
+        """Sample, condition and repetition, as each row has them."""
         columns = self._columns
-        for name in columns.answers:
+        if not columns.id:
+            samples = [str(number + place) for place in range(len(batch.numbers))]
+        elif len(columns.id) == 1:
+            samples = [*map(str, batch.column(columns.id[0]))]
+        else:  # samples are numbered in the order of the rows
+            known = self._samples
+            samples = [str(known.setdefault(key, len(known))) for key in batch.keys(columns.id)]
+        given = batch.column(columns.repetition)
+        return zip(samples, conditions_of(batch, columns.condition), given, strict=True)
+
+    def _check(self, row: AnswerRow) -> None:
+        """Raises ValueError if the row lacks a column."""
+        if row.keys() >= self._needed:
+            return
+        for name in self._columns.answers:
             if name not in row and cell(row, name) is None:
                 raise ValueError(
                     f"has no '{name}' (set answer_key to one of: {some_of([*row], most=12)})"
                 )
 
-        for name in columns.id:
+        for name in self._columns.id:
             if name not in row:
                 raise ValueError(
                     f"has no '{name}' (set id_key to one of: {some_of([*row], most=12)}; or "
                     f"null to count rows)"
                 )
 
-        sample = self._sample(row, number)
-        condition = condition_of(row, columns.condition)
-        value = repetition_value(cell(row, columns.repetition), columns.repetition)
-        if columns.of_karat and isinstance(value, int):
+    def _key(
+        self,
+        line: int,
+        row: AnswerRow,
+        written: tuple[str, str | None, int | str | None],
+        get: Callable[[Key], AnswerRow | None],
+    ) -> Key | None:
+        """None: the row is identical to an earlier one. Raises ValueError for its repetition."""
+        sample, condition, given = written
+        value = repetition_value(given, self._columns.repetition)
+        if self._columns.of_karat and isinstance(value, int):
             repetition = value
         elif value is not None:
             repetition = self._numbers.number(sample, condition, value)
-        elif self.copies.is_copy(place, row):
-            return None
         else:
             repetition = self._met.get((sample, condition), 0)
+            first = get((sample, condition, 0)) if repetition == 1 else None
+            if first is not None:  # only from now on a row can be a copy of it
+                self.copies.is_copy(line, first)
+            if (repetition or not self._columns.id) and self.copies.is_copy(line, row):
+                return None
             self._met[sample, condition] = repetition + 1
 
         if condition is not None:
             self.conditions[condition] = None
         self.repetitions = max(self.repetitions, repetition + 1)
         return sample, condition, repetition
-
-    @property
-    def uneven(self) -> bool:
-        """Whether rows without a repetition are more for one sample than for another."""
-        return len(set(self._met.values())) > 1
-
-    def _sample(self, row: AnswerRow, number: int) -> str:
-        columns = self._columns.id
-        if not columns:
-            return str(number)
-        if len(columns) == 1:
-            return str(cell(row, columns[0]))
-        return str(self._samples.setdefault(key_of(row, columns), len(self._samples)))
-
-    def index(
-        self,
-        rows: Callable[[], Iterable[tuple[int, At, AnswerRow]]],
-        put: Callable[[Key, At], AnswerRow | None],
-    ) -> list[Fault]:
-        """Gives each row's place in the file to `put`, which returns the row that already has the
-        key.
-
-        Returns the faults. `rows`: number in messages, place in the file and content of each.
-        """
-        if not self._columns.of_karat:
-            for number, (_, _, row) in enumerate(rows()):
-                self.add(row, number)
-        faults = []
-        for number, (line, at, row) in enumerate(rows()):
-            try:
-                key = self.of(row, number, line)
-                if key is None:
-                    earlier = None
-                else:
-                    earlier = put(key, at)
-
-                if earlier is not None and not self.copies.is_same(line, row, earlier):
-                    assert key is not None
-                    sample, condition, repetition = key
-                    raise ValueError(
-                        f"a second answer for sample '{sample}', condition {condition!r}, "
-                        f"repetition {repetition}"
-                    )
-            except ValueError as error:
-                faults.append(Fault(place=f"{self.unit} {line}", message=str(error)))
-
-        return faults
 
 
 class OffsetRows:
@@ -187,7 +206,7 @@ class OffsetRows:
         self._offsets = array("q", bytes(8 * (self._mask + 1)))  # plus 1; 0: free
         self._hashes = array("q", bytes(8 * (self._mask + 1)))
         self.keys = _Keys(columns, "line")
-        faults = self.keys.index(self._rows, self._put)
+        faults = self.keys.index(self._places, self._put, self.get)
         faults += [
             Fault(place=f"line {place}", message=wrong)
             for place, _, _, wrong in self._read()
@@ -224,13 +243,30 @@ class OffsetRows:
 
         return None
 
-    def __iter__(self) -> Iterator[AnswerRow]:
-        return (row for _, _, row in self._rows())
+    def __iter__(self) -> Iterator[tuple[int, AnswerRow]]:
+        return ((number, row) for number, _, row in self._rows())
+
+    def batches(self) -> Iterator[Batch]:
+        """The same in batches."""
+        return (batch for batch, _ in self._places())
 
     def _rows(self) -> Iterator[tuple[int, int, AnswerRow]]:
         for number, start, row, wrong in self._read():
             if wrong is None:
                 yield number, start, row
+
+    def _places(self) -> Iterator[Place[int]]:
+        numbers: list[int] = []
+        starts: list[int] = []
+        rows: list[AnswerRow] = []
+        for number, start, row in self._rows():
+            if len(rows) == _ROWS or (rows and start - starts[0] > _LARGE):
+                yield Batch(numbers, rows), starts
+                numbers, starts, rows = [], [], []
+            numbers.append(number)
+            starts.append(start)
+            rows.append(row)
+        yield Batch(numbers, rows), starts
 
     def _read(self) -> Iterator[tuple[int, int, AnswerRow, str | None]]:
         """Number, offset and object of each line, or what is wrong with it."""
@@ -301,13 +337,16 @@ class TableRows:
         self._rows: dict[Key, AnswerRow] = {}
         table = read_rows(path)
         self.keys = _Keys(columns, table.unit)
-        faults = self.keys.index(lambda: ((line, row, row) for line, row in table.rows), self._put)
+        batches = Table(table.rows)
+        faults = self.keys.index(
+            lambda: ((batch, batch.rows) for batch in batches), self._put, self.get
+        )
         self.left_out = left_out(
             path, [*table.faults, *faults], skip=skip, unit=table.unit, setting="agent.skip"
         )
 
-    def __iter__(self) -> Iterator[AnswerRow]:
-        return iter(self._rows.values())
+    def __iter__(self) -> Iterator[tuple[int, AnswerRow]]:
+        return enumerate(self._rows.values(), start=1)
 
     def get(self, key: Key) -> AnswerRow | None:
         """The row; None if there is none."""

@@ -15,7 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from karat.agents import AgentSetting
 from karat.agents._recorded import AnswerRow, Columns, OffsetRows, TableRows
-from karat.documents.answers import condition_columns, key_of, stop_reason
+from karat.documents.answers import condition_columns, stop_reason
+from karat.documents.batches import Table
 from karat.documents.cells import Unread, as_text
 from karat.documents.columns import cell
 from karat.errors import AgentFault, BadDataset, Fault
@@ -148,7 +149,7 @@ class Replay:
             # that no option names
             ids = _names(options.id_key)
             used = (*ids, *_names(options.answer_key), options.repetition_key)
-            differing = condition_columns(self._rows, lambda row: key_of(row, ids), used=used)
+            differing = condition_columns(Table(self._rows), ids, used=used)
             if not set(differing) - set(_names(options.condition_key)):
                 return
             listed = ", ".join(differing)

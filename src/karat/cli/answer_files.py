@@ -5,7 +5,7 @@ experiment.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -21,14 +21,13 @@ from karat.cli.scoring import scorer_keys
 from karat.cli.values import parsed
 from karat.config import Experiment
 from karat.documents.answers import (
-    all_columns,
     condition_columns,
-    key_of,
     like_conditions,
     sample_columns,
     usual_id,
 )
-from karat.documents.columns import Column, Row, cell, columns_of, paths_in
+from karat.documents.batches import Table
+from karat.documents.columns import Column, Row, columns_of, paths_in
 from karat.documents.hub import shown
 from karat.documents.names import Role
 from karat.documents.roles import Undecided, assign
@@ -130,18 +129,24 @@ def score_answers(
 class _FileRows:
     """The rows of a file of answers, read once, when they are first wanted.
 
-    `all` raises BadDataset if nothing can be read.
+    `all` and `table` raise BadDataset if nothing can be read.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._rows: list[Row] | None = None
+        self._rows: Iterable[tuple[int, Row]] | None = None
 
     @property
-    def all(self) -> list[Row]:
+    def all(self) -> Iterator[Row]:
+        """One after the other."""
+        return (row for batch in self.table for row in batch.rows)
+
+    @property
+    def table(self) -> Table:
+        """The same by column."""
         if self._rows is None:
-            self._rows = [row for _, row in kinds.read_rows(self.path).rows]
-        return self._rows
+            self._rows = kinds.read_rows(self.path).rows
+        return Table(self._rows)
 
     def forget(self) -> None:
         """Frees the memory; they are read again if they are wanted again."""
@@ -165,9 +170,7 @@ def _groups(rows: _FileRows, experiment: Experiment, agent: _RecordedAgent) -> s
 
     if agent.repetitions > 1:
         text += f"; up to {agent.repetitions} repetitions"
-        hint = like_conditions(
-            rows.all, lambda row: key_of(row, [*ids, *conditions]), used={*said, *conditions}
-        )
+        hint = like_conditions(rows.table, [*ids, *conditions], used={*said, *conditions})
         if hint is not None:
             text += f"\n{hint}"
 
@@ -370,14 +373,15 @@ def _left_out(rows: _FileRows, experiment: Experiment, dataset: Dataset) -> list
         return []  # the file is its own dataset
     known = {sample.id for sample in dataset}
     unknown: dict[str, int] = {}
-    for number, row in enumerate(rows.all):
-        if id_key is None:
-            name = str(number)
-        else:
-            name = str(cell(row, id_key))
-
-        if name not in known:
-            unknown[name] = unknown.get(name, 0) + 1
+    first = 0
+    for batch in rows.table:
+        names: Sequence[object] = range(first, first + len(batch.numbers))
+        first += len(batch.numbers)
+        if id_key is not None:
+            names = batch.column(id_key)
+        for name in map(str, names):
+            if name not in known:
+                unknown[name] = unknown.get(name, 0) + 1
 
     if not unknown:
         return []
@@ -503,17 +507,16 @@ def _grouping_columns(
     """
     settings = dict(setting.split("=", 1) for setting in answers.settings if "=" in setting)
     named = mapped.get("id_key") or settings.get("agent.id_key") or settings.get("dataset.id_key")
-    present = all_columns(rows.all)
     dataset: JsonObject = {}
     agent: JsonObject = {}
     ids = [named or "id"]
     if answers.dataset == rows.path:
         if named is None:
-            ids = sample_columns(
-                rows.all,
+            ids, _ = sample_columns(
+                rows.table,
                 question=str(answers.question),
                 golden=answers.golden,
-                id_column=usual_id(present),
+                id_column=usual_id(rows.table.columns),
             )
 
         dataset["repeated"] = True
@@ -524,9 +527,7 @@ def _grouping_columns(
     if "condition_key" in mapped:
         return dataset, agent
     used = {*ids, *answers.answer, str(answers.question), str(answers.golden), *mapped.values()}
-    conditions = condition_columns(
-        rows.all, lambda row: key_of(row, ids), used=used, present=present
-    )
+    conditions = condition_columns(rows.table, ids, used=used)
     if conditions and len(answers.answer) > 1:
         message = (
             f"names several conditions, and so does the column '{conditions[0]}': score one "

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from functools import lru_cache
+from itertools import compress
+from operator import itemgetter
 
 import msgspec
 
+from karat.documents.batches import Batch, Table
 from karat.documents.columns import Row, cell
 from karat.documents.names import meanings, with_role
 from karat.errors import did_you_mean
@@ -69,9 +72,10 @@ def _text(value: object) -> str:
 
 
 def sample_columns(
-    rows: Iterable[Row], *, question: str, golden: str | None, id_column: str | None
-) -> list[str]:
-    """The columns in which rows of one question agree: its id, else its text and golden answer.
+    table: Iterable[Batch], *, question: str, golden: str | None, id_column: str | None
+) -> tuple[list[str], bool]:
+    """The columns in which rows of one question agree: its id, else its text and golden answer; and
+    whether several rows may agree in them.
 
     A column of ids counts if no id has two questions. Ids that differ from row to row number the
     rows, not the questions, if questions with the same golden answer have two rows or more on
@@ -83,24 +87,24 @@ def sample_columns(
         text = [question, golden]
 
     if id_column is None:
-        return text
-    names, named, texts = Tally(), Tally(), Tally()
-    for row in rows:
-        name = _text(cell(row, id_column))
-        if not name:
-            return text
-        key = key_of(row, text)
-        names.add(name)
-        named.add((name, key[0]))
-        texts.add(key)
+        return text, True
+    names, texts, named = Tally(), Tally(), Tally()
+    for batch in table:
+        if not all(batch.texts(id_column)):
+            return text, True
+        ids = batch.keys([id_column])
+        keys = batch.keys(text)
+        names.update(ids)
+        texts.update(keys)
+        named.update(zip(ids, map(itemgetter(0), keys), strict=True))
 
-    ids = names.different()
-    if named.different() > ids:
-        return text
-    numbers_rows = golden is not None and ids == len(names) >= 2 * texts.different()
+    different = names.different()
+    if named.different() > different:
+        return text, True
+    numbers_rows = golden is not None and different == len(names) >= 2 * texts.different()
     if numbers_rows:
-        return text
-    return [id_column]
+        return text, True
+    return [id_column], different < len(names)
 
 
 def stop_reason(row: Row) -> str | None:
@@ -119,42 +123,29 @@ def usual_id(columns: Iterable[str]) -> str | None:
     return next(iter(with_role(columns, "id")), None)
 
 
-def all_columns(rows: Iterable[Row]) -> list[str]:
-    """The columns of all rows, in the order in which they appear."""
-    columns: dict[str, None] = {}
-    for row in rows:
-        if not row.keys() <= columns.keys():
-            columns |= dict.fromkeys(row)
-    return [*columns]
-
-
 def condition_columns(
-    rows: Iterable[Row],
-    sample_of: Callable[[Row], Hashable],
-    *,
-    used: Collection[str] = (),
-    present: Collection[str] = (),
+    table: Table, ids: Sequence[str], *, used: Collection[str] = ()
 ) -> tuple[str, ...]:
     """The columns whose values are conditions: usually one, none, or several that only together
     tell rows apart.
 
-    A column with a usual name counts if a question has rows with different values in it. `used`:
-    columns with another meaning. `present`: all columns; empty: those of all rows.
+    A column with a usual name counts if a question has rows with different values in it. `ids`:
+    columns in which rows of one question agree. `used`: columns with another meaning.
     """
-    columns = present or all_columns(rows)
+    columns = table.columns
     always = usual(_ALWAYS, columns)
     chosen: list[str] = []
     for column in with_role(columns, "condition", "model"):
         if column in used:
             continue
         values, groups, parts = Tally(), Tally(), Tally()
-        for row in rows:
-            value = _text(cell(row, column))
-            if value:
-                group = (sample_of(row), *(cell(row, name) for name in chosen))
-                values.add(value)
-                groups.add(group)
-                parts.add((group, value))
+        for batch in table:
+            texts = batch.texts(column)
+            grouped = zip(batch.keys(ids), *map(batch.texts, chosen), strict=True)
+            pairs = [pair for pair in zip(grouped, texts, strict=True) if pair[1]]
+            values.update(filter(None, texts))
+            groups.update(map(itemgetter(0), pairs))
+            parts.update(pairs)
 
         parts_a_group = parts.different() > groups.different()
         is_first_of_several = not chosen and column in always and values.different() > 1
@@ -164,29 +155,34 @@ def condition_columns(
     return tuple(chosen)
 
 
-def like_conditions(
-    rows: Iterable[Row], group_of: Callable[[Row], Hashable], *, used: Collection[str]
-) -> str | None:
+def like_conditions(table: Table, columns: Sequence[str], *, used: Collection[str]) -> str | None:
     """A sentence that names a column whose values nearly each question has equally often, as it
     has those of conditions.
 
-    None: there is none. Whole numbers count repetitions. `rows`: read several times. `used`:
-    columns with another meaning.
+    None: there is none. Whole numbers count repetitions. `columns`: in which rows of one question
+    and condition agree. `used`: columns with another meaning.
     """
-    sizes = Counter(hash(group_of(row)) for row in rows)
+    sizes = Counter[int]()
+    for batch in table:
+        sizes.update(map(hash, batch.keys(columns)))
     ((size, number),) = Counter(sizes.values()).most_common(1) or [(0, 0)]
     if len(sizes) == 1 or size < 2 or number < _NEARLY_ALL * len(sizes):
         return None
     whole = next(code for code, rows_of_group in sizes.items() if rows_of_group == size)
-    first = [row for row in rows if hash(group_of(row)) == whole]
+    first: list[Row] = []
+    for batch in table:
+        is_first = [hash(key) == whole for key in batch.keys(columns)]
+        if any(is_first):
+            first += compress(batch.rows, is_first)
     for column in [name for name in first[0] if name not in used]:
         counts = Counter(sorted(_text(cell(row, column)) for row in first))
         counted = all(value.isdecimal() for value in counts)
         if counted or len(counts) == 1 or len({*counts.values()}) > 1:
             continue
         sums = dict.fromkeys(sizes, 0)  # of hashes: equal for equal values in any order
-        for row in rows:
-            sums[hash(group_of(row))] += hash(_text(cell(row, column)))
+        for batch in table:
+            for key, text in zip(batch.keys(columns), batch.texts(column), strict=True):
+                sums[hash(key)] += hash(text)
         alike = sum(value == sums[whole] for value in sums.values())
         if alike >= _NEARLY_ALL * len(sizes):
             named = some_of([f"'{excerpt(value, 24)}'" for value in counts])
@@ -194,6 +190,14 @@ def like_conditions(
             return f"each question has rows with {named} in '{column}': {hint}"
 
     return None
+
+
+def conditions_of(batch: Batch, columns: Sequence[str]) -> Sequence[str | None]:
+    """The conditions of rows; None: a row names none."""
+    if not columns:
+        return [None] * len(batch.numbers)
+    rows = zip(*map(batch.texts, columns), strict=True)
+    return [_JOINED.join(filter(None, values)) or None for values in rows]
 
 
 def condition_of(row: Row, columns: Sequence[str]) -> str | None:

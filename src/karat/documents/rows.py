@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from karat.documents.batches import CsvCells, CsvRows
 from karat.documents.columns import NO_NAME
 from karat.documents.hub import Fetched, fetch, hub_name, shown
 from karat.documents.names import meanings
@@ -707,27 +708,29 @@ def _csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
     if delimiter == ",":
         delimiter = _delimiter(io.BytesIO(data).readline().decode(encoding))
     csv.field_size_limit(_LONGEST_LINE)
-    cells = _Cells(data, encoding, delimiter)
+    cells = CsvCells(data, encoding, delimiter)
     header: list[str] = []
-    before = 1  # lines before the first row
-    last = None  # line that is read
+    first_line, last_line = 0, -1  # of rows
     unfit: list[int] = []
     try:
-        for number, row in cells:
-            if not header and _are_data(row):
-                before = 0
-                header = [f"{NO_NAME}{place}" for place in range(1, len(row) + 1)]
+        for numbers, table in cells:
+            first = 0
+            if not header and _are_data(table[0]):
+                header = [f"{NO_NAME}{place}" for place in range(1, len(table[0]) + 1)]
                 rows.notes.append(f"line 1 is a row: columns are called {', '.join(header[:3])}")
-            if not header:
-                header = header_names(path, row)
-                continue
-            if rows.enough():
-                continue
-            last = number
-            if len(row) == len(header) or len(header) == 1:
-                rows.count += 1
-            else:
-                found = f"has {plural(len(row), 'cell')}, the header has {len(header)}"
+            elif not header:
+                header = header_names(path, table[0])
+                first = 1
+            width = len(header)
+            for number, size in islice(zip(numbers, map(len, table), strict=True), first, None):
+                if rows.most is not None and rows.enough():
+                    continue
+                first_line = first_line or number
+                last_line = number
+                if size == width or width == 1:
+                    rows.count += 1
+                    continue
+                found = f"has {plural(size, 'cell')}, the header has {width}"
                 rows.fault(number, f"{found}; put text with commas in quotes")
                 unfit.append(number)
     except csv.Error as error:
@@ -735,65 +738,11 @@ def _csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
             "put text with quotes or commas in double quotes, and double quotes inside it twice"
         )
         rows.fault(cells.begins, f"is not CSV: {error}; {remedy}")
-    rows.rows = _Records(cells, header, before=before, unfit=frozenset(unfit), last=last)
+    lines = range(first_line, last_line + 1)
+    rows.rows = CsvRows(cells, header, lines=lines, unfit=frozenset(unfit))
     rows.columns = header
 
 
-class _Cells:
-    """The cells of each line of a CSV file that is not empty, with the number of its first line.
-
-    Only the file's bytes are kept in memory. Raises csv.Error.
-    """
-
-    def __init__(self, data: bytes, encoding: str, delimiter: str) -> None:
-        self._data, self._encoding, self.delimiter = data, encoding, delimiter
-        self._spaced = _SPACED.search(data) is not None
-        self.begins = 1  # the line on which the row that is being read begins
-
-    def __iter__(self) -> Iterator[tuple[int, list[str]]]:
-        text = io.TextIOWrapper(io.BytesIO(self._data), encoding=self._encoding, newline="")
-        reader = csv.reader(
-            text, strict=True, delimiter=self.delimiter, skipinitialspace=self._spaced
-        )
-        begins = self.begins = 1
-        for cells in reader:
-            number, begins = begins, reader.line_num + 1
-            self.begins = begins  # of the rows that were asked for last, if several read at once
-            if cells:
-                yield number, cells
-
-
-class _Records:
-    """The rows of a CSV file, made anew each time.
-
-    In a file of one column the delimiter is text.
-    """
-
-    def __init__(
-        self,
-        cells: _Cells,
-        header: Sequence[str],
-        *,
-        before: int,
-        unfit: frozenset[int],
-        last: int | None,
-    ) -> None:
-        self._cells, self._header = cells, header
-        self._before, self._unfit, self._last = before, unfit, last
-
-    def __iter__(self) -> Iterator[tuple[int, Row]]:
-        header, unfit, last = self._header, self._unfit, self._last
-        with suppress(csv.Error):  # of which a fault says where the rows end
-            for number, cells in islice(self._cells, self._before, None):
-                if len(header) == 1:
-                    yield number, {header[0]: self._cells.delimiter.join(cells)}
-                elif number not in unfit:
-                    yield number, dict(zip(header, cells, strict=True))
-                if number == last:
-                    return
-
-
-_SPACED = re.compile(rb'^(?:\xef\xbb\xbf)?"[^"\n]*"[,;] +"', re.MULTILINE)
 _SENTENCE = re.compile(r"\S+(?:\s+\S+){2,}[.?!।。？！]['\"”]?|\S.{10,}[。？！]|.{80,}", re.DOTALL)
 _DATE_OR_PATH = re.compile(r"\d{4}-\d\d-\d\d\b.*|-?\d+[.]\d+|(?:https?:/)?/?[\w.-]+(?:/[\w.-]+)+")
 

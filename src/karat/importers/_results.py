@@ -207,6 +207,8 @@ def bounded(values: Mapping[str, object], *, deepest: int = _DEEPEST) -> JsonObj
     Values nested more than `deepest` levels deep become a short text, integers beyond 64 bits their
     digits, and numbers that are not finite None; half of a surrogate pair is replaced.
     """
+    if not values:
+        return {}
     return {_text(str(key)): _bounded(value, deepest - 1) for key, value in values.items()}
 
 

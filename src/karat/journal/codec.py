@@ -17,7 +17,7 @@ from __future__ import annotations
 import struct
 import sys
 from binascii import hexlify
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from operator import itemgetter
@@ -93,6 +93,10 @@ class Codec:
             return line
         return with_checksum(line, end=b"\n")
 
+    def lines(self, events: Iterable[object]) -> list[bytes]:
+        """Each with its checksum and a newline."""
+        return with_checksums([self.line(event, checksum=False) for event in events])
+
 
 class LineDamaged(Exception):
     """A line is not as karat wrote it.
@@ -111,6 +115,26 @@ def with_checksum(line: bytes, *, end: bytes = b"") -> bytes:
     """A JSON object, with its checksum as the last key, and the line ending."""
     body = line[:-1]
     return b'%b,"crc":"%08x"}%b' % (body, crc32(body), end)
+
+
+def with_checksums(lines: Iterable[bytes]) -> list[bytes]:
+    """The same of many, with newlines, in a third of the time."""
+    bodies = [line[:-1] for line in lines]
+    tails = _tails(bodies)
+    starts = range(0, len(tails), _LENGTH)
+    return [
+        b"%b%b\n" % (body, tails[start : start + _LENGTH])
+        for body, start in zip(bodies, starts, strict=True)
+    ]
+
+
+def _tails(bodies: Sequence[bytes]) -> bytes:
+    """The ends of lines, one after the other."""
+    digits = hexlify(struct.pack(f">{len(bodies)}I", *map(crc32, bodies)))
+    tails = bytearray(_KEY + b'........"}') * len(bodies)
+    for place in range(8):
+        tails[len(_KEY) + place :: _LENGTH] = digits[place::8]
+    return bytes(tails)
 
 
 def has_checksum(line: bytes) -> bool:
@@ -145,11 +169,7 @@ def _all_match(lines: list[bytes]) -> bool:
     """
     if not lines or not has_checksum(lines[0]):
         return False
-    digits = hexlify(struct.pack(f">{len(lines)}I", *map(crc32, map(_BODY, lines))))
-    tails = bytearray(_KEY + b'........"}') * len(lines)
-    for place in range(8):
-        tails[len(_KEY) + place :: _LENGTH] = digits[place::8]
-    return b"".join(map(_TAIL, lines)) == tails
+    return b"".join(map(_TAIL, lines)) == _tails([*map(_BODY, lines)])
 
 
 class _Checks:

@@ -143,7 +143,7 @@ class Journal:
             assert len(events) == 1
             item = last
         elif events:
-            item = b"".join(map(self._codec.line, events))
+            item = b"".join(self._codec.lines(events))
         future: asyncio.Future[None] = self._loop.create_future()
         if self._broken is not None:
             _settle([future], self._broken, str(self.path))

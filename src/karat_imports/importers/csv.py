@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,12 +13,12 @@ from karat.documents.answers import (
     Copies,
     Repetitions,
     condition_columns,
-    condition_of,
-    key_of,
+    conditions_of,
     like_conditions,
     repetition_value,
     sample_columns,
 )
+from karat.documents.batches import Batch, Table
 from karat.documents.cells import dialogue
 from karat.documents.columns import (
     MISSING,
@@ -201,7 +200,6 @@ class Csv:
                 chosen,
                 metrics,
                 findings,
-                present=rows.columns if table is rows.rows else (),
                 has_conditions="condition" in self._options.map
                 or chosen.get("condition") == _SYSTEM,
             )
@@ -440,14 +438,9 @@ class _Numbered:
         return ((number, {_ROW: number, **row}) for number, row in self._rows)
 
 
-class _OnlyRows:
-    """The rows of a table without their numbers, read anew each time."""
-
-    def __init__(self, rows: Iterable[tuple[int, Row]]) -> None:
-        self._rows = rows
-
-    def __iter__(self) -> Iterator[Row]:
-        return (row for _, row in self._rows)
+_Group = tuple[tuple[str, ...], str | None]  # a row's sample and condition
+_Result = tuple[Reply | None, ImportedFailure | None, Sequence[ImportedScore], float | None]
+"""The reply of a row, why there is none, its scores, and its seconds."""
 
 
 class _Trials:
@@ -458,32 +451,28 @@ class _Trials:
         place: str,
         rows: Iterable[tuple[int, Row]],
         columns: Mapping[str, str],
-        metrics: Mapping[str, str],
+        metrics: Iterable[str],
         findings: Findings,
         *,
-        present: Sequence[str],
         has_conditions: bool,
     ) -> None:
-        """`present`: the columns of every row; (): rows may differ."""
-        self._place, self._rows, self._columns, self._metrics = place, rows, columns, metrics
+        self._place, self._table = place, Table(rows)
+        self._columns, self._metrics = columns, [*metrics]
         self._findings, self._has_conditions = findings, has_conditions
         self._used = {*columns.values()}
-        self._texts = [(target, columns[target]) for target in _TEXTS if target in columns]
-        self._texts += [pair for pair in columns.items() if pair[0].startswith("reason.")]
-        self._numbers = [(f"score.{name}", column) for name, column in metrics.items()]
-        self._numbers += [(target, columns[target]) for target in _NUMBERS if target in columns]
         in_milliseconds = _MILLISECONDS & {*words_of(columns.get("seconds", ""))}
         self._a_second = 1000 if in_milliseconds else 1
-        self._ids, self._conditions = self._grouping(present)
+        ids, self._conditions, may_repeat = self._grouping()
         texts = [columns[target] for target in ("question", "golden") if target in columns]
-        self._of_one_sample = list(dict.fromkeys([*self._ids, *texts]))
+        self._of_one_sample = list(dict.fromkeys([*ids, *texts]))
         samples, groups, conditions = Tally(), Tally(), set[str | None]()
-        for _, row in rows:
-            group = self._group(row)
-            samples.add(group[0])
-            conditions.add(group[1])
+        for batch in self._table if may_repeat or self._conditions else ():
+            keys = batch.keys(self._of_one_sample)
+            names = conditions_of(batch, self._conditions)
+            samples.update(keys)
+            conditions.update(names)
             if self._conditions:
-                groups.add(group)
+                groups.update(zip(keys, names, strict=True))
 
         self._repeated = samples.again()  # with several rows
         # whether no question lacks a result: each has rows under each condition, and none says
@@ -495,59 +484,73 @@ class _Trials:
         self.hint = None
         if self._repeated:
             used = {*self._used, *self._conditions}
-            self.hint = like_conditions(_OnlyRows(rows), self._group, used=used)
-
-    def _group(self, row: Row) -> tuple[tuple[str, ...], str | None]:
-        """The row's sample and condition."""
-        return key_of(row, self._of_one_sample), condition_of(row, self._conditions)
+            grouping = [*self._of_one_sample, *self._conditions]
+            self.hint = like_conditions(self._table, grouping, used=used)
 
     def __iter__(self) -> Iterator[ImportedTrial]:
-        repetitions, copies = Repetitions(), Copies("row")
-        for _, row in self._rows if "repetition" in self._columns else ():
-            with suppress(ValueError):  # counted below
-                repetitions.add(*self._group(row), self._repetition(row))
-        counts = Counter[tuple[tuple[str, ...], str | None]]()
+        repetitions, copies = self._repetitions(), Copies("row")
+        counts = Counter[_Group]()
         first: dict[tuple[str, ...], tuple[str, str | None]] = {}
-        for number, row in self._rows:
-            place = f"{self._place} {number}"
-            group = self._group(row)
-            if not group[0][0]:
-                self._findings.lose("row without an id or a question", place)
-                continue
-            texts = self._said(row)
-            is_repeated = bool(self._repeated) and hash(group[0]) in self._repeated
-            if is_repeated and texts["answer"] and copies.is_copy(number, row):
-                self._findings.left_out("row identical to an earlier one: it counts once", place)
-                continue
-            value = None
-            try:
-                value = self._repetition(row)
-            except ValueError as error:
-                self._findings.unreadable(str(error), place)
-
-            if value is None:
-                repetition = counts[group]
-            else:
-                repetition = repetitions.number(*group, value)
-
-            asked = texts["question"] or group[0][0], texts["golden"] or None
-            if is_repeated:
-                counts[group] += 1
-                asked = first.setdefault(group[0], asked)
-            reply, failure, scores, seconds = self._result(row, texts, place)
-            yield ImportedTrial(
-                sample=group[0][0],
-                question=asked[0],
-                golden=asked[1],
-                condition=group[1] or "answers",
-                repetition=repetition,
-                reply=reply,
-                seconds=seconds,
-                started=texts["started"] or None,
-                failure=failure,
-                scores=scores,
-                metadata={name: value for name, value in row.items() if name not in self._used},
+        for batch in self._table:
+            wrong: dict[int, list[str]] = {}  # place in the batch → what cannot be read there
+            texts = self._texts(batch)
+            rows = zip(
+                batch.keys(self._of_one_sample),
+                conditions_of(batch, self._conditions),
+                self._written_repetitions(batch, wrong),
+                texts["question"],
+                texts["golden"],
+                texts["answer"],
+                texts["started"],
+                self._results(batch, texts, wrong),
+                batch.others(self._used),
+                strict=True,
             )
+            for at, (
+                key,
+                name,
+                written,
+                question,
+                golden,
+                answer,
+                started,
+                result,
+                rest,
+            ) in enumerate(rows):
+                if not key[0]:
+                    self._findings.lose("row without an id or a question", self._at(batch, at))
+                    continue
+                is_repeated = bool(self._repeated) and hash(key) in self._repeated
+                if is_repeated and answer and copies.is_copy(batch.numbers[at], batch.rows[at]):
+                    problem = "row identical to an earlier one: it counts once"
+                    self._findings.left_out(problem, self._at(batch, at))
+                    continue
+                for problem in wrong.get(at, ()):
+                    self._findings.unreadable(problem, self._at(batch, at))
+                group = key, name
+                if written is None:
+                    repetition = counts[group]
+                else:
+                    repetition = repetitions.number(*group, written)
+
+                asked = question or key[0], golden or None
+                if is_repeated:
+                    counts[group] += 1
+                    asked = first.setdefault(key, asked)
+                reply, failure, scores, seconds = result
+                yield ImportedTrial(
+                    sample=key[0],
+                    question=asked[0],
+                    golden=asked[1],
+                    condition=name or "answers",
+                    repetition=repetition,
+                    reply=reply,
+                    seconds=seconds,
+                    started=started or None,
+                    failure=failure,
+                    scores=scores,
+                    metadata=rest,
+                )
 
         most = max(counts.values(), default=0)
         if most > _MANY and "repetition" not in self._columns:
@@ -556,95 +559,133 @@ class _Trials:
                 f"they are not, --map condition=COLUMN or --map id=COLUMN"
             )
 
-    def _grouping(self, present: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-        """The columns in which rows of one question agree, and those that name the condition."""
-        columns, rows = self._columns, _OnlyRows(self._rows)
-        ids = [columns.get("id") or columns["question"]]
+    def _at(self, batch: Batch, row: int) -> str:
+        return f"{self._place} {batch.numbers[row]}"
+
+    def _grouping(self) -> tuple[list[str], tuple[str, ...], bool]:
+        """The columns in which rows of one question agree, those that name the condition, and
+        whether a question may have several rows.
+        """
+        columns, table = self._columns, self._table
+        ids, may_repeat = [columns.get("id") or columns["question"]], True
         if "question" in columns:
-            ids = sample_columns(
-                rows,
+            ids, may_repeat = sample_columns(
+                table,
                 question=columns["question"],
                 golden=columns.get("golden"),
                 id_column=columns.get("id"),
             )
 
         if self._has_conditions and columns["condition"] != _SYSTEM:
-            return ids, (columns["condition"],)
+            return ids, (columns["condition"],), may_repeat
         used = set()
         for target, column in columns.items():
             if target not in ("condition", "model"):
                 used.add(column)
         own = (_SYSTEM,) if self._has_conditions else ()
-        conditions = condition_columns(
-            rows, lambda row: key_of(row, [*own, *ids]), used=used, present=present
-        )
+        conditions = condition_columns(table, [*own, *ids], used=used)
         if own or conditions:
-            return ids, (*own, *conditions)
+            return ids, (*own, *conditions), may_repeat
         # what differs from question to question only is a property of questions
         for target in ("condition", "model"):
-            if target in columns and len({key_of(row, [columns[target]]) for row in rows}) == 1:
-                return ids, (columns[target],)
-        return ids, ()
+            if target in columns:
+                keys = {key for batch in table for key in batch.keys([columns[target]])}
+                if len(keys) == 1:
+                    return ids, (columns[target],), may_repeat
+        return ids, (), may_repeat
 
-    def _repetition(self, row: Row) -> int | str | None:
+    def _repetitions(self) -> Repetitions:
+        """The numbers of all repetitions that rows name."""
+        repetitions = Repetitions()
+        for batch in self._table if "repetition" in self._columns else ():
+            keys = batch.keys(self._of_one_sample)
+            names = conditions_of(batch, self._conditions)
+            for row in zip(keys, names, self._written_repetitions(batch, {}), strict=True):
+                repetitions.add(*row)
+        return repetitions
+
+    def _written_repetitions(
+        self, batch: Batch, wrong: dict[int, list[str]]
+    ) -> Sequence[int | str | None]:
+        """What rows say of their repetitions; adds what cannot be read."""
         column = self._columns.get("repetition")
+        values: list[int | str | None] = [None] * len(batch.numbers)
         if column is None:
-            return None
-        return repetition_value(cell(row, column), column)
+            return values
+        for at, value in enumerate(batch.column(column)):
+            try:
+                values[at] = repetition_value(value, column)
+            except ValueError as error:
+                wrong[at] = [str(error)]
+        return values
 
-    def _said(self, row: Row) -> dict[str, str]:
-        """Target → text, of every target of a text; "" where the row has none."""
-        texts = dict.fromkeys(_TEXTS, "")
-        for target, column in self._texts:
-            value = cell(row, column)
-            if value is not None:
-                texts[target] = _text(value)
+    def _texts(self, batch: Batch) -> Mapping[str, Sequence[str]]:
+        """Target → texts of rows, of every target of a text; "" where a row has none."""
+        texts: dict[str, Sequence[str]] = dict.fromkeys(_TEXTS, [""] * len(batch.numbers))
+        for target, column in self._columns.items():
+            if target in _TEXTS or target.startswith("reason."):
+                texts[target] = batch.texts(column, _text)
         return texts
 
-    def _result(
-        self, row: Row, texts: Mapping[str, str], place: str
-    ) -> tuple[Reply | None, ImportedFailure | None, Sequence[ImportedScore], float | None]:
-        """The reply of a row, why there is none, its scores, and its seconds."""
-        numbers = dict[str, float | None]()
-        for target, column in self._numbers:
-            numbers[target] = self._number(cell(row, column), place, target)
-        seconds = numbers.get("seconds")
-        if seconds is not None:
-            seconds /= self._a_second
-        error, answer, stop = texts["error"], texts["answer"], texts["stop_reason"]
-        if error.strip().lower() in _NO_ERROR:
-            error = ""
+    def _results(
+        self, batch: Batch, texts: Mapping[str, Sequence[str]], wrong: dict[int, list[str]]
+    ) -> Iterator[_Result]:
+        """What each row says was answered; adds what cannot be read."""
+        none = [None] * len(batch.numbers)
+        values = [self._numbers(batch, f"score.{name}", wrong) or none for name in self._metrics]
+        numbers = [self._numbers(batch, target, wrong) or none for target in _NUMBERS]
         scores = []
-        is_scored = False
-        for name in self._metrics:
-            value = numbers[f"score.{name}"]
-            is_scored = is_scored or value is not None
-            reasons = {name: texts.get(f"reason.{name}")}
-            scores.append(ImportedScore(scorer=name, values={name: value}, reasons=reasons))
-
-        if error:
-            failure = ImportedFailure(cls="agent", kind="error", message=error)
-            return None, failure, (), seconds
-        if not (answer or is_scored or was_cut(stop)):
-            return None, None, (), seconds
-        reply = Reply(
-            text=answer,
-            stop_reason=stop or None,
-            dollars=numbers.get("dollars"),
-            usage=_usage(numbers.get("input_tokens"), numbers.get("output_tokens")),
-            model=texts["model"] or None,
+        for name, of_rows in zip(self._metrics, values, strict=True):
+            reasons = texts.get(f"reason.{name}", none)
+            scores.append(
+                [
+                    ImportedScore(scorer=name, values={name: value}, reasons={name: reason})
+                    for value, reason in zip(of_rows, reasons, strict=True)
+                ]
+            )
+        rows = zip(
+            *(texts[target] for target in ("answer", "model", "error", "stop_reason")),
+            *numbers,
+            zip(*values, strict=True) if values else none,
+            zip(*scores, strict=True) if values else none,
+            strict=True,
         )
-        return reply, None, scores, seconds
+        for answer, model, error, stop, read, said, dollars, took, scored, of_row in rows:
+            seconds = took
+            if took is not None:
+                seconds = took / self._a_second
+            if error and error.strip().lower() not in _NO_ERROR:
+                failure = ImportedFailure(cls="agent", kind="error", message=error)
+                yield None, failure, (), seconds
+            elif answer or (scored and any(value is not None for value in scored)) or was_cut(stop):
+                reply = Reply(
+                    text=answer,
+                    stop_reason=stop or None,
+                    dollars=dollars,
+                    usage=_usage(read, said),
+                    model=model or None,
+                )
+                yield reply, None, of_row or (), seconds
+            else:
+                yield None, None, (), seconds
 
-    def _number(self, value: object, place: str, target: str) -> float | None:
-        """A number or a verdict in any usual spelling; None if the cell is empty."""
-        number = score_in(value)
-        if number is not None or value is None or isinstance(value, float):
-            return number
-        if not isinstance(value, str) or value.strip().lower() not in MISSING:
-            name = target.removeprefix("score.")
-            self._findings.unreadable(f"'{name}' is not a number", place)
-        return None
+    def _numbers(
+        self, batch: Batch, target: str, wrong: dict[int, list[str]]
+    ) -> Sequence[float | None]:
+        """Numbers or verdicts in any usual spelling; None where a cell is empty. Adds what cannot
+        be read. (): there is no such column.
+        """
+        if target not in self._columns:
+            return ()
+        values = batch.column(self._columns[target])
+        numbers = [*map(score_in, values)]
+        name = target.removeprefix("score.")
+        for at, (value, number) in enumerate(zip(values, numbers, strict=True)):
+            if number is not None or value is None or isinstance(value, float):
+                continue
+            if not isinstance(value, str) or value.strip().lower() not in MISSING:
+                wrong.setdefault(at, []).append(f"'{name}' is not a number")
+        return numbers
 
 
 def _text(value: object) -> str:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from karat.documents import cells
-from karat.documents.answers import hint, key_of
+from karat.documents.answers import hint
+from karat.documents.batches import Table
 from karat.documents.cells import PLAIN, Options, Unread
 from karat.documents.columns import LOOKED_AT, Column, cell, columns_of, is_empty
 from karat.documents.names import Role, meanings, words_of
@@ -138,7 +139,7 @@ class RowReader:
         if self._options.repeated:  # rows with one question and answer have one position
             first: dict[tuple[str, ...], int] = {}
             paths = [*self._question, self._golden or ""]
-            asked = (key_of(row, paths) for _, row in self._rows.rows)
+            asked = (key for batch in Table(self._rows.rows) for key in batch.keys(paths))
             positions = (first.setdefault(key, len(first)) for key in asked)
         rows = zip(positions, self._rows.rows, strict=False)
         blocks = iter(lambda: [*islice(rows, _BLOCK)], [])

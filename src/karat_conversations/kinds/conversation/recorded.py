@@ -22,10 +22,10 @@ from karat.documents.answers import (
     Repetitions,
     condition_columns,
     condition_of,
-    key_of,
     repetition_value,
     usual,
 )
+from karat.documents.batches import Table
 from karat.documents.rows import Row, read_rows
 from karat.errors import BadDataset, Fault, did_you_mean
 from karat.kinds import RecordedFault, RecordedFaults
@@ -162,11 +162,7 @@ class RecordedTurns:
             for name in ("conversation_id", "id", "turn"):
                 if name in self.columns:
                     places.append(self.columns[name])
-            found = condition_columns(
-                [row for _, row in rows],
-                lambda row: key_of(row, places),
-                used=self.columns.values(),
-            )
+            found = condition_columns(Table(rows), places, used=self.columns.values())
             if found:
                 self.columns |= {"condition": found[0]}
             else:

@@ -165,6 +165,13 @@ def test_files_of_results_are_read_by_names_values_and_company(rows, roles):
     assert read(*rows) == roles
 
 
+def test_parts_of_what_is_right_are_offered_with_the_same_parts_of_the_answer():
+    right, said = {"type": "fall", "risk": "high", "time": 3}, {"type": "fall", "risk": "low", "notes": "none"}
+    found = assign(columns_of([{"id": "a", "ground_truth": right, "prediction": said}]), door="results")
+    pairs = [(reading.one("golden"), reading.one("answer")) for reading in found.readings]
+    assert pairs == [("ground_truth.type", "prediction.type"), ("ground_truth.risk", "prediction.risk")]
+
+
 def test_what_is_measured_of_systems_is_no_score():
     side = {"response": "a", "tokens_in": 3, "latency_ms": 5.0, "safety": 1}
     columns = columns_of([{"prompt": "A?", "small": side, "large": side}])

@@ -475,6 +475,9 @@ class _Assignment:
     def _in_results(
         self, exact: list[str], agents: list[str], weak: list[str], shapes: Roles
     ) -> list[Taken]:
+        paired = self._paired_parts()
+        if paired and not {"golden", "answer"} & {*self._named}:
+            return paired
         if not exact or "." in exact[0]:  # an object as golden answer
             exact = [path for path in self._strong("golden") if "." not in path] or exact[:1]
         goldens: list[Taken] = [{"golden": (path,)} for path in exact] or [{}]
@@ -505,6 +508,22 @@ class _Assignment:
         if said:
             return [{**golden, "answer": paths} for golden in goldens for paths in said]
         return self._without_answer(goldens, exact, shapes)
+
+    def _paired_parts(self) -> list[Taken]:
+        """Parts of one name in an object of what is right and in one of what the agent said."""
+        objects = {}
+        for role in ("golden", "answer"):
+            found = [path for path in self._strong(role) if self._free[path].objects]
+            if len(found) != 1:
+                return []
+            objects[role] = found[0]
+        pairs: list[Taken] = []
+        for path in self._free:
+            if path.startswith(f"{objects['golden']}.") and self._holds_answer(path):
+                other = objects["answer"] + path.removeprefix(objects["golden"])
+                if other in self._free and self._holds_answer(other):
+                    pairs.append({"golden": (path,), "answer": (other,)})
+        return pairs
 
     def _without_answer(self, goldens: list[Taken], exact: list[str], shapes: Roles) -> list[Taken]:
         """Where no name is the agent's answer: scores are enough; else what there is, to ask."""

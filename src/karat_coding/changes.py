@@ -63,7 +63,6 @@ _BUILT = frozenset(
     ]
 )
 _LARGEST = 2**30 + 2**28  # bytes of an archive, unpacked
-_MOST_NOTES = 20
 _NOTES_IN_ANSWER = 3
 _LONG = b"\0long"
 _NOTHING = (Entry(""), b"")
@@ -390,7 +389,7 @@ class _Changes:
         self.changed += 1
         if not name:
             self.left_out.insert(0, why)
-        elif len(self.left_out) < _MOST_NOTES:
+        else:
             self.left_out.append(f"{_shown(name)}: {why}")
 
 

@@ -109,12 +109,8 @@ def merge_runs(runs: Sequence[RunFolder], results: Path) -> MergedRun:
             _copy_files(building, runs, info, overlaps)
             if there is not None:
                 gated = read_outcomes(there).newest
-            else:
-                gated = ()
-
-            if gated:
-                add_outcomes(RunFolder(building, info), gated)  # a gate that failed still counts
-            if there is not None:
+                if gated:  # a gate that failed still counts
+                    add_outcomes(RunFolder(building, info), gated)
                 final.rename(building.with_name(f".{final.name}-{os.getpid()}-before.part"))
             building.rename(final)
     finally:

@@ -87,12 +87,9 @@ class Door:
             location = self._exchanged(scope)
             if location is not None:
                 _authenticate(scope)
-                await _answer(
-                    send,
-                    303,
-                    "",
-                    [(b"location", location.encode()), (b"set-cookie", self._set_cookie())],
-                )
+                cookie = f"{self.cookie}={self._session}; HttpOnly; SameSite=Strict; Path=/"
+                headers = [(b"location", location.encode()), (b"set-cookie", cookie.encode())]
+                await _answer(send, 303, "", headers)
                 return
 
             refusal = self._unknown(scope)
@@ -173,9 +170,6 @@ class Door:
         if parameters:
             return f"{path}?{parameters}"
         return path
-
-    def _set_cookie(self) -> bytes:
-        return f"{self.cookie}={self._session}; HttpOnly; SameSite=Strict; Path=/".encode()
 
     def _unknown(self, scope: Scope) -> tuple[int, str] | None:
         """Why the sender is not admitted; None if the cookie and, for writes, the header are

@@ -265,9 +265,7 @@ def _workspace(trial: TrialRecord, run: Path) -> dict[str, str] | None:
         f"{formats.plural(changes.changed, 'file')} changed",
         f"{formats.count(changes.removed)} removed",
     ]
-    if changes.complete:
-        parts += []
-    else:
+    if not changes.complete:
         parts += [f"not everything was saved: {'; '.join(changes.left_out)}"]
 
     try:

@@ -224,15 +224,10 @@ class _ChatSession:
         from pydantic_ai.messages import ModelRequest, SystemPromptPart, UserPromptPart
 
         first = not self._messages
-        system = self._system_prompt
-        if system and first:
-            before = [SystemPromptPart(content=system)]
-        else:
-            before = []
-
-        return ModelRequest(
-            parts=[*before, UserPromptPart(content=prompt(self._sample, turn, first=first))]
-        )
+        asked = UserPromptPart(content=prompt(self._sample, turn, first=first))
+        if self._system_prompt and first:
+            return ModelRequest(parts=[SystemPromptPart(content=self._system_prompt), asked])
+        return ModelRequest(parts=[asked])
 
     async def _request(self) -> ModelResponse:
         from pydantic_ai.exceptions import AgentRunError

@@ -177,16 +177,10 @@ class Http:
         else:
             body = None
 
+        content, headers = None, options.headers
         if body is not None:
             content = json.dumps(body).encode()
-        else:
-            content = None
-
-        if content is not None:
-            kind = {"content-type": "application/json"}
-        else:
-            kind = {}
-
+            headers = {"content-type": "application/json", **headers}
         query = {
             key: fill(text, values, place=f"agent.query.{key}")
             for key, text in options.query.items()
@@ -197,7 +191,7 @@ class Http:
                 options.method,
                 options.url,
                 params=query or None,
-                headers={**kind, **options.headers},
+                headers=headers,
                 content=content,
                 timeout=timeout,
             ) as response:

@@ -145,9 +145,7 @@ class Comparison(PartHolder, frozen=True, kw_only=True):
             )
             lines.append(f"conditions compared: {', '.join(named)}")
 
-        if self.right is None:
-            lines += []
-        else:
+        if self.right is not None:
             lines += [f"right: {self.right}, or the same yes or no"]
 
         for pairing in self.pairings:

@@ -122,15 +122,10 @@ class _Texts:
 
         if answered and failure is not None and (failure.stage != "score" or scores):
             failure = None
-        if answered:
-            partial = None
-        else:
-            partial = self._open.get(cell)
-
-        if partial:
+        partial = self._open.get(cell)
+        heard: tuple[Reply, ...] = ()
+        if partial is not None and not answered:
             heard = tuple(reply_of(self._line(at)) for at, _ in partial.replies)
-        else:
-            heard = ()
 
         return TrialRecord(
             sample=sample,

@@ -51,11 +51,8 @@ def failure_kinds(index: RunIndex, outcome: Outcome) -> tuple[FailureKind, ...]:
             FailureKind(cls=cls, stage=stage, kind=kind, trials=gap, attempts=0, example=message)
         )
 
-    if index.run.info.measures_calls:
-        failed_calls = []
-    else:
-        failed_calls = call_failures(index)
-
     groups.sort(key=lambda kind: (kind.cls, kind.kind, kind.error or "", kind.scorer or ""))
     groups.sort(key=lambda kind: (kind.trials, kind.attempts), reverse=True)
-    return (*groups, *failed_calls)
+    if not index.run.info.measures_calls:
+        groups += call_failures(index)
+    return tuple(groups)

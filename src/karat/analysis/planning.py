@@ -332,8 +332,14 @@ def plan(
     `repetitions`: by default 1, 2, 3, 5 and 8; 1 if repeated answers did not vary; the pilot's if
     that is not known. Raises ValueError for a power, alpha, size or difference out of range.
     """
-    sizes = sorted(set(questions)) or _sizes(pilot)
-    times = sorted(set(repetitions)) or _repetitions(pilot)
+    base = pilot.questions or 50
+    sizes = sorted(set(questions)) or [max(2, n) for n in (base // 2, base, 2 * base, 4 * base)]
+    times: Sequence[int] = sorted(set(repetitions))
+    if not times and sum(pilot.within) > 0:
+        times = REPETITIONS
+    elif not times:
+        times = [pilot.repetitions if pilot.reason else 1]
+
     needed = []
     for k in times if delta is not None else ():
         n = questions_needed(
@@ -365,17 +371,6 @@ def plan(
         designs=tuple(_design(pilot, n, k, delta, power, alpha) for n in sizes for k in times),
         needed=tuple(chosen),
     )
-
-
-def _repetitions(pilot: Pilot) -> Sequence[int]:
-    if sum(pilot.within) > 0:
-        return REPETITIONS
-    return [pilot.repetitions if pilot.reason else 1]
-
-
-def _sizes(pilot: Pilot) -> list[int]:
-    base = pilot.questions or 50
-    return [max(2, n) for n in (base // 2, base, 2 * base, 4 * base)]
 
 
 def _design(

@@ -7,7 +7,7 @@ The runner and the report apply the same rule to the same numbers. The test itse
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from itertools import accumulate
 from typing import TYPE_CHECKING, Literal
@@ -319,15 +319,12 @@ class RunLooks:
         whole clusters.
         """
         rows = self._index.scores.get((self._horizon.scorer, self._horizon.scoring))
+        partial: Container[int] = ()
         if rows is not None:
+            partial = rows.partial
             for cell in rows.cells[self._read :]:
                 self._scored[cell] = 1
             self._read = len(rows.cells)
-
-        if rows is not None:
-            partial = rows.partial
-        else:
-            partial = {}
 
         out, width = self.rule.out, self._index.repetitions
         columns = [column for name, column in self._index.conditions.items() if name not in out]

@@ -232,8 +232,6 @@ def experiment_of_answers(
         judge = kinds.of(kind).judge(first.load_dataset())
         if judge is not None:
             keys |= {"judge": judge}
-        else:
-            keys |= {}
 
     id_key = first.agent.options["id_key"]
     if kind is None and "id_key" not in keys["dataset"] and isinstance(id_key, str):
@@ -309,25 +307,14 @@ def _keys_of_answers(
         dataset["skip"] = "unreadable"
         if form is None:
             agent |= {"skip": "unreadable"}
-        else:
-            agent |= {}
 
     if answers.cluster is not None:
         dataset |= {"cluster": answers.cluster}
-    else:
-        dataset |= {}
 
-    # nothing is asked
+    judge: JsonObject = {}  # the scorer of the dataset's kind
     if kind is None:
-        dataset |= {"choices": "left_out"}
-    else:
-        dataset |= {}
-
-    # else the dataset's own scorer
-    if kind is None:
-        judge: JsonObject = {"judge": {"type": "overlap"}}
-    else:
-        judge = {}
+        dataset |= {"choices": "left_out"}  # nothing is asked
+        judge = {"judge": {"type": "overlap"}}
 
     return {
         "name": file.stem,
@@ -640,16 +627,13 @@ def report_faults(
 
     file = shown_path(Path(agent.source["file"]))
     if strict or not census.used:
+        why = []
+        if not census.used:
+            why.append("no row answers a turn of the dataset, so nothing is scored")
         if census.hint:
-            hint = [Fault(place="file", message=census.hint)]
-        else:
-            hint = []
-
-        nothing = Fault(
-            place="file", message="no row answers a turn of the dataset, so nothing is scored"
-        )
+            why.append(census.hint)
         examples = (fault for _, faults in listed for fault in faults)
-        raise BadDataset(file, [*([] if census.used else [nothing]), *hint, *examples])
+        raise BadDataset(file, [*(Fault(place="file", message=text) for text in why), *examples])
 
     output.say(
         f"{file}: {plural(sum(census.counts.values()), 'fault')} in {count(census.rows)} rows"

@@ -459,18 +459,12 @@ def _rates(
 
     for name, rate in experiment.limits.items():
         per_minute = rate.requests_per_minute
+        limits, least = [], 0.0
         if per_minute is not None:
-            limits = [f"{formats.number(per_minute, digits=0)} requests"]
-        else:
-            limits = []
-
+            limits += [f"{formats.number(per_minute, digits=0)} requests"]
+            least = 60 * planned[_model(name)] / per_minute
         if rate.tokens_per_minute:
             limits += [f"{formats.number(rate.tokens_per_minute, digits=0)} tokens"]
-        if per_minute is not None:
-            least = 60 * planned[_model(name)] / per_minute
-        else:
-            least = 0.0
-
         if least:
             time = f": {formats.duration(least)} or more"
         else:

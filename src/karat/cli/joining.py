@@ -163,7 +163,7 @@ def _check_questions(
                 f"{differ} of {same + differ} have another question beside them",
             )
         return
-    ids = {*_ids_of(rows, join)}
+    ids = {str(cell(row, join.answers)) for row in rows}
     counted = all(name.isdecimal() for name in (*known, *ids))
     if counted and join.matched < join.ids and join.answers != join.dataset:
         first, second = min(map(int, ids)), min(map(int, known))
@@ -173,10 +173,6 @@ def _check_questions(
                 f"'{join.answers}' of {file} counts from {first}, and {_named(join)} from "
                 f"{second}: number one of them anew, or say which column is the id",
             )
-
-
-def _ids_of(rows: Sequence[Row], join: Join) -> Iterable[str]:
-    return (str(cell(row, join.answers)) for row in rows)
 
 
 def _named(join: Join) -> str:

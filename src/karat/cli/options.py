@@ -227,13 +227,10 @@ class Chosen(Options):
 
     def words(self) -> list[str]:
         """The options as typed on a command line, for commands that karat suggests."""
+        words = [f"--only-sample={name}" for name in self.only_samples]
         if self.limit is not None:
-            limit = [f"--limit={self.limit}"]
-        else:
-            limit = []
-
-        samples = [f"--only-sample={name}" for name in self.only_samples]
-        return [*limit, *samples, *(f"--only-condition={name}" for name in self.only_conditions)]
+            words.insert(0, f"--limit={self.limit}")
+        return [*words, *(f"--only-condition={name}" for name in self.only_conditions)]
 
 
 class ChosenOfShard(Chosen):

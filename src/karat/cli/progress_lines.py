@@ -69,11 +69,8 @@ def log_line(now: Progress) -> str:
             f"{_name(name)} {_mean(now, mean)}" for name, mean in list(known.items())[:_MOST_NAMED]
         ]
         if len(known) > _MOST_NAMED:
-            more = [f"{len(known) - _MOST_NAMED} more"]
-        else:
-            more = []
-
-        parts.append(f"{_metric(now)}: {', '.join([*named, *more])}")
+            named.append(f"{len(known) - _MOST_NAMED} more")
+        parts.append(f"{_metric(now)}: {', '.join(named)}")
 
     if now.last_failure is not None:
         parts.append(_failure(now, _FAILURE_COLUMNS))

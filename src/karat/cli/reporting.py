@@ -77,11 +77,8 @@ def report(
     deliver(name, files, out, output)
     if name != "terminal":  # a spreadsheet has no place for them
         if folder.info.rehearsed:
-            rehearsed = [REHEARSED]
-        else:
-            rehearsed = []
-
-        output.say(*(f"warning: {text}" for text in (*rehearsed, *summary.notices)))
+            output.say(f"warning: {REHEARSED}")
+        output.say(*(f"warning: {text}" for text in summary.notices))
 
     if name == "terminal" and out is None:
         if folder.info.imported and Path(run).is_file():
@@ -164,14 +161,10 @@ def next_steps(
     look = (typed("view", shown), "every answer, in the browser")
     if file is not None:
         look = (typed("import", run.info.source["format"], shown), "a run to view, score and label")
-    if full:
-        closer = []
-    else:
-        closer = [
-            (typed("report", shown, "--full"), "differences, variation, lowest questions, cost")
-        ]
-
-    listed = [*commands, look, *closer]
+    listed = [*commands, look]
+    if not full:
+        more = typed("report", shown, "--full")
+        listed.append((more, "differences, variation, lowest questions, cost"))
     width = max(len(command) for command, _ in listed)
     return ["", "Next:", *(f"  {command:{width}}  # {why}" for command, why in listed)]
 

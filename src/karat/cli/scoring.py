@@ -109,7 +109,9 @@ def scorers_of(run: RunFolder, wanted: Scorers) -> tuple[tuple[ScorerSpec, ...],
         raise BadOption("--judge", "the run has no scorer: name one, e.g. --judge overlap")
     code = []
     for scorer in run.info.scorers:
-        if ":" in scorer.type or _runs_programs(scorer.type):
+        # the options of some name a program
+        named = ":" in scorer.type
+        if named or getattr(plugins.find("scorers", scorer.type), "runs_programs", False):
             code.append(scorer.type)
     if code:
         command = typed("score", shown_path(run.path), in_words(run.info.scorers))
@@ -123,11 +125,6 @@ def scorers_of(run: RunFolder, wanted: Scorers) -> tuple[tuple[ScorerSpec, ...],
         )
 
     return own_scorers(run), {}
-
-
-def _runs_programs(scorer: str) -> bool:
-    """Whether the scorer's options name a program."""
-    return bool(getattr(plugins.find("scorers", scorer), "runs_programs", False))
 
 
 def _advice(run: RunFolder, specs: Sequence[ScorerSpec]) -> list[str]:

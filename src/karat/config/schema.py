@@ -214,9 +214,7 @@ def _judged() -> list[Json]:
     for name, plugin in plugins.installed("kinds"):
         if getattr(plugin, "judged", False):
             kind: Json = {"properties": {"kind": {"const": name}}}
-            if name == DEFAULT_KIND:
-                kind |= {}
-            else:
+            if name != DEFAULT_KIND:
                 kind |= {"required": ["kind"]}
 
             unscored = {

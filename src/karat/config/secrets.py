@@ -77,9 +77,7 @@ class Secrets:
 
     def _named(self, place: Place, node: Node) -> None:
         if not isinstance(node.value, str) or not is_variable(node.value):
-            if isinstance(node.value, (list, dict)):
-                self.literals += []
-            else:
+            if not isinstance(node.value, (list, dict)):
                 self.literals += [str(node.value)]
         elif len(place) == 2:
             self.variables.add(node.value)

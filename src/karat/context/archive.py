@@ -12,10 +12,9 @@ import zlib
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from karat.context.trees import Entry, is_plain_name, leads_inside
+from karat.context.trees import LONGEST_PATH, Entry, is_plain_name, leads_inside
 
 _BLOCK = 512
-_LONGEST_NAME = 4 * 1000 + 1  # bytes
 END = bytes(2 * _BLOCK)
 """The end of an archive."""
 
@@ -55,7 +54,7 @@ def members(file: BinaryIO, *, at_most: int) -> Iterator[tuple[Entry, bytes]]:
 
             extra = info.type in (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
             at_most -= _BLOCK + info.size
-            if info.size < 0 or at_most < 0 or (extra and info.size > _LONGEST_NAME):
+            if info.size < 0 or at_most < 0 or (extra and info.size > 4 * LONGEST_PATH + 1):
                 raise BadArchive("it holds more than karat writes")
             data = _read(stream, info.size + -info.size % _BLOCK)[: info.size]
             if extra:

@@ -23,7 +23,7 @@ MOST_BYTES = 2**30
 
 _MOST_LINKS = 40  # as Linux follows
 _DEEPEST = 100  # levels of folders
-_LONGEST = 1000  # characters of a path
+LONGEST_PATH = 1000  # characters of a path
 _BLOCK = 2**20
 
 
@@ -233,7 +233,7 @@ def is_plain_name(path: str) -> bool:
     parts = path.split("/")
     return (
         path.isprintable()
-        and len(path) < _LONGEST
+        and len(path) < LONGEST_PATH
         and len(parts) <= _DEEPEST
         and not {"", ".", ".."} & {*parts}
     )

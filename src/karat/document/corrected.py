@@ -101,15 +101,10 @@ def _row(row: Corrected, report: Calibrated) -> Row:
 
     if row.against is not None:
         judge = Estimate(row.judge, percent=row.percent, signed=True)
-    if report.half_width is None:
-        needed = []
-    else:
-        needed = [Count(row.labels_needed)]
-
-    return Row(
-        name=_name(row),
-        cells=(_people(row), judge, _bias(row), Count(row.labelled, of=row.answers), *needed),
-    )
+    cells = [_people(row), judge, _bias(row), Count(row.labelled, of=row.answers)]
+    if report.half_width is not None:
+        cells.append(Count(row.labels_needed))
+    return Row(name=_name(row), cells=tuple(cells))
 
 
 def _name(row: Corrected) -> str:

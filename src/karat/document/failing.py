@@ -91,32 +91,22 @@ def lowest(
 
 
 def _answer(summary: Summary, low: LowSample, cell: LowCell, texts: Texts | None) -> LowAnswer:
-    if texts is not None:
-        answers = texts.answers.get((low.sample, cell.condition))
-    else:
-        answers = None
-
+    answer: str | None = None
     turns: tuple[LowTurn, ...] = ()
     if texts is not None:
-        asked = texts.questions.get(low.sample, ())
-    else:
-        asked = ()
-
-    if texts is not None and len(asked) > 1:
-        golden, heard = texts.golden.get(low.sample, ()), answers or ()
-        turns = tuple(
-            LowTurn(
-                question=question,
-                golden=golden[at] if at < len(golden) else None,
-                answer=heard[at] if at < len(heard) else None,
+        answers = texts.answers.get((low.sample, cell.condition), ())
+        asked, golden = texts.questions.get(low.sample, ()), texts.golden.get(low.sample, ())
+        if len(asked) > 1:
+            turns = tuple(
+                LowTurn(
+                    question=question,
+                    golden=golden[at] if at < len(golden) else None,
+                    answer=answers[at] if at < len(answers) else None,
+                )
+                for at, question in enumerate(asked)
             )
-            for at, question in enumerate(asked)
-        )
-
-    if answers and not turns:
-        answer = answers[-1]
-    else:
-        answer = None
+        elif answers:
+            answer = answers[-1]
 
     if cell.n == 0:
         score = "no score"

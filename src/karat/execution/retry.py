@@ -72,14 +72,9 @@ class AttemptError(msgspec.Struct, frozen=True, kw_only=True):
         dollars = self.dollars
         usage = self.usage
         for reply in replies:
-            if dollars is None:
-                dollars = None
-            else:
+            if dollars is not None:
                 dollars = max(0.0, dollars - (reply.dollars or 0.0))
-
-            if usage is None:
-                usage = None
-            else:
+            if usage is not None:
                 usage = less(usage, reply.usage)
 
         return msgspec.structs.replace(self, dollars=dollars, usage=usage)

@@ -65,7 +65,7 @@ from karat.journal import (
 from karat.kinds import Dataset
 from karat.mcp import Toolbox
 from karat.models import Price, Rate, limit_rates, limiters
-from karat.records import AgentSpec, JsonObject, Sample, ScorerSpec, ServerEvent, Trial
+from karat.records import AgentSpec, JsonObject, Sample, ScorerSpec, Trial
 from karat.redact import Redactor
 from karat.scorers import ScorerSetting
 
@@ -356,11 +356,8 @@ class _Part:
             redact=self.redact,
             folder=experiment.folder,
             cassettes=experiment.cassettes,
-            on_news=self._journal_event,
+            on_news=lambda event: self.journal.append(event),  # noqa: PLW0108 -- it is opened later
         )
-
-    def _journal_event(self, event: ServerEvent) -> object:
-        return self.journal.append(event)  # the journal is opened after the servers
 
     async def trials_elsewhere(
         self,

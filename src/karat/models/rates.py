@@ -12,6 +12,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from functools import partial
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
@@ -74,7 +75,7 @@ class RateLimit:
         return characters / 3 + (max_tokens or self._largest_output or _FIRST_OUTPUT)
 
     @asynccontextmanager
-    async def admitted(self, estimate: float) -> AsyncGenerator[_Used]:
+    async def admitted(self, estimate: float) -> AsyncGenerator[Callable[[Usage | None], None]]:
         """Waits until the limit allows a request; the wait does not count towards an attempt's
         timeout.
 
@@ -95,7 +96,7 @@ class RateLimit:
                 self._entries.append(entry)
 
         try:
-            yield _Used(self, entry)
+            yield partial(self.correct, entry)
         finally:
             entry.ends = clock() + _MINUTE
             self._changed.set()
@@ -131,17 +132,6 @@ class RateLimit:
         """Raises estimates to the size of this response."""
         if usage is not None and usage.output_tokens is not None:
             self._largest_output = max(self._largest_output, usage.output_tokens)
-
-
-class _Used:
-    """Reports a request's usage to a limit."""
-
-    def __init__(self, limit: RateLimit, entry: _Entry) -> None:
-        self._limit = limit
-        self._entry = entry
-
-    def __call__(self, usage: Usage | None) -> None:
-        self._limit.correct(self._entry, usage)
 
 
 _LIMITS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], Admission]] = (

@@ -101,7 +101,7 @@ class Overlap:
     def _of_turn(self, turn: Turn, text: str) -> Verdict:
         """The verdict by the golden answer; if several are right, by the one that fits best."""
         verdicts = [self._against(golden, turn, text) for golden in accepted(turn)]
-        return max(verdicts, key=lambda verdict: sum(_known(verdict)))
+        return max(verdicts, key=lambda verdict: sum(filter(None, verdict.values.values())))
 
     def _against(self, golden_text: str, turn: Turn, text: str) -> Verdict:
         golden = _plain(golden_text)
@@ -148,10 +148,6 @@ class Overlap:
             clarity,
             claims=claims[: self._max_claims],
         )
-
-
-def _known(verdict: Verdict) -> list[float]:
-    return [value for value in verdict.values.values() if value is not None]
 
 
 def _weight(tokens: Counter[str], asked: set[str]) -> float:

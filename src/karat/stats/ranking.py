@@ -184,7 +184,8 @@ def _families(
     largest = []
     for counts in resampled_counts(n, rng=rng, replicates=replicates):
         for values in shown:
-            largest.append(_largest(values, counts))
+            # the most extreme |t| of each replicate; none if all values are equal
+            largest.append(np.abs(studentized(counts, values)).max(axis=1, initial=0.0))
     families = []
     for place, error in enumerate(errors):
         families.append(
@@ -197,13 +198,6 @@ def _families(
         )
 
     return families[0], families[1]
-
-
-def _largest(values: Floats, counts: Floats) -> Floats:
-    """The most extreme |t| of each replicate; none if all values are equal."""
-    t = studentized(counts, values)
-    largest: Floats = np.abs(t).max(axis=1, initial=0.0)
-    return largest
 
 
 def _errors(values: Floats) -> Floats:

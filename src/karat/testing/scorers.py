@@ -80,9 +80,7 @@ async def _check(
                 continue
             if caught.error is not None and not isinstance(caught.error, Exception):
                 raise caught.error  # Ctrl-C, and anything else not from the scorer
-            if caught.error is None:
-                wrong += []
-            else:
+            if caught.error is not None:
                 wrong += [f"the answer {answer.text[:60]!r}: {_message(caught.error)}"]
     finally:
         if hasattr(scorer, "aclose"):
@@ -90,11 +88,8 @@ async def _check(
 
     if wrong:
         if len(wrong) > _SHOWN:
-            more = [f"and {len(wrong) - _SHOWN} more"]
-        else:
-            more = []
-
-        raise AssertionError("\n".join([f"{type(scorer).__name__}:", *wrong[:_SHOWN], *more]))
+            wrong = [*wrong[:_SHOWN], f"and {len(wrong) - _SHOWN} more"]
+        raise AssertionError("\n".join([f"{type(scorer).__name__}:", *wrong]))
 
     return tuple(verdicts)
 
@@ -104,14 +99,12 @@ async def _judged(
 ) -> tuple[Verdict, ...]:
     streams = inspect.isasyncgenfunction(scorer.score)
     if streams:
-        scored = scorer.score(sample, answer, done=frozenset())
+        pieces = scorer.score(sample, answer, done=frozenset())
+        scored = [verdict async for verdict in pieces]
     else:
         scored = scorer.score(sample, answer)
-
-    if streams:
-        scored = [verdict async for verdict in scored]
-    elif inspect.isawaitable(scored):
-        scored = await scored
+        if inspect.isawaitable(scored):
+            scored = await scored
 
     return as_verdicts(scored, name=name, metrics=metrics)
 

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from xml.parsers import expat
 
-_MOST_CASES = 100_000
-_DEEPEST = 50
 _LONGEST = 300  # characters of a name or message
 
 
@@ -50,14 +48,10 @@ def _refuse(*_: object) -> None:
 class _Reader:
     def __init__(self) -> None:
         self.cases: dict[str, str | None] = {}
-        self._depth = 0
         self._case: str | None = None
         self._result: str | None = "passed"
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
-        self._depth += 1
-        if self._depth > _DEEPEST or len(self.cases) > _MOST_CASES:
-            raise BadReport("is nested too deeply, or has too many tests")
         if tag == "testcase":
             parts = [attributes.get("classname", ""), attributes.get("name", "")]
             self._case, self._result = ".".join(filter(None, parts))[:_LONGEST], "passed"
@@ -67,7 +61,6 @@ class _Reader:
             self._result = None
 
     def end(self, tag: str) -> None:
-        self._depth -= 1
         if tag == "testcase" and self._case is not None:
             if self.cases.get(self._case, "passed") in ("passed", None):
                 self.cases[self._case] = self._result

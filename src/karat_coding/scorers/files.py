@@ -103,9 +103,7 @@ class Files:
     def __init__(self, options: Options, setting: ScorerSetting) -> None:
         self._options, self._name, self._workspace_of = options, setting.name, setting.workspace_of
         self._parts = [part for part, value in options.given.items() if value]
-        if options.max_changed_lines is None:
-            self._parts += []
-        else:
+        if options.max_changed_lines is not None:
             self._parts += ["max_changed_lines"]
 
         self._schemas = {

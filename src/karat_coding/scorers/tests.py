@@ -117,12 +117,10 @@ class Tests:
             if why != "passed"
         ]
         share = (len(ran) - len(failed)) / len(ran)
-        if len(failed) <= _NAMED:
-            more = []
-        else:
-            more = [f"and {formats.count(len(failed) - _NAMED)} more"]
-
-        reason = "\n".join([*failed[:_NAMED], *more])
+        named = failed[:_NAMED]
+        if len(failed) > _NAMED:
+            named.append(f"and {formats.count(len(failed) - _NAMED)} more")
+        reason = "\n".join(named)
         values: Values = {self._name: share, "all_passed": not failed}
         if reason:
             reasons = {self._name: reason}

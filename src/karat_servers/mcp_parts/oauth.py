@@ -149,7 +149,12 @@ class Tokens(TokenStorage):
                     if outgoing is not request:
                         reply = response
                     elif self._wanted and response.status_code in (401, 403):
-                        self._ask_for_wanted(response)
+                        # The SDK asks for the scopes that the server names: these.
+                        named = response.headers.get("www-authenticate", "")
+                        response.headers["www-authenticate"] = (
+                            f'Bearer scope="{" ".join(self._wanted)}", '
+                            f"{named.removeprefix('Bearer ')}"
+                        )
 
                     outgoing = await flow.asend(response)
             except StopAsyncIteration:
@@ -188,11 +193,6 @@ class Tokens(TokenStorage):
         if set(needed) <= set(self._wanted):
             raise self._denied(f"{lacks}, which the authorization server does not grant")
         self._wanted = tuple(dict.fromkeys((*granted, *needed)))
-
-    def _ask_for_wanted(self, response: httpx2.Response) -> None:
-        """The SDK asks for the scopes that the server names, so the server names these."""
-        named = response.headers.get("www-authenticate", "").removeprefix("Bearer ")
-        response.headers["www-authenticate"] = f'Bearer scope="{" ".join(self._wanted)}", {named}'
 
     def _restore(self, *, refreshes: bool) -> None:
         """Gives the provider the known tokens, also if another process renewed them; the token
@@ -384,11 +384,11 @@ class TokenAuth(httpx2.Auth):
             if used is not None:
                 request.headers["Authorization"] = f"Bearer {used}"
                 response = yield request
-                rejected = _rejected(response)
                 needed = _needed(response)
                 self._evidence.status = response.status_code
                 self._evidence.lost = None
-                if not rejected:
+                # another token would not help
+                if response.status_code != 401 and needed is None:
                     self._evidence.status = None
                     return
 
@@ -403,11 +403,6 @@ class TokenAuth(httpx2.Auth):
                 return  # the server required none
 
         raise self._tokens.rejected()
-
-
-def _rejected(response: httpx2.Response) -> bool:
-    """Whether another token could help."""
-    return response.status_code == 401 or _needed(response) is not None
 
 
 def _needed(response: httpx2.Response) -> tuple[str, ...] | None:

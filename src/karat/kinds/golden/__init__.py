@@ -226,7 +226,10 @@ class Golden(Kind):
         found = None if named else setups.questions(path)
         if found is None:
             rows = read_rows(path, section=options.split, sheet=options.sheet, most=self._most)
-            if rows.unread and self._takes_all(rows):
+            # samples may be made of several rows, or as all rows say
+            if rows.unread and (
+                forms.known(rows) or laid_out(rows, options.named_columns()) is not rows
+            ):
                 rows = read_rows(path, section=options.split, sheet=options.sheet)
             return rows
         tool, setup = found
@@ -237,10 +240,6 @@ class Golden(Kind):
         self._id_key = "id"
         self._notes += [f"a configuration of {tool}, of which its tests are taken", *setup.left_out]
         return rows
-
-    def _takes_all(self, rows: Rows) -> bool:
-        """Whether samples are made of several rows, or as all rows say."""
-        return forms.known(rows) or laid_out(rows, self._options.named_columns()) is not rows
 
     def _samples(self, rows: Rows, path: Path) -> tuple[list[Fault], Iterator[Numbered]]:
         """Faults of the whole file; each question with its row's number, the sample or its

@@ -121,27 +121,15 @@ def _flat(number: int, position: int, row: Row) -> Iterator[Item]:
 def _squad(item: Item, place: Value, answers: list[Value], *, impossible: bool) -> None:
     item.id, item.question = place.at("id").id(), place.at("question").text()
     if impossible:
-        texts = []
-    else:
-        texts = list(dict.fromkeys(answer.text() for answer in answers))
-
-    if not texts and not impossible:
+        item.golden, item.detail = UNANSWERABLE, {"impossible": True}
+        return
+    texts = list(dict.fromkeys(answer.text() for answer in answers))
+    item.golden, item.detail = "".join(texts[:1]), {"answers": texts}
+    if not texts:
         item.wrong.append(
             f"'{place.at('answers').path}' has no golden answer, and the question is not "
             f"`is_impossible`"
         )
-
-    if impossible:
-        item.golden = UNANSWERABLE
-    elif texts:
-        item.golden = texts[0]
-    else:
-        item.golden = ""
-
-    if impossible:
-        item.detail = {"impossible": True}
-    else:
-        item.detail = {"answers": texts}
 
 
 def _tau(number: int, position: int, row: Row) -> Iterator[Item]:

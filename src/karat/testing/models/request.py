@@ -46,8 +46,6 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     model: str
     stream: bool
     system: str = ""
-    # system messages between other messages, as Claude Code sends them
-    asides: tuple[str, ...] = ()
     messages: tuple[Message, ...] = ()
     tools: tuple[OfferedTool, ...] = ()
     # the tool that must be called, or "*" for any; None: the model is free
@@ -263,7 +261,6 @@ def _responses(body: JsonObject) -> JsonObject:
 
 def _messages(body: JsonObject) -> JsonObject:
     messages: list[Message] = []
-    asides = []
     for entry in _listed(body, "messages"):
         if isinstance(entry["content"], str):
             blocks = [{"type": "text", "text": entry["content"]}]
@@ -271,8 +268,7 @@ def _messages(body: JsonObject) -> JsonObject:
             blocks = entry["content"]
 
         if entry["role"] == "system":
-            asides.append(_text(blocks))
-            continue
+            continue  # between other messages, as Claude Code sends them
         if entry["role"] == "assistant":
             listed = [block for block in blocks if block["type"] == "tool_use"]
             calls = tuple(block["name"] for block in listed)
@@ -302,7 +298,6 @@ def _messages(body: JsonObject) -> JsonObject:
     asked = body.get("output_format") or (body.get("output_config") or {}).get("format") or {}
     return {
         "system": _BILLING.sub("", _text(body.get("system"))),
-        "asides": tuple(asides),
         "messages": tuple(messages),
         "tools": tuple(_offered(tool, "input_schema") for tool in body.get("tools") or []),
         "forced": _forced(body.get("tool_choice")),

@@ -438,8 +438,6 @@ class Conversation(Kind):
             }
             if turn.unit is not None:
                 detail |= {"unit": turn.unit}
-            else:
-                detail |= {}
 
             detail |= turn.detail
             golden = self._golden(turn)

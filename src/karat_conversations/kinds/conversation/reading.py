@@ -454,8 +454,6 @@ def _line(number: int, row: Row, names: Mapping[str, str]) -> tuple[_Line, list[
         table = table_of(holder.at("table"))
         if table is not None:
             report |= {"table": table}
-        else:
-            report |= {}
 
     line = _Line(number, conversation, index, turn, report, further)
     return line, record.wrong

@@ -165,8 +165,6 @@ class RecordedTurns:
             found = condition_columns(Table(rows), places, used=self.columns.values())
             if found:
                 self.columns |= {"condition": found[0]}
-            else:
-                self.columns |= {}
 
         self._counts_up = _counts_up(self.columns, (row for _, row in rows))
         self._repetitions = Repetitions()

@@ -192,9 +192,7 @@ def group_sample(
                 "round": number,
                 "member": at,
             }
-            if role is None:
-                detail |= {}
-            else:
+            if role is not None:
                 detail |= {"role": role}
 
             turns.append(Turn(question=text, detail=detail, seat=at, open=filled))

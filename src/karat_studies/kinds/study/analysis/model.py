@@ -649,8 +649,6 @@ def _of_test(test: TestResult) -> dict[str, object]:
             if side.table is not None:
                 columns[f"{which}_table"] = ";".join(",".join(map(str, row)) for row in side.table)
             sides |= columns
-        else:
-            sides |= {}
 
     return {
         **sides,

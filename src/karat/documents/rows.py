@@ -722,7 +722,13 @@ def _csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
                 header = header_names(path, table[0])
                 first = 1
             width = len(header)
-            for number, size in islice(zip(numbers, map(len, table), strict=True), first, None):
+            sizes = [*map(len, table)]
+            if first == 0 and rows.most is None and sizes.count(width) == len(sizes):
+                rows.count += len(sizes)  # as nearly always
+                first_line = first_line or numbers[0]
+                last_line = numbers[-1]
+                continue
+            for number, size in islice(zip(numbers, sizes, strict=True), first, None):
                 if rows.most is not None and rows.enough():
                     continue
                 first_line = first_line or number

@@ -14,7 +14,9 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
+from itertools import islice
 from math import nan
+from operator import lt
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -382,9 +384,12 @@ class RunIndex:
             self.digests.append(sample.content or sample.digest)
             self.clusters.append(sample.cluster)
 
-        order = sorted(range(len(ids)), key=lambda line: (self.positions[line], ids[line]))
+        order: Sequence[int] = range(len(ids))
+        in_order = all(map(lt, self.positions, islice(self.positions, 1, None)))
+        if not in_order:
+            order = sorted(order, key=lambda line: (self.positions[line], ids[line]))
         self.sample_lines.extend(order)
-        if order != list(range(len(ids))):
+        if not in_order:
             self.positions = array("q", (self.positions[line] for line in order))
             self.digests = [self.digests[line] for line in order]
             self.clusters = [self.clusters[line] for line in order]

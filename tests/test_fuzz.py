@@ -40,10 +40,10 @@ def test_mutated_datasets_and_rubrics_are_refused_or_read_right(tmp_path):
 @pytest.mark.slow
 def test_a_campaign_goes_on_where_it_was_killed(tmp_path):
     log = tmp_path / "log"
-    first = fuzzed(tmp_path / "first.json", "--cases", "200", "--kind", "dataset", "--log", str(log))
+    first = fuzzed(tmp_path / "first.json", "--cases", "80", "--kind", "dataset", "--log", str(log))
     lines = log.read_text().splitlines(keepends=True)
     log.write_text("".join(lines[:30]))
-    again = fuzzed(tmp_path / "again.json", "--cases", "200", "--kind", "dataset", "--log", str(log))
+    again = fuzzed(tmp_path / "again.json", "--cases", "80", "--kind", "dataset", "--log", str(log))
     assert log.read_text().splitlines(keepends=True)[:30] == lines[:30]
     assert len(log.read_text().splitlines()) == len(lines)
     counted = ("mutations", "error", "right", "unverified")
@@ -52,7 +52,7 @@ def test_a_campaign_goes_on_where_it_was_killed(tmp_path):
 
 @pytest.mark.slow
 def test_mutated_files_of_every_kind_are_refused_or_read_right(tmp_path):
-    outcomes = fuzzed(tmp_path / "found.json", "--cases", "2500")
+    outcomes = fuzzed(tmp_path / "found.json", "--cases", "1200")
     assert outcomes["log"]["unverified"] > 5
     for kind in ("experiment", "conversation", "answers", "sheet", "run"):
         assert outcomes[kind]["error"] > 5

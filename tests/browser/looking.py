@@ -126,14 +126,14 @@ def looking_at_a_file(browser: Any, path: Path, *, width: int = 1440, **more: An
     tab.quiet()
 
 
-def faults(page: Any, *, only: tuple[str, ...] = ()) -> list[str]:
-    """What axe-core calls serious or critical; of `only` these rules where some are named.
+def faults(page: Any, *, only: tuple[str, ...] = (), but: tuple[str, ...] = ()) -> list[str]:
+    """What axe-core calls serious or critical; of `only` these rules where some are named, of none of `but`.
 
     The marks inside a drawn chart are left out: thousands of shapes in a picture that has a name and a table.
     """
     from axe_playwright_python.sync_playwright import Axe
 
-    options: dict[str, Any] = {"resultTypes": ["violations"]}
+    options: dict[str, Any] = {"resultTypes": ["violations"], "rules": {rule: {"enabled": False} for rule in but}}
     if only:
         options["runOnly"] = {"type": "rule", "values": list(only)}
     violations = Axe().run(page, context={"exclude": [[".drawing svg *"]]}, options=options).response["violations"]

@@ -142,7 +142,6 @@ def _trials(
     findings: Findings,
     agent: str | None,
 ) -> Iterator[ImportedTrial]:
-    seen: dict[tuple[str, str], int] = {}
     for log in logs:
         for place, row in _records(log, findings):
             written = _said(row)
@@ -172,7 +171,6 @@ def _trials(
                 sample = name
                 if len(turns) > 1:
                     sample = f"{name} turn {number}"
-                repetition = seen[sample, model] = seen.get((sample, model), -1) + 1
 
                 # What the assistant said last; None: nothing
                 texts = [
@@ -192,7 +190,6 @@ def _trials(
                     sample=sample,
                     question=question,
                     condition=model,
-                    repetition=repetition,
                     reply=reply,
                     started=utc(row.text("timestamp")),
                     metadata={"conversation": name, "turn": number},

@@ -139,7 +139,6 @@ class _File:
     def trials(
         self, condition: str, findings: Findings, scales: _Scales
     ) -> Iterator[ImportedTrial]:
-        earlier: dict[str, int] = {}  # test case → how often it has occurred
         for source in (
             items(self.path, *self._above, "testCases", findings=findings),
             items(self.path, *self._above, "conversationalTestCases", findings=findings),
@@ -156,7 +155,6 @@ class _File:
                     continue
                 golden = case.text("expectedOutput", "expectedOutcome")
                 identity = digest([question, golden, case.raw.get("context")])
-                repetition = earlier[identity] = earlier.get(identity, -1) + 1
                 scores, failed = _scores(case, scales)
                 if self._cached:  # it holds no result of the whole
                     scores = [score for score in scores if score.scorer != _WHOLE]
@@ -165,7 +163,6 @@ class _File:
                     question=question,
                     golden=golden,
                     condition=condition,
-                    repetition=repetition,
                     reply=_reply(case, turns),
                     seconds=case.number("completionTime", low=0),
                     failure=failed,

@@ -290,17 +290,13 @@ def _trials(
         if trial.asked is not None and (known is None or len(trial.asked) < len(known)):
             questions[trial.task] = trial.asked
 
-    seen: dict[tuple[str, str], int] = {}
     rewards: dict[str, None] = {}
     for trial in trials:
-        key = trial.task, trial.identity
-        repetition = seen[key] = seen.get(key, -1) + 1
         try:
             made = _trial(
                 trial,
                 questions.get(trial.task, trial.task),
                 names[trial.identity],
-                repetition,
                 findings,
             )
         except BadDataset as error:
@@ -316,9 +312,7 @@ def _trials(
         findings.note(f"taken to be better when higher, as every reward: {', '.join(others)}")
 
 
-def _trial(
-    trial: _Trial, question: str, condition: str, repetition: int, findings: Findings
-) -> ImportedTrial:
+def _trial(trial: _Trial, question: str, condition: str, findings: Findings) -> ImportedTrial:
     if trial.path.name == "result.json":
         row, trajectory = document(trial.path), _trajectory(trial.path)
     else:
@@ -353,7 +347,6 @@ def _trial(
         sample=trial.task,
         question=question,
         condition=condition,
-        repetition=repetition,
         reply=reply,
         started=utc(execution.text("started_at")) or trial.started or None,
         seconds=_seconds(execution),

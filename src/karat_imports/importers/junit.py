@@ -82,10 +82,8 @@ def _trials(
 ) -> Iterator[ImportedTrial]:
     """The tests of a file; afterwards `stated` holds how many there should be."""
     report = _Report(path, findings)
-    seen: dict[str, int] = {}
     for case in report:
         sample = ".".join(filter(None, (case.text("classname"), case.text("name")))) or "test"
-        repetition = seen[sample] = seen.get(sample, -1) + 1
 
         failed, broke = case.at("failure"), case.at("error")
         if any(case.raw.get(kind) for kind in _RERUNS):
@@ -106,7 +104,6 @@ def _trials(
             sample=sample,
             question=sample,
             condition=condition,
-            repetition=repetition,
             reply=reply if answered else None,
             started=case.text("started"),
             seconds=_seconds(case.text("time")),

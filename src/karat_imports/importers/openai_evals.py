@@ -240,7 +240,6 @@ def _metrics(metrics: Mapping[str, object]) -> ImportedScore:
 def _output_items(pages: Mapping[Path, bytes], findings: Findings) -> Iterator[ImportedTrial]:
     """The output items of runs of the API: each run is a condition, named after its model."""
     names: dict[tuple[str, str], str] = {}  # run, model → condition
-    seen: dict[tuple[str, str], int] = {}
     for path, head in pages.items():
         if head.lstrip()[:1] == b"[":
             rows = items(path, findings=findings)
@@ -260,15 +259,14 @@ def _output_items(pages: Mapping[Path, bytes], findings: Findings) -> Iterator[I
             if (run, model) not in names:
                 names[run, model] = f"{model} ({run})" if model in names.values() else model
             condition = names[run, model]
-            repetition = seen[condition, identity] = seen.get((condition, identity), -1) + 1
             yield _of_item(
                 row,
                 item.at("item") if item.at("item").raw else item,
-                (identity, condition, repetition),
+                (identity, condition),
             )
 
 
-def _of_item(row: Json, item: Json, at: tuple[str, str, int]) -> ImportedTrial:
+def _of_item(row: Json, item: Json, at: tuple[str, str]) -> ImportedTrial:
     sample, key = row.at("sample"), asked(item)
     contents = [message.shown("content") for message in sample.list("output")]
     if contents:
@@ -318,7 +316,6 @@ def _of_item(row: Json, item: Json, at: tuple[str, str, int]) -> ImportedTrial:
         question=question,
         golden=item.text(*_GOLDEN),
         condition=at[1],
-        repetition=at[2],
         reply=reply,
         failure=failed,
         scores=[] if failed else scores,

@@ -15,7 +15,6 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat.errors import BadOption
-from karat.formats import clean, excerpt
 from karat.importers import (
     Findings,
     ImportedCondition,
@@ -25,6 +24,7 @@ from karat.importers import (
     ImportedTrial,
 )
 from karat.records import JsonObject, Metric, Reply, ToolCall, Usage
+from karat.sums import sum_of_known
 from karat_imports.importers._chats import Message, question, tool_calls, unpacked
 from karat_imports.importers._reading import (
     Json,
@@ -33,6 +33,7 @@ from karat_imports.importers._reading import (
     failure,
     recognized,
     repeats,
+    sample_name,
     title,
 )
 
@@ -132,10 +133,7 @@ def scored(
     >>> scored("helpful", None, label="pass").values, scored("helpful", 0.5).values
     ({'helpful': True}, {'helpful': 0.5})
     """
-    known = Json({name: value})
-    found = known.flag(name)
-    if found is None:
-        found = known.number(name)  # type: ignore[assignment]  # a number where it is no boolean
+    found = Json({name: value}).score(name)
     if found is None:
         found = _VERDICTS.get((label or "").lower())
     return ImportedScore(
@@ -267,7 +265,7 @@ class Traces:
         golden = next(filter(None, (span.golden for span in spans)), None)
         identity = digest([asked_for, golden])
         named = next(filter(None, (span.sample for span in spans)), None)
-        sample = named or f"{excerpt(clean(asked_for), 48)} ({identity[:8]})"
+        sample = named or sample_name(asked_for, identity)
 
         # The name of an experiment, else the agent with its model
         agent = next(filter(None, (span.agent for span in spans)), None)
@@ -396,9 +394,8 @@ def _reply(spans: Sequence[Span], failed: ImportedFailure | None) -> Reply | Non
         usage = Usage(**sums)
 
     dollars = spans[0].dollars
-    costs = [span.dollars for span in models]
-    if dollars is None and costs and None not in costs:
-        dollars = sum(filter(None, costs))
+    if dollars is None:
+        dollars = sum_of_known(span.dollars for span in models)
 
     return Reply(
         text=text or "",

@@ -26,11 +26,11 @@ from karat.records import JsonObject, Metric, Reply
 from karat_imports.importers._reading import (
     LONGEST,
     Json,
+    by_name,
     failure,
     opened,
     recognized,
     title,
-    unique,
     utc,
 )
 
@@ -61,7 +61,7 @@ class Junit:
             by=self.recognizes,
             otherwise="is no report in JUnit's XML (expected testsuites or testsuite)",
         )
-        named = dict(zip(unique([title(path) for path in files]), files, strict=True))
+        named = by_name([title(path) for path in files], files)
         stated: list[Stated] = []
         yield ImportedRun(
             name=title(files[0]),

@@ -19,10 +19,10 @@ from karat.records import JsonObject
 from karat_imports.importers._reading import (
     Json,
     Unreadable,
+    beginning,
     decode,
     items,
     lines,
-    opened,
     title,
     unique,
 )
@@ -42,7 +42,6 @@ _SDK = re.compile(
     rb'\s*(?:\[\s*)?\{\s*"name"\s*:[^{}]*"context"\s*:\s*\{\s*"trace_id"\s*:[^{}]*\}'
     rb'\s*,\s*"kind"\s*:\s*"SpanKind'
 )
-_HEAD = 2**16  # bytes
 _DEEPEST = 32  # levels of an attribute
 _UNNAMED = re.compile(r"unknown_service(?::.*)?", re.DOTALL)
 
@@ -152,8 +151,7 @@ def _rows(path: Path, findings: Findings) -> Iterator[tuple[str, str, _Row]]:
 
 def _objects(path: Path, findings: Findings) -> Iterator[tuple[str, Json]]:
     """The objects in a file: one a line, in a list, or one over many lines."""
-    with opened(path) as file:
-        head = file.read(_HEAD)
+    head = beginning(path)
     first, newline, _ = head.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")
     if first.startswith(b"["):
         yield from items(path, findings=findings)

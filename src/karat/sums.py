@@ -19,3 +19,16 @@ def exact_sum(values: Iterable[float]) -> float:
         return math.fsum(terms)
     except (OverflowError, ValueError):
         return sum(terms)
+
+
+def sum_of_known(values: Iterable[float | None]) -> float | None:
+    """The sum; None: one of them is not known, or there are none.
+
+    >>> sum_of_known([1, 2]), sum_of_known([0.1, None]), sum_of_known([])
+    (3.0, None, None)
+    """
+    terms = list(values)
+    known = [term for term in terms if term is not None]
+    if not terms or len(known) < len(terms):
+        return None
+    return exact_sum(known)

@@ -352,6 +352,8 @@ class _Writer:
         # place, which is the hash of condition and repetition → the end of a trial's id
         self._ends: dict[int, bytes] = {}
         self._seen = HashSet()  # trials that are not the first of their sample
+        # sample, condition → repetitions so far, where the file numbers none
+        self._numbered = Counter[tuple[str, str]]()
         self._offline: dict[str, bool] = {}  # scorer → whether it asked no model
         self._content = blake2b(digest_size=32)
         self._repetitions = 1
@@ -507,7 +509,12 @@ class _Writer:
                     )
 
     def _events(self, trial: ImportedTrial) -> Iterator[Event]:
-        if not 0 <= trial.repetition < MOST_REPETITIONS:
+        repetition = trial.repetition
+        if repetition is None:
+            repetition = self._numbered[trial.sample, trial.condition]
+            self._numbered[trial.sample, trial.condition] += 1
+
+        if not 0 <= repetition < MOST_REPETITIONS:
             self._findings.left_out(
                 f"a repetition that is not from 0 to {MOST_REPETITIONS - 1}", trial.sample
             )
@@ -520,9 +527,9 @@ class _Writer:
             return
 
         condition = self._condition(trial.condition)
-        place = hash((condition.name, trial.repetition))
+        place = hash((condition.name, repetition))
         if place not in self._ends:
-            self._ends[place] = end_of_id(condition, trial.repetition)
+            self._ends[place] = end_of_id(condition, repetition)
         sample, first = self._sample(trial, place)
         name = id_of(sample, self._ends[place])
         if first is not None and (first == place or not self._seen.add(name)):
@@ -532,11 +539,10 @@ class _Writer:
             return
 
         self._read[trial.condition] += 1
-        self._repetitions = max(self._repetitions, trial.repetition + 1)
+        self._repetitions = max(self._repetitions, repetition + 1)
         reply = trial.reply and self._reply(trial.reply, trial)
         failure = trial.failure
         at = condition.name
-        repetition = trial.repetition
         if failure is not None:
             lost = Failure(
                 trial=name,

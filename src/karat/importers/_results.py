@@ -56,7 +56,7 @@ class ImportedTrial(msgspec.Struct, frozen=True, kw_only=True):
     question: str
     golden: str | None = None
     condition: str
-    repetition: int  # from 0
+    repetition: int | None = None  # from 0; None: in the order of the file
     reply: Reply | None = None
     started: str | None = None  # UTC, ISO 8601; None: not recorded
     # None: not recorded; also of the reply, unless it has its own milliseconds

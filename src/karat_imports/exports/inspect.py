@@ -19,7 +19,7 @@ from karat.exports import Streamed
 from karat.files import file_safe
 from karat.journal import RunFolder
 from karat.records import Answer, JsonObject, Reply, Sample, ToolCall, Usage
-from karat.sums import exact_sum
+from karat.sums import exact_sum, sum_of_known
 from karat_imports.exports._eee_names import model_of
 
 __all__ = ["Inspect"]
@@ -173,21 +173,13 @@ def _sample(summary: Summary, trial: TrialRecord, model: str) -> JsonObject:
 
     spoken = [message for message in messages if message["role"] == "assistant"]
     stop = last.stop_reason if last.stop_reason in _STOPS else "unknown"
-    if spoken:
-        choice = {"message": spoken[-1], "stop_reason": stop}
-    else:
-        choice = None
+    choices = [{"message": message, "stop_reason": stop} for message in spoken[-1:]]
 
     usage = _usage(
         [reply.usage for reply in answer.replies], [reply.dollars for reply in answer.replies]
     )
     judged = _usage([row.usage for row in trial.scores], [row.dollars for row in trial.scores])
-    times = [reply.milliseconds for reply in answer.replies]
-    if choice:
-        choices = [choice]
-    else:
-        choices = []
-
+    times = sum_of_known(reply.milliseconds for reply in answer.replies)
     if usage:
         model_usage = {last.model or model: usage}
     else:
@@ -197,11 +189,6 @@ def _sample(summary: Summary, trial: TrialRecord, model: str) -> JsonObject:
         role_usage = {"grader": judged}
     else:
         role_usage = {}
-
-    if None in times or not times:
-        working_time = None
-    else:
-        working_time = exact_sum(filter(None, times)) / 1000
 
     return {
         **common,
@@ -216,7 +203,7 @@ def _sample(summary: Summary, trial: TrialRecord, model: str) -> JsonObject:
         "role_usage": role_usage,
         "started_at": answer.started,
         "total_time": answer.seconds,
-        "working_time": working_time,
+        "working_time": None if times is None else times / 1000,
         "uuid": answer.trial,
         "turn_count": sum(filter(None, (reply.responses for reply in answer.replies))) or None,
     }

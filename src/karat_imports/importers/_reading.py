@@ -21,7 +21,7 @@ from karat.documents.answers import stop_reason
 from karat.documents.rows import has_too_many_nan
 from karat.errors import BadDataset, Fault, unreadable
 from karat.files import open_regular
-from karat.formats import text_of
+from karat.formats import clean, excerpt, text_of
 from karat.importers import Findings, ImportedFailure
 from karat.records import JsonObject, LedgerClass, Usage
 
@@ -107,9 +107,7 @@ def recognized(
     """
 
     def checked(path: Path) -> Path:
-        with opened(path) as file:
-            head = file.read(_HEAD)
-        if (parquet and path.suffix == ".parquet") or by(path, head):
+        if (parquet and path.suffix == ".parquet") or by(path, beginning(path)):
             return path
         raise bad_file(path, otherwise)
 
@@ -249,6 +247,12 @@ def opened(path: Path) -> BufferedReader:
         raise bad_file(path, f"cannot be read: {unreadable(error)}") from error
 
 
+def beginning(path: Path) -> bytes:
+    """As much of a file as shows its format. Raises BadDataset."""
+    with opened(path) as file:
+        return file.read(_HEAD)
+
+
 class _Scan:
     """Finds where the items of an array begin and end by looking only at strings and brackets."""
 
@@ -379,6 +383,13 @@ class Json:
         )
         return float(value) * times if known else None  # type: ignore[arg-type]  # mypy forgets what `known` knows
 
+    def score(self, key: str) -> float | bool | None:
+        """A verdict, or a finite number."""
+        flag = self.flag(key)
+        if flag is None:
+            return self.number(key)
+        return flag
+
     def count(self, key: str) -> int | None:
         """A whole number from 0 on."""
         value = self.number(key, low=0)
@@ -447,6 +458,22 @@ def utc(moment: str | float | None) -> str | None:
         return None
 
 
+def seconds_between(row: Json, start: str, end: str) -> float | None:
+    """From the time under one key to that under another; None: not recorded."""
+    times = [utc(row.text(key)) for key in (start, end)]
+    if times[0] is None or times[1] is None:
+        return None
+    seconds = (datetime.fromisoformat(times[1]) - datetime.fromisoformat(times[0])).total_seconds()
+    if seconds < 0:
+        return None
+    return seconds
+
+
+def sample_name(question: str, identity: str) -> str:
+    """The id of a sample whose file gives it none: its first words, and part of a digest."""
+    return f"{excerpt(clean(question), 48)} ({identity[:8]})"
+
+
 def title(path: Path) -> str:
     """The name of a file without its ending: "eval.a" of "eval.a.csv", "log" of "log.csv.gz"."""
     name = path.name.removesuffix(".gz").strip(".")
@@ -487,3 +514,8 @@ def unique(names: Sequence[str]) -> list[str]:
             found.append(name)
 
     return found
+
+
+def by_name(names: Sequence[str], values: Iterable[_Read]) -> dict[str, _Read]:
+    """The values under unique names, in order."""
+    return dict(zip(unique(names), values, strict=True))

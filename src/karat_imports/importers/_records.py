@@ -13,16 +13,15 @@ from karat_imports.importers._chats import unpacked
 from karat_imports.importers._reading import (
     Json,
     Unreadable,
+    beginning,
     decode,
     document,
     items,
     lines,
-    opened,
 )
 
 Row = TypeVar("Row")
 _TABLES = (".csv", ".tsv", ".parquet")
-_HEAD = 2**16  # bytes
 _PAGE = re.compile(rb'\s*\{\s*"(?:data|runs|traces|spans|observations|scores|feedback)"\s*:\s*\[')
 _DEEPEST = 16
 
@@ -38,8 +37,7 @@ def records(path: Path, findings: Findings) -> Iterator[tuple[str, Json]]:
             yield f"{path.name}, {rows.unit} {number}", Json(filled)
         return
 
-    with opened(path) as file:
-        head = file.read(_HEAD).removeprefix(b"\xef\xbb\xbf").lstrip()
+    head = beginning(path).removeprefix(b"\xef\xbb\xbf").lstrip()
     first, newline, _ = head.partition(b"\n")
     if head.startswith(b"["):
         yield from items(path, findings=findings)

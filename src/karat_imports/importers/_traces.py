@@ -15,7 +15,6 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat.errors import BadOption
-from karat.formats import clean, excerpt
 from karat.importers import (
     Findings,
     ImportedCondition,
@@ -25,8 +24,18 @@ from karat.importers import (
     ImportedTrial,
 )
 from karat.records import JsonObject, Metric, Reply, ToolCall, Usage
+from karat.sums import sum_of_known
 from karat_imports.importers._chats import Message, question, tool_calls, unpacked
-from karat_imports.importers._reading import Json, asked, digest, failure, repeats, title
+from karat_imports.importers._reading import (
+    Json,
+    asked,
+    digest,
+    failure,
+    recognized,
+    repeats,
+    sample_name,
+    title,
+)
 
 _MOST_PARENTS = 1000  # levels of a tree of spans
 _DEEPEST = 16  # parts of a flat key
@@ -81,8 +90,17 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
     sample: str | None = None  # id of the question in the tool's dataset
     golden: str | None = None
     condition: str | None = None  # what the tool calls an experiment
+    prefix: str = ""  # of the condition's name, which tells files apart
     metadata: JsonObject = {}  # of the sample
     detail: JsonObject = {}
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One part of a trace: a span, a score, what its tool has besides."""
+
+    kind: str
+    of: Json
+    id: str = ""  # of the span
 
 
 def grouped(
@@ -115,10 +133,7 @@ def scored(
     >>> scored("helpful", None, label="pass").values, scored("helpful", 0.5).values
     ({'helpful': True}, {'helpful': 0.5})
     """
-    known = Json({name: value})
-    found = known.flag(name)
-    if found is None:
-        found = known.number(name)  # type: ignore[assignment]  # a number where it is no boolean
+    found = Json({name: value}).score(name)
     if found is None:
         found = _VERDICTS.get((label or "").lower())
     return ImportedScore(
@@ -155,19 +170,38 @@ def answer_in(value: object) -> str | None:
     return plain(value, _ANSWERS)
 
 
+def with_scores(spans: Sequence[Span], scores: Mapping[str, Sequence[ImportedScore]]) -> list[Span]:
+    """The spans with the scores under their ids; the first one has those of no span, too."""
+    left = dict(scores)
+    found = []
+    for span in spans:
+        own = [*left.pop(span.id, ()), *span.scores]
+        found.append(msgspec.structs.replace(span, scores=own))
+
+    if found:
+        rest = [score for of_span in left.values() for score in of_span]
+        found[0] = msgspec.structs.replace(found[0], scores=[*found[0].scores, *rest])
+    return found
+
+
 def run_of_traces(
     tool: str,
-    files: Sequence[Path],
-    options: TraceOptions,
-    findings: Findings,
-    read: Callable[[Sequence[Path], Traces, Findings], Iterable[ImportedTrial]],
+    paths: Sequence[Path],
+    traces: Traces,
+    read: Callable[[Sequence[Path], Traces], Iterable[ImportedTrial]],
+    *,
+    by: Callable[[Path, bytes], bool],
+    otherwise: str,
+    parquet: bool = True,
 ) -> ImportedRun:
-    """One run of all files. `read`: the trials in them, once they are asked for."""
-    traces = Traces(findings, options.lower_is_better)
+    """One run of all files that are recognized. `read`: the trials in them, once they are asked
+    for.
+    """
+    files = recognized(paths, traces.findings, by=by, otherwise=otherwise, parquet=parquet)
     return ImportedRun(
         name=named_after(files),
         tool=tool,
-        trials=read(files, traces, findings),
+        trials=read(files, traces),
         conditions=traces.conditions,
         metrics=traces.metrics,
         sparse=True,
@@ -184,47 +218,54 @@ def named_after(files: Sequence[Path]) -> str:
 class Traces:
     """Trials of traces, with their conditions and metrics, which are complete at the end."""
 
-    def __init__(self, findings: Findings, lower: Sequence[str]) -> None:
+    def __init__(self, findings: Findings, options: TraceOptions) -> None:
         self.conditions: dict[str, ImportedCondition] = {}
         self.metrics: dict[str, Sequence[Metric]] = {}
-        self._findings, self._lower = findings, lower
-        self._seen: dict[tuple[str, str], int] = {}
+        self.findings, self._lower = findings, options.lower_is_better
         self._higher: dict[str, None] = {}  # metrics whose direction nothing shows
 
     def trials(
-        self, traces: Iterable[tuple[str, Sequence[Span]]], prefix: str = ""
+        self,
+        rows: Callable[[Findings], Iterator[tuple[str, Hashable, _Row]]],
+        spans_of: Callable[[list[_Row]], Sequence[Span]],
+        *,
+        without: str,
     ) -> Iterator[ImportedTrial]:
-        """The trial of each trace; what has no question is counted."""
-        for place, spans in traces:
-            trial = self._trial(place, _ordered(spans), prefix)
-            if trial is not None:
+        """The trial of each trace, whose rows are grouped; what has no question is counted.
+
+        `without`: what rows are whose spans are not in the files. Says at the end which way scores
+        were taken. Raises BadOption for a metric that there is not.
+        """
+        for place, of_trace in grouped(rows, self.findings):
+            spans = _ordered(spans_of(of_trace))
+            if not spans:
+                self.findings.left_out(without, place)
+            elif (trial := self._trial(place, spans)) is not None:
                 yield trial
 
-    def finish(self) -> None:
-        """Says which way scores were taken. Raises BadOption for a metric that there is not."""
         if unknown := set(self._lower) - set(self.metrics):
             raise BadOption("--set lower_is_better", f"no metric is called '{min(unknown)}'")
         if assumed := [name for name in self._higher if name not in self._lower]:
-            self._findings.note(
+            self.findings.note(
                 f"taken to be better when higher: {', '.join(assumed)} (name others with --set "
                 f"lower_is_better=[…])"
             )
 
-    def _trial(self, place: str, spans: Sequence[Span], prefix: str) -> ImportedTrial | None:
+    def _trial(self, place: str, spans: Sequence[Span]) -> ImportedTrial | None:
         asked_for = next(filter(None, map(_question, spans)), None)
         if asked_for is None:
             worked = any(span.kind != "other" for span in spans)
             problem = "trace without calls of a model or an agent"
             if worked:
                 problem = "trace without the user's message: its content was not recorded"
-            self._findings.left_out(problem, place)
+            self.findings.left_out(problem, place)
             return None
 
         root = spans[0]
         golden = next(filter(None, (span.golden for span in spans)), None)
         identity = digest([asked_for, golden])
         named = next(filter(None, (span.sample for span in spans)), None)
-        sample = named or f"{excerpt(clean(asked_for), 48)} ({identity[:8]})"
+        sample = named or sample_name(asked_for, identity)
 
         # The name of an experiment, else the agent with its model
         agent = next(filter(None, (span.agent for span in spans)), None)
@@ -232,13 +273,10 @@ class Traces:
         name = next(filter(None, (span.condition for span in spans)), None)
         if name is None:
             name = " · ".join(filter(None, (agent, *models[-1:]))) or "not named"
-        condition = prefix + name
+        condition = root.prefix + name
         self.conditions.setdefault(
             condition, ImportedCondition(model=models[-1] if models else None)
         )
-
-        key = identity if named is None else named, condition
-        repetition = self._seen[key] = self._seen.get(key, -1) + 1
 
         if root.error is None:
             failed = None
@@ -260,7 +298,6 @@ class Traces:
             question=asked_for,
             golden=golden,
             condition=condition,
-            repetition=repetition,
             reply=_reply(spans, failed),
             started=started,
             seconds=_seconds(root),
@@ -357,9 +394,8 @@ def _reply(spans: Sequence[Span], failed: ImportedFailure | None) -> Reply | Non
         usage = Usage(**sums)
 
     dollars = spans[0].dollars
-    costs = [span.dollars for span in models]
-    if dollars is None and costs and None not in costs:
-        dollars = sum(filter(None, costs))
+    if dollars is None:
+        dollars = sum_of_known(span.dollars for span in models)
 
     return Reply(
         text=text or "",

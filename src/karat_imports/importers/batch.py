@@ -87,9 +87,9 @@ def _trials(
                 else:
                     yield place, id_, row
 
-    seen: dict[tuple[str, str], int] = {}
     for place, of_id in grouped(rows, findings):
         id_ = of_id[0].text("custom_id") or ""
+        trials: list[ImportedTrial] = []
         requests = [_request(row) for row in of_id if "body" in row.raw or "params" in row.raw]
         for row in of_id:
             if "body" in row.raw or "params" in row.raw:
@@ -106,21 +106,12 @@ def _trials(
                 findings.changed("result whose request is not in the files: its id is asked", place)
             if len(_body(row).list("choices")) > 1:
                 findings.left_out("choices of an answer after the first", place)
-            yield _numbered(_trial(row, request, id_), conditions, seen)
+            trials.append(_trial(row, request, id_))
 
-        for request in requests:
-            yield _numbered(_not_run(request, id_), conditions, seen)
-
-
-def _numbered(
-    trial: ImportedTrial,
-    conditions: dict[str, ImportedCondition],
-    seen: dict[tuple[str, str], int],
-) -> ImportedTrial:
-    conditions.setdefault(trial.condition, ImportedCondition(model=trial.condition))
-    key = trial.sample, trial.condition
-    repetition = seen[key] = seen.get(key, -1) + 1
-    return msgspec.structs.replace(trial, repetition=repetition)
+        trials += [_not_run(request, id_) for request in requests]
+        for trial in trials:
+            conditions.setdefault(trial.condition, ImportedCondition(model=trial.condition))
+            yield trial
 
 
 def _request(row: Json) -> _Request:
@@ -140,9 +131,7 @@ def _body(row: Json) -> Json:
 
 
 def _not_run(request: _Request, id_: str) -> ImportedTrial:
-    return ImportedTrial(
-        sample=id_, question=request.question or id_, condition=request.model, repetition=0
-    )
+    return ImportedTrial(sample=id_, question=request.question or id_, condition=request.model)
 
 
 def _trial(row: Json, request: _Request | None, id_: str) -> ImportedTrial:

@@ -19,12 +19,20 @@ from karat.documents.columns import columns_of
 from karat.documents.names import NOT_SPEAKING, any_speaker_and_text, side_of, speaker_and_text
 from karat.documents.rows import Rows, read_rows
 from karat.errors import BadOption
-from karat.formats import clean, excerpt, some_of
+from karat.formats import clean, some_of
 from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedTrial
 from karat.layouts import laid_out, speakers
 from karat.records import JsonObject, Reply
 from karat_imports.importers._chats import Message, messages, tool_calls
-from karat_imports.importers._reading import Json, bad_file, digest, each_readable, opened, utc
+from karat_imports.importers._reading import (
+    Json,
+    bad_file,
+    beginning,
+    digest,
+    each_readable,
+    sample_name,
+    utc,
+)
 from karat_imports.importers._records import records
 from karat_imports.importers._traces import named_after
 
@@ -37,7 +45,6 @@ _CHAT = re.compile(
 )
 _IDS = ("conversation_id", "conversation_hash", "id")
 _REPLIES = ("response", "answer", "reply", "output", "completion")
-_HEAD = 2**16  # bytes
 
 
 class Chats:
@@ -76,9 +83,7 @@ class Chats:
         )
 
     def _opened(self, path: Path, *, alone: bool) -> _Log:
-        with opened(path) as file:
-            head = file.read(_HEAD)
-        if path.suffix == ".parquet" or Chats.recognizes(path, head):
+        if path.suffix == ".parquet" or Chats.recognizes(path, beginning(path)):
             return _Log(path)
         read = read_rows(path, results=True)
         rows = laid_out(read, agent=self._agent, whole=True)
@@ -142,7 +147,6 @@ def _trials(
     findings: Findings,
     agent: str | None,
 ) -> Iterator[ImportedTrial]:
-    seen: dict[tuple[str, str], int] = {}
     for log in logs:
         for place, row in _records(log, findings):
             written = _said(row)
@@ -167,12 +171,11 @@ def _trials(
             conditions.setdefault(model, ImportedCondition(model=row.text("model")))
             name = row.text(*_IDS)
             if name is None:
-                name = f"{excerpt(clean(turns[0][0]), 48)} ({digest([turns[0][0]])[:8]})"
+                name = sample_name(turns[0][0], digest([turns[0][0]]))
             for number, (question, answer) in enumerate(turns, start=1):
                 sample = name
                 if len(turns) > 1:
                     sample = f"{name} turn {number}"
-                repetition = seen[sample, model] = seen.get((sample, model), -1) + 1
 
                 # What the assistant said last; None: nothing
                 texts = [
@@ -192,7 +195,6 @@ def _trials(
                     sample=sample,
                     question=question,
                     condition=model,
-                    repetition=repetition,
                     reply=reply,
                     started=utc(row.text("timestamp")),
                     metadata={"conversation": name, "turn": number},

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from karat.formats import clean, excerpt
 from karat.importers import (
     Findings,
     ImportedCondition,
@@ -27,13 +26,14 @@ from karat_imports.importers._chats import unpacked
 from karat_imports.importers._reading import (
     Json,
     bad_file,
+    by_name,
     digest,
     document,
     each_readable,
     items,
     repeats,
+    sample_name,
     title,
-    unique,
 )
 
 __all__ = ["Deepeval"]
@@ -61,7 +61,7 @@ class Deepeval:
         Each file is a condition, named after its identifier, else its model, else the file.
         """
         files = each_readable(paths, _File, findings)
-        named = dict(zip(unique([file.name for file in files]), files, strict=True))
+        named = by_name([file.name for file in files], files)
         scales = _Scales(findings)
         yield ImportedRun(
             name=files[0].name,
@@ -139,7 +139,6 @@ class _File:
     def trials(
         self, condition: str, findings: Findings, scales: _Scales
     ) -> Iterator[ImportedTrial]:
-        earlier: dict[str, int] = {}  # test case → how often it has occurred
         for source in (
             items(self.path, *self._above, "testCases", findings=findings),
             items(self.path, *self._above, "conversationalTestCases", findings=findings),
@@ -156,16 +155,14 @@ class _File:
                     continue
                 golden = case.text("expectedOutput", "expectedOutcome")
                 identity = digest([question, golden, case.raw.get("context")])
-                repetition = earlier[identity] = earlier.get(identity, -1) + 1
                 scores, failed = _scores(case, scales)
                 if self._cached:  # it holds no result of the whole
                     scores = [score for score in scores if score.scorer != _WHOLE]
                 yield ImportedTrial(
-                    sample=f"{excerpt(clean(question), 48)} ({identity[:8]})",
+                    sample=sample_name(question, identity),
                     question=question,
                     golden=golden,
                     condition=condition,
-                    repetition=repetition,
                     reply=_reply(case, turns),
                     seconds=case.number("completionTime", low=0),
                     failure=failed,

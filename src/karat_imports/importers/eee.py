@@ -151,7 +151,7 @@ def _trials(
         here = dict(taken)
         for trial in file.trials(findings):
             key = trial.condition, trial.sample, trial.question
-            repetition = taken.get(key, 0) + trial.repetition
+            repetition = taken.get(key, 0) + (trial.repetition or 0)
             file.read.setdefault(trial.condition)
             here[key] = max(here.get(key, 0), repetition + 1)
             yield msgspec.structs.replace(trial, repetition=repetition)

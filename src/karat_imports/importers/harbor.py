@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
 from pathlib import Path
 
 import msgspec
@@ -29,12 +28,13 @@ from karat_imports.importers._chats import Call, Message, arguments, spoken, too
 from karat_imports.importers._reading import (
     Json,
     bad_file,
+    beginning,
     digest,
     document,
     each_readable,
     failure,
     items,
-    opened,
+    seconds_between,
     unique,
     utc,
 )
@@ -47,7 +47,6 @@ _JOB = re.compile(
 )
 _TRIAL = re.compile(_ID + rb'"task_name"\s*:\s*"(?:[^"\\]|\\.)*+"\s*,\s*"trial_name"\s*:')
 _ATIF = re.compile(rb'\s*\{\s*"schema_version"\s*:\s*"ATIF-v\d')
-_HEAD = 2**16  # bytes
 _SCORER = "verifier"
 _REWARD = "reward"
 _FAILURES: dict[str, tuple[LedgerClass, str]] = {
@@ -99,9 +98,8 @@ class Harbor:
             # The first trial of each
             of_condition = {trial.identity: trial for trial in reversed(of_dataset)}
             order = [*dict.fromkeys(trial.identity for trial in of_dataset)]
-            names = dict(
-                zip(order, unique([of_condition[one].condition for one in order]), strict=True)
-            )
+            shown = unique([of_condition[one].condition for one in order])
+            names = dict(zip(order, shown, strict=True))
             metrics: dict[str, Sequence[Metric]] = {_SCORER: []}
             folders = [*(job.name for job in jobs), of_dataset[0].path.absolute().parent.name]
             yield ImportedRun(
@@ -150,8 +148,7 @@ class _Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 def _found(path: Path, findings: Findings) -> tuple[_Job | None, list[_Trial]]:
     """The job in a file, if it is one, and its trials."""
-    with opened(path) as file:
-        head = file.read(_HEAD)
+    head = beginning(path)
     if _ATIF.match(head):
         # A trajectory without the result of a trial
         trajectory = document(path, "steps")
@@ -290,17 +287,13 @@ def _trials(
         if trial.asked is not None and (known is None or len(trial.asked) < len(known)):
             questions[trial.task] = trial.asked
 
-    seen: dict[tuple[str, str], int] = {}
     rewards: dict[str, None] = {}
     for trial in trials:
-        key = trial.task, trial.identity
-        repetition = seen[key] = seen.get(key, -1) + 1
         try:
             made = _trial(
                 trial,
                 questions.get(trial.task, trial.task),
                 names[trial.identity],
-                repetition,
                 findings,
             )
         except BadDataset as error:
@@ -316,9 +309,7 @@ def _trials(
         findings.note(f"taken to be better when higher, as every reward: {', '.join(others)}")
 
 
-def _trial(
-    trial: _Trial, question: str, condition: str, repetition: int, findings: Findings
-) -> ImportedTrial:
+def _trial(trial: _Trial, question: str, condition: str, findings: Findings) -> ImportedTrial:
     if trial.path.name == "result.json":
         row, trajectory = document(trial.path), _trajectory(trial.path)
     else:
@@ -353,10 +344,9 @@ def _trial(
         sample=trial.task,
         question=question,
         condition=condition,
-        repetition=repetition,
         reply=reply,
         started=utc(execution.text("started_at")) or trial.started or None,
-        seconds=_seconds(execution),
+        seconds=seconds_between(execution, "started_at", "finished_at"),
         failure=failed,
         scores=[] if score is None else [score],
         detail={
@@ -459,14 +449,3 @@ def _failure(exception: Json, *, scored: bool) -> ImportedFailure | None:
         return ImportedFailure(cls=cls, kind=slug, message=message, stage="score", scorer=_SCORER)
 
     return ImportedFailure(cls=cls, kind=slug, message=message)
-
-
-def _seconds(timing: Json) -> float | None:
-    """How long a phase took; None: not recorded."""
-    ends = [utc(timing.text(key)) for key in ("started_at", "finished_at")]
-    if ends[0] is None or ends[1] is None:
-        return None
-    seconds = (datetime.fromisoformat(ends[1]) - datetime.fromisoformat(ends[0])).total_seconds()
-    if seconds < 0:
-        return None
-    return seconds

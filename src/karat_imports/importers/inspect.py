@@ -7,14 +7,12 @@ archive that its recorder writes.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from functools import partial
 from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -29,23 +27,22 @@ from karat.importers import (
     Stated,
 )
 from karat.records import JsonObject, Reply, ToolCall, Usage
+from karat.sums import sum_of_known
 from karat_imports.importers._reading import (
     LONGEST,
     Json,
     bad_file,
+    by_name,
     decode,
     document,
     each_readable,
     failure,
     opened,
+    seconds_between,
     texts,
-    unique,
     utc,
 )
 from karat_imports.importers._zips import Archive
-
-if TYPE_CHECKING:
-    from karat_imports.importers._zips import Archive
 
 __all__ = ["Inspect"]
 
@@ -212,7 +209,10 @@ class Inspect:
                 log.note_reducers()
             conditions = _conditions(logs, findings)
             packages = logs[0].spec.at("packages")
-            seconds = [_seconds(Json(log.header.stats)) for log in logs]
+            seconds = [
+                seconds_between(Json(log.header.stats), "started_at", "completed_at")
+                for log in logs
+            ]
             yield ImportedRun(
                 name=logs[0].task,
                 tool=f"inspect_ai {packages.text('inspect_ai') or ''}".strip(),
@@ -222,7 +222,7 @@ class Inspect:
                 },
                 dataset=logs[0].dataset,
                 created=logs[0].created,
-                seconds=None if None in seconds else math.fsum(filter(None, seconds)),
+                seconds=sum_of_known(seconds),
                 planned=(
                     max(len(log.places) for log in logs),
                     max(sum(map(_epochs, same)) for same in conditions.values()),
@@ -463,7 +463,7 @@ def _conditions(logs: Sequence[_Log], findings: Findings) -> dict[str, list[list
             "logs with the same settings, of other code or samples, become separate conditions"
         )
 
-    named = dict(zip(unique([name for name, _ in alike]), alike.values(), strict=True))
+    named = by_name([name for name, _ in alike], alike.values())
     for name, evaluations in named.items():
         if len(evaluations) > 1:
             findings.note(
@@ -597,7 +597,6 @@ class _Trial:
             or choice.message.reasoning
         )
         uses = list(sample.model_usage.values()) or ([output.usage] if output.usage else [])
-        costs = [use.total_cost for use in uses]
         answer = next(
             (score.answer for score in self._scores.values() if score.answer is not None), None
         )
@@ -619,11 +618,6 @@ class _Trial:
         else:
             usage = None
 
-        if None in costs or not costs:
-            dollars = None
-        else:
-            dollars = math.fsum(filter(None, costs))
-
         if sample.working_time is None:
             milliseconds = None
         else:
@@ -637,7 +631,7 @@ class _Trial:
             reasoning=self._text(thoughts) or None,
             tool_calls=tuple(self._tool_calls()),
             usage=usage,
-            dollars=dollars,
+            dollars=sum_of_known(use.total_cost for use in uses),
             milliseconds=milliseconds,
             model=output.model or None,
             stop_reason=choice.stop_reason,
@@ -807,12 +801,3 @@ def _written(value: object) -> str:
     if isinstance(value, str):
         return value
     return msgspec.json.encode(value, order="sorted").decode()
-
-
-def _seconds(stats: Json) -> float | None:
-    started, ended = utc(stats.text("started_at")), utc(stats.text("completed_at"))
-    if started is None or ended is None:
-        return None
-    return max(
-        0.0, (datetime.fromisoformat(ended) - datetime.fromisoformat(started)).total_seconds()
-    )

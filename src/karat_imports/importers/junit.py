@@ -26,11 +26,11 @@ from karat.records import JsonObject, Metric, Reply
 from karat_imports.importers._reading import (
     LONGEST,
     Json,
+    by_name,
     failure,
     opened,
     recognized,
     title,
-    unique,
     utc,
 )
 
@@ -61,7 +61,7 @@ class Junit:
             by=self.recognizes,
             otherwise="is no report in JUnit's XML (expected testsuites or testsuite)",
         )
-        named = dict(zip(unique([title(path) for path in files]), files, strict=True))
+        named = by_name([title(path) for path in files], files)
         stated: list[Stated] = []
         yield ImportedRun(
             name=title(files[0]),
@@ -82,10 +82,8 @@ def _trials(
 ) -> Iterator[ImportedTrial]:
     """The tests of a file; afterwards `stated` holds how many there should be."""
     report = _Report(path, findings)
-    seen: dict[str, int] = {}
     for case in report:
         sample = ".".join(filter(None, (case.text("classname"), case.text("name")))) or "test"
-        repetition = seen[sample] = seen.get(sample, -1) + 1
 
         failed, broke = case.at("failure"), case.at("error")
         if any(case.raw.get(kind) for kind in _RERUNS):
@@ -106,7 +104,6 @@ def _trials(
             sample=sample,
             question=sample,
             condition=condition,
-            repetition=repetition,
             reply=reply if answered else None,
             started=case.text("started"),
             seconds=_seconds(case.text("time")),

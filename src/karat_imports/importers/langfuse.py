@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
@@ -19,19 +18,20 @@ from karat.formats import text_of
 from karat.importers import Findings, ImportedRun, ImportedScore, ImportedTrial
 from karat.records import JsonObject, ToolCall, Usage
 from karat_imports.importers._chats import arguments, messages, unpacked
-from karat_imports.importers._reading import Json, recognized
+from karat_imports.importers._reading import Json
 from karat_imports.importers._records import numeric, rows_of, whole
 from karat_imports.importers._traces import (
     Kind,
+    Row,
     Span,
     TraceOptions,
     Traces,
     answer_in,
-    grouped,
     moment,
     plain,
     run_of_traces,
     scored,
+    with_scores,
 )
 
 __all__ = ["Langfuse"]
@@ -65,34 +65,23 @@ class Langfuse:
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run of all files: scores and observations belong to the traces of all."""
-        files = recognized(
+        yield run_of_traces(
+            "langfuse",
             paths,
-            findings,
+            Traces(findings, self._options),
+            _trials,
             by=self.recognizes,
             otherwise="holds no traces, observations or scores of Langfuse",
-            parquet=True,
         )
-        yield run_of_traces("langfuse", files, self._options, findings, _trials)
 
 
-class _Row(msgspec.Struct, frozen=True):
-    kind: Literal["trace", "observation", "score"]
-    of: Json
+def _trials(files: Sequence[Path], traces: Traces) -> Iterator[ImportedTrial]:
+    return traces.trials(
+        partial(rows_of, files, _rows), _spans, without="scores of a trace that is not in the files"
+    )
 
 
-def _trials(files: Sequence[Path], traces: Traces, findings: Findings) -> Iterator[ImportedTrial]:
-    rows = partial(rows_of, files, _rows)
-    for place, of_trace in grouped(rows, findings):
-        spans = _spans(of_trace)
-        if spans:
-            yield from traces.trials([(place, spans)])
-        else:
-            findings.left_out("scores of a trace that is not in the files", place)
-
-    traces.finish()
-
-
-def _rows(place: str, row: Json, found: Findings) -> Iterator[tuple[str, str, _Row]]:
+def _rows(place: str, row: Json, found: Findings) -> Iterator[tuple[str, str, Row]]:
     """The trace, the observation or the score in a record, and what is in the trace."""
     # The same with keys in snake case: exports differ
     row = Json({_CAPITAL.sub(r"_\1", key).lower(): value for key, value in row.raw.items()})
@@ -103,11 +92,11 @@ def _rows(place: str, row: Json, found: Findings) -> Iterator[tuple[str, str, _R
         elif row.text("data_type") in ("TEXT", "CORRECTION"):
             found.left_out("score that is a text", place)
         else:
-            yield place, trace, _Row("score", row)
+            yield place, trace, Row("score", row)
     elif trace is not None and row.text("id"):
-        yield place, trace, _Row("observation", row)
+        yield place, trace, Row("observation", row)
     elif (own := row.text("id")) is not None and "timestamp" in row.raw:
-        yield place, own, _Row("trace", Json(row.without("observations", "scores")))
+        yield place, own, Row("trace", Json(row.without("observations", "scores")))
         for kind in ("observations", "scores"):
             inner = row.list(kind)
             if row.raw.get(kind) and not inner:
@@ -118,7 +107,7 @@ def _rows(place: str, row: Json, found: Findings) -> Iterator[tuple[str, str, _R
         found.lose("record that is no trace, observation or score", place)
 
 
-def _spans(rows: Sequence[_Row]) -> list[Span]:
+def _spans(rows: Sequence[Row]) -> list[Span]:
     traces = [row.of for row in rows if row.kind == "trace"]
     observations = [row.of for row in rows if row.kind == "observation"]
     scores: dict[str, list[ImportedScore]] = {}
@@ -143,7 +132,7 @@ def _spans(rows: Sequence[_Row]) -> list[Span]:
                 )
             )
 
-    spans = [_observation(row, scores.pop(row.text("id") or "", [])) for row in observations]
+    spans = [_observation(row) for row in observations]
     if traces:
         # The root. It failed if it has no output, and an observation right below it failed
         trace = traces[-1]
@@ -174,10 +163,7 @@ def _spans(rows: Sequence[_Row]) -> list[Span]:
         )
 
         spans = [root, *(msgspec.structs.replace(s, parent=s.parent or root.id) for s in spans)]
-    rest = [score for of_span in scores.values() for score in of_span]
-    if spans and rest:
-        spans[0] = msgspec.structs.replace(spans[0], scores=[*spans[0].scores, *rest])
-    return spans
+    return with_scores(spans, scores)
 
 
 def _named(row: Json, key: str) -> str | None:
@@ -186,7 +172,7 @@ def _named(row: Json, key: str) -> str | None:
     return name and " ".join(filter(None, (name, row.text("version", "release"))))
 
 
-def _observation(row: Json, scores: Sequence[ImportedScore]) -> Span:
+def _observation(row: Json) -> Span:
     kind: Kind = _KINDS.get((row.text("type") or "").upper(), "other")
     heard, said, error, call = row.raw.get("input"), row.raw.get("output"), None, None
     if row.text("level") == "ERROR":
@@ -220,7 +206,6 @@ def _observation(row: Json, scores: Sequence[ImportedScore]) -> Span:
         dollars=known or None,
         error=error,
         call=call,
-        scores=scores,
         metadata=metadata,
     )
 

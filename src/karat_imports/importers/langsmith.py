@@ -7,9 +7,8 @@ Lines or Parquet; rows of an experiment with `run`, `example` and `evaluation_re
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
@@ -17,19 +16,20 @@ from karat.formats import text_of
 from karat.importers import Findings, ImportedRun, ImportedScore, ImportedTrial
 from karat.records import ToolCall, Usage
 from karat_imports.importers._chats import arguments, messages, unpacked
-from karat_imports.importers._reading import Json, recognized
+from karat_imports.importers._reading import Json
 from karat_imports.importers._records import numeric, rows_of, whole
 from karat_imports.importers._traces import (
     Kind,
+    Row,
     Span,
     TraceOptions,
     Traces,
     answer_in,
-    grouped,
     moment,
     plain,
     run_of_traces,
     scored,
+    with_scores,
 )
 
 __all__ = ["Langsmith"]
@@ -58,22 +58,17 @@ class Langsmith:
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run of all files: feedback and examples belong to the runs of all."""
-        files = recognized(
+        yield run_of_traces(
+            "langsmith",
             paths,
-            findings,
+            Traces(findings, self._options),
+            _trials,
             by=self.recognizes,
             otherwise="holds no runs, examples or feedback of LangSmith",
-            parquet=True,
         )
-        yield run_of_traces("langsmith", files, self._options, findings, _trials)
 
 
-class _Row(msgspec.Struct, frozen=True):
-    kind: Literal["run", "feedback", "example"]
-    of: Json
-
-
-def _trials(files: Sequence[Path], traces: Traces, findings: Findings) -> Iterator[ImportedTrial]:
+def _trials(files: Sequence[Path], traces: Traces) -> Iterator[ImportedTrial]:
     examples: dict[str, str] = {}  # id → the reference output
     owners: dict[str, str] = {}  # run → trace
     for _, trace, row in rows_of(files, _rows, Findings()):
@@ -82,24 +77,21 @@ def _trials(files: Sequence[Path], traces: Traces, findings: Findings) -> Iterat
         if row.kind == "run":
             owners[row.of.text("id", "run_id") or ""] = trace
 
-    def by_trace(found: Findings) -> Iterator[tuple[str, str, _Row]]:
+    def by_trace(found: Findings) -> Iterator[tuple[str, str, Row]]:
         for place, trace, row in rows_of(files, _rows, found):
             if row.kind == "run":
                 yield place, trace, row
             elif row.kind == "feedback":
                 yield place, owners.get(row.of.text("run_id") or "", trace), row
 
-    for place, of_trace in grouped(by_trace, findings):
-        spans = _spans(of_trace, examples)
-        if spans:
-            yield from traces.trials([(place, spans)])
-        else:
-            findings.left_out("feedback for a run that is not in the files", place)
-
-    traces.finish()
+    yield from traces.trials(
+        by_trace,
+        lambda rows: _spans(rows, examples),
+        without="feedback for a run that is not in the files",
+    )
 
 
-def _rows(place: str, row: Json, found: Findings) -> Iterator[tuple[str, str, _Row]]:
+def _rows(place: str, row: Json, found: Findings) -> Iterator[tuple[str, str, Row]]:
     """The runs, examples and feedback in a record."""
     if row.at("run").raw and "run_type" not in row.raw:  # a row of an experiment
         run = row.at("run")
@@ -108,21 +100,21 @@ def _rows(place: str, row: Json, found: Findings) -> Iterator[tuple[str, str, _R
         if row.at("example").raw:
             yield from _rows(place, Json({"dataset_id": "", **row.at("example").raw}), found)
         for feedback in row.at("evaluation_results").list("results"):
-            yield place, id_, _Row("feedback", Json({"run_id": id_, **feedback.raw}))
+            yield place, id_, Row("feedback", Json({"run_id": id_, **feedback.raw}))
     elif "run_type" in row.raw and (own := row.text("id", "run_id")) is not None:
         trace = row.text("trace_id") or own
-        yield place, trace, _Row("run", Json(row.without("child_runs")))
+        yield place, trace, Row("run", Json(row.without("child_runs")))
         for child in row.list("child_runs"):
             yield from _rows(place, Json({"trace_id": trace, **child.raw}), found)
     elif "key" in row.raw and ("run_id" in row.raw or "trace_id" in row.raw):
-        yield place, row.text("trace_id", "run_id") or "", _Row("feedback", row)
+        yield place, row.text("trace_id", "run_id") or "", Row("feedback", row)
     elif "dataset_id" in row.raw and row.text("id") is not None:
-        yield place, "", _Row("example", row)
+        yield place, "", Row("example", row)
     else:
         found.lose("record that is no run, example or feedback", place)
 
 
-def _spans(rows: Sequence[_Row], examples: Mapping[str, str]) -> list[Span]:
+def _spans(rows: Sequence[Row], examples: Mapping[str, str]) -> list[Span]:
     feedback: dict[str, list[ImportedScore]] = {}
     for row in rows:
         if row.kind == "feedback":
@@ -146,16 +138,13 @@ def _spans(rows: Sequence[_Row], examples: Mapping[str, str]) -> list[Span]:
     spans = []
     for row in rows:
         if row.kind == "run":
-            scores = feedback.pop(row.of.text("id", "run_id") or "", [])
-            spans.append(_span(row.of, scores, examples))
+            known = {score.scorer for score in feedback.get(row.of.text("id", "run_id") or "", ())}
+            spans.append(_span(row.of, known, examples))
 
-    rest = [score for of_run in feedback.values() for score in of_run]
-    if spans and rest:
-        spans[0] = msgspec.structs.replace(spans[0], scores=[*spans[0].scores, *rest])
-    return spans
+    return with_scores(spans, feedback)
 
 
-def _span(row: Json, scores: Sequence[ImportedScore], examples: Mapping[str, str]) -> Span:
+def _span(row: Json, known: Set[str], examples: Mapping[str, str]) -> Span:
     heard, said = unpacked(row.raw.get("inputs")), unpacked(row.raw.get("outputs"))
     extra = Json(unpacked(row.raw.get("extra")))
     kind: Kind = _KINDS.get(row.text("run_type") or "", "other")
@@ -172,7 +161,6 @@ def _span(row: Json, scores: Sequence[ImportedScore], examples: Mapping[str, str
         experiment = row.text("session_name", "project_name", "session_id")
     if parent is None:
         agent = row.text("name")
-    known = {score.scorer for score in scores}
 
     input_tokens = whole(row, "prompt_tokens", "input_tokens")
     output_tokens = whole(row, "completion_tokens", "output_tokens")
@@ -203,7 +191,7 @@ def _span(row: Json, scores: Sequence[ImportedScore], examples: Mapping[str, str
         dollars=numeric(row, "total_cost"),
         error=error,
         call=call,
-        scores=[*scores, *(one for one in _stats(row) if one.scorer not in known)],
+        scores=[score for score in _stats(row) if score.scorer not in known],
         sample=example,
         golden=examples.get(example or ""),
         condition=experiment,

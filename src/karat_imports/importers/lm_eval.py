@@ -237,7 +237,7 @@ def _score(
     values: dict[str, float | bool | None] = {}
     parts: JsonObject = {}
     for name in names:
-        value = row.flag(name) if row.number(name) is None else row.number(name)
+        value = row.score(name)
         if value is not None and name not in _NOT_METRICS | of_all:
             values[_metric(filtered, name)] = value
         elif name not in _NOT_METRICS:

@@ -26,12 +26,13 @@ from karat_imports.importers._reading import (
     Json,
     asked,
     bad_file,
+    beginning,
+    by_name,
     each_readable,
     failure,
     groups,
     items,
     lines,
-    opened,
     said_last,
     title,
     unique,
@@ -73,7 +74,7 @@ class OpenaiEvals:
                 pages[path] = head
 
         for name, of_eval in logs.items():
-            named = dict(zip(unique([log.name for log in of_eval]), of_eval, strict=True))
+            named = by_name([log.name for log in of_eval], of_eval)
             yield ImportedRun(
                 name=name,
                 tool="openai-evals",
@@ -105,8 +106,7 @@ class OpenaiEvals:
 
 
 def _head(path: Path) -> tuple[Path, bytes]:
-    with opened(path) as file:
-        head = file.read(2**16)
+    head = beginning(path)
     if not OpenaiEvals.recognizes(path, head):
         raise bad_file(
             path, "is neither a log of oaieval nor a list of output items of an eval's run"
@@ -223,13 +223,7 @@ def _trial(sample: str, condition: str, events: Sequence[Json]) -> ImportedTrial
 
 def _metrics(metrics: Mapping[str, object]) -> ImportedScore:
     known = Json(dict(metrics))
-    values = {}
-    for key in metrics:
-        if known.flag(key) is None:
-            values[key] = known.number(key)
-        else:
-            values[key] = known.flag(key)
-
+    values = {key: known.score(key) for key in metrics}
     return ImportedScore(
         scorer="metrics",
         values={key: value for key, value in values.items() if value is not None},
@@ -240,7 +234,6 @@ def _metrics(metrics: Mapping[str, object]) -> ImportedScore:
 def _output_items(pages: Mapping[Path, bytes], findings: Findings) -> Iterator[ImportedTrial]:
     """The output items of runs of the API: each run is a condition, named after its model."""
     names: dict[tuple[str, str], str] = {}  # run, model → condition
-    seen: dict[tuple[str, str], int] = {}
     for path, head in pages.items():
         if head.lstrip()[:1] == b"[":
             rows = items(path, findings=findings)
@@ -260,15 +253,14 @@ def _output_items(pages: Mapping[Path, bytes], findings: Findings) -> Iterator[I
             if (run, model) not in names:
                 names[run, model] = f"{model} ({run})" if model in names.values() else model
             condition = names[run, model]
-            repetition = seen[condition, identity] = seen.get((condition, identity), -1) + 1
             yield _of_item(
                 row,
                 item.at("item") if item.at("item").raw else item,
-                (identity, condition, repetition),
+                (identity, condition),
             )
 
 
-def _of_item(row: Json, item: Json, at: tuple[str, str, int]) -> ImportedTrial:
+def _of_item(row: Json, item: Json, at: tuple[str, str]) -> ImportedTrial:
     sample, key = row.at("sample"), asked(item)
     contents = [message.shown("content") for message in sample.list("output")]
     if contents:
@@ -318,7 +310,6 @@ def _of_item(row: Json, item: Json, at: tuple[str, str, int]) -> ImportedTrial:
         question=question,
         golden=item.text(*_GOLDEN),
         condition=at[1],
-        repetition=at[2],
         reply=reply,
         failure=failed,
         scores=[] if failed else scores,

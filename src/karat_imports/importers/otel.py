@@ -19,11 +19,10 @@ from karat.records import JsonObject
 from karat_imports.importers._reading import (
     Json,
     Unreadable,
+    beginning,
     decode,
     items,
     lines,
-    opened,
-    recognized,
     title,
     unique,
 )
@@ -32,7 +31,6 @@ from karat_imports.importers._traces import (
     Span,
     TraceOptions,
     Traces,
-    grouped,
     moment,
     run_of_traces,
 )
@@ -44,7 +42,6 @@ _SDK = re.compile(
     rb'\s*(?:\[\s*)?\{\s*"name"\s*:[^{}]*"context"\s*:\s*\{\s*"trace_id"\s*:[^{}]*\}'
     rb'\s*,\s*"kind"\s*:\s*"SpanKind'
 )
-_HEAD = 2**16  # bytes
 _DEEPEST = 32  # levels of an attribute
 _UNNAMED = re.compile(r"unknown_service(?::.*)?", re.DOTALL)
 
@@ -66,13 +63,15 @@ class Otel:
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run. Files with spans are told apart; files of logs belong to the spans of all."""
         expected = "expected resourceSpans, resourceLogs or spans"
-        files = recognized(
+        yield run_of_traces(
+            "opentelemetry",
             paths,
-            findings,
+            Traces(findings, self._options),
+            _trials,
             by=self.recognizes,
             otherwise=f"holds no traces of OpenTelemetry ({expected})",
+            parquet=False,
         )
-        yield run_of_traces("opentelemetry", files, self._options, findings, _trials)
 
 
 class _Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,18 +84,18 @@ class _Row(msgspec.Struct, frozen=True, kw_only=True):
     is_log: bool = False
 
 
-def _trials(files: Sequence[Path], traces: Traces, findings: Findings) -> Iterator[ImportedTrial]:
+def _trials(files: Sequence[Path], traces: Traces) -> Iterator[ImportedTrial]:
     def rows(found: Findings) -> Iterator[tuple[str, str, _Row]]:
         for path in files:
             yield from _rows(path, found)
 
     owners = {row.file for _, _, row in rows(Findings()) if not row.is_log}
     names = dict(zip(files, unique([title(path) for path in files]), strict=True))
-    for place, of_trace in grouped(rows, findings):
+
+    def spans_of(of_trace: list[_Row]) -> list[Span]:
         spans = [row for row in of_trace if not row.is_log]
         if not spans:
-            findings.left_out("records of a log whose trace is not in the files", place)
-            continue
+            return []
         prefix = ""
         if len(owners) > 1:
             prefix = f"{names[spans[0].file]}: "
@@ -105,16 +104,18 @@ def _trials(files: Sequence[Path], traces: Traces, findings: Findings) -> Iterat
         for row in of_trace:
             if row.is_log:
                 logs.setdefault(row.id, []).append(_event(row.of))
-        recorded = [_span(row, logs.pop(row.id, [])) for row in spans]
+        recorded = [_span(row, logs.pop(row.id, []), prefix) for row in spans]
         for events in logs.values():  # they name no span, or one that is not here
             scores = span_of({}, events, Span(id="")).scores
             recorded[0] = msgspec.structs.replace(
                 recorded[0], scores=[*recorded[0].scores, *scores]
             )
 
-        yield from traces.trials([(place, recorded)], prefix)
+        return recorded
 
-    traces.finish()
+    yield from traces.trials(
+        rows, spans_of, without="records of a log whose trace is not in the files"
+    )
 
 
 def _rows(path: Path, findings: Findings) -> Iterator[tuple[str, str, _Row]]:
@@ -150,8 +151,7 @@ def _rows(path: Path, findings: Findings) -> Iterator[tuple[str, str, _Row]]:
 
 def _objects(path: Path, findings: Findings) -> Iterator[tuple[str, Json]]:
     """The objects in a file: one a line, in a list, or one over many lines."""
-    with opened(path) as file:
-        head = file.read(_HEAD)
+    head = beginning(path)
     first, newline, _ = head.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")
     if first.startswith(b"["):
         yield from items(path, findings=findings)
@@ -182,7 +182,7 @@ def _in_otlp(whole: Json) -> Iterator[tuple[Json, Json, bool]]:
                 yield record, part.at("resource"), True
 
 
-def _span(row: _Row, logged: Sequence[Event]) -> Span:
+def _span(row: _Row, logged: Sequence[Event], prefix: str) -> Span:
     span, service = row.of, Json(row.resource)
     status = span.at("status")
     failed = status.raw.get("code", status.raw.get("status_code")) in (
@@ -195,6 +195,7 @@ def _span(row: _Row, logged: Sequence[Event]) -> Span:
         error = status.text("message", "description") or ""
     base = Span(
         id=row.id,
+        prefix=prefix,
         parent=_hex(span.text("parentSpanId", "parent_id") or "") or None,
         started=_time(span, "startTimeUnixNano", "start_time"),
         ended=_time(span, "endTimeUnixNano", "end_time"),

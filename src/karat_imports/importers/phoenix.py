@@ -10,23 +10,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal
-
-import msgspec
 
 from karat.importers import Findings, ImportedRun, ImportedScore, ImportedTrial
 from karat_imports.importers._chats import unpacked
-from karat_imports.importers._reading import Json, recognized
+from karat_imports.importers._reading import Json
 from karat_imports.importers._records import flat, numeric, rows_of
 from karat_imports.importers._spans import Event, span_of
 from karat_imports.importers._traces import (
+    Row,
     Span,
     TraceOptions,
     Traces,
-    grouped,
     moment,
     run_of_traces,
     scored,
+    with_scores,
 )
 
 __all__ = ["Phoenix"]
@@ -52,85 +50,74 @@ class Phoenix:
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run of all files: annotations belong to the spans of all."""
-        files = recognized(
+        yield run_of_traces(
+            "phoenix",
             paths,
-            findings,
+            Traces(findings, self._options),
+            _trials,
             by=self.recognizes,
             otherwise="holds no spans or annotations of Phoenix",
-            parquet=True,
         )
-        yield run_of_traces("phoenix", files, self._options, findings, _trials)
 
 
-class _Row(msgspec.Struct, frozen=True):
-    kind: Literal["span", "annotation"]
-    of: Json
-    id: str
-
-
-def _trials(files: Sequence[Path], traces: Traces, findings: Findings) -> Iterator[ImportedTrial]:
+def _trials(files: Sequence[Path], traces: Traces) -> Iterator[ImportedTrial]:
     owners: dict[str, str] = {}  # span → trace
     for _, trace, row in rows_of(files, _rows, Findings()):
         if row.kind == "span":
             owners[row.id] = trace
 
-    def by_trace(found: Findings) -> Iterator[tuple[str, str, _Row]]:
+    def by_trace(found: Findings) -> Iterator[tuple[str, str, Row]]:
         for place, trace, row in rows_of(files, _rows, found):
             yield place, owners.get(row.id, trace), row
 
-    for place, of_trace in grouped(by_trace, findings):
-        scores: dict[str, list[ImportedScore]] = {}
-        for row in of_trace:
-            if row.kind == "annotation":
-                result = Json({**row.of.raw, **row.of.at("result").raw})
-                kind = row.of.text("annotator_kind")
-                scores.setdefault(row.id, []).append(
-                    scored(
-                        row.of.text("name", "annotation_name") or "annotation",
-                        numeric(result, "score", "result.score"),
-                        label=result.text("label", "result.label"),
-                        reason=result.text("explanation", "result.explanation"),
-                        offline=kind == "CODE",
-                        detail={"annotator_kind": kind, "metadata": row.of.raw.get("metadata")},
-                    )
+    yield from traces.trials(
+        by_trace, _spans, without="annotations of a span that is not in the files"
+    )
+
+
+def _spans(rows: Sequence[Row]) -> list[Span]:
+    scores: dict[str, list[ImportedScore]] = {}
+    for row in rows:
+        if row.kind == "annotation":
+            result = Json({**row.of.raw, **row.of.at("result").raw})
+            kind = row.of.text("annotator_kind")
+            scores.setdefault(row.id, []).append(
+                scored(
+                    row.of.text("name", "annotation_name") or "annotation",
+                    numeric(result, "score", "result.score"),
+                    label=result.text("label", "result.label"),
+                    reason=result.text("explanation", "result.explanation"),
+                    offline=kind == "CODE",
+                    detail={"annotator_kind": kind, "metadata": row.of.raw.get("metadata")},
                 )
+            )
 
-        spans = [_span(row, scores.pop(row.id, [])) for row in of_trace if row.kind == "span"]
-        rest = [score for of_span in scores.values() for score in of_span]  # of the trace
-        if spans and rest:
-            spans[0] = msgspec.structs.replace(spans[0], scores=[*spans[0].scores, *rest])
-
-        if spans:
-            yield from traces.trials([(place, spans)])
-        else:
-            findings.left_out("annotations of a span that is not in the files", place)
-
-    traces.finish()
+    return with_scores([_span(row) for row in rows if row.kind == "span"], scores)
 
 
-def _rows(place: str, row: Json, found: Findings) -> Iterator[tuple[str, str, _Row]]:
+def _rows(place: str, row: Json, found: Findings) -> Iterator[tuple[str, str, Row]]:
     """The span or annotation in a record, or the spans of a trace."""
     context = row.at("context")
     trace = context.text("trace_id") or row.text("context.trace_id", "trace_id")
     id_ = context.text("span_id") or row.text("context.span_id", "span_id", "index")
     if "annotator_kind" in row.raw and id_ is not None:
-        yield place, "", _Row("annotation", row, id_)
+        yield place, "", Row("annotation", row, id_)
     elif trace is not None and id_ is not None:
-        yield place, trace, _Row("span", row, id_)
+        yield place, trace, Row("span", row, id_)
         for annotation in row.list("annotations"):
-            yield place, trace, _Row("annotation", annotation, id_)
+            yield place, trace, Row("annotation", annotation, id_)
     elif inner := row.list("spans"):
         for span in inner:
             yield from _rows(place, span, found)
     elif "annotator_kind" in row.raw and trace is not None:
-        yield place, trace, _Row("annotation", row, "")
+        yield place, trace, Row("annotation", row)
     elif "annotator_kind" in row.raw:
         found.left_out("annotation of a session or a document", place)
     else:
         found.lose("record that is no span or annotation", place)
 
 
-def _span(row: _Row, scores: Sequence[ImportedScore]) -> Span:
+def _span(row: Row) -> Span:
     span, error = row.of, None
     if span.text("status_code") == "ERROR":
         error = span.text("status_message") or ""
@@ -140,7 +127,6 @@ def _span(row: _Row, scores: Sequence[ImportedScore]) -> Span:
         started=moment(span.raw.get("start_time")),
         ended=moment(span.raw.get("end_time")),
         error=error,
-        scores=scores,
     )
 
     columns = {

@@ -32,6 +32,7 @@ from karat_imports.importers._reading import (
     failure,
     items,
     marked,
+    sample_name,
     title,
     unique,
 )
@@ -257,7 +258,7 @@ class _Trials:
                 break
 
         return ImportedTrial(
-            sample=f"{excerpt(clean(question), 48)} ({identity[:8]})",
+            sample=sample_name(question, identity),
             question=question,
             golden=golden,
             condition=condition,

@@ -43,7 +43,7 @@ def result(summary: Summary, **fields: Any) -> Summary:
 def shown(summary: Summary) -> tuple[Table, list[str]]:
     table, *notes = means(summary, summary.metrics)
     assert isinstance(table, Table)
-    texts = []
+    texts: list[str] = []
     for note in notes:
         assert isinstance(note, Note)
         texts += note.texts

@@ -11,7 +11,7 @@ from msgspec import structs
 from karat import summarize
 from karat.analysis.model import ContextUse, ScoreByUse, Summary, ToolConfusion, ToolUse
 from karat.analysis.numbers import Estimate
-from karat.blocks import Group, Note, Table, plain
+from karat.blocks import Group, Note, Scale, Table, plain
 from karat.document.use import tools, use
 
 
@@ -61,6 +61,7 @@ def test_a_row_says_how_many_answers_used_what_is_offered(summary):
         ("new", "MCP server docs", "60.0 % [55.0 %, 65.0 %]", "10"),
         ("old", "skill grep", "10.0 % [5.0 %, 15.0 %]", "20"),
     ]
+    assert {row.cells[1].scale for row in table.rows} == {Scale(0, 1)}
     assert [row.color for row in table.rows] == [summary.conditions.index(name) for name in ("new", "old")]
 
 

@@ -47,8 +47,8 @@ def plan_document(plan: Plan, *, title: str, percent: bool) -> Document:
     if plan.needed:
         needed = Table(
             caption=f"Fewest questions that show {_points(plan.delta or 0.0, percent)}",
-            columns=_columns(plan, percent, delta=True),
-            rows=tuple(_row(design, percent, delta=True) for design in plan.needed),
+            columns=_columns(plan, percent),
+            rows=tuple(_row(plan, design, percent=percent) for design in plan.needed),
             brief=True,
             slim=True,
         )
@@ -138,16 +138,16 @@ def _spreads(plan: Plan, percent: bool) -> list[tuple[str, str]]:
     return spreads
 
 
-def _row(design: Design, percent: bool, *, delta: bool) -> Row:
+def _row(plan: Plan, design: Design, *, percent: bool) -> Row:
     if design.detectable is None:
         detectable = None
     else:
         detectable = design.detectable * (100 if percent else 1)
 
-    if delta:
-        power = [Share(design.power)]
-    else:
+    if plan.delta is None:
         power = []
+    else:
+        power = [Share(design.power)]
 
     return Row(
         name=formats.count(design.questions),
@@ -162,22 +162,22 @@ def _row(design: Design, percent: bool, *, delta: bool) -> Row:
     )
 
 
-def _columns(plan: Plan, percent: bool, *, delta: bool) -> tuple[Column, ...]:
+def _columns(plan: Plan, percent: bool) -> tuple[Column, ...]:
     unit = " (points)" if percent else ""
     legend = (
         f"Detectable: the smallest difference that {_percent(plan.power)} of runs show at alpha "
         f"{plan.alpha:g}."
     )
-    if delta and plan.delta is not None:
-        asked = f"power for {_points(plan.delta, percent)}"
+    if plan.delta is None:
+        asked = []
     else:
-        asked = ""
+        asked = [f"power for {_points(plan.delta, percent)}"]
 
     return columns(
         "questions",
         "repetitions",
         Column(f"detectable{unit}", legend=legend),
-        *([asked] if asked else []),
+        *asked,
         Column("cost", legend="Cost: of both conditions, judging included."),
         Column("time", rank=1, legend="Time: one answer after the other."),
         Column(
@@ -218,11 +218,10 @@ def plan_chart(plan: Plan, *, percent: bool) -> Chart:
         height=220,
     )
 
-    delta = plan.delta is not None
     table = Table(
         caption="What a run of each size shows",
-        columns=_columns(plan, percent, delta=delta),
-        rows=tuple(_row(design, percent, delta=delta) for design in plan.designs),
+        columns=_columns(plan, percent),
+        rows=tuple(_row(plan, design, percent=percent) for design in plan.designs),
         brief=True,
         slim=True,
     )

@@ -508,7 +508,8 @@ class _Writer:
                         Choice(value=value, source="file"),
                     )
 
-    def _events(self, trial: ImportedTrial) -> Iterator[Event]:
+    def _repetition(self, trial: ImportedTrial) -> int | None:
+        """Which repetition a trial is, from 0; None: it is left out."""
         repetition = trial.repetition
         if repetition is None:
             repetition = self._numbered[trial.sample, trial.condition]
@@ -518,14 +519,20 @@ class _Writer:
             self._findings.left_out(
                 f"a repetition that is not from 0 to {MOST_REPETITIONS - 1}", trial.sample
             )
-            return
+            return None
 
         if trial.condition not in self._conditions and len(self._conditions) >= MOST_CONDITIONS:
             self._findings.left_out(
                 f"a result of more than {MOST_CONDITIONS} conditions", trial.sample
             )
-            return
+            return None
 
+        return repetition
+
+    def _events(self, trial: ImportedTrial) -> Iterator[Event]:
+        repetition = self._repetition(trial)
+        if repetition is None:
+            return
         condition = self._condition(trial.condition)
         place = hash((condition.name, repetition))
         if place not in self._ends:

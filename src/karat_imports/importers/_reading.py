@@ -390,16 +390,23 @@ class Json:
             return self.number(key)
         return flag
 
-    def count(self, key: str) -> int | None:
-        """A whole number from 0 on."""
-        value = self.number(key, low=0)
-        if value is not None and value == int(value):
-            return int(value)
+    def count(self, *keys: str) -> int | None:
+        """The first of these that is a whole number from 0 on."""
+        for key in keys:
+            value = self.number(key, low=0)
+            if value is not None and value == int(value):
+                return int(value)
         return None
 
-    def usage(self, **names: str) -> Usage | None:
-        """Tokens: our name for them → the key. None if none is known."""
-        counts = {ours: self.count(key) for ours, key in names.items()}
+    def usage(self, **names: str | tuple[str, ...]) -> Usage | None:
+        """Tokens: our name for them → the key, or the keys to try. None if none is known."""
+        counts: dict[str, int | None] = {}
+        for ours, keys in names.items():
+            if isinstance(keys, str):
+                counts[ours] = self.count(keys)
+            else:
+                counts[ours] = self.count(*keys)
+
         if any(tokens is not None for tokens in counts.values()):
             return Usage(**counts)
         return None

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from karat.importers import ImportedScore
-from karat.records import JsonObject, ToolCall, Usage
+from karat.records import JsonObject, ToolCall
 from karat_imports.importers._chats import Message, arguments, messages, unpacked
 from karat_imports.importers._reading import Json
 from karat_imports.importers._traces import Kind, Span, answer_in, nested, plain, scored
@@ -90,15 +90,6 @@ def span_of(attributes: JsonObject, events: Sequence[Event], base: Span) -> Span
     else:
         metadata = {"conversation": conversation}
 
-    counts: dict[str, int | None] = {}
-    for name, keys in _TOKENS.items():
-        found = (Json(attributes).count(key) for key in keys)
-        counts[name] = next((count for count in found if count is not None), None)
-    if any(count is not None for count in counts.values()):
-        usage = Usage(**counts)
-    else:
-        usage = None
-
     return msgspec.structs.replace(
         base,
         kind=kind,
@@ -109,7 +100,7 @@ def span_of(attributes: JsonObject, events: Sequence[Event], base: Span) -> Span
         agent=known.text("gen_ai.agent.name", "agent.name") or base.agent,
         model=known.text("gen_ai.request.model", "gen_ai.response.model", "llm.model_name"),
         stop_reason=stop_reason,
-        usage=usage,
+        usage=known.usage(**_TOKENS),
         dollars=known.number("llm.cost.total", low=0),
         error=error,
         call=call,

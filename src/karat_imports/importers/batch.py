@@ -174,9 +174,7 @@ def _usage(usage: Json) -> Usage | None:
         heard += (read or 0) + (written or 0)
     else:
         heard = usage.count("prompt_tokens")
-    said = usage.count("output_tokens")
-    if said is None:
-        said = usage.count("completion_tokens")
+    said = usage.count("output_tokens", "completion_tokens")
     if heard is None and said is None:
         return None
     prompt = Json({**usage.at("prompt_tokens_details").raw, **usage.at("input_tokens_details").raw})

@@ -145,6 +145,13 @@ class _Sample(msgspec.Struct, frozen=True):
     limit: JsonObject | None = None
     turn_count: int | None = None
 
+    @property
+    def chat(self) -> list[_Message]:
+        """The messages of the input; empty if it is a text."""
+        if isinstance(self.input, str):
+            return []
+        return self.input
+
 
 class _Attached(msgspec.Struct, frozen=True):
     """The attachments of a sample, which are decoded only if a text refers to them."""
@@ -513,30 +520,25 @@ class _Trial:
     def trial(self, condition: str, before: int) -> ImportedTrial:
         sample, failure = self._sample, self._failure()
         answered = failure is None or sample.output.choices or sample.output.completion
+        reply = None
         if answered:
             reply = self._reply()
+        if isinstance(sample.input, str):
+            text = self._text(sample.input)
         else:
-            reply = None
-
-        given, choices = self._sample.input, self._sample.choices or ()
-        if isinstance(given, str):
-            text = self._text(given)
-        else:
-            asked = [message for message in given if message.role == "user"] or given
+            asked = [message for message in sample.chat if message.role == "user"] or sample.chat
             text = "\n\n".join(self._text(message.content) for message in asked)
 
         lines = [
             f"{chr(ord('A') + number)}) {self._text(choice)}"
-            for number, choice in enumerate(choices)
+            for number, choice in enumerate(sample.choices or ())
         ]
         if lines:
-            question = "\n".join([text, "", *lines])
-        else:
-            question = text
+            text = "\n".join([text, "", *lines])
 
         return ImportedTrial(
             sample=str(sample.id),
-            question=question,
+            question=text,
             golden=(sample.target if isinstance(sample.target, str) else " | ".join(sample.target))
             or None,
             condition=condition,
@@ -582,11 +584,7 @@ class _Trial:
 
     def _reply(self) -> Reply:
         sample, output = self._sample, self._sample.output
-        if output.choices:
-            choice = output.choices[0]
-        else:
-            choice = _Choice()
-
+        choice = next(iter(output.choices), _Choice())
         if isinstance(choice.message.content, list):
             parts = choice.message.content
         else:
@@ -618,11 +616,6 @@ class _Trial:
         else:
             usage = None
 
-        if sample.working_time is None:
-            milliseconds = None
-        else:
-            milliseconds = sample.working_time * 1000
-
         return Reply(
             text=self._text(
                 choice.message.content if output.completion is None else output.completion
@@ -632,7 +625,7 @@ class _Trial:
             tool_calls=tuple(self._tool_calls()),
             usage=usage,
             dollars=sum_of_known(use.total_cost for use in uses),
-            milliseconds=milliseconds,
+            milliseconds=sample.working_time and 1000 * sample.working_time,
             model=output.model or None,
             stop_reason=choice.stop_reason,
             responses=sample.turn_count,
@@ -640,12 +633,9 @@ class _Trial:
 
     def _tool_calls(self) -> Iterator[ToolCall]:
         sample = self._sample
-        if isinstance(sample.input, list):
-            given = sample.input
-        else:
-            given = []
-
-        before = {str(call.get("id")) for message in given for call in message.tool_calls or ()}
+        before: set[str] = set()
+        for message in sample.chat:
+            before.update(str(call.get("id")) for call in message.tool_calls or ())
         results = {}
         for message in sample.messages:
             if message.role == "tool":
@@ -730,16 +720,9 @@ class _Trial:
                 "included"
             )
 
-        if isinstance(sample.input, list) and len(sample.input) > 1:
-            chat = sample.input
-        else:
-            chat = []
-
-        if several:
-            model_usage = msgspec.to_builtins(sample.model_usage)
-        else:
-            model_usage = None
-
+        chat = []
+        if len(sample.chat) > 1:
+            chat = sample.chat
         detail: JsonObject = {
             "uuid": sample.uuid,
             "input": [
@@ -750,7 +733,7 @@ class _Trial:
             "error": sample.error and sample.error.message,
             "error_retries": [error.message for error in sample.error_retries or ()],
             "invalidation": sample.invalidation,
-            "model_usage": model_usage,
+            "model_usage": several and msgspec.to_builtins(sample.model_usage),
             "role_usage": msgspec.to_builtins(sample.role_usage),
         }
         return {key: value for key, value in detail.items() if value}

@@ -26,6 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     with ending:
         ending.code = cli.main(arguments, prog_name="karat", standalone_mode=False, obj=ending) or 0
         sys.stdout.flush()
+
     if arguments is None:
         leave_in_time(ending.code)
     return ending.code

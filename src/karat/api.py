@@ -173,6 +173,7 @@ def open(  # noqa: A001 -- karat.open reads well, and nothing here opens files
                 f"is an experiment file, so it seems: `karat run {path}` makes a run of it, and "
                 f"`karat report latest` shows the newest run",
             )
+
         if format_name is None:
             raise BadRun(
                 str(path),
@@ -225,6 +226,7 @@ def _find_runs(run: str | os.PathLike[str], results: Path) -> list[Path]:
     for folder in below:
         if folder.name.startswith(text) or folder.name.rpartition("-")[2].startswith(text):
             matches.append(folder)
+
     if len(matches) == 1:
         return matches
     if matches:
@@ -299,6 +301,7 @@ def compare(
             if isinstance(a, str) and a in first.info.conditions:
                 hint = f"'{a}' is a condition; name a second one to compare it with"
                 raise BadOption("karat.compare", hint) from error
+
             raise
 
         return analysis.compare(first, second, scorings=scorings, level=level, **asked)
@@ -438,6 +441,7 @@ def _thresholds(
     for bound, values in given:
         for name, value in (values or {}).items():
             thresholds[bound, name] = Threshold(name=name, bound=bound, value=value)
+
     return list(thresholds.values())
 
 

@@ -40,6 +40,7 @@ class Bar(msgspec.Struct, frozen=True):
         for name, share in self.parts:
             places.append((name, round(_WIDE * at, 2), round(_WIDE * share, 2)))
             at += share
+
         return places
 
 
@@ -203,6 +204,7 @@ def _estimate(cell: Estimate) -> tuple[str, str]:
         if cell.low is not None and cell.high is not None:
             point = formats.POINT if cell.low == cell.high else ""
             interval = f"[{formats.share(cell.low)}, {formats.share(cell.high)}]{point}{cell.mark}"
+
         return formats.share(cell.value), interval
 
     if cell.percent:
@@ -590,6 +592,7 @@ def forest(table: Table) -> Chart:
             for cell in row.cells:
                 if isinstance(cell, Estimate) and cell.scale is not None:
                     drawn.append(cell)
+
             panels[-1][1].extend((row.name, cell, row.color or 0) for cell in drawn[:1])
 
     head = next(column.head for column in table.columns[1:] if column.number).partition(" [")[0]
@@ -657,6 +660,7 @@ def apart(names: Iterable[str]) -> list[str]:
         while label in taken:
             again += 1
             label = f"{plain} ({again})"
+
         taken.add(label)
         distinct.append(label)
 

@@ -92,6 +92,7 @@ def _requirement(extra: str, direct_url: str | None) -> list[str]:
     if "vcs_info" in origin:
         commit = origin["vcs_info"].get("commit_id", "")
         return [f"{DISTRIBUTION}[{extra}] @ {origin['vcs_info'].get('vcs', 'git')}+{url}@{commit}"]
+
     return [f"{DISTRIBUTION}[{extra}] @ {url}" if url else f"{DISTRIBUTION}[{extra}]"]
 
 

@@ -77,6 +77,7 @@ class Reviews(msgspec.Struct, frozen=True, kw_only=True):
             for label in labels:
                 if label.turn is not None:
                     by_turn.setdefault(label.turn, []).append(label)
+
             self.turns[trial] = by_turn
 
         return self.turns.get(trial, {}).get(turn, [])
@@ -284,6 +285,7 @@ def address(*parts: str | int, **query: object) -> str:
     for name, value in query.items():
         for item in value if isinstance(value, tuple) else (value,):
             pairs.append((name, item))
+
     given = [
         (name, value)
         for name, value in pairs

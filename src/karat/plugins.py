@@ -295,6 +295,7 @@ def load(name: str, *, folder: Path | None = None) -> Any:
             if not path.is_file():
                 near = did_you_mean(path.name, [other.name for other in path.parent.glob("*.py")])
                 raise BadPlugin(str(path), f"there is no such file{near}")
+
             _findable(path.parent)
             spec = None
             if path.stem.isidentifier():
@@ -308,6 +309,7 @@ def load(name: str, *, folder: Path | None = None) -> Any:
                 found = _private(path, path.stem)
         else:
             found = _module(source, folder)
+
     if isinstance(caught.error, (KeyboardInterrupt, BadPlugin)):
         raise caught.error
     what = f"{'file' if is_file else 'module'} '{source}'"
@@ -361,6 +363,7 @@ def _findable(folder: Path) -> str:
     if home not in _folders:
         _folders.append(home)
         sys.path.append(home)
+
     return home
 
 

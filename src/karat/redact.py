@@ -105,6 +105,7 @@ class Redactor:
             if f"${{{name}}}" != mask or not _BREAKS.fullmatch(text, end, start):
                 mask = f"${{{name}}}"
                 parts += text[end:start], mask
+
             end = stop
 
         return "".join((*parts, text[end:]))

@@ -107,6 +107,7 @@ def _ends_quoted(text: str, quoted: bool) -> bool:
     for sign in re.findall(r'\\.|"', text, re.DOTALL):
         if sign == '"':
             quoted = not quoted
+
     return quoted
 
 

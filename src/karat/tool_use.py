@@ -111,6 +111,7 @@ def names_in_cell(value: object) -> object:
     with suppress(ValueError):
         if isinstance(value, str):
             value = json.loads(value)
+
     if isinstance(value, str):
         return [name.strip() for name in value.split(",") if name.strip()]
     return value
@@ -124,6 +125,7 @@ def expected_actions(sample: Sample) -> list[Mapping[str, object]]:
     for action in actions:
         if isinstance(action, Mapping) and isinstance(action.get("name"), str):
             found.append(action)
+
     return found
 
 
@@ -170,6 +172,7 @@ def tools_of_criteria(sample: Sample) -> tuple[frozenset[str], frozenset[str]]:
         if criterion.type in ("tool", "not-tool"):
             opposite = (criterion.type == "not-tool") != (criterion.weight < 0)
             wanted[opposite].add(criterion.text)
+
     return frozenset(wanted[False]), frozenset(wanted[True])
 
 

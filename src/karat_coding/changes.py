@@ -180,6 +180,7 @@ def summary_of(stored: Stored, path: Path, sha256: str | None = None) -> Workspa
     if sha256 is None:
         with open_regular(path) as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+
     return WorkspaceChanges(
         file=path.name,
         sha256=sha256,
@@ -250,6 +251,7 @@ class _Changes:
             if self._is_ignored(name) or name.rpartition("/")[0] in ignored:
                 ignored.add(name)
                 continue
+
             above = []
             for at in [0, *(at for at, letter in enumerate(name) if letter == "/")]:
                 above.append(name[:at])
@@ -320,6 +322,7 @@ class _Changes:
             if before is None and (part in _BUILT or _exists(fd, f"{part}/pyvenv.cfg")):
                 self.built.append(name)
                 return False
+
             if before is None or not before.folder:
                 self._stream.write(member(Entry(f"files/{name}", folder=True)))
             return True
@@ -344,6 +347,7 @@ class _Changes:
         if not leads_inside(name, target) or not target.isprintable():
             self._leave_out(name, f"a link that leads out of the workspace, to {target!a:.100}")
             return
+
         self.changed += 1
         self._stream.write(member(Entry(f"files/{name}", link=target)))
 
@@ -410,6 +414,7 @@ def _opened_below(top: int, folder: str) -> Iterator[int]:
         for part in filter(None, folder.split("/")):
             with unlocked(part, dir_fd=fd) as below:
                 os.dup2(below, fd)
+
         yield fd
     finally:
         os.close(fd)
@@ -554,6 +559,7 @@ def unpack_base(run: Path, digest: str, folder: Path) -> Base:
     with _opened(run, f"base-{digest}.tar.gz") as file:
         for entry, data in members(file, at_most=_LARGEST):
             _write(folder, entry, entry.path, data)
+
     base = Base(folder)
     if base.tree.digest != digest:
         raise BadArchive("it is not what the trials started from")

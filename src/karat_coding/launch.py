@@ -172,6 +172,7 @@ def _descendants() -> list[int]:
     while front:
         front = [pid for parent in front for pid in below.get(parent, [])]
         pids += front
+
     return pids
 
 

@@ -176,6 +176,7 @@ def _files(importer: ResultImporter, path: Path, format_name: str) -> list[Path]
     for file in sorted(path.iterdir()):
         if file.is_file() and _recognized(importer, file):
             files.append(file)
+
     if not files:
         raise BadDataset(
             path, [Fault(place="folder", message=f"holds no file of the format {format_name}")]
@@ -221,6 +222,7 @@ def cached_import(path: Path) -> RunFolder | None:
                 kept += sum(file.lstat().st_size for file in old.rglob("*"))
                 if kept > _MOST_CACHED:
                     shutil.rmtree(old, ignore_errors=True)
+
     runs = [imported.run for imported in import_results(name, [path], results)]
     if len(runs) != 1:
         raise BadRun(
@@ -400,6 +402,7 @@ class _Writer:
             if size > LONGEST_LINE and max(map(len, lines)) > LONGEST_LINE:
                 self._findings.lose("a trial longer than 64 MB", trial.sample)
                 continue
+
             events += lines
             if len(events) >= _LINES or size > _BLOCK:
                 write()
@@ -427,6 +430,7 @@ class _Writer:
                         f"{stated.file} states {formats.brief(mean)} as the mean of {metric}; its "
                         f"values have {was_read}"
                     )
+
         end = End(
             at=now(), reason="interrupted" if self.missing else "done", seconds=self._run.seconds
         )
@@ -583,6 +587,7 @@ class _Writer:
         if reply is None:
             self.counts["not run"] += 1
             return
+
         yield Answer(
             trial=name,
             sample=sample.id,
@@ -618,6 +623,7 @@ class _Writer:
                 values[_name(metric)] = None
             else:
                 values[_name(metric)] = value
+
             self._values[trial.condition, score.scorer, metric].add(values[_name(metric)])
 
         wrong = absurd_dollars(score.dollars) or absurd_usage(score.usage)
@@ -651,6 +657,7 @@ class _Writer:
                 msgspec.structs.replace(call, input=bounded(call.input)) for call in calls
             )
             reply = msgspec.structs.replace(reply, tool_calls=calls)
+
         wrong = absurd_reply(reply)
         if wrong is None:
             return reply
@@ -668,6 +675,7 @@ class _Writer:
             digest = sample_digest([trial.question, trial.golden])
         except UnicodeEncodeError:
             digest = sample_digest([_plain(trial.question), _plain(trial.golden)])
+
         key = trial.sample, digest
         code = hash(digest)
         name = self._renamed.get(key, trial.sample)
@@ -680,6 +688,7 @@ class _Writer:
                 number += 1
                 name = f"{trial.sample} ({number})"
                 first = self._first(name, _TAKEN)
+
             self._first(key, code ^ place)
             self._renamed[key] = name
             change = (
@@ -735,6 +744,7 @@ class _Writer:
             while any(condition.name == shown for condition in self._conditions.values()):
                 number += 1
                 shown = f"{_name(name)} ({number})"
+
             self._conditions[name] = Condition(
                 name=shown,
                 position=len(self._conditions),
@@ -757,6 +767,7 @@ class _Writer:
         for (_, scorer, metric), values in self._values.items():
             of_scorer = ranges.setdefault(_name(scorer), {})
             of_scorer.setdefault(_name(metric), _Values()).merge(values)
+
         for scorer in dict.fromkeys([*announced, *self._offline]):
             known = {_name(metric.name): metric for metric in announced.get(scorer, ())}
             met = ranges.get(scorer, {})

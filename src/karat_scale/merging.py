@@ -112,6 +112,7 @@ def merge_runs(runs: Sequence[RunFolder], results: Path) -> MergedRun:
                 if gated:  # a gate that failed still counts
                     add_outcomes(RunFolder(building, info), gated)
                 final.rename(building.with_name(f".{final.name}-{os.getpid()}-before.part"))
+
             building.rename(final)
     finally:
         shutil.rmtree(building, ignore_errors=True)
@@ -244,6 +245,7 @@ def _notes(runs: Sequence[RunFolder]) -> Iterator[str]:
     for run in runs:
         if any((run.path / name).exists() for name in _REVIEWS):
             yield f"the reviews by people in {run.path} are not merged"
+
     scorers = [{scorer.name for scorer in run.scorers()} for run in runs]
     if unlike := scorers[0].union(*scorers) - scorers[0].intersection(*scorers):
         yield f"only some of the runs were scored by {', '.join(sorted(unlike))}"
@@ -251,6 +253,7 @@ def _notes(runs: Sequence[RunFolder]) -> Iterator[str]:
     for run in runs:
         for server in run.info.servers:
             tools.setdefault(server.name, set()).add(server.tools_digest)
+
     for name, digests in tools.items():
         if len(digests) > 1:
             yield (

@@ -238,6 +238,7 @@ class RemoteTrials:
         if stored or trial.condition.name in self._work.broken:
             await self._local.run(job, asked=asked, retry=retry)
             return
+
         progress = self._run.status.conditions[trial.condition.name]
         progress.in_flight += 1
 
@@ -450,6 +451,7 @@ class RemoteTrials:
         if events:
             await self._journal.append(lines=b"".join(finished.lines))
             self._run.status.journalled(*events)
+
         for event in events:
             self._count(event)
             if (handed := link.handed.get(getattr(event, "trial", ""))) is not None:
@@ -461,6 +463,7 @@ class RemoteTrials:
         for trial in finished.asked:
             if trial in link.handed:
                 link.handed[trial].asked()
+
         for ended in finished.ended:
             link.deaths = 0
             if self._seconds is None:
@@ -474,6 +477,7 @@ class RemoteTrials:
         for trial in finished.returned:
             if (handed := link.handed.pop(trial, None)) is not None:
                 handed.end(Ended(trial=trial, seconds=0.0))
+
         if finished.problem is not None:
             raise BadOption(
                 "execution.executor", f"{_named(link)} cannot go on: {finished.problem}"

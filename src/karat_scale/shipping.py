@@ -38,6 +38,7 @@ def pack(experiment: Experiment, *, results: Path) -> dict[str, bytes]:
     for condition in experiment.conditions:
         for part in condition.context.parts:
             parts.append(part.path.absolute())
+
     if experiment.cassettes is not None:
         cassettes = [experiment.cassettes.folder]
     else:
@@ -80,6 +81,7 @@ def _entries(
     if root.is_file():
         yield root, Entry(f"files/{root.name}", size=root.stat().st_size)
         return
+
     for folder, folders, files in os.walk(root):
         here = Path(folder)
         folders[:] = sorted(name for name in folders if hidden or _is_shipped(here / name, skipped))

@@ -238,6 +238,7 @@ class WorkerSide:
         async with AsyncExitStack() as stack:
             await self._open(stack)
             self._stack = stack.pop_all()
+
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -248,6 +249,7 @@ class WorkerSide:
         for agent in self._agents.values():
             for words in getattr(agent, "changes", ()):
                 self._notice(f"{words}; its answers are not alike")
+
         await self._stack.aclose()
 
     async def _open(self, stack: AsyncExitStack) -> None:
@@ -338,6 +340,7 @@ class WorkerSide:
         for trial, number in request.workspaces.items():
             if self._workspaces is not None:
                 self._workspaces.continue_after(trial, number)
+
         self._due.extend(map(self._job, request.jobs))
         if request.draining and (self._due or not self._draining.is_set()):
             self._draining.set()
@@ -401,6 +404,7 @@ class WorkerSide:
         if self._outbox.workspaces is not None:  # they are sent, and scored
             for path in self._outbox.workspaces.glob(f"{trial}-*.tar.gz"):
                 path.unlink()
+
         self._outbox.content.ended.append(
             Ended(
                 trial=trial, seconds=seconds, answered=answered, retry=next(iter(following), None)

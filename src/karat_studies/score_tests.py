@@ -146,6 +146,7 @@ def read_tests(path: Path) -> dict[str, list[StudyTest]]:
         for key, value in row.items():
             if key and value and value.strip():
                 given[key] = value.strip()
+
         try:
             tests.setdefault(given.get("condition", "agent"), []).append(_test(given))
         except ValueError as error:
@@ -165,6 +166,7 @@ def _domains(by_condition: dict[str, list[StudyTest]]) -> list[Fault]:
     for tests in by_condition.values():
         for test in tests:
             domains.setdefault(test.study, set()).update({test.domain} - {""})
+
     for condition, tests in by_condition.items():
         by_condition[condition] = [
             replace(test, domain=next(iter(domains[test.study]), "")) for test in tests
@@ -187,6 +189,7 @@ def _test(given: Mapping[str, str]) -> StudyTest:
     for name in NEEDED:
         if name not in given:
             raise ValueError(f"{name}: is empty")
+
     kind = given["kind"]
     if kind not in KINDS:
         raise ValueError(f"kind: not a kind of test: '{kind}'{did_you_mean(kind, KINDS)}")
@@ -213,10 +216,12 @@ def _side(which: str, kind: str, given: Mapping[str, str]) -> Side:
     for column in SIDE_COLUMNS:
         if f"{which}_{column}" in given:
             cells[column] = given[f"{which}_{column}"]
+
     known: dict[str, Any] = {}
     for column in ("n1", "n2", "df1", "df2", "d", "d_se"):
         if column in cells:
             known[column] = _number(column, cells, math.nan)
+
     if "tie_term" in cells:
         known["tie_term"] = _number("tie_term", cells, 0.0)
     if "p0" in given:
@@ -228,6 +233,7 @@ def _side(which: str, kind: str, given: Mapping[str, str]) -> Side:
         if text not in signs:
             raise ValueError(f"{name}: must be + or −, got '{text}'")
         known["sign"] = signs[text]
+
     if "sizes" in cells:
         known["sizes"] = tuple(_float(f"{which}_sizes", part) for part in cells["sizes"].split(";"))
     if "table" in cells:

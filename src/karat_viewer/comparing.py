@@ -220,6 +220,7 @@ def _section(
     if flipped > len(pairing.flips):
         query = {"run": _named(*sides), "a": names[0], "b": names[1], "metric": difference.metric}
         path = address("compare", "flips", **query)
+
     if difference.a == difference.b:
         sides_text = difference.a
     else:
@@ -265,6 +266,7 @@ def flips_page(site: Site, request: Request) -> Response:
         if column is None or not known:
             message = "One of the runs has no such condition or metric."
             return site.problem(request, 404, "Nothing to compare", message)
+
         lower, unit = column.direction == "lower", unit_of(first, pages[first.name])
         flips = Flips(sides, (a, b), metric=metric)
         rows = [_row(*row, column, runs) for row in flips.page(number, order=order, lower=lower)]

@@ -167,6 +167,7 @@ class Library:
                 if known is None or (known[0] != stamp and known[1].done()):
                     known = stamp, self._results_pool.submit(self._result, RunFolder(path, info))
                     self._results[name] = known
+
                 jobs[name] = known[1]
 
         wait(jobs.values(), timeout=_RESULTS_SECONDS)
@@ -265,6 +266,7 @@ class Library:
                 read = str(error)
 
             known = self._infos[name] = stamp, read
+
         return known[1]
 
 
@@ -298,6 +300,7 @@ def _status(run: RunFolder) -> str:
                 return "crashed"
 
             return end.reason if end.command == "run" else "scored again"
+
         return run.status()
     except (BadRun, OSError):
         return "damaged"

@@ -90,6 +90,7 @@ class LiveIndex:
                     or self._before(self._index.end) != self._tail
                 ):
                     self._begin()
+
                 assert self._index is not None
                 more = self._index.follow(at_most=_STEP)
                 self._tail = self._before(self._index.end)
@@ -120,6 +121,7 @@ class LiveIndex:
         with self.run.open_file("samples.jsonl") or BytesIO() as file:
             for line in file:
                 self._sample_places.append(self._sample_places[-1] + len(line))
+
         self._listing, views = SampleList(), kinds.of(self.run.info.kind).views()
         # otherwise the samples, perhaps many, need not be read
         if type(views).listing is not Views.listing:

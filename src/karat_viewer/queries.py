@@ -275,6 +275,7 @@ class Questions:
         with self.index.run.open_file("samples.jsonl") or BytesIO() as file:
             file.seek(start)
             line = file.read(end - start).removesuffix(b"\n")
+
         if checksum_fault(line, required=self.index.run.has_checksums) is not None:
             raise BadRun(str(self.index.run.path), f"samples.jsonl is damaged at byte {start}")
         return line
@@ -373,6 +374,7 @@ class Questions:
         if wanted.claims:
             cells = (_counting_cells(rows, rows.claims) for rows in self.scores.values())
             yield self._having(chain.from_iterable(cells), condition)
+
         for name, value in wanted.choices:
             flags = self._none()
             flags[self.listing.choices.get(name, {}).get(value, [])] = True
@@ -470,6 +472,7 @@ class Questions:
                     if block.startswith(beginning, start):
                         with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
                             yield place + start, decode(block[start:after])
+
                     at = lowered.find(sought, after + 1)
 
                 partial, place = block[length:], place + length

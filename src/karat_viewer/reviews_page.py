@@ -112,6 +112,7 @@ def _compared(labels: Sequence[Label], page: Page) -> _Compared:
                         for key, values in questions.values.items()
                     },
                 )
+
         place = compared.places.get(label.trial)
         compared.texts[at] = []
         if label.turn is not None and page.texts.spent:
@@ -260,6 +261,7 @@ def _of_whole(review: Review, trial: TrialRecord, page: Page) -> Label:
                 or "a number"
             )
             raise ValueError(f"{key}: expected {wanted}")
+
     claims, chosen = claims_of(trial.scores), {}
     for place, verdict in review.claims.items():
         if place.isascii() and place.isdigit() and len(place) < 6:

@@ -97,6 +97,7 @@ class Door:
         if refusal is not None:
             await _answer(send, *refusal)
             return
+
         scope["karat.csrf"] = self.csrf
 
         # Cuts off a body of unknown length when it becomes too long: the parser then refuses it

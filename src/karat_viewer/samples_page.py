@@ -251,6 +251,7 @@ def _query(wanted: Filter) -> dict[str, Any]:
     for name, value in structs.asdict(wanted).items():
         if value != getattr(default, name):
             given[name] = value
+
     return {
         name: "1" if value is True else value for name, value in given.items() if name != "choices"
     } | dict(wanted.choices)

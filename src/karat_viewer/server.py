@@ -105,6 +105,7 @@ def _run(server: uvicorn.Server, listener: socket.socket) -> None:
     if threading.current_thread() is not threading.main_thread():
         server.run(sockets=[listener])
         return
+
     before = signal.signal(signal.SIGTERM, lambda *_: None)
     try:
         with suppress(KeyboardInterrupt):

@@ -37,6 +37,7 @@ def difference(golden: str, answer: str) -> tuple[list[tuple[str, str]], str]:
         if block.size and (gone or come) and len(same.split()) < _RUN and (a, b) != ends:
             gone, come = gone + same, come + same  # single words in common mean nothing
             continue
+
         pieces += [
             (kind, words) for kind, words in (("del", gone), ("ins", come), ("same", same)) if words
         ]

@@ -282,6 +282,7 @@ def _spent(trial: TrialRecord) -> str:
     if judged:
         known = [cost for cost in judged if cost is not None]
         parts.append(f"judge {formats.dollars(math.fsum(known), unknown=len(judged) - len(known))}")
+
     if trial.tokens is not None:
         parts.append(f"{formats.count(trial.tokens)} tokens")
     if trial.answer is not None:

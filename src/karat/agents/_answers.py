@@ -121,6 +121,7 @@ def framework_reply(result: object, unread: set[str] | None) -> Reply:
         result = get(result, "value") if wrapped else result
 
         reply = _reply(result)
+
     if caught.error is None:
         return reply_from(result, unread) if reply is None else reply
     if isinstance(caught.error, TrialFault):
@@ -142,6 +143,7 @@ def _reply(result: object) -> Reply | None:
         if replies:
             return reply_from(replies[0]) if isinstance(replies[0], str) else from_messages(replies)
         return provider_reply(result)
+
     if not are_messages(messages) or (
         text is not None and all(isinstance(item, Mapping) for item in messages)
     ):

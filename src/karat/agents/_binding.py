@@ -124,6 +124,7 @@ def bind(signature: inspect.Signature | None, shown: str) -> Binding:
     for parameter in signature.parameters.values():
         if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             parameters.append(parameter)
+
     kinds = {parameter.kind for parameter in signature.parameters.values()}
     if not parameters and kinds == {
         inspect.Parameter.VAR_POSITIONAL,
@@ -152,6 +153,7 @@ def bind(signature: inspect.Signature | None, shown: str) -> Binding:
     for parameter in parameters:
         if parameter.name not in values and parameter.default is parameter.empty:
             unbound.append(parameter.name)
+
     faults += [
         _unknown(name) for name in unbound if not any(f"'{name}'" in fault for fault in faults)
     ]

@@ -91,6 +91,7 @@ def entry_of(target: Any) -> Entry:
     if signature is not None and _spare_alone(signature):
         inputs = _inputs(target) or _inputs(getattr(target, "predict", None)) or ["question"]
         signature = _taking(inputs)
+
     return Entry(target, signature, shown, chosen=True)
 
 
@@ -197,6 +198,7 @@ def _fields(target: object, name: str) -> Sequence[str] | None:
         if known:
             return known
         return list(fields)[:1]
+
     if caught.error is not None:
         raise BadPlugin(
             f"{type(target).__qualname__}.{named}", f"failed: {described(caught.error)}"
@@ -212,6 +214,7 @@ def _fields(target: object, name: str) -> Sequence[str] | None:
         if "messages" in properties:
             required = ["messages", *(name for name in required if name != "messages")]
         return required or [name for name in properties if "question" in meaning(name)] or None
+
     return sorted(declared) or ["question"]
 
 

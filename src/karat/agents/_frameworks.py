@@ -255,6 +255,7 @@ def _from_smolagents(result: object) -> Reply:
             name = get(function, "name")
             if name != "final_answer":
                 calls.called(get(call, "id"), name, get(function, "arguments"))
+
         if len(made) == 1:  # the observations of several calls are one text
             calls.returned(get(made[0], "id"), get(step, "observations"))
 
@@ -283,6 +284,7 @@ def _from_dspy(result: Any) -> Reply:
     for name, value in outputs.items():
         if name not in _REASONING:
             texts[name] = written(value) or whole_text(value)
+
     if not texts:
         raise AgentFault("bad_reply", "the prediction has no output")
     counts = list((result.get_lm_usage() or {}).values())  # by model
@@ -301,6 +303,7 @@ def _react_calls(steps: object) -> Calls:
         if name != "finish":
             calls.called(number, name, get(steps, f"tool_args_{number}"))
             calls.returned(number, get(steps, f"observation_{number}"))
+
         number += 1
 
     return calls
@@ -334,6 +337,7 @@ def _from_fields(result: object) -> Reply | None:
     if get(result, "is_error") is True:  # the Claude Agent SDK's
         why = name_in(result, "result", "subtype") or "no reason is given"
         raise AgentFault("bad_reply", f"the result is an error: {why}")
+
     if not texts:
         texts = _only_field(result)
     if not texts:
@@ -343,6 +347,7 @@ def _from_fields(result: object) -> Reply | None:
                 f"the agent returned a {type(result).__name__}, which comes in pieces; read it to "
                 f"its end and return the whole text",
             )
+
         return None
 
     held = [get(result, name) for name in _USAGES]

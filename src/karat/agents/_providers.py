@@ -49,6 +49,7 @@ def provider_reply(result: object) -> Reply | None:
         if not candidates:
             blocked = get(get(result, "prompt_feedback"), "block_reason") is not None
             raise empty_answer("content_filter" if blocked else None)
+
         said = _Said()
         for part in items(get(get(candidates[0], "content"), "parts")):
             if get(part, "function_call") is not None:
@@ -69,6 +70,7 @@ def provider_reply(result: object) -> Reply | None:
             model=name_in(result, "model_version"),
             stop_reason=stopped,
         )
+
     return None
 
 
@@ -135,6 +137,7 @@ def _from_response(result: object) -> Reply:
         if get(result, "error") is not None:
             raise _no_answer(result)
         raise empty_answer("refusal" if refused else stopped)
+
     return Reply(
         text=said.answer,
         reasoning=said.reasoning,

@@ -69,6 +69,7 @@ def written(value: object) -> str | None:
     if isinstance(value, str):
         # a subclass, such as smolagents' AgentText, may print itself in another way
         return str.__str__(value)
+
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
         return None
     return str(value)
@@ -123,6 +124,7 @@ def name_in(value: object, *names: str) -> str | None:
         found = getattr(found, "value", found)
         if isinstance(found, str) and found:
             return found
+
     return None
 
 
@@ -185,6 +187,7 @@ def summed(counts: Sequence[object]) -> Usage | None:
     for usage in usages:
         if usage is not None and None not in (usage.input_tokens, usage.output_tokens):
             counted.append(usage)
+
     if len(counted) < len(usages):
         return None
     whole = functools.reduce(total, counted, None)

@@ -87,6 +87,7 @@ class _Keys:
         for batch, _ in () if self._columns.of_karat else places():
             self._add(batch, number)
             number += len(batch.numbers)
+
         number = 0
         faults = []
         for batch, ats in places():
@@ -129,6 +130,7 @@ class _Keys:
         else:  # samples are numbered in the order of the rows
             known = self._samples
             samples = [str(known.setdefault(key, len(known))) for key in batch.keys(columns.id)]
+
         given = batch.column(columns.repetition)
         return zip(samples, conditions_of(batch, columns.condition), given, strict=True)
 
@@ -263,9 +265,11 @@ class OffsetRows:
             if len(rows) == _ROWS or (rows and start - starts[0] > _LARGE):
                 yield Batch(numbers, rows), starts
                 numbers, starts, rows = [], [], []
+
             numbers.append(number)
             starts.append(start)
             rows.append(row)
+
         yield Batch(numbers, rows), starts
 
     def _read(self) -> Iterator[tuple[int, int, AnswerRow, str | None]]:
@@ -304,6 +308,7 @@ class OffsetRows:
         if self._run is not None:
             yield from ((at, line) for _, at, line in self._run.numbered_lines())
             return
+
         start = 0
         with open_regular(self.path) as file:
             for line in file:

@@ -139,6 +139,7 @@ def usage_from(reported: object) -> Usage | None:
     if "input_tokens" in found and _APART & found.keys():
         cached = (counts["cache_read_tokens"] or 0) + (counts["cache_write_tokens"] or 0)
         counts["input_tokens"] = _sum(counts["input_tokens"], cached)
+
     counts["input_tokens"] = _sum(counts["input_tokens"], whole(found.get(_TOOL_INPUT)))
     counts["output_tokens"] = _sum(
         counts["output_tokens"], whole(found.get("thoughts_token_count"))

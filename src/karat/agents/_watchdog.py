@@ -100,6 +100,7 @@ def main() -> None:
     while len(message := sys.stdin.buffer.read(1 + _PID_BYTES)) == 1 + _PID_BYTES:
         group = int.from_bytes(message[1:], "little")
         (groups.add if message[:1] == _WATCH else groups.discard)(group)
+
     for group in groups:
         try:  # noqa: SIM105 -- one import less for a process that only waits
             os.killpg(group, signal.SIGKILL)

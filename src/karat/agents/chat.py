@@ -327,6 +327,7 @@ class _Progress:
         if answer != said and answer.strip():  # the server left the thoughts in the text
             thoughts.append(said.removesuffix(answer))
             said = answer.strip()
+
         return Reply(
             text=said,
             reasoning="\n\n".join(thought for thought in thoughts if thought) or None,

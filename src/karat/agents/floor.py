@@ -93,6 +93,7 @@ class Floor:
             if of_sample(sample).has_random_replies:
                 yield _RandomAnswers(sample, first, seed=trial.seed if trial is not None else 0)
                 return
+
             if self._options.obey_length:
                 prompt = condition.system_prompt or ""
             else:
@@ -147,6 +148,7 @@ class _Session:
         if search is None:
             found = of_sample(self._sample).look_up(self._sample, turn)
             return found or unsuitable(self._tools.tools) or NO_TOOL
+
         tool, arguments = search
         call = await self._tools.call(
             tool.server, tool.name, {**arguments, _query_name(tool): question}
@@ -162,6 +164,7 @@ class _Session:
             if self._length == "paragraph":
                 return first
             return re.split(r"(?<=[.!?])\s+(?=[A-Z`*\"(])", first, maxsplit=1)[0]
+
         return NOTHING_FOUND
 
 
@@ -225,6 +228,7 @@ def _query_name(tool: Tool) -> str:
     for name in _QUERY_NAMES:
         if _type_of(tool, name) == "string" and set(required) <= {name, *_LIMIT_NAMES}:
             return name
+
     searches = any(_SEARCH_WORDS.match(word) for word in _words(tool))
     if len(required) == 1 and _type_of(tool, required[0]) == "string" and searches:
         return str(required[0])
@@ -240,6 +244,7 @@ def _type_of(tool: Tool, name: str) -> str | None:
     for choice in (described, *(described.get("anyOf") or ())):
         if isinstance(choice, dict):
             types.append(choice.get("type"))
+
     kinds = [
         kind for listed in types for kind in (listed if isinstance(listed, list) else [listed])
     ]

@@ -181,6 +181,7 @@ class Http:
         if body is not None:
             content = json.dumps(body).encode()
             headers = {"content-type": "application/json", **headers}
+
         query = {
             key: fill(text, values, place=f"agent.query.{key}")
             for key, text in options.query.items()
@@ -243,15 +244,18 @@ class Http:
             if any(self._find.values()) or text.lstrip().startswith("{"):
                 message = f"the response is not JSON ({error}): {self._redact(text)[:_SHOWN]}"
                 raise AgentFault("bad_json", message, retriable=True) from error
+
             response = text
 
         if self._find["answer"] is None and isinstance(response, (bool, int, float)):
             # a body such as 42, 1.50 or true is the answer as it is written
             response = text.strip()
+
         values = {}
         for name, find in self._find.items():
             if find is not None:
                 values[name] = find.search(response)
+
         reply = self._answered(values.get("answer"), response)
         dollars = values.get("dollars", self._options.dollars)
         counted = values.get("usage")

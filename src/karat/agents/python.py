@@ -92,6 +92,7 @@ class Python:
             target = _Function(entry, setting)
             if entry.chosen:
                 self.taken = f"by {entry.shown}"
+
         self.takes: Collection[str] | None = getattr(target, "takes", None)
         self.shown: str = getattr(target, "shown", str(options.target))
         self.unread: Collection[str] = getattr(target, "unread", ())
@@ -199,6 +200,7 @@ class _Function:
             if said := _said_of_shared(error):
                 advice = _ADVICE_ASYNC if self._waits else _ADVICE
                 raise AgentFault("crash", f"{said} ({advice})", retriable=True) from error
+
             raise
 
         if type(result) is str:
@@ -247,6 +249,7 @@ def _said_of_shared(error: BaseException) -> str | None:
             message = described(cause)
             if any(words in message.lower() for words in _SHARED):
                 return message
+
         cause = cause.__cause__ or cause.__context__ or error
 
     return None

@@ -111,6 +111,7 @@ class Replay:
         if not path.is_absolute():
             beside = setting.folder / path
             path = beside if beside.exists() else path
+
         for kind in installed().values():
             if kind.answer_file is not None:
                 columns = getattr(options, kind.answer_file.option)
@@ -196,6 +197,7 @@ class Replay:
             for text in (self._rows.left_out, self._rows.keys.copies.sentence()):
                 if text:
                     sentences.append(text)
+
             if sentences:
                 return {"faults": f"the file of answers: {'; '.join(sentences)}"}
             return {}
@@ -271,12 +273,14 @@ class Replay:
                 text = as_text(text) or ""
             except Unread as unread:
                 raise AgentFault("bad_record", f"'{column}' {unread}, expected a text") from unread
+
             return Reply(
                 text=text,
                 dollars=_recorded(row, _COSTS),
                 milliseconds=_recorded(row, _LATENCIES),
                 stop_reason=stop_reason(row),
             )
+
         place = f"sample '{sample.id}', condition '{condition.name}', repetition {repetition}"
         raise AgentFault("not_recorded", f"{self._rows.path.name} holds no answer for {place}")
 

@@ -257,6 +257,7 @@ def _draw(kept: Calibrations, name: str | None, run: str) -> Draw:
     for draw in kept.draws.values():
         if kept.scores.get(draw.id) and name in (None, draw.id):
             usable.append(draw)
+
     if not usable:
         raise BadOption("labels", f"run {run} has no labels of drawn answers: {_REMEDY}")
     return usable[-1]
@@ -270,6 +271,7 @@ def _rows(
     for at, stratum in enumerate(draw.strata):
         for trial in stratum.trials:
             strata[trial] = at
+
     names = sorted({who for by_person in scores.values() for who in by_person})
     rows = _Rows(
         judge={info.key: [] for info in infos},
@@ -280,6 +282,7 @@ def _rows(
         if record.answer is None or record.answer.trial not in strata:
             besides += record.answer is not None and bool(record.scores)
             continue
+
         rows.names.append(record.answer.trial)
         rows.strata.append(strata[record.answer.trial])
         rows.conditions.append(record.condition)

@@ -63,6 +63,7 @@ def compare(
                 for part in first.parts.values()
                 for name, value in part.read_by().items()
             }
+
         second = summarize(b, scorings=scorings, level=level, **asked)
 
     if first.run == second.run:
@@ -74,6 +75,7 @@ def compare(
                 f"{first.name} {first.run}",
                 f"{second.name} {second.run}",
             )
+
         left, right = (
             f"{name}:{condition}" if condition else name
             for name, condition in zip(names, (condition_a, condition_b), strict=True)
@@ -122,6 +124,7 @@ def _compared(
             effect = structs.replace(
                 effect, again=would_repeat(effect, (found.a, found.b), both_sides)
             )
+
         effect = unmeasured(effect, unused)
         if not contest.tested:
             effect = structs.replace(effect, verdict=NOT_TESTED)
@@ -416,6 +419,7 @@ def _warnings(
     if changed:
         text = formats.plural(changed, f"{unit} has", f"{unit}s have")
         caveats.append(f"{text} the same id but another content in the two runs: left out")
+
     if drawn_otherwise:
         caveats.append(
             "the two runs drew their samples with other weights: what both have is compared "
@@ -449,6 +453,7 @@ def _warnings(
     for pair in (pairing.difference for pairing in pairings):
         if pair.lost_a != pair.lost_b:
             alike.setdefault((pair.a, pair.b, pair.lost_a + pair.lost_b), []).append(pair.metric)
+
     for (left, right, count), lost_on in alike.items():
         lost = formats.plural(count, unit)
         if len(lost_on) == 1:

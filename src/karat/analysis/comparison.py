@@ -202,6 +202,7 @@ def _pairing_lines(pairing: Pairing, result: Comparison) -> list[str]:
     if difference.least != difference.most:
         bounds = between(None, difference.least, difference.most, percent=percent)[1]
         lines.append(f"  bounds, if the missing scores were the lowest or the highest: {bounds}")
+
     if difference.again is not None and difference.again.new_questions is not None:
         lines.append(f"  same verdict again: {_chances(difference.again, unit)}")
     for flip in pairing.flips:

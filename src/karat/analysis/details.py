@@ -41,6 +41,7 @@ class TrialRecord(msgspec.Struct, frozen=True, kw_only=True):
         for row in self.scores:
             if (row.scorer, row.scoring) == (metric.scorer, metric.scoring):
                 rows.append(row)
+
         return trial_value((row.turn, row.judge, row.values.get(metric.name)) for row in rows)
 
 
@@ -108,6 +109,7 @@ class _Texts:
         if answer is not None and self._index.recorded:
             seconds = recorded_seconds(reply.milliseconds for reply in answer.replies)
             answer = msgspec.structs.replace(answer, seconds=seconds)
+
         if answered:
             scores = tuple(
                 _score(self._line(at)) for rows in self._rows for at in rows.places_of(cell)

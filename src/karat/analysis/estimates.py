@@ -275,6 +275,7 @@ def _bounds(units: Units) -> tuple[Quantity, Quantity]:
             reason = "the metric is not bounded on this side"
         else:
             value = known(filled(units, units.missing, end or 0.0).plain_mean)
+
         bounds.append(Quantity(value=value, reason=reason if value is None else None))
 
     worst, best = bounds
@@ -340,6 +341,7 @@ def differences(
     for at, ((grid, a, b, found), p, look) in enumerate(zip(raw, adjusted, looks, strict=True)):
         effect = difference((a, b), found, p, holds=holds(found, tested, at))
         shown.append((grid, adjusted_by(look, effect, stopping)))
+
     return [
         effect if grid.is_tested else structs.replace(effect, verdict=NOT_TESTED)
         for grid, effect in shown

@@ -108,6 +108,7 @@ def failed_questions(
             if short <= _SLACK:
                 passed += 1
                 continue
+
             scored += 1
         elif record.failure is not None and record.failure.cls in _OF_THE_AGENT:
             short = -1.0  # an answer shows more than none

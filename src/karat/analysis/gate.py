@@ -140,6 +140,7 @@ def gate(
     for check in decided:
         if check.corrected is False:
             names.append(f"{check.metric} under {check.condition}")
+
     if names:
         warnings.append(
             f"NOT corrected: {', '.join(names)}: no labels by people, so the scorer's own scores "
@@ -317,6 +318,7 @@ def _means(units: Units) -> _Means:
     if units.sums is not None and info.low == 0:
         # Some rates of conversations count a failed trial as wrong; in the best case it is right.
         sums[1] = np.minimum(np.where(n > 0, value * k, 0.0), n * ends[1])
+
     least, most = (
         np.where(missing > 0, (there + missing * end) / k, value)
         for there, end in zip(sums, ends, strict=True)
@@ -365,6 +367,7 @@ def _level(summary: Summary, threshold: Threshold, info: MetricInfo, condition: 
     for entry in every:
         if (entry.metric, entry.condition, entry.against) == (info.key, condition, None):
             alike.append(entry)
+
     if not alike or info.low is None or info.high is None:
         check = _decided(summary, threshold, info, condition, rows, missing, ends)
         reason = (

@@ -219,6 +219,7 @@ def _metrics(info: ScorerInfo | None, rows: ScoreRows | None) -> Iterable[Metric
         if only_flags and metric.kind == "number":
             metric = msgspec.structs.replace(metric, low=0.0, high=1.0, kind="share")
         measured.append(metric)
+
     return measured
 
 
@@ -231,6 +232,7 @@ def _described(metric: Metric, key: str, scorer: str, scoring: str, offline: boo
         threshold = high - step
     elif metric.kind != "number" and metric.direction == "lower" and low is not None:
         threshold = low + step
+
     return MetricInfo(
         key=key,
         name=metric.name,
@@ -343,6 +345,7 @@ def _turn_sums(
         kept: Flags = inside & flat[np.where(inside, first[samples] + turns, flat.size - 1)]
 
         cells, turns, means = cells[kept], turns[kept], means[kept]
+
     counts = np.bincount(cells, minlength=size).astype(np.float64)
     totals, squares = (
         np.bincount(cells, weights=part, minlength=size).astype(np.float64)

@@ -77,6 +77,7 @@ def history(
     for run in named:
         if run.name == newest.name and run.provenance.sha256 == newest.provenance.sha256:
             alike.append(run)
+
     if not newest.metrics:
         raise BadOption("compare --history", f"run {newest.run} has no scores")
     if metric is None:

@@ -66,6 +66,7 @@ def write_sheet(run: RunFolder, summary: Summary, draw: Draw, metrics: Sequence[
     for at, trial in enumerate(draw.drawn, start=1):
         cells = (formats.csv_cell(_cut(text)) for text in texts[trial])
         writer.writerow([f"{draw.id}-{at}", *cells, *("" for _ in metrics)])
+
     # without the mark, spreadsheets assume the machine's old encoding
     return "\ufeff" + out.getvalue()
 
@@ -100,6 +101,7 @@ def read_sheet(
     if "id" not in names:
         fault("columns", _NO_ID)
         raise BadLabels(str(path), faults)
+
     for name in {name for name in names if name and names.count(name) > 1}:
         fault(repr(name), "the column appears twice")
     if not columns:

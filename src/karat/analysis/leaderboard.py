@@ -67,6 +67,7 @@ def leaderboard(
     for summary, condition in sides:
         if condition is not None:
             check_condition(summary, condition)
+
     if len(entries) < 2:
         raise BadOption("compare", f"ranks 2 conditions or more, got {len(entries)}")
     summaries = [summary for summary, _ in sides]
@@ -81,6 +82,7 @@ def leaderboard(
     for at, (pair, p) in enumerate(zip(pairs, adjust(tested).tolist(), strict=True)):
         if p <= 1 - level and holds(found[at], tested, at, alpha=1 - level):
             apart.add(pair)
+
     groups = letters(len(order), apart)
     questions = len(units[0].keys)
     return Leaderboard(
@@ -117,6 +119,7 @@ def letters(count: int, apart: set[tuple[int, int]]) -> list[str]:
         for column in [column for column in columns if a in column and b in column]:
             columns.remove(column)
             columns += [column - {a}, column - {b}]
+
         columns = [
             column
             for at, column in enumerate(columns)
@@ -140,6 +143,7 @@ def _metric(summaries: Sequence[Summary], metric: str | None) -> MetricInfo:
     for info in summaries[0].metrics:
         if all(info.key in {m.key for m in run.metrics} for run in summaries):
             shared.append(info)
+
     if not shared:
         raise BadOption("compare", "the runs share no metric; score them alike with `karat score`")
     names = [info.key for info in shared]

@@ -72,6 +72,7 @@ def outcome(index: RunIndex, shown: Mapping[str, str]) -> Outcome:
     for counts, number in zip(result.counts, answered, strict=True):
         counts["not_run"] = len(index.samples) * index.repetitions - number
         counts["scored"] = number
+
     for cell, code in enumerate(index.failed) if index.groups else ():
         if code and not index.answered[cell]:
             condition = cell // index.repetitions % len(index.conditions)
@@ -83,9 +84,11 @@ def outcome(index: RunIndex, shown: Mapping[str, str]) -> Outcome:
     if index.sparse:
         for counts in result.counts:
             counts["not_run"] = 0
+
     for name in index.out:
         counts = result.counts[index.conditions[name]]
         counts["decided"], counts["not_run"] = counts["not_run"], 0
+
     for cell, scorer in _unscored(index, shown).items():
         condition = cell // index.repetitions % len(index.conditions)
         result.counts[condition]["scored"] -= 1
@@ -127,6 +130,7 @@ def _unscored(index: RunIndex, shown: Mapping[str, str]) -> dict[int, str]:
         if scoring in imported:
             for cell in scored:
                 lacking[cell] = _score_failure(index, cell, scorer, scoring) is not None
+
         rows = index.scores.get((scorer, scoring))
         if rows is not None:
             for cell in rows.cells:

@@ -223,6 +223,7 @@ def shown(result: Result) -> dict[str, str]:
     for column in COLUMNS:
         if column.format is not None:
             found[column.name] = column.format(column.value_of(result))
+
     return found
 
 
@@ -232,4 +233,5 @@ def in_reports(*, missing: bool) -> list[MeansColumn]:
     for column in COLUMNS:
         if column.head is not None and (missing or not column.only_with_missing):
             found.append(column)
+
     return sorted(found, key=lambda column: column.place)

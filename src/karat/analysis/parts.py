@@ -257,4 +257,5 @@ def from_json(data: bytes, wanted: type[_Holder]) -> _Holder:
     for name, part in raw.items():
         if kind_of(name).parts:
             parts[name] = msgspec.convert(part, kind_of(name).parts[at])
+
     return msgspec.structs.replace(msgspec.convert(tree, wanted), parts=parts)

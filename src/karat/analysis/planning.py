@@ -201,10 +201,12 @@ def comparison_of(
     for difference in summary.differences:
         if metric is None or difference.metric == metric:
             of_metric.append(difference)
+
     of_pair = []
     for difference in of_metric:
         if pair is None or {difference.a, difference.b} == set(pair):
             of_pair.append(difference)
+
     comparison = next(
         (difference for difference in of_pair if difference.estimate.value is not None), None
     )
@@ -383,6 +385,7 @@ def _design(
     if delta is not None:
         spread = pilot.se(1, k)
         reached = power_ttest(delta / spread, n, alpha=alpha).value if spread > 0 else 1.0
+
     if pilot.seconds is None:
         seconds = None
     else:

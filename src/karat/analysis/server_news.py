@@ -62,6 +62,7 @@ def _change(name: str, events: Sequence[ServerEvent]) -> str:
     for word, field in (("new", "added"), ("gone", "removed"), ("altered", "altered")):
         if tools := dict.fromkeys(tool for event in events for tool in getattr(event, field)):
             parts.append(f"{word}: {_names(tools)}")
+
     spoken = dict.fromkeys(event.protocol for event in events if event.protocol is not None)
     if spoken:
         parts += [f"it spoke protocol {', '.join(spoken)}"]

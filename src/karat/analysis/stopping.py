@@ -77,6 +77,7 @@ def order_digest(ids: Iterable[str]) -> str:
     for name in ids:
         data = name.encode("utf-8", "surrogatepass")
         digest.update(len(data).to_bytes(8, "big") + data)
+
     return digest.hexdigest()
 
 
@@ -151,6 +152,7 @@ class StoppingRule:
         while self.next_look <= ended and len(self.decided) < len(self.pairs):
             decisions += self._decide(means, int(self.next_look), means if worst is None else worst)
             self._looks += 1
+
         return decisions
 
     def _decide(self, means: Floats, questions: int, worst: Floats) -> list[Decided]:
@@ -367,6 +369,7 @@ class RunLooks:
         if grid is None:
             nothing = np.full((len(self._rows), len(index.conditions)), np.nan)
             return nothing, nothing
+
         losses = units.losses_of(index, outcome(index, shown))
         sides = [
             units.units_of_grid(grid, column, losses) for column in range(len(index.conditions))

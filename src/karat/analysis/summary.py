@@ -79,6 +79,7 @@ def summarize(
                 f"run {run.info.run} has no condition '{baseline}'"
                 f"{did_you_mean(baseline, conditions)}",
             )
+
         if baseline is None and choice is not None:
             baseline = choice.value
         if baseline not in conditions:  # a partial run may lack the one in the file
@@ -96,6 +97,7 @@ def summarize(
             units = side(pair.a, pair.metric), side(pair.b, pair.metric)
             again = on_demand.would_repeat(pair, units, ((summary, pair.a), (summary, pair.b)))
             differences.append(structs.replace(pair, again=again))
+
         return _with_problems(structs.replace(summary, differences=tuple(differences)))
 
 
@@ -232,6 +234,7 @@ def _part(given: AnalysisInput) -> tuple[dict[str, Part], str]:
     if not kind_of(kind).is_installed:
         missing = f"the kind of dataset '{clean(kind)}' is not installed"
         return {}, f"Not analysed: {missing}"
+
     part = kind_of(kind).analyse(given)
     if part is None:
         return {}, ""
@@ -305,6 +308,7 @@ def _figures(given: AnalysisInput, asked: _Asked, stopping: Stopping | None) -> 
             tests=sum(difference.p_adjusted is not None for difference in apart),
             left_out=len(compared) * math.comb(len(conditions), 2) - len(apart),
         )
+
     return _Figures(
         metrics=tuple(grid.info for grid in all_grids),
         compared=[grid for grid in compared if grid.is_tested],
@@ -343,6 +347,7 @@ def _provenance(
                 judge = scorer
             if rubric is None and scorer.rubric is not None:
                 rubric = scorer
+
     return from_fields(
         Provenance,
         info,

@@ -79,6 +79,7 @@ def metric_names(scorers: Iterable[tuple[str, tuple[Metric, ...]]]) -> list[str]
     for scorer, metrics in scorers:
         for metric in metrics:
             named.append((scorer, metric.name))
+
     if any(metrics == (Metric(name=scorer),) for scorer, metrics in scorers):
         return None
     names = [name for _, name in named]
@@ -107,6 +108,7 @@ def resolve(
     for label in conditions:
         if name.startswith(f"{label}."):
             split.append((label, name.removeprefix(f"{label}.")))
+
     if metrics is None:
         if len(split) == 1:
             return split[0]

@@ -404,6 +404,7 @@ def shared(sides: Sequence[Units]) -> list[Units]:
     for key in first:
         if all(key in place for place in places):
             common.append(key)
+
     found = []
     for side, place in zip(sides, places, strict=True):
         found.append(side.only([place[key] for key in common]))
@@ -480,6 +481,7 @@ def losses_of(index: RunIndex, ended: Outcome) -> dict[str, Flags]:
     for cell, cls in ended.classes.items():
         if cls not in ("not_run", "decided"):
             cells.setdefault(cls, []).append(cell)
+
     losses = {}
     for cls, places in cells.items():
         flags = np.zeros(index.planned, dtype=bool)
@@ -533,6 +535,7 @@ def units_of(summary: Summary, condition: str, metric: str) -> Units:
     if column.turns is not None and table.weights is not None:
         counts = np.array(column.turns, dtype=np.float64)
         sums = Sums.of(np.nan_to_num(means) * counts, counts, weights=table.weights)
+
     spared = 0 if column.not_needed is None else np.array(column.not_needed, dtype=np.int64)
     info = metric_of(summary, metric)
     return Units(

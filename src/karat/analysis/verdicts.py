@@ -113,6 +113,7 @@ def probable_flips(differences: Sequence[Difference]) -> tuple[float, int] | Non
     for pair in differences:
         if pair.again and pair.again.new_questions is not None:
             chances.append(pair.again.new_questions)
+
     if chances:
         return (exact_sum(1 - chance for chance in chances), len(chances))
     return None
@@ -199,9 +200,11 @@ def main_finding(
     if not shown and only_ahead:
         offline = " (offline scores)" if only_ahead[0].offline else ""
         return "; ".join(ahead_sentence(row) for row in only_ahead[:_MOST_ALSO]) + offline
+
     if not shown:
         measured = [row for row in differences if row.verdict != NOT_MEASURED] or differences
         return _out_of_reach(measured, metrics, unit) or _nothing_shown(measured, shares, unit)
+
     first = max(
         (row for row in shown if row.metric == shown[0].metric),
         key=lambda row: abs(row.estimate.value or 0.0),
@@ -244,6 +247,7 @@ def _also(first: Difference, shown: Sequence[Difference]) -> str:
     for other in shown:
         if other is not first:
             metrics.setdefault(_pair(other), []).append(other.metric)
+
     parts = []
     for pair, names in metrics.items():
         named = ", ".join(names[:_MOST_ALSO])

@@ -64,6 +64,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
         for pair in summary.differences:
             if pair.a not in empty and pair.b not in empty:
                 differences.append(pair)
+
         return results, empty, differences
 
 
@@ -133,6 +134,7 @@ def _servers_changed(known: Known) -> Iterator[str]:
         for name in users:
             if name in summary.accounts:
                 ledgers.append(summary.accounts[name].ledger)
+
         if not ledgers or any(ledger.infrastructure or ledger.not_run for ledger in ledgers):
             yield f"MCP server '{server.name}' did not answer: {clean(server.fault)}"
 
@@ -172,6 +174,7 @@ def _not_real(known: Known) -> Iterator[str]:
             f"MCP servers were not asked: their answers and latencies come from the recording "
             f"'{clean(str(replay.value))}'"
         )
+
     for key in ("notes", "faults"):
         if info.source.get(key):
             yield clean(info.source[key])
@@ -190,6 +193,7 @@ def _not_complete(known: Known) -> Iterator[str]:
             left += ", those of other shards included"
         yield f"the run is not complete (status: {status}; {left}): the numbers will change"
         return
+
     if not ledger.not_run:
         if status != "done" and "incomplete" not in info.source:
             yield f"every trial was run, but the run did not end by itself (status: {status})"
@@ -216,6 +220,7 @@ def _not_complete(known: Known) -> Iterator[str]:
     if waiting:
         other = "because the answer to compare with is missing"
         parts.append(f"{plural(waiting, 'answer')} not compared, {other}")
+
     yield f"{'; '.join(parts)}: the numbers will change"
 
 
@@ -229,6 +234,7 @@ def _left_out(known: Known) -> Iterator[str]:
     if index.foreign_lines:
         lines = plural(index.foreign_lines, "line")
         yield f"{lines} of the journal not as karat writes them: left out"
+
     if endless := sum(rows.too_large for rows in index.scores.values()):
         yield f"{plural(endless, 'score')} too large to be added up (beyond 1e100): left out"
     if index.orphan_scores:
@@ -243,6 +249,7 @@ def _of_kind(known: Known) -> Iterator[str]:
             f"the kind of dataset '{clean(summary.kind)}' is not installed: a report shows ledger, "
             f"cost and scores as means over samples, and nothing that only the kind knows"
         )
+
     for part in summary.parts.values():
         if known.rule_unknown is not None:
             yield known.rule_unknown
@@ -266,6 +273,7 @@ def _without_numbers(known: Known) -> Iterator[str]:
     for metric, there in numbers.items():
         if there < scored:
             alike.setdefault(scored - there, []).append(metric)
+
     for missing, metrics in alike.items():
         of = plural(scored, "scored answer")
         yield (
@@ -286,6 +294,7 @@ def _lost_questions(known: Known) -> Iterator[str]:
     for pair in known.compared()[2]:
         if pair.lost_a != pair.lost_b:
             alike.setdefault((pair.a, pair.b, pair.lost_a, pair.lost_b), []).append(pair.metric)
+
     for (a, b, lost_a, lost_b), metrics in alike.items():
         lost = plural(lost_a + lost_b, "question")
         sides = f"{lost_a} without a score under {a}, {lost_b} under {b}"
@@ -306,10 +315,12 @@ def _uneven(known: Known) -> Iterator[str]:
     for result in results:
         if result.condition not in empty:
             missing.setdefault(result.metric, {})[result.condition] = result.n_missing
+
     alike: dict[tuple[tuple[str, int], ...], list[str]] = {}
     for metric, counts in missing.items():
         if len(set(counts.values())) > 1:
             alike.setdefault(tuple(counts.items()), []).append(metric)
+
     for pattern, metrics in alike.items():
         listed = ", ".join(f"{condition} {count}" for condition, count in pattern)
         yield f"scores are missing unevenly on {_few(metrics)} ({listed}): see the bounds"
@@ -331,6 +342,7 @@ def _few_clusters(known: Known) -> Iterator[str]:
     for pair in compared:
         if pair.clusters is not None and (pair.df or _MANY_DF) < _MANY_DF:
             few.append(pair.clusters)
+
     if without is not None:
         yield f"no verdict: {without}; add questions from other documents or sources"
     elif few:

@@ -88,6 +88,7 @@ def score_answers(
         if other is not None:
             message = f"{answers.dataset} holds {kinds.of(other).content}: say --kind {other}"
             raise BadOption("--kind", message) from error
+
         raise
 
     keep_hidden(experiment.secrets)
@@ -251,6 +252,7 @@ def _set(keys: JsonObject, settings: Iterable[str]) -> None:
             raise BadOption(
                 f"--set {place}", "expected KEY=VALUE, e.g. --set agent.answer_key=output"
             )
+
         here = keys
         for section in sections:
             here = here.setdefault(section, {})
@@ -287,6 +289,7 @@ def _joined(file: Path, answers: Answers, output: Output) -> Answers:
             if join.dataset is not None:
                 settings = (*settings, f"dataset.id_key={json.dumps(join.dataset)}")
             output.say(str(join))
+
     changed = {"answer": said, "columns": columns, "settings": settings}
     return type(answers)(**vars(answers) | changed)
 
@@ -403,6 +406,7 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
                 raise BadOption(
                     f"--{role}", f"{file} has no column '{path}'{did_you_mean(path, [*columns])}"
                 )
+
         if paths:
             named[role] = tuple(paths)
 
@@ -419,7 +423,9 @@ def in_one_file(rows: _FileRows, answers: Answers, output: Output) -> Answers:
                 f"say which column of {file} holds {what} (it has: {listed}); if the questions and "
                 f"golden answers are in another file, name it with --dataset",
             )
+
         used += [(role, path) for path in paths]
+
     role_of: dict[str, str] = {}
     for option, column in used:
         if column in role_of:
@@ -452,6 +458,7 @@ def _asked_for(result: Undecided, named: Mapping[Role, object]) -> str:
         different = {reading.roles.get(role, ()) for reading in result.readings}
         if role not in named and len(different) != 1:
             return f"--{role}"
+
     return "--answer"
 
 
@@ -464,9 +471,11 @@ def _choices_of(file: Path, result: Undecided, columns: Mapping[str, Column]) ->
             options += [f"--{role} {path}" for path in reading.roles.get(role, ())]
         if options:
             lines.append(f"  {' '.join(options)}")
+
     if lines:
         first = f"the columns of {file} can be read in several ways; say one:"
         return "\n".join([first, *lines, *examples(result, columns)])
+
     listed = some_of(paths_in(columns), most=12) or "none"
     return (
         f"say which columns of {file} hold the question, the golden answer and the answer "
@@ -568,6 +577,7 @@ def mapped_columns(pairs: Sequence[str], *, option: str | None) -> dict[str, str
             for name, form in forms.items():
                 if form is not None and target in targets[form.option]:
                     others.append(name)
+
             if others:
                 hint = f" (it is for --kind {' or '.join(others)})"
             else:
@@ -617,6 +627,7 @@ def report_faults(
         for fault in census.faults:
             if fault.kind == fault_kind:
                 faults.append(Fault(place=fault.place, message=fault.message))
+
         more = len(faults) - _MOST_NAMED
         if more > 0:
             further = [Fault(place="and", message=f"{more} more like these")]

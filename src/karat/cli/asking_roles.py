@@ -84,10 +84,12 @@ def _with_roles(lines: list[str], dataset: Node, roles: str) -> list[str] | None
             return None
         lines[place] = f"{plain[1]}{{path: {plain[2]}, {roles}}}{plain[3]}"
         return lines
+
     flow = re.fullmatch(r"(\s*dataset\s*:\s*\{.*)(\}\s*(?:#.*)?)", line, re.DOTALL)
     if flow is not None:
         lines[place] = f"{flow[1]}, {roles}{flow[2]}"
         return lines
+
     path = dataset.get("path")
     if path is None or not path.line or not path.column:
         return None

@@ -430,6 +430,7 @@ def can_show(
     if math.isnan(least):
         few = f"{formats.plural(questions, unit)} {'is' if questions == 1 else 'are'} too few"
         return f"no difference between conditions: {few}"
+
     if tests > 1:
         among = f" among {formats.plural(tests, 'comparison')} (Holm)"
     else:
@@ -463,6 +464,7 @@ def _rates(
         if per_minute is not None:
             limits += [f"{formats.number(per_minute, digits=0)} requests"]
             least = 60 * planned[_model(name)] / per_minute
+
         if rate.tokens_per_minute:
             limits += [f"{formats.number(rate.tokens_per_minute, digits=0)} tokens"]
         if least:
@@ -531,6 +533,7 @@ async def _started(
     for condition in selected.conditions:
         for server in condition.mcp_servers:
             servers[server.name] = server
+
     redact = Redactor(experiment.secrets)
     cassettes = experiment.cassettes
     if cassettes is not None and cassettes.mode == "record":

@@ -43,6 +43,7 @@ def compare_or_rank(
         text = render_terminal(leaderboard_document(ranking))
         output.result(text, {"format": OUTPUT_FORMAT, **msgspec.to_builtins(ranking)})
         return Exit.DONE
+
     if metric is not None:
         raise BadOption(
             "--metric", "is for three or more conditions; two are compared on every metric"

@@ -54,6 +54,7 @@ def _leave(code: int) -> None:
     if "multiprocessing" in sys.modules:
         for child in sys.modules["multiprocessing"].active_children():
             child.kill()
+
     os._exit(code)
 
 

@@ -78,6 +78,7 @@ def write_failed(
             place = {"text": text}
         else:
             place = {"to": str(to)}
+
         counts = {"failed": failed.trials, "passed": failed.passed, "left_out": failed.left_out}
         output.result(
             "",
@@ -122,6 +123,7 @@ def _append(to: Path, text: str) -> None:
                 file.seek(-1, 2)
                 if file.read(1) != b"\n":
                     text = f"\n{text}"
+
             file.write(text.encode())
     except OSError as error:
         raise BadOption("--to", f"{to} cannot be written: {unreadable(error)}") from error
@@ -144,13 +146,16 @@ def _said(
     if failed.left_out:
         counts = (f"{name} {count}" for name, count in failed.left_out.items())
         lines.append(f"left out, because they say nothing about the agent: {', '.join(counts)}")
+
     if to is None:
         lines.append(f"{plural(written, 'question')} written")
     else:
         lines.append(f"{plural(written, 'question')} written to {to}")
+
     if there:
         named = some_of([f"{sample} ({place})" for sample, place in there.items()])
         lines.append(f"not written again: {named}")
+
     if written:
         lines.append("Fill in `answer` where it is empty, then use the rows as a dataset.")
     return [clean(line) for line in lines]

@@ -91,6 +91,7 @@ def _rows(source: File, chosen: Chosen, *, ask: bool, output: Output) -> Exit:
     with aside():
         options = dataset_options(kind, source.settings)
         dataset = plugins.build(kind, options, folder=Path.cwd()).load(source.file)
+
     checked = CheckedDataset(
         file=str(source.file),
         kind=name,

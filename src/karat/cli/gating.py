@@ -64,6 +64,7 @@ def decide(run: str, asked: Gating, *, results: Path, output: Output) -> Exit:
             text = "\n".join(
                 [*lines, f"::stop-commands::{token}", text.rstrip("\n"), f"::{token}::", ""]
             )
+
     output.result(text, {"format": OUTPUT_FORMAT, **msgspec.to_builtins(decided)})
     if asked.undecided == "warn" and decided.verdict == "undecided":
         return Exit.DONE

@@ -39,6 +39,7 @@ class Join(msgspec.Struct, frozen=True, kw_only=True):
             column = "the number of the question, from 0"
         else:
             column = f"'{self.dataset}' of the dataset"
+
         said = f"{count(self.matched)} of {count(self.ids)} ids are known"
         missing = self.asked - self.matched
         if missing:
@@ -100,6 +101,7 @@ def joined_by_id(file: Path, samples: Sequence[Sample]) -> Join | None:
         raise BadOption(
             "--map id=COLUMN", f"no id in {listed} of {file} is an id of a question of the dataset"
         )
+
     best = max(joins, key=lambda join: (join.matched, join.matched / join.ids, _likeness(join)))
     if best.matched < _HALF * best.ids:
         raise BadOption(
@@ -107,6 +109,7 @@ def joined_by_id(file: Path, samples: Sequence[Sample]) -> Join | None:
             f"only {best.matched} of {plural(best.ids, 'id')} in '{best.answers}' of {file} are "
             f"ids of questions; say which column is, and set dataset.id_key if it has another name",
         )
+
     _check_questions(file, best, rows, columns, theirs[best.dataset])
     return best
 
@@ -122,8 +125,10 @@ def _keys_of_samples(samples: Sequence[Sample]) -> dict[str | None, dict[str, Sa
             value = sample.metadata.get(name)
             if isinstance(value, (str, int)) and not isinstance(value, bool):
                 by_id[str(value)] = sample
+
         if len(by_id) == len(samples) and _is_id(name):
             found[name] = by_id
+
     if not found:
         found[None] = {sample.id: sample for sample in samples}
     return found
@@ -156,13 +161,16 @@ def _check_questions(
             if sample is not None and asked:
                 alike = asked in " ".join(sample.turns[0].question.split())
                 same, differ = same + alike, differ + (not alike)
+
         if same < _ALIKE * (same + differ):
             raise BadOption(
                 "--map id=COLUMN",
                 f"'{join.answers}' of {file} and {_named(join)} hold the same ids, but "
                 f"{differ} of {same + differ} have another question beside them",
             )
+
         return
+
     ids = {str(cell(row, join.answers)) for row in rows}
     counted = all(name.isdecimal() for name in (*known, *ids))
     if counted and join.matched < join.ids and join.answers != join.dataset:

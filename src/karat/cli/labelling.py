@@ -113,6 +113,7 @@ def _keep(run: RunFolder, summary: Summary, labels: Path, who: str | None) -> li
     if who is None:
         with suppress(OSError, KeyError):  # an account without a name
             who = getpass.getuser()
+
     name = " ".join(clean(who or "").split())[:60].strip()
     if not name:
         raise BadOption("--who", "say who filled in the sheet")

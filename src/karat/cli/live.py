@@ -58,6 +58,7 @@ def following(output: Output, redact: Redactor) -> Iterator[RunStatus]:
     if output.events and _descriptor(stream) == 2:
         descriptors = (1, 2)
         stream = os.fdopen(os.dup(2), "w", encoding=stream.encoding, errors="replace")
+
     with (
         _shown(output, redact, stream) as (status, show),
         printed(_in_context(redact, show), behind=stream, descriptors=descriptors),

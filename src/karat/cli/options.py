@@ -137,6 +137,7 @@ def output(*, events: bool = False) -> Decorator:
             for name in ("as_json", "quiet", "events"):
                 if name in given:
                     chosen[name] = given.pop(name)
+
             return command(output=Output(**chosen), **given)
 
         declaring: Command = gathering

@@ -32,6 +32,7 @@ def show_plan(run: str | None, asked: Planning, *, results: Path, output: Output
     for name, number in numbers.items():
         if number is not None and not math.isfinite(number):
             raise BadOption(name, f"must be a finite number, got {number:g}")
+
     if power <= alpha:
         raise BadOption("--power", f"must be above --alpha ({alpha:g}), got {power:g}")
     given = [name for name, value in assumed.items() if value is not None]
@@ -63,6 +64,7 @@ def show_plan(run: str | None, asked: Planning, *, results: Path, output: Output
         if math.isnan(pilot.between):
             why = f"run {summary.run} cannot say how much {title} varies: {pilot.reason}"
             raise BadOption("plan", f"{why}; leave out RUN and assume a value with --sd-questions")
+
         percent = info.percent
 
     planned = plan(

@@ -133,6 +133,7 @@ class _Lines(io.RawIOBase):
         if len(partial) > _LONGEST_LINE:
             lines = [*lines, partial]
             partial = b""
+
         if partial:
             self._open[thread] = partial
         for line in lines:

@@ -186,6 +186,7 @@ class ProgressReader:
         if status.began is not None:
             self._pace.note(status.began, 0)
             self._pace.note(now, settled)
+
         # An earlier part's answer that is scored now counts twice, so the sum is capped at the
         # plan.
         ended = min(planned, status.before + settled)

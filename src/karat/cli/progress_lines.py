@@ -64,6 +64,7 @@ def log_line(now: Progress) -> str:
     for name, counts in now.conditions.items():
         if counts.mean is not None:
             known[name] = counts.mean
+
     if known:
         named = [
             f"{_name(name)} {_mean(now, mean)}" for name, mean in list(known.items())[:_MOST_NAMED]

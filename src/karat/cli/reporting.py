@@ -165,6 +165,7 @@ def next_steps(
     if not full:
         more = typed("report", shown, "--full")
         listed.append((more, "differences, variation, lowest questions, cost"))
+
     width = max(len(command) for command, _ in listed)
     return ["", "Next:", *(f"  {command:{width}}  # {why}" for command, why in listed)]
 

@@ -133,9 +133,11 @@ def _next(outcome: Outcome, summary: Summary, again: tuple[File, Chosen] | None)
     for name in summary.conditions:
         if any(result.n_answers for result in summary.results if result.condition == name):
             scored.append(name)
+
     if len(scored) > 1:
         by = kinds.of(summary.kind).compared_by
         commands.append((typed("compare", f"{run}:{scored[0]}", f":{scored[1]}"), by))
+
     if scored:
         commands.append(
             (typed("report", run, "--to", "csv", "--out", "scores.csv"), "for a spreadsheet")

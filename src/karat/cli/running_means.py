@@ -111,6 +111,7 @@ class RunningMeans:
             if place == len(self._weights):
                 self._weights.append(sample.weight)
                 self._clusters.append(sample.cluster)
+
             sums = self._sums[condition]
             sums.reach(place)
             if not answered:

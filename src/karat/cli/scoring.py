@@ -99,6 +99,7 @@ def scorers_of(run: RunFolder, wanted: Scorers) -> tuple[tuple[ScorerSpec, ...],
         with trusted(run):
             # BadRun if they cannot be read: the experiment below would blame a dataset
             next(run.samples(), None)
+
         # An experiment whose scorers alone matter, so that they are checked as in a file.
         there = {"path": str(run.path / "samples.jsonl")}
         keys = {"scorers": [], **scorer_keys(wanted)}
@@ -113,6 +114,7 @@ def scorers_of(run: RunFolder, wanted: Scorers) -> tuple[tuple[ScorerSpec, ...],
         named = ":" in scorer.type
         if named or getattr(plugins.find("scorers", scorer.type), "runs_programs", False):
             code.append(scorer.type)
+
     if code:
         command = typed("score", shown_path(run.path), in_words(run.info.scorers))
         problem = (
@@ -142,6 +144,7 @@ def _advice(run: RunFolder, specs: Sequence[ScorerSpec]) -> list[str]:
     for spec in specs:
         for key, message in judge_advice(spec.options, agents):
             found.append(f"{spec.name}.{key}: {message}")
+
     return found
 
 

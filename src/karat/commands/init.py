@@ -54,6 +54,7 @@ def command(kind: str | None, folder: Path | None, source: Path | None, output: 
     for title, sentences in (("Taken:", scaffolded.taken), ("Not taken:", scaffolded.left_out)):
         if sentences:
             output.say("", title, *(f"  {sentence}" for sentence in sentences))
+
     file = str(Path(scaffolded.folder) / "experiment.yaml")
     commands = [typed("check", file), typed("run", file)]
     output.say("", "Next:", *(f"  {line}" for line in commands))

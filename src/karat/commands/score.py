@@ -30,6 +30,7 @@ def _kinds() -> tuple[dict[str, str], dict[str, click.Command]]:
     for name, kind in every.items():
         if kind.answer_file is not None:
             rows[name] = kind.answer_file.rows
+
     commands: dict[str, click.Command] = {}
     for kind in every.values():
         commands |= kind.commands()
@@ -102,6 +103,7 @@ def command(
         for param in other.params:
             if source(str(param.name)) is not ParameterSource.DEFAULT:
                 flags.append(param.opts[0])
+
         if flags:
             raise BadOption(
                 ", ".join(flags),

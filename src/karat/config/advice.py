@@ -57,6 +57,7 @@ def advise(
         node = reading.root.get("mcp_servers", name)
         if name not in used and not (node and node.file):
             reading.warn(("mcp_servers", name), "no condition uses it")
+
     for name, server in used.items():
         if server.type == "sse":
             message = (
@@ -84,6 +85,7 @@ def _advise_on_limits(reading: Reading, file: ExperimentFile, asked: Iterable[st
     for name in asked:
         with suppress(BadOption):
             known.add(parse_model(name).limited_as)
+
     for name in file.limits:
         if parse_model(name).limited_as not in known:
             reading.warn(

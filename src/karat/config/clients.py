@@ -138,6 +138,7 @@ class _ClientFile:
         if len(both) > 1:
             self._fault(f"'{self._name}' holds both {' and '.join(map(repr, both))}; remove one")
             return None
+
         listed = self._listed = _listed(top)
         if not listed:
             holders = " or ".join(f"`{key}`" for key in _HOLDERS)
@@ -155,6 +156,7 @@ class _ClientFile:
         for name in wanted:
             if self._is_taken(name, listed[name]):
                 servers[name] = listed[name]
+
         return servers
 
     def _fault(self, message: str, key: str = "file") -> None:
@@ -190,6 +192,7 @@ class _ClientFile:
         if not text.lstrip().startswith("{"):
             self._fault(f"'{self._name}' is not a JSON object")
             return None
+
         document = parse(text.encode(), what="a file of MCP servers")
         for fault in document.faults:
             line = f", line {fault.line}" if fault.line else ""
@@ -206,6 +209,7 @@ class _ClientFile:
             example = f"[{next(iter(listed), 'docs')}]"
             self._fault(f"must be a list of servers' names, e.g. {example}", "only")
             return None
+
         unknown = [str(name) for name in names if name not in listed]
         for name in unknown:
             message = f"'{self._name}' has no server '{name}'{did_you_mean(name, listed)}"
@@ -273,12 +277,15 @@ class _ClientFile:
                     (name, node) for name, node in below.value.items() if node.value is not None
                 ]
                 below.value = dict(kept)
+
             for _, node in below.children() if below is not None else ():
                 if isinstance(node.value, (bool, int, float)):
                     node.value = node.written
+
         for place, node in walk(server):
             if isinstance(node.value, str):
                 self._translate(name, place, node)
+
         if server.get("command") is not None:
             # Lets a program start in the project, as the client does
             assert isinstance(server.value, dict)
@@ -354,4 +361,5 @@ def _listed(top: Node) -> dict[str, Node]:
     for name, node in top.children():
         if node.keys() & {"command", "url"}:
             bare[str(name)] = node
+
     return bare

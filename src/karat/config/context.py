@@ -88,6 +88,7 @@ def is_taken(value: object, info: ValidationInfo) -> object:
         for name, plugin in plugins.installed("agents"):
             if key in getattr(plugin, "context", ()):
                 able.append(name)
+
         if able:
             remedy = f"; these do: {', '.join(sorted(able))}"
         else:

@@ -57,6 +57,7 @@ def server_digest(definition: Mapping[str, object], defaults: Mapping[str, objec
     for key, value in definition.items():
         if key not in _PATIENCE and value != defaults.get(key, None):
             telling[key] = value
+
     return _digest(telling)
 
 

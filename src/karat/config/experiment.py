@@ -135,6 +135,7 @@ class Experiment:
             for old, new in places.items():
                 if path.is_relative_to(old):
                     path = new / path.relative_to(old)
+
             return path
 
         def part(original: ContextPart) -> ContextPart:
@@ -168,6 +169,7 @@ class Experiment:
         if cassettes is not None:
             folder = places.get(cassettes.folder) or place(cassettes.folder)
             cassettes = msgspec.structs.replace(cassettes, folder=folder)
+
         changed = {
             "folder": place(self.folder),
             "conditions": tuple(conditions),
@@ -196,12 +198,14 @@ class Experiment:
             kind = getattr(kind, "without_answers", lambda: kind)()
         elif not any(getattr(scorer, "scores_criteria", False) for scorer in scorers):
             kind = getattr(kind, "without_criteria", lambda: kind)()
+
         if first is not None:
             kind = getattr(kind, "first", lambda _: kind)(first)
         loaded: Dataset = kind.load(path)
         if loaded.samples and not loaded.samples[0].kind:
             named = [msgspec.structs.replace(sample, kind=self.kind) for sample in loaded.samples]
             return msgspec.structs.replace(loaded, samples=named)
+
         return loaded
 
     def with_dataset(
@@ -279,6 +283,7 @@ def load(
                 shapeless = Fault(place="file", message=f"is {shape}; {wanted}", line=root.line)
 
             faults += [shapeless]
+
         raise BadExperiment(path, faults)
 
     faults += apply(root, settings)
@@ -489,6 +494,7 @@ class _Builder:
         for key, field in type(model).model_fields.items():
             if key != "type":
                 defaults[key] = field.default
+
         digest = digests.server_digest({"name": name, **shown}, defaults)
         settings["args"] = tuple(settings.get("args", ()))
         if auth is not None:
@@ -524,6 +530,7 @@ class _Builder:
         if isinstance(prompt, PromptText):
             shown["system_prompt"] = prompt.text
             shown["prompt_file"] = {"path": prompt.path, "sha256": prompt.sha256}
+
         if model.preset is not None:
             shown |= {"system_prompt": prompt, "preset": model.preset}
         if model.agent is not None:

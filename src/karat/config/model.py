@@ -133,6 +133,7 @@ class Section(BaseModel):
         for key, value in values.items():
             if value is not None or key not in cls.model_fields:
                 found[key] = value
+
         return found
 
 
@@ -446,6 +447,7 @@ class McpTraffic(Section):
         if not folder.is_dir():
             remedy = "`karat run FILE --set mcp.record=FOLDER` makes one (and leave out `replay`)"
             raise ValueError(f"there is no folder '{folder}'; {remedy}")
+
         return replay
 
 
@@ -517,6 +519,7 @@ def _elicit(value: object) -> Elicit:
     match value:
         case {"column": str(column), **others} if column and not others:
             return Elicit(column=column)
+
     try:
         return Elicit(answers=answers_from(value))
     except ValueError as error:
@@ -864,4 +867,5 @@ class ExperimentFile(Section):
         if twice:
             message = "is a second scorer called '{}'; give it another `name`"
             raise refusal(Problem((at - 1,), message.format(names[at])) for at in twice)
+
         return scorers

@@ -51,6 +51,7 @@ def presets() -> dict[str, Preset]:
     for kind in installed().values():
         for name, preset in kind.presets().items():
             found[name] = preset
+
     return found
 
 

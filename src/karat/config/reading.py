@@ -344,6 +344,7 @@ def _path(text: object, info: ValidationInfo) -> Path:
     if not isinstance(text, str) or "\0" in text or (not text and locate is None):
         wanted = "the path of a file" if locate is None else "one path or name"
         raise ValueError(f"must be {wanted}, got {shown(text)}")
+
     if locate is None:
         try:
             return _file(text, reading)

@@ -73,6 +73,7 @@ def rehearsal(
     for scorer in experiment.scorers:
         place = "judge" if scorer.name == "judge" else "scorers"
         used.append(("scorers", scorer.type, place, f"the scorer '{scorer.type}' {asks}"))
+
     faults = []
     for family, kind, place, message in used:
         plugin = plugins.find(family, kind, folder=experiment.folder)
@@ -117,6 +118,7 @@ def redirected(experiment: Experiment, url: str) -> Experiment:
     for before, after in zip(experiment.scorers, scorers, strict=True):
         if before.name == "judge":
             resolved.update(_choices("judge", before.options, after.options))
+
     rehearsal = copy.copy(experiment)
     cassettes = experiment.cassettes
     name = f"{experiment.name} (rehearsed)"

@@ -64,6 +64,7 @@ def _set(root: Node, setting: str) -> str:
     for _, node in walk(value):
         node.line = None
         node.source = "flag"
+
     parent, missing = follow(root, ".".join(keys))
     if not missing:
         parent.value = value.value

@@ -170,6 +170,7 @@ class RebuiltWorkspaces:
         with self._lock:
             if self._rebuilt is None:
                 self._rebuilt = _workspaces(answer.workspace.file).rebuilt(self.run)
+
         with self._rebuilt.of(answer) as workspace:
             yield workspace
 

@@ -28,6 +28,7 @@ def snapshots(conditions: Iterable[Condition]) -> Iterator[tuple[Condition, ...]
     if not any(condition.context.parts for condition in conditions):
         yield conditions
         return
+
     with temporary_folder("context") as folder:
         copies: dict[str, ContextPart] = {}
         yield tuple(_copied(condition, folder, copies) for condition in conditions)

@@ -73,6 +73,7 @@ def read_tree(folder: Path) -> Tree:
             with open_regular(top / entry.path, within=top) as file:
                 while block := file.read(_BLOCK):
                     content.update(block)
+
             digest.update(content.hexdigest().encode())
 
     return Tree(tuple(entries), size, digest.hexdigest())
@@ -125,6 +126,7 @@ def _copy(read: int, written: int, size: int) -> None:
     while left > 0 and (block := os.read(read, min(left, _BLOCK))):
         os.write(written, block)
         left -= len(block)
+
     if left:
         raise OSError(f"a file became {left} bytes shorter while being copied")
 
@@ -209,6 +211,7 @@ def _followed(path: Path, root: str) -> PurePosixPath:
         if part == "..":
             del place[-1:]
             continue
+
         try:
             target = PurePosixPath(os.readlink("/".join([root, *place, part.strip("/")])))
         except OSError:  # no link, or nothing

@@ -123,6 +123,7 @@ def _agreement(report: Calibrated) -> Iterator[Block]:
                 ),
                 slim=True,
             )
+
     if report.disagreements:
         yield _disagreements(report)
 

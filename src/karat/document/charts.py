@@ -163,6 +163,7 @@ def _by_step(summary: Summary, group: Sequence[MetricInfo], steps: tuple[str, ..
     for result in _scored(summary, first)[:3]:
         scored = formats.plural(result.n_answers, "answer")
         shares.append(f"{result.condition} {formats.share(result.top_share.value)} of {scored}")
+
     top = first.low if first.direction == "lower" else first.high
     if first.percent:
         end = "right"
@@ -195,6 +196,7 @@ def _histogram(summary: Summary, info: MetricInfo, unit: str) -> Iterator[Chart]
     for column in table.columns if table is not None else ():
         if column.metric == info.key:
             means[column.condition] = [value for value in column.mean if value is not None]
+
     every = [value for values in means.values() for value in values]
     if not every:
         return
@@ -367,6 +369,7 @@ def with_names_apart(blocks: Iterable[Block], taken: set[str]) -> tuple[Block, .
             while name in taken:
                 again += 1
                 name = f"{block.name}-{again}"
+
             taken.add(name)
             named.append(msgspec.structs.replace(block, name=name))
         elif isinstance(block, Fold):

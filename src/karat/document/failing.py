@@ -183,6 +183,7 @@ def failures(kinds: Sequence[FailureKind]) -> Iterator[Block]:
     if not kinds:
         yield Note(texts=("No trial and no attempt failed.",), tone="quiet", title="Failures")
         return
+
     rows = tuple(
         Row(
             name=kind.kind.replace("_", " "),

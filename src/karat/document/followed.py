@@ -57,6 +57,7 @@ def history_chart(history: History) -> Chart:
     for series in history.series:
         for point in series.points:
             runs[point.run] = point.created
+
     order = {run: at + 1 for at, run in enumerate(sorted(runs, key=lambda run: runs[run]))}
     percent = any(series.percent for series in history.series)
     curves = tuple(
@@ -81,11 +82,13 @@ def history_chart(history: History) -> Chart:
     for series in history.series:
         for point in series.points:
             means[(series.condition, point.run)] = point.estimate
+
     conditions = [series.condition for series in history.series]
     rows = []
     for run in order:
         cells = [estimate(means.get((name, run)), percent=percent) for name in conditions]
         rows.append(Row(name=run, cells=(Text(runs[run][:16]), *cells)))
+
     return Chart(
         name="history",
         title=f"{history.series[0].metric} of {history.name}",

@@ -126,6 +126,7 @@ def _value(check: Check) -> Cell:
     if check.method != "known":
         drop = check.threshold.bound == "max_drop"
         return estimate(check, percent=check.percent, signed=drop)
+
     match TOTALS[check.metric].unit:
         case "share":
             return Share(check.value)

@@ -68,6 +68,7 @@ def document(
         spent = [*spending.ledger(summary), *spending.spent(summary), *spent]
         spent += spending.servers(summary)
         repeated = [*origin(summary, files), *repeated]
+
     sections = [
         *_measured(summary, kind, brief=brief),
         *kind.sections,
@@ -104,6 +105,7 @@ def verdict_lines(summary: Summary) -> tuple[str, ...]:
     for row in people.corrected:
         if row.against:
             corrected.add(frozenset((row.metric, row.condition, row.against)))
+
     lines = tuple(corrected_lines(people))
     if not corrected:
         return (*verdicts(summary), *lines)
@@ -183,6 +185,7 @@ def _measured(summary: Summary, kind: KindBlocks, *, brief: bool) -> Iterator[Se
         used = (*use.use(summary), *use.tools(summary))
         varied += (*variation.variation(summary, metrics), *spread(summary))
         varied += (*variation.retried(summary),)
+
     yield Section(id="use", title="What was used", blocks=used)
     yield Section(id="variation", title="Variation", blocks=varied)
 
@@ -206,6 +209,7 @@ def shortened(sections: Sequence[Section], *, rows: int, charts: int) -> tuple[l
         if drawn < charts and table is block.table:
             drawn += 1
             return block
+
         left_out += 1
         return msgspec.structs.replace(table, folded=True)
 

@@ -53,6 +53,7 @@ def measured(summary: Summary, kind: KindBlocks) -> list[MetricInfo]:
     for info in summary.metrics:
         if info.key in known and info.scorer not in kind.scorers:
             found.append(info)
+
     return found
 
 
@@ -76,6 +77,7 @@ def means(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block]:
                     if isinstance(cell, Estimate):
                         cell = structs.replace(cell, scale=scale, color=at)
                     cells.append(cell)
+
                 rows.append(Row(name=condition, color=at, cells=tuple(cells)))
 
     legends = []
@@ -121,6 +123,7 @@ def _clustered(summary: Summary, info: MetricInfo) -> Iterator[Block]:
     for result in summary.results:
         if result.metric == info.key and result.clusters is not None:
             results.append(result)
+
     if not results:
         return
     unit, clusters = of(summary.kind).unit, formats.plural(results[0].clusters or 0, "cluster")
@@ -241,6 +244,7 @@ def differences(summary: Summary, *, brief: bool = False) -> Iterator[Block]:
     if brief:
         yield from _stopped(summary)
         return
+
     tests = sum(pair.p_adjusted is not None for pair in tested)
     unit, missing = of(summary.kind).unit, any(_misses(pair) for pair in tested)
     rows: list[Row | Group] = []

@@ -65,6 +65,7 @@ def variation(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block
                 )
 
             rows += [Group(info.key, note)]
+
         widest = max((part.value or 0.0 for result in own for part in _parts(result)), default=0.0)
         for result in own:
             best = Share(result.top_share.value) if info.kind == "ordinal" else Text("")
@@ -226,6 +227,7 @@ def retried(summary: Summary) -> Iterator[Block]:
     for result in summary.results:
         if result.metric == first and result.retried.answers:
             results.append(result)
+
     if not results:
         return
     rows = tuple(

@@ -174,6 +174,7 @@ def like_conditions(table: Table, columns: Sequence[str], *, used: Collection[st
         is_first = [hash(key) == whole for key in batch.keys(columns)]
         if any(is_first):
             first += compress(batch.rows, is_first)
+
     for column in [name for name in first[0] if name not in used]:
         counts = Counter(sorted(_text(cell(row, column)) for row in first))
         counted = all(value.isdecimal() for value in counts)
@@ -183,6 +184,7 @@ def like_conditions(table: Table, columns: Sequence[str], *, used: Collection[st
         for batch in table:
             for key, text in zip(batch.keys(columns), batch.texts(column), strict=True):
                 sums[hash(key)] += hash(text)
+
         alike = sum(value == sums[whole] for value in sums.values())
         if alike >= _NEARLY_ALL * len(sizes):
             named = some_of([f"'{excerpt(value, 24)}'" for value in counts])

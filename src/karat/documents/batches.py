@@ -44,6 +44,7 @@ class Batch:
             columns = self._columns or {}
             cells = zip(*columns.values(), strict=True)
             self._rows = [dict(zip(columns, row, strict=True)) for row in cells]
+
         return self._rows
 
     def column(self, path: str) -> Sequence[Any]:
@@ -71,6 +72,7 @@ class Batch:
                 {name: value for name, value in row.items() if name not in used}
                 for row in self.rows
             ]
+
         names = [name for name in self._columns if name not in used]
         if not names:
             return repeat({}, len(self.numbers))
@@ -111,6 +113,7 @@ class Table:
         if isinstance(self._rows, Batched):
             yield from self._rows.batches()
             return
+
         rows = iter(self._rows)
         while block := [*islice(rows, _FEW)]:
             yield Batch([number for number, _ in block], [row for _, row in block])
@@ -150,6 +153,7 @@ class CsvCells:
                         break
             except csv.Error as wrong:  # the lines before it are in the block
                 error = wrong
+
             if not block:
                 break
             numbers = [begins]
@@ -159,6 +163,7 @@ class CsvCells:
             if [] in table:
                 numbers = [number for number, cells in zip(numbers, table, strict=True) if cells]
                 table = [*filter(None, table)]
+
             if table:
                 yield numbers, table
 
@@ -196,6 +201,7 @@ class CsvRows:
             if not self._unfit.isdisjoint(lines):
                 fit = [line not in self._unfit for line in lines]
                 lines, rows = [*compress(lines, fit)], [*compress(rows, fit)]
+
             if lines:
                 yield Batch(lines, columns=self._columns(rows))
             if numbers[-1] >= self._lines[-1]:  # a fault says what follows

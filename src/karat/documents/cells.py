@@ -116,6 +116,7 @@ def dialogue(messages: Iterable[object]) -> str:
         if isinstance(text, list):
             parts = [part.get("text") for part in text if isinstance(part, dict)]
             text = "\n".join(part for part in parts if isinstance(part, str))
+
         if not is_empty(text):
             said.append((str(who), text if isinstance(text, str) else text_of(text)))
 
@@ -165,6 +166,7 @@ def options(row: Row, paths: Sequence[str]) -> Options | None:
         texts = [as_text(cell(row, path)) for path in paths]
         kept = [text for text in texts if text is not None]
         return _lettered(kept) if len(kept) > 1 else None
+
     value = cell(row, paths[0])
     if isinstance(value, str):
         value = parsed(value)
@@ -179,6 +181,7 @@ def options(row: Row, paths: Sequence[str]) -> Options | None:
             parts = [part.strip() for part in value.split(mark) if part.strip()]
             if len(parts) > 1:
                 return _unlabelled(parts)
+
     return None
 
 
@@ -222,7 +225,9 @@ def _options_of_object(value: Mapping[str, Any]) -> Options | None:
         if set(map(str, labels)) <= {"0", "1"} and len(labels) <= len(_LETTERS):
             right = tuple(at for at, label in enumerate(labels) if str(label) == "1")
             return Options(written, tuple(_LETTERS[: len(written)]), right)
+
         return Options(written, tuple(map(str, labels)))
+
     if isinstance(texts, list):
         return _lettered([text_of(text) for text in texts])
     short = all(len(str(key)) <= 3 for key in value)
@@ -240,6 +245,7 @@ def with_distractors(row: Row, golden: str, paths: Sequence[str]) -> Options | N
         value = cell(row, path)
         parts = value if isinstance(value, list) else [value]
         texts += [text for text in map(as_text, parts) if text is not None]
+
     if right is None or not texts:
         return None
     mixed = sorted(
@@ -344,6 +350,7 @@ def _place(value: object, given: Options, base: int | None) -> int | None:
         for at, text in enumerate(texts):
             if text.strip().casefold() == written.casefold():
                 return at
+
     number = _index(value)
     if number is not None and base is not None and 0 <= number - base < len(given.texts):
         return number - base
@@ -357,6 +364,7 @@ def _chosen(given: Options, places: Sequence[int]) -> Golden:
     if len(places) > 1:
         letters = ", ".join(given.labels[at] for at in places)
         return Golden(letters, (letters,))
+
     (at,) = places
     label, text = given.labels[at], given.texts[at].strip()
     accepted = [label, f"{label}) {text}"]
@@ -382,10 +390,12 @@ def golden(
         if len(texts) > 1:
             return _of_several(texts, path, several, of_object=of_object)
         value = texts[0]
+
     if whole and isinstance(value, Mapping):
         text: str | None = text_of(value)
     else:
         text = as_text(value)
+
     if text is None:
         return None
     marked = _MARK.search(text)
@@ -422,6 +432,7 @@ def _of_several(
     if several == "any" or means_any(path) or of_object:
         kept = tuple(dict.fromkeys(texts))
         return Golden(kept[0], kept)
+
     raise Unread("is a list, and its name does not say whether any or all of it is right")
 
 
@@ -435,8 +446,10 @@ def _texts_of(value: Sequence[object]) -> list[str]:
             text = as_text(part[key])
         else:
             text = as_text(part)
+
         if text is not None:
             texts.append(text)
+
     return texts
 
 
@@ -448,6 +461,7 @@ def _unpacked(value: object, path: str) -> object:
         if isinstance(listed, list) and (means_any(path) or (len(listed) == 1 and quoted)):
             simple = all(isinstance(part, (str, int, float)) for part in listed)
             return listed if simple else value
+
     if isinstance(value, Mapping):
         lower = {str(key).lower(): below for key, below in value.items()}
         if isinstance(lower.get("text"), list):
@@ -456,6 +470,7 @@ def _unpacked(value: object, path: str) -> object:
             aliases = lower.get("aliases")
             others = aliases if isinstance(aliases, list) else []
             return [lower["value"], *others]
+
     return value
 
 

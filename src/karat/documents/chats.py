@@ -24,6 +24,7 @@ def with_sides(
         sides = dict.fromkeys(people, "user") | {agent.strip().lower(): "assistant"}
     else:
         sides = sides_of(people)
+
     found = []
     for at, message in enumerate(messages):
         who = _who(message)
@@ -34,6 +35,7 @@ def with_sides(
             found.append({**message, "role": sides[who]})
         else:
             found.append(message)
+
     return found
 
 
@@ -51,6 +53,7 @@ def sides_of(people: Sequence[str]) -> dict[str, str]:
             sides[unknown[0]] = "user"
         elif known in ("user", "human"):
             sides[unknown[0]] = "assistant"
+
     return sides
 
 

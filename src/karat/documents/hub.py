@@ -165,6 +165,7 @@ def _chosen(name: HubName, listed: Iterable[str], suffixes: tuple[str, ...]) -> 
         for word in (name.config, name.split):
             if word is not None:
                 words.append(re.compile(_WORDS.format(re.escape(word))))
+
         matching = [file for file in readable if all(word.search(file) for word in words)]
 
     groups: dict[str, list[str]] = {}

@@ -271,10 +271,12 @@ _TABLE: dict[str, Meaning] = {}
 for _role, _names in _WEAK.items():
     for _name in _names.split():
         _TABLE[_name.lower()] = Meaning(_role, weak=True)
+
 for _role, _names in _EXACT.items():
     for _name in _names.split():
         if _name.lower() not in _TABLE or _role in ("question", "golden", "answer"):
             _TABLE[_name.lower()] = Meaning(_role)
+
 for _role, _name in ADDED.names:
     _TABLE.setdefault(_name, Meaning(_role))
 _TABLE["query"] = Meaning("question")
@@ -345,6 +347,7 @@ def meanings(path: str) -> tuple[Meaning, ...]:
         composed = _composed(words)
         if composed is not None:
             found.append(composed)
+
     if is_score_name(path):
         found.append(Meaning("score", weak=bool(found)))
     return tuple(dict.fromkeys(found))
@@ -358,6 +361,7 @@ def with_role(columns: Iterable[str], *roles: Role) -> list[str]:
         found += sorted(
             of_role, key=lambda path: _PLACES.get(_joined(last_part(path)), len(_PLACES))
         )
+
     return found
 
 
@@ -392,6 +396,7 @@ def _composed(words: tuple[str, ...]) -> Meaning | None:
     if words[-1] in _ENDS_OF_IDS:
         demanded = words[0] in _DEMANDS and words[-1] not in ("score", "length", "count")
         return Meaning("criterion") if demanded else _identifier(words)
+
     known = frozenset(words)
     gold, agent = known & _GOLD, known & _AGENT
     if known & {"prompt", "message"}:
@@ -451,6 +456,7 @@ def _identifier(words: tuple[str, ...]) -> Meaning | None:
         if words[0] in ADDED.before_id:
             return Meaning(ADDED.before_id[words[0]])
         return Meaning("id", weak=True)
+
     return None
 
 
@@ -547,6 +553,7 @@ def speaker_and_text(message: object) -> tuple[str, str] | None:
         who = message.get(speaker)
         if isinstance(who, str) and (who.strip().lower() in SPEAKING or side_of(who) is not None):
             return _with_text(message, speaker)
+
     return None
 
 
@@ -558,6 +565,7 @@ def any_speaker_and_text(message: object) -> tuple[str, str] | None:
         who = message.get(speaker)
         if isinstance(who, str) and 0 < len(who.strip()) <= _LONGEST_NAME:
             return _with_text(message, speaker)
+
     return None
 
 

@@ -309,10 +309,12 @@ class _Builder:
         if not self._stack:
             self._document.root = node
             return
+
         frame = self._stack[-1]
         if isinstance(frame.node.value, list):
             frame.node.value.append(node)
             return
+
         assert isinstance(frame.node.value, dict)
         assert frame.key is not None
         assert frame.mark is not None
@@ -361,6 +363,7 @@ def _misreading(node: Node) -> str:
     if isinstance(value, bool) and written.lower() not in {"true", "false"}:
         meant = str(value).lower()
         return f'YAML reads {written} as {meant}; write {meant}, or "{written}" for the text'
+
     if isinstance(value, (int, float)) and ":" in written:
         if isinstance(value, float):
             meant = f"{value:g}"

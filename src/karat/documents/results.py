@@ -117,6 +117,7 @@ def joining_id(columns: Mapping[str, Column]) -> str | None:
         different = [path for path in some if len(columns[path].values) == columns[path].filled]
         if different or len(some) == 1:
             return (different or some)[0]
+
     return None
 
 
@@ -142,6 +143,7 @@ def systems_in(columns: Mapping[str, Column], paths: Iterable[str]) -> dict[str,
             if ends and name and not _tells_forms(name) and not counts:
                 kind = "first" if first else "last"
                 families.setdefault((f"{kind} {depth}", word), {}).setdefault(path, name)
+
         if words[0] in _SYSTEMS and columns[path].is_text and words[-1] not in SAID:
             families.setdefault((depth, ""), {})[path] = words
 
@@ -154,6 +156,7 @@ def systems_in(columns: Mapping[str, Column], paths: Iterable[str]) -> dict[str,
         deeper = bool(best) and _depth(family) > _depth(best)
         if different and not generic and not deeper and len(family) > len(best):
             best = family
+
     return best
 
 
@@ -167,6 +170,7 @@ def _answer_alike(columns: Mapping[str, Column], family: Mapping[str, tuple[str,
     for path, column in columns.items():
         if any(meaning.role == "golden" and not meaning.weak for meaning in meanings(path)):
             right |= column.values
+
     return bool(right) and all(columns[path].values & right for path in family)
 
 
@@ -188,6 +192,7 @@ def same_classes(columns: Mapping[str, Column], golden: str) -> list[str]:
         )
         if path != golden and alike and not is_gold(words) and not golden_too:
             found.append(path)
+
     return found
 
 
@@ -225,6 +230,7 @@ def scores_by_system(
     for metrics in found.values():
         for metric in metrics:
             counts[metric] = counts.get(metric, 0) + 1
+
     of_two = {}
     for path, metrics in found.items():
         of_two[path] = {name: column for name, column in metrics.items() if counts[name] > 1}
@@ -243,6 +249,7 @@ def models_by_system(systems: Iterable[str], columns: Mapping[str, Column]) -> d
             meaning.role for meaning in meanings("_".join(place[1]))
         }:
             found[place[0]] = column
+
     if len(found) < len(names) or len({columns[path].example for path in found.values()}) == 1:
         return {}  # not each has one, or it is the same model's
     return found
@@ -266,4 +273,5 @@ def belongs_to(
             return path, words[len(name) :]
         if words[-len(name) :] == name:
             return path, words[: -len(name)]
+
     return None

@@ -170,6 +170,7 @@ class _Assignment:
                 needed = 0 if {m.role for m in meanings(path)} & _RARE else _TENTH * among
             if column.filled and (given or column.filled >= needed):
                 self._free[path] = column
+
         self._meanings = {path: meanings(path) for path in self._free}
         if door == "results" and not self._strong("golden"):
             self._expect_and_compare()
@@ -208,6 +209,7 @@ class _Assignment:
                 asked = "which column is the answer"
         else:
             asked = "what the columns hold"
+
         return Undecided(
             asked=asked, readings=tuple(readings[:_SHOWN]), columns=tuple(self._texts())
         )
@@ -224,6 +226,7 @@ class _Assignment:
                 others = path not in reading.roles.get(role, ())
                 if numbered and _without_number(path) in taken and others:
                     return path not in reading.roles.get("choices", ())
+
         return False
 
     # --- shapes: what the values say, before any name -------------------------------------------
@@ -253,6 +256,7 @@ class _Assignment:
                 paths = [path for path in paths if not self._free[path].objects]
             if paths and role not in self._named:
                 found[role] = tuple(paths[:1])
+
         context = [path for path in self._strong("context") if path not in choices]
         if context:
             found["context"] = tuple(context)
@@ -263,6 +267,7 @@ class _Assignment:
             joining = joining_id(self._free)
             if joining is not None and "id" not in self._named:
                 found["id"] = (joining,)
+
         return found
 
     def _scores(self) -> list[str]:
@@ -278,6 +283,7 @@ class _Assignment:
             column = self._free[path]
             if column.lists + column.objects > 0 or _looks_like_list(column.example):
                 return (path,)
+
         stems: dict[str, list[str]] = {}
         for path in self._free:
             match = re.fullmatch(r"([^.]*?)[\s_-]*([0-9]|[A-Ea-e])", path)
@@ -289,6 +295,7 @@ class _Assignment:
             running = [chr(ord(marks[0]) + place) for place in range(len(marks))]
             if len(paths) > 1 and marks == running and marks[0] in "01a":
                 return tuple(paths)
+
         return ()
 
     def _is_score(self, path: str) -> bool:
@@ -308,6 +315,7 @@ class _Assignment:
         for path in with_role(self._columns, role):
             if "." not in path and path not in self._free and self._columns[path].filled:
                 found.append(path)
+
         return found[:1]
 
     def _with(self, role: Role, *, weak: bool) -> list[str]:
@@ -320,6 +328,7 @@ class _Assignment:
                 if meaning.role == role and meaning.weak == weak:
                     found.append(path)
                     break
+
         return _outermost(found)
 
     # --- golden answers and answers -------------------------------------------------------------
@@ -339,6 +348,7 @@ class _Assignment:
             weak = [path for path in weak if not any(path.startswith(f"{one}.") for one in agents)]
             if not agents:
                 agents = _outermost(path for path in self._inside("answer") if _in_answer(path))
+
         exact = self._without_copies(exact)
         weak = [path for path in weak if path not in exact]
         if "answer" in self._named:
@@ -356,6 +366,7 @@ class _Assignment:
             if sure and self._is_for_training(replied, shapes):
                 return [{"golden": (replied,)}]
             return [{"golden": (replied,)}, *others, {}]
+
         options = self._in_dataset(exact, agents, weak, shapes)
         if exact:
             return options
@@ -406,10 +417,12 @@ class _Assignment:
             if bare and not agents and not self._evidence(shapes):
                 return [sure, {"golden": (bare[0],)}]
             return [sure]
+
         if len(exact) > 1:
             whole = {path.rpartition(".")[0] for path in exact if "." in path}
             some = exact[: _SHOWN - 2] if whole else exact
             return [{"golden": (path,)} for path in (*some, *sorted(whole))]
+
         if agents:
             of_the_run = [path for path in agents if words_of(path)[:1] == ("raw",)]
             options: list[Taken] = [{"golden": (path,), "answer": (agents[0],)} for path in weak]
@@ -418,17 +431,20 @@ class _Assignment:
             if not options and not criteria:
                 self._open = True
             return options or self._by_criteria(criteria) or [{"answer": (agents[0],)}]
+
         if len(bare) == 1:
             others = [path for path in weak if path not in bare]
             if all(_joined(path) in _BESIDE_ANSWER for path in others):
                 weak = bare
         elif not bare and criteria:
             weak = [path for path in weak if _joined(path) not in _BESIDE_ANSWER]
+
         if len(weak) == 1:
             return self._of_one_weak(weak[0], shapes)
         if weak:
             ordered = [*bare, *(path for path in weak if path not in bare)]
             return [{"golden": (path,)} for path in ordered]
+
         return self._by_criteria(criteria)
 
     def _replies(self, shapes: Roles) -> str | None:
@@ -437,6 +453,7 @@ class _Assignment:
             column = self._columns[path]
             if 2 * column.replies > column.messages:
                 return path
+
         return None
 
     def _is_for_training(self, path: str, shapes: Roles) -> bool:
@@ -470,6 +487,7 @@ class _Assignment:
             if column.texts + column.numbers + column.flags > 0:
                 others = tuple(other for other in criteria if other != path)
                 options.append({"golden": (path,), "criterion": others})
+
         return [*options[: _SHOWN - 2], {}, {"criterion": ()}]
 
     def _in_results(
@@ -489,11 +507,13 @@ class _Assignment:
             if may_be_golden and len(weak) == 1:
                 return [{"golden": (weak[0],)}]
             return goldens
+
         said = self._said(agents, weak, exact)
         if said and may_be_golden and all(paths[0] not in weak for paths in said):
             with_twins = self._with_twins(said, weak)
             if with_twins:
                 return with_twins
+
         two = [paths[0] for paths in said if len(paths) == 1 and paths[0] in weak]
         if may_be_golden and len(said) == len(two) == 2:
             first, second = two
@@ -501,10 +521,12 @@ class _Assignment:
                 first, second = second, first
             if _joined(second) not in _BARE_ANSWER:
                 return [{"golden": (first,), "answer": (second,)}]
+
         if not said:
             said = [(path,) for path in weak if _joined(path) in _MADE]
             if said and not self._strong("question"):
                 self._open = True  # also texts about other things are called `summary`
+
         if said:
             return [{**golden, "answer": paths} for golden in goldens for paths in said]
         return self._without_answer(goldens, exact, shapes)
@@ -517,12 +539,14 @@ class _Assignment:
             if len(found) != 1:
                 return []
             objects[role] = found[0]
+
         pairs: list[Taken] = []
         for path in self._free:
             if path.startswith(f"{objects['golden']}.") and self._holds_answer(path):
                 other = objects["answer"] + path.removeprefix(objects["golden"])
                 if other in self._free and self._holds_answer(other):
                     pairs.append({"golden": (path,), "answer": (other,)})
+
         return pairs
 
     def _without_answer(self, goldens: list[Taken], exact: list[str], shapes: Roles) -> list[Taken]:
@@ -535,6 +559,7 @@ class _Assignment:
         if len(others) == 1 and may_answer and self._holds_answer(others[0]) and shapes.get("id"):
             self._open = others[0] in exact or _joined(others[0]) in _ASKED_ALONE
             return [{"answer": (others[0],)}]
+
         if shapes.get("score") or shapes.get("error"):
             return goldens
         self._open = True
@@ -546,10 +571,12 @@ class _Assignment:
                 and _joined(path) not in _ABOUT_QUESTIONS
             ):
                 answers.append(path)
+
         labels = [path for path in answers if _joined(path) in ("label", "labels")]
         if len(labels) == 1 and len(answers) > 1:
             rest = [path for path in answers if path not in labels]
             return [{"golden": (labels[0],), "answer": (path,)} for path in rest]
+
         return [{"answer": (path,)} for path in answers]
 
     def _with_twins(self, said: list[tuple[str, ...]], weak: Sequence[str]) -> list[Taken]:
@@ -567,6 +594,7 @@ class _Assignment:
             if twin is not None and len(said) == 1 and "raw" in words_of(last_part(paths[0])):
                 options.append({"answer": (twin,)})  # it may be read from the raw answer
             options.append(both)
+
         return options if any("golden" in option for option in options) else []
 
     def _rates_not(self, path: str, answers: Sequence[str]) -> bool:
@@ -589,6 +617,7 @@ class _Assignment:
                 for path in paths
                 if said & {value.casefold() for value in self._free[path].values}
             ]
+
         return paths[0] if len(paths) == 1 else None
 
     def _said(
@@ -611,11 +640,13 @@ class _Assignment:
         if not said:
             ends = {path: words_of(last_part(path)) for path in weak}
             said = [(path,) for path, words in ends.items() if words[-1] in _AGENTS_IN_RESULTS]
+
         if not said and self._joins_questions():
             said = [(path,) for path in self._free if _joined(path) == "text"]
         if not said and len(goldens) == 1:
             classes = same_classes(self._free, goldens[0])
             return [tuple(classes)] if classes else []
+
         return said
 
     def _joins_questions(self) -> bool:
@@ -646,9 +677,11 @@ class _Assignment:
             if role == "answer" and _in_answer(path) and _joined(path) in _TEXT_OF_ANSWER:
                 found.append(path)
                 continue
+
             given = any(_joined(parent) in _GIVEN for parent in parents)
             if role in roles or (role == "question" and given):
                 found.append(path)
+
         return found
 
     # --- questions ------------------------------------------------------------------------------
@@ -671,7 +704,9 @@ class _Assignment:
             if self._door == "results":
                 chats = [path for path in shapes["messages"] if not self._columns[path].replies]
                 return [{"question": (path,)} for path in chats] or [{}]
+
             return [{"question": (path,)} for path in shapes["messages"]]
+
         inside = [path for path in self._inside("question") if self._asks(path)]
         if inside:
             return [{"question": (path,)} for path in inside]
@@ -701,6 +736,7 @@ class _Assignment:
             values = self._free[path].values
             if not values or all(self._free[other].values != values for other in kept):
                 kept.append(path)
+
         return kept
 
     def _of_one(self, path: str, goldens: Collection[str]) -> list[Taken]:
@@ -711,6 +747,7 @@ class _Assignment:
             for text in self._texts():
                 if text not in (path, *goldens) and self._differs(text):
                     others.append(text)
+
         self._open = self._open or bool(others)
         return [{"question": (text,)} for text in (*others[: _SHOWN - 1], path)]
 
@@ -726,6 +763,7 @@ class _Assignment:
                 return [both, {"question": (given,)}]
             alone: list[Taken] = [{"question": (path,)} for path in asks]
             return [both, *alone]
+
         if len(varying) == 1:
             return [{"question": (varying[0],)}]
         return [{"question": (path,)} for path in asks]
@@ -760,6 +798,7 @@ class _Assignment:
                 continue
             if said and (lists or column.mean_length > 3) and not kinds & {*roles} and not deep:
                 found.append(path)
+
         return sorted(found, key=lambda path: -self._free[path].mean_length)[:12]
 
     def _offers_of_text(
@@ -772,6 +811,7 @@ class _Assignment:
         if not questions and not self._named.get("question"):
             questions += [{"question": (path,)} for path in self._sparse("question")]
             self._open = True
+
         if not questions and not goldens and all(path.startswith(NO_NAME) for path in texts):
             said: Role = "golden" if self._door == "dataset" else "answer"
             columns = sorted(texts)[:3]
@@ -780,6 +820,7 @@ class _Assignment:
             if self._door == "dataset":
                 goldens.append({})
             self._open = True
+
         answered = any("answer" in golden for golden in goldens) or "answer" in self._named
         if not questions and goldens and (answered or self._door == "dataset"):
             used = {path for golden in goldens for paths in golden.values() for path in paths}
@@ -809,6 +850,7 @@ class _Assignment:
             kept = paths if decided else tuple(path for path in paths if path not in chosen)
             if kept or role in golden:
                 roles[role] = kept  # none: decided that no column has the role
+
         nothing_said = not {"question", "answer", "messages"} & {*roles}
         if self._door == "results" and nothing_said and "golden" not in self._named:
             roles.pop("golden", None)  # nothing is compared with it, and ids are called so too
@@ -825,6 +867,7 @@ class _Assignment:
         for path, column in self._columns.items():
             if "." not in path and path not in taken and column.filled:
                 unused.append(path)
+
         return Reading(roles=roles, unused=tuple(unused))
 
 
@@ -881,6 +924,7 @@ def _inside_golden(path: str) -> bool:
         roles = {meaning.role for meaning in meanings(parent)}
         if "golden" in roles and "question" not in roles:
             return True
+
     return False
 
 
@@ -890,6 +934,7 @@ def _in_answer(path: str) -> bool:
         strong = any(found.role == "answer" and not found.weak for found in meanings(parent))
         if strong or _joined(parent) in _AGENTS_IN_RESULTS:
             return True
+
     return False
 
 
@@ -913,6 +958,7 @@ def _different(readings: Iterable[Reading]) -> list[Reading]:
     for reading in readings:
         if reading not in kept:
             kept.append(reading)
+
     return kept
 
 

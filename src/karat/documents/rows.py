@@ -208,6 +208,7 @@ class Rows(msgspec.Struct):
         if wrong is not None:
             self.fault(number, wrong)
             return
+
         self.rows.append((number, row))
         self.count += 1
 
@@ -427,12 +428,14 @@ def _json_lines(rows: Rows, path: Path, data: bytes) -> None:
     if data.removeprefix(_BOM).lstrip()[:1] == b"[":
         _json_list(rows, path, data)
         return
+
     lines, last = _lines(data), 0
     while block := [*islice(lines, rows.room(_BLOCK))]:
         last = block[-1][0]
         if _are_objects([line for _, line in block]):
             rows.count += len(block)
             continue
+
         for number, line in block:
             try:
                 json_object(line)
@@ -441,6 +444,7 @@ def _json_lines(rows: Rows, path: Path, data: bytes) -> None:
                 unfit.append(number)
             else:
                 rows.count += 1
+
     rows.unread += sum(1 for _ in lines)
 
     rows.rows = _Objects(data, frozenset(unfit), last)
@@ -466,6 +470,7 @@ def _json_objects(rows: Rows, path: Path, data: bytes) -> None:
             raise _bad(path, f"line {error.lineno}", f"is not JSON: {_lower(error.msg)}") from None
         except RecursionError:
             raise _bad(path, "file", "is nested too deeply") from None
+
         _add_item(rows, number, row)
 
 
@@ -532,6 +537,7 @@ def _json_list(rows: Rows, path: Path, data: bytes, within: _Within | None = Non
     if _is_lines(data):
         _json_lines(rows, path, data)
         return
+
     rows.unit = "item"
     items, name = _list_in(path, _json_document(path, data), within)
     if name is not None:
@@ -547,11 +553,14 @@ def _list_in(path: Path, document: Any, within: _Within | None) -> tuple[list[An
             raise _bad(
                 path, "file", f"is {_kind(document)}; it must be a list of objects: [{{…}}, {{…}}]"
             )
+
         return document, None
+
     if within.entry is not None and isinstance(document, dict):
         rows = [within.entry(key, value) for key, value in document.items()]
         if rows and None not in rows:
             return rows, None
+
     tables = tables_in(document)
     name = within.section
     if name is not None:
@@ -565,7 +574,9 @@ def _list_in(path: Path, document: Any, within: _Within | None) -> tuple[list[An
                 "dataset.split",
                 f"there is no list '{name}' in the file{did_you_mean(name, known)}",
             )
+
         return tables[name], name
+
     if not tables:
         raise _bad(path, "file", _what_it_is(document))
     likely = best_of(tables, results=within.results)
@@ -573,12 +584,14 @@ def _list_in(path: Path, document: Any, within: _Within | None) -> tuple[list[An
         joined = together(tables, likely)
         if joined:
             return joined, some_of(likely)
+
     if len(likely) > 1 and not within.first:
         raise _bad(
             path,
             "dataset.split",
             f"must name one of the file's lists: {some_of([excerpt(text, 40) for text in likely])}",
         )
+
     return tables[likely[0]], likely[0] or None
 
 
@@ -721,6 +734,7 @@ def _csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
             elif not header:
                 header = header_names(path, table[0])
                 first = 1
+
             width = len(header)
             sizes = [*map(len, table)]
             if first == 0 and rows.most is None and sizes.count(width) == len(sizes):
@@ -728,6 +742,7 @@ def _csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
                 first_line = first_line or numbers[0]
                 last_line = numbers[-1]
                 continue
+
             for number, size in islice(zip(numbers, sizes, strict=True), first, None):
                 if rows.most is not None and rows.enough():
                     continue
@@ -736,6 +751,7 @@ def _csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
                 if size == width or width == 1:
                     rows.count += 1
                     continue
+
                 found = f"has {plural(size, 'cell')}, the header has {width}"
                 rows.fault(number, f"{found}; put text with commas in quotes")
                 unfit.append(number)
@@ -744,6 +760,7 @@ def _csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
             "put text with quotes or commas in double quotes, and double quotes inside it twice"
         )
         rows.fault(cells.begins, f"is not CSV: {error}; {remedy}")
+
     lines = range(first_line, last_line + 1)
     rows.rows = CsvRows(cells, header, lines=lines, unfit=frozenset(unfit))
     rows.columns = header
@@ -762,6 +779,7 @@ def _are_data(cells: Sequence[str]) -> bool:
             likely += 1
         elif meanings(text):
             return False
+
     return 2 * likely > len(cells)
 
 
@@ -773,6 +791,7 @@ def _delimiter(header: str) -> str:
     if "," in unquoted:
         commas = unquoted.count(",")
         return ";" if unquoted.count(";") > commas else ","
+
     return next((mark for mark in ";\t|" if mark in unquoted), ",")
 
 
@@ -782,6 +801,7 @@ def header_names(path: Path, cells: Iterable[str], place: str = "line 1") -> lis
     for cell in header:
         if header.count(cell) > 1:
             raise _bad(path, place, f"the column '{cell}' appears twice; rename one")
+
     return header
 
 
@@ -839,11 +859,14 @@ def _as_utf8(rows: Rows, path: Path, data: bytes) -> bytes:
             text = data.decode("utf-16")
         except UnicodeDecodeError:
             raise _bad(path, "file", "is UTF-16 cut in the middle of a character") from None
+
         rows.notes.append("read as UTF-16")
         return text.encode("utf-8", "surrogatepass")
+
     for start, what in _NO_ROWS.items():
         if data.lstrip()[: len(start)].lower() == start:
             raise _bad(path, "file", what)
+
     return data
 
 

@@ -105,6 +105,7 @@ def _ids_of(rows: Sequence[Any]) -> set[str]:
         name = next((key for key in row if key.casefold() in _IDS), None)
         if name is not None:
             found.add(str(row[name]))
+
     return found
 
 
@@ -140,12 +141,14 @@ def _speaks(rows: Sequence[Any]) -> int:
         for meaning in meanings(key):
             if meaning.role in ("question", "golden", "answer", "messages", "criterion"):
                 roles.add(meaning.role)
+
         if isinstance(value, Mapping):
             roles |= {found.role for below in value for found in meanings(below)} & {
                 "question",
                 "golden",
                 "answer",
             }
+
     if roles & {"question", "messages"}:
         return _ASKS + _ASKS * surely + len(roles)
     return len(roles)
@@ -191,6 +194,7 @@ def _rows_by_id(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         if are_means:
             name = "condition"
         rows.append({name: key, **entry})
+
     return rows
 
 
@@ -229,6 +233,7 @@ def _retrieval(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         ids = relevant.get(name) or ()
         texts = [corpus[document] for document in ids if document in corpus]
         rows.append({"id": name, "question": question, "relevant_docs": [*ids], "context": texts})
+
     return rows
 
 
@@ -266,6 +271,7 @@ def _rows_of_columns(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     for key in keys[0]:
         row = {name: value[key] for name, value in objects.items()}
         rows.append(row if numbered else {"id": key, **row})
+
     return rows
 
 
@@ -281,4 +287,5 @@ def _is_one_row(document: Mapping[str, Any]) -> bool:
         answers = answers or (
             bool(weak & {"golden", "answer", "criterion"}) and not isinstance(value, Mapping)
         )
+
     return asks and answers

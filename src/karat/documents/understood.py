@@ -62,6 +62,7 @@ class Understood(msgspec.Struct, frozen=True, kw_only=True):
         for part in self.parts:
             room = max(_WIDEST - len(", ".join(part.columns)), _NARROWEST)
             found.append(f"{part.role:<{_LABELS}} {part.on_one_line(room)}")
+
         if self.unused:
             found.append(f"{'not used':<{_LABELS}} {clean(', '.join(self.unused))}")
         found += [f"{'read':<{_LABELS}} {note}" for note in self.notes]
@@ -101,6 +102,7 @@ def examples(undecided: Undecided, columns: Mapping[str, Column]) -> list[str]:
                 example = dialogue(example)
             text = shorten(clean(str(example)), _WIDEST, placeholder=" …")
             texts.append(f"    {clean(path)}: {text}")
+
     if not texts:
         return []
     meanings = [f"  ({'; '.join(roles)})"] if roles else []

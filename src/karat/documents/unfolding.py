@@ -42,14 +42,17 @@ def unfolded(rows: Rows) -> Rows:
         elif _are_answers(name, cells) and not _is_answered(first[0], name):
             note = f"each entry of '{name}' is a row"
             rows = _changed(rows, _a_row_an_answer(rows.rows, name), note)
+
     together = _answers_and_scores(first)
     if together:
         note = f"each entry of {some_of(together)} is a row"
         return _changed(rows, _a_row_an_entry(rows.rows, together), note)
+
     metric = _metric_column(first)
     if metric is not None:
         note = f"each '{metric}' is a metric of the answer in its row"
         return _changed(rows, _a_row_for_all_metrics(rows.rows, metric), note)
+
     return rows
 
 
@@ -89,6 +92,7 @@ def _with_metrics(rows: Iterable[tuple[int, Row]], column: str) -> Iterator[tupl
             if keys is not None:
                 about = {key: part[key] for key in ("reason", "explanation") if key in part}
                 metrics[part[keys[0]].replace(".", "_")] = {"score": part[keys[1]], **about}
+
         others = {key: value for key, value in row.items() if key != column}
         yield number, {**others, "scores": metrics}
 
@@ -150,6 +154,7 @@ def _answers_and_scores(first: Sequence[Row]) -> list[str]:
         alike = [name for name in lists if all(len(row[name]) == len(row[answer]) for row in first)]
         if any(is_score_name(name) for name in alike):
             return alike
+
     return []
 
 
@@ -176,6 +181,7 @@ def _metric_column(first: Sequence[Row]) -> str | None:
             )
             if asks and _value_column(first[0]) is not None:
                 return name
+
     return None
 
 
@@ -197,8 +203,10 @@ def _a_row_for_all_metrics(
             of_metric = key in (metric, value) or (last and last[0] in _OF_ONE_METRIC)
             if not of_metric:
                 others[key] = cell
+
         _, whole = merged.setdefault(text_of(others), (number, {**others, "scores": {}}))
         if value is not None:
             about = {key: row[key] for key in ("reason", "explanation") if key in row}
             whole["scores"][str(row[metric]).replace(".", "_")] = {"score": row[value], **about}
+
     yield from merged.values()

@@ -156,6 +156,7 @@ def _either(sentences: list[str]) -> str:
     if others and all(sentence.startswith("must be ") for sentence in sentences):
         wishes = [sentence.partition(wish)[0].removeprefix("must be ") for sentence in sentences]
         return f"must be {' or '.join(wishes)}{wish}{first.partition(wish)[2]}"
+
     return first
 
 
@@ -272,6 +273,7 @@ def _keys(model: type[BaseModel], place: Place) -> list[str]:
     for section in _models(model, place):
         for name, field in section.model_fields.items():
             found.append(field.alias or name)
+
     return found
 
 

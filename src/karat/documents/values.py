@@ -48,6 +48,7 @@ class Value:
         if not isinstance(value, list):
             self.refuse("a list")
             return []
+
         return [
             Value(below, f"{self.path}.{index}", self.wrong) for index, below in enumerate(value)
         ]

@@ -74,6 +74,7 @@ def read_workbook(rows: Rows, path: Path, data: bytes, *, sheet: str | None = No
                     if header is None:
                         header = _header(path, number, cells)
                         continue
+
                     _add(rows, number, header, cells)
                     has_empty = has_empty or any(
                         name and cell is None for name, cell in zip_longest(header, cells)
@@ -97,6 +98,7 @@ def _check_size(path: Path, data: bytes) -> None:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         # zipfile never reads more of a member than its declared size.
         wrong = unpacks_too_large(sum(member.file_size for member in archive.infolist()), len(data))
+
     if wrong is not None:
         raise _bad(path, "file", wrong)
 
@@ -168,6 +170,7 @@ def _add(rows: Rows, number: int, header: Sequence[str], cells: _Cells) -> None:
         if isinstance(cell, str) and cell in _ERRORS:
             rows.fault(number, f"'{name}' is {cell}: correct the formula, or empty the cell")
             return
+
         if name:
             row[name] = _plain(cell)
         elif cell is not None:

@@ -179,4 +179,5 @@ def abandon(task: asyncio.Task[Any]) -> None:
     if isinstance(coroutine, Coroutine):
         with suppress(RuntimeError):  # it refuses even that
             coroutine.close()  # or it would continue to ask its model
+
     task.cancel()

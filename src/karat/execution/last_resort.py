@@ -96,6 +96,7 @@ def main() -> None:
             if ends:
                 os.kill(karat, signal.SIGKILL)
                 return
+
             said = True
 
 

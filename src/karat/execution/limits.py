@@ -145,6 +145,7 @@ class RunStatus:
         for name in conditions:
             progress = self.conditions[name]
             progress.planned = progress.before + progress.settled + progress.in_flight
+
         self.planned = sum(progress.planned or 0 for progress in self.conditions.values())
 
     def scores_with(self, scorers: Iterable[ScorerInfo], kind: str) -> None:
@@ -167,6 +168,7 @@ class RunStatus:
                 if not event.offline:
                     judge.dollars_unknown |= event.dollars is None
                     judge.tokens_unknown |= event.usage is None
+
                 if self._follower is not None:
                     self._follower.scored(event)
             elif isinstance(event, Answer):
@@ -221,6 +223,7 @@ class RunStatus:
         for name, limiter in list(self.limiters.items()):
             if limiter.limit is not None:
                 found[name] = limiter.limit
+
         return found
 
     @property
@@ -443,6 +446,7 @@ class FailureLimit:
         if not counts:
             self._status.failed += 1
             return
+
         self.count()
         self._stop_if_same(self._agents, error)
 

@@ -208,6 +208,7 @@ def _framed(*parts: str) -> bytes:
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")
         framed += len(data).to_bytes(8, "big") + data
+
     return framed
 
 

@@ -92,12 +92,14 @@ class JournalState(msgspec.Struct, kw_only=True):
             for used in scorers:
                 if not self.scored.get(used.info.scoring, nothing)[index]:
                     missing.append(used)
+
             if offset and missing:
                 answer = decoder.decode(next(folder.lines(start=offset - 1)))
                 scorings = []
                 for used in missing:
                     if (used.info.scoring, answer.trial) in self.torn:
                         scorings.append(used.info.scoring)
+
                 present = {scoring: self.torn[scoring, answer.trial] for scoring in scorings}
                 yield PendingScore(
                     answer=answer, sample=self.plan[index].sample, scorers=missing, present=present
@@ -139,6 +141,7 @@ def read_journal(folder: RunFolder, plan: Plan) -> JournalState:
     for group, count in index.groups.items():
         if (group.cls, group.stage) == ("agent", "agent"):
             faulty.add(count.code)
+
     number = 0
     for sample in plan.samples:
         for repetition in range(plan.repetitions):
@@ -163,6 +166,7 @@ def read_journal(folder: RunFolder, plan: Plan) -> JournalState:
         for cell in filter(index.scored(scoring).__getitem__, range(index.planned)):
             if (number := numbers[cell]) >= 0:
                 complete[number] = 1
+
         for cell, rows in index.partial_rows(scoring).items():
             if (number := numbers[cell]) >= 0:
                 state.torn[scoring, plan[number].id] = rows
@@ -180,6 +184,7 @@ def read_journal(folder: RunFolder, plan: Plan) -> JournalState:
     for place in nlargest(_NEWEST, offsets):
         if place:
             newest.append(_costs(next(folder.lines(start=place - 1))))
+
     for answer in newest:
         tokens = sum(tokens_of(reply.usage) for reply in answer.replies)
         state.largest_trial = larger(
@@ -273,6 +278,7 @@ def refuse_changes(
     if changes:
         remedy = "Start a new run without --resume, or undo the change."
         raise ResumeRefused(path, list(dict.fromkeys(changes)), remedy)
+
     new = {scorer.name for scorer in new_scorers(folder, scorers)}
     replaced = {scorer.scoring for scorer in folder.scorers() if scorer.name in new}
     if (new and _has_scored(folder, replaced)) or (info.scorers and not scorers):
@@ -300,6 +306,7 @@ def _changed_samples(folder: RunFolder, experiment: Experiment, plan: Plan) -> I
     for condition in experiment.conditions:
         if condition.elicit is not None:
             elicit.add(condition.elicit.column)
+
     columns = {*getattr(plugin, "columns", ()), *filter(None, elicit)}
     redact = Redactor(experiment.secrets)
 
@@ -363,6 +370,7 @@ def _differences(
     for key in {**before, **now}:
         if key.startswith(under) and before.get(key) != now.get(key):
             keys.append(key)
+
     if most is not None:
         keys = sorted(keys)[:most]
     shown = "; ".join(f"{key} was {before.get(key)!r:.80}, is {now.get(key)!r:.80}" for key in keys)

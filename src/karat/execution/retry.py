@@ -106,6 +106,7 @@ def classify(
         for inner in error.exceptions:
             if isinstance(inner, (TrialFault, BaseExceptionGroup)):
                 faults.append(inner)
+
         if faults:
             error = faults[0]
         else:

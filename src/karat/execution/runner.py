@@ -135,6 +135,7 @@ class Runner:
         if not self._status.draining:
             self._reason = reason
             self._status.draining = reason
+
         self._draining.set()
         self._finish_if_idle()
 
@@ -302,6 +303,7 @@ class TrialQueue:
         if self._early is not None:
             self._skip(self._early)
             waits = [job for job in waits if self._early.wants(job.trial)]
+
         return self._next is None and not self._due and not waits
 
     def ready(self) -> bool:

@@ -108,6 +108,7 @@ class Scoring:
         if self._last is None or self._last[0] is not pending.sample:
             masked = self._run.journal.redact.struct(pending.sample)
             self._last = pending.sample, msgspec.structs.replace(masked, id=pending.sample.id)
+
         return msgspec.structs.replace(pending, sample=self._last[1])
 
     def score_at_once(
@@ -172,10 +173,12 @@ class Scoring:
                 by_rule = used.info.offline and not used.waits
                 if not by_rule or used.info.scoring in unfinished:
                     others.append(used)
+
             if others:
                 left.append((msgspec.structs.replace(pending, scorers=others), unfinished))
             else:
                 done.append(pending)
+
             if monotonic() > pause:  # Ctrl-C must be heard
                 await asyncio.sleep(0)
                 pause = monotonic() + _SECONDS_A_STEP
@@ -236,6 +239,7 @@ class Scoring:
             if len(present) > known:  # rows came in between: a later row has its own attempts
                 attempt = 1
                 known = len(present)
+
             if not used.info.offline:
                 self._run.budget.add_failure("judge", error.dollars, error.usage)
             wait = delay(self._run.limits.retry, attempt, error, self._random)
@@ -267,6 +271,7 @@ class Scoring:
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await self._run.draining.wait()
+
             if self._run.draining.is_set():
                 return None
             attempt += 1
@@ -284,6 +289,7 @@ class Scoring:
         if not isinstance(result, (list, AttemptError)):
             started = result
             result = await self._judge(used, lambda: self._wait_for_scores(used, pending, started))
+
         if isinstance(result, AttemptError):
             return result
         await self._run.write(*result)
@@ -358,6 +364,7 @@ class Scoring:
         if not info.offline:
             for verdict in verdicts:
                 self._run.budget.add("judge", verdict.dollars, verdict.usage)
+
         return [
             Score(
                 trial=pending.answer.trial,

@@ -79,6 +79,7 @@ def build_agents(
                     raise
                 where = experiment.agent_at(condition.name, "target")
                 raise BadPlugin(error.target, error.message, fault_at=where) from error
+
             built.append((spec, agent))
 
         agents[condition.name] = agent
@@ -160,15 +161,18 @@ def _unused(agent: str, takes: Collection[str], conditions: Sequence[Condition])
     for condition in conditions:
         key = tuple(value for name, value in _varied(condition).items() if name in takes)
         alike.setdefault(key, []).append(condition)
+
     for same in alike.values():
         ignored = []
         for name in _varied(same[0]):
             if name not in takes and any(_varied(one)[name] for one in same):
                 ignored.append(name)
+
         differing = []
         for name in ignored:
             if len({_varied(condition)[name] for condition in same}) > 1:
                 differing.append(name)
+
         names = ", ".join(f"'{condition.name}'" for condition in same)
         if differing:
             yield (
@@ -275,6 +279,7 @@ async def opened_scorers(
         for used in scorers:
             if hasattr(used.scorer, "open"):
                 used.scorer.open()
+
         yield
     finally:
         for used in scorers:
@@ -334,6 +339,7 @@ async def preflight(
         for condition in selected.conditions:
             if any(server.name == name for server in condition.mcp_servers):
                 names.append(condition.name)
+
         error = AttemptError(
             cls="infrastructure", kind=outcome.kind, message=outcome.message, retriable=True
         )

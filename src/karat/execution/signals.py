@@ -100,6 +100,7 @@ class SignalHandler:
         if self._handle:
             signal.set_wakeup_fd(self._wakes)
             _HANDLING.remove(self)
+
         os.write(self._writing, b"\0")
         self._thread.join()
         if self._handle:
@@ -121,6 +122,7 @@ class SignalHandler:
         for number in self._handled:
             # Python's own for SIGINT would unwind karat's frames in the child
             signal.signal(number, signal.SIG_DFL)
+
         self._last_resort.leave_to_child()
         os.close(self._reading)
         os.close(self._writing)
@@ -186,6 +188,7 @@ class SignalHandler:
                         at=now(), reason="interrupted", seconds=round(self._status.seconds, 3)
                     )
                     self.journal.write_out(end)
+
                 os._exit(_STOPPED)  # nothing else ends a process whose main thread does not return
             elif silent > BLOCKED_SECONDS or (unheard and silent > _PATIENCE_SECONDS):
                 # What blocks the event loop, and what to do; each place in foreign code once

@@ -339,6 +339,7 @@ class _Part:
         if self.dataset.understood is not None:
             understood = self.dataset.understood.masked(self.redact)
             self.dataset = msgspec.structs.replace(self.dataset, understood=understood)
+
         self.memory = ScorerMemory()
         self.scorers = experiment_scorers(experiment, self.memory)
         refuse_unknown_gates(experiment, self.scorers)
@@ -350,6 +351,7 @@ class _Part:
         for condition in self.selected.conditions:
             for server in condition.mcp_servers:
                 servers[server.name] = server
+
         experiment = self.experiment
         return Toolbox(
             tuple(servers.values()),
@@ -507,6 +509,7 @@ class _Part:
         if self.journal.empty:
             status.notice("the journal is empty or missing: everything is asked")
             await self._begin()
+
         samples = self._widen_samples()
         kept = self._widen_kept()
         known = self.folder.widened_info().servers
@@ -610,6 +613,7 @@ def _source(agents: Agents) -> dict[str, str]:
     for agent in agents.values():
         for key, text in getattr(agent, "source", {}).items():
             found[key] = text
+
     return found
 
 
@@ -619,6 +623,7 @@ def _versions(agents: Agents) -> dict[str, str]:
     for agent in agents.values():
         for name, version in getattr(agent, "versions", {}).items():
             by_program.setdefault(name, set()).add(version)
+
     return {name: ", ".join(sorted(versions)) for name, versions in sorted(by_program.items())}
 
 
@@ -669,6 +674,7 @@ def _made(trials: Iterable[Trial], agents: Agents) -> Iterator[Trial]:
     for name, agent in agents.items():
         if (decides := getattr(agent, "never_made", None)) is not None:
             never_made[name] = decides
+
     if not never_made:
         return iter(trials)
     return (

@@ -41,6 +41,7 @@ def horizon_of(
     if used.late:
         why = f"'{used.info.name}' compares answers when all of them are in, so it cannot end a run"
         raise BadOption("execution.stop.metric", f"{why}: name another metric, or leave out `stop`")
+
     names = [condition.name for condition in selected.conditions]
     if len(names) < 2:
         raise BadOption(
@@ -81,6 +82,7 @@ def _metric(wanted: str, scorers: Sequence[ScorerInUse]) -> tuple[ScorerInUse, M
     for used in scorers:
         for metric in used.info.metrics:
             known.append((used, metric))
+
     matches = [
         (used, metric)
         for used, metric in known
@@ -89,6 +91,7 @@ def _metric(wanted: str, scorers: Sequence[ScorerInUse]) -> tuple[ScorerInUse, M
     if len(matches) > 1:
         full = " or ".join(f"{used.info.name}.{metric.name}" for used, metric in matches)
         raise BadOption(option, f"'{wanted}' is measured by {len(matches)} scorers: write {full}")
+
     if not matches:
         names = list(dict.fromkeys(metric.name for _, metric in known))
         if names:

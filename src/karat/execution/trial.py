@@ -129,6 +129,7 @@ class TrialRunner:
             if (broken := self._work.broken.get(trial.condition.name)) is not None:
                 await self.fail(trial, "preflight", broken)
                 return
+
             seconds = self._run.limits.timeout_seconds * session_count(trial.sample)
             workspaces = (
                 self._work.workspaces if trial.condition.context.workspace is not None else None
@@ -166,6 +167,7 @@ class TrialRunner:
         for used in self._work.scorers:
             if used.waits or used.info.scoring in attempt.unfinished:
                 scorers.append(used)
+
         pending = PendingScore(answer=attempt.answer, sample=trial.sample, scorers=scorers)
         await self._scoring.score(pending, attempt.unfinished)
 
@@ -230,6 +232,7 @@ class TrialRunner:
         if trial.condition.mcp_servers:
             elicit = answers_for(trial.condition, sample)
             around = scope = attempts.Attempt(f"{trial.id}-{job.attempt}", elicit=elicit)
+
         agent = self._work.agents[trial.condition.name]
         if not getattr(agent, "allow_golden", False):
             # a sample's trials are consecutive
@@ -267,6 +270,7 @@ class TrialRunner:
         if self._run.journal.redact.active:
             # so scorers, later questions and the journal have the same
             reply = self._run.journal.redact.struct(reply)
+
         attempt.replies.append(reply)
         if attempt.over:
             raise asyncio.CancelledError
@@ -402,6 +406,7 @@ async def _ask(
     if scope is not None and scope.fault is not None:
         attempt.replies.append(reply)
         raise scope.fault  # karat met it on the agent's behalf, and the agent did not raise it
+
     return reply
 
 
@@ -501,6 +506,7 @@ class Sessions(msgspec.Struct):
         if len(contexts) == 1:  # nearly always, and a stack takes longer than all the rest
             await contexts[0].__aexit__(*details)
             return
+
         stack = AsyncExitStack()
         for context in contexts:
             stack.push_async_exit(context)
@@ -511,6 +517,7 @@ class Sessions(msgspec.Struct):
         if self.trial.sample.apart:
             await self.__aexit__(None, None, None)
             return await self._open(number, first=number)
+
         turns = self.trial.sample.turns
         seat = turns[number].seat
         session = self.by_seat.get(seat)
@@ -574,11 +581,13 @@ class Sessions(msgspec.Struct):
         if prompt != condition.system_prompt:
             condition = msgspec.structs.replace(condition, system_prompt=prompt)
             trial = msgspec.structs.replace(trial, condition=condition)
+
         if seat is not None:
             # Members of a group get the same questions: with one seed, agents that draw by it would
             # answer the same.
             seed = (trial.seed + seat * _SEED_STRIDE) % 2**32
             trial = msgspec.structs.replace(trial, seed=seed)
+
         context = self.agent.session(trial, first, self.workspace)
         session = await context.__aenter__()
         self.contexts.append(context)

@@ -78,6 +78,7 @@ def save(files: Mapping[str, str], out: Path, *, option: str = "--out") -> list[
                 if name in open_files:
                     open_files[name].write(text)
                     continue
+
                 file = paths[name].open(mode, encoding="utf-8", errors="replace", newline="")
                 if "/" in name:
                     with file:

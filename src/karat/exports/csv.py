@@ -55,6 +55,7 @@ class Csv:
         if rows in tables:
             columns, table = tables[rows]
             return {f"{rows}.csv": _written(columns, table)}
+
         if rows in ("tests", "rates"):
             raise BadOption(
                 "report csv", f"--set rows={rows}: a run of {summary.kind} datasets has no {rows}"
@@ -65,6 +66,7 @@ class Csv:
         if rows == "ledger":
             ledger = ledger_rows(summary.accounts, summary.total)
             return {"ledger.csv": _written(tuple(ledger[-1]), iter(ledger))}
+
         if rows == "servers":
             used = (
                 (name, use) for name, account in summary.accounts.items() for use in account.servers

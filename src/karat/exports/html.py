@@ -114,6 +114,7 @@ class Html:
             if file is not None and len(file) > limits.file:
                 shown = formats.plural(limits.file, "character")
                 left_out.append(f"The experiment file after its first {shown}: see the run folder.")
+
             text = template.render(
                 policy=assets.policy(scripts=[script], styles=[style]),
                 title=f"{summary.name[:100]} {summary.run}",

@@ -52,6 +52,7 @@ class Json:
                 "latency_median": formats.duration(latency["median"]),
                 "latency_p95": formats.duration(latency["p95"]),
             }
+
         for result, row in zip(summary.results, tree["results"], strict=True):
             row["shown"] = means_columns.shown(result)
         for difference in tree["differences"]:
@@ -63,6 +64,7 @@ class Json:
                 "p_adjusted": formats.p_value(difference["p_adjusted"]),
                 "effect": formats.number(difference["effect"]),
             }
+
         for low in tree["lowest"]:
             low["shown"] = {"mean": formats.number(low["mean"]), "gap": formats.number(low["gap"])}
 

@@ -98,6 +98,7 @@ class CacheFile:
             with os.fdopen(fd, "wb") as file:
                 file.write(hashlib.sha256(data).digest())
                 file.write(data)
+
             part.rename(path)
             _remove_oldest(path.parent)
         except OSError:  # a full disk or a read-only cache: the next process computes again

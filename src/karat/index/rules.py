@@ -135,6 +135,7 @@ def counting_rows(
     for key in (cells, turns, judges, repeats):
         ordered = key[order]
         last[:-1] |= ordered[1:] != ordered[:-1]
+
     if partial:
         last &= ~np.isin(cells[order], np.fromiter(partial, np.int64))
     return order[last]
@@ -185,6 +186,7 @@ def turn_values(rows: Iterable[tuple[_Turn, str | None, float | bool | None]]) -
     for turn, judge, value in rows:
         if value is not None:
             turns.setdefault(turn, {}).setdefault(judge, []).append(float(value))
+
     return [fmean(map(fmean, judges.values())) for judges in turns.values()]
 
 

@@ -171,6 +171,7 @@ class ScoreRows:
         if row.labels:
             for label in row.labels.items():
                 self.labels.setdefault(label, array("q")).append(count)
+
         if row.claims:
             self.claims.append(count)
         self.offline |= row.offline
@@ -272,6 +273,7 @@ class TrialCells:
         if len(trial) > self._LENGTH or not trial.isascii() or trial.endswith("\0"):
             self._odd[trial] = cell
             return
+
         self._new[trial] = cell
         if len(self._new) >= max(
             self._most_new, 0 if self._sorted is None else len(self._sorted[1]) // 4
@@ -284,6 +286,7 @@ class TrialCells:
             if self._sorted is not None:  # finds the first of equal ids, which is the newest
                 names = np.concatenate((names, self._sorted[0]))
                 cells = np.concatenate((cells, self._sorted[1]))
+
             order = np.argsort(names, kind="stable")
             self._sorted = names[order], cells[order]
 
@@ -652,6 +655,7 @@ class RunIndex:
         for at, trial in zip(self.attempts.at, self._attempt_trials, strict=True):
             if trial in trials:
                 found.append(at)
+
         return found
 
     def _handlers(self) -> dict[bytes, Callable[[int, bytes], None]]:
@@ -674,6 +678,7 @@ class RunIndex:
         if cell is None:
             self.outside_plan += 1
             return
+
         tally = self.tally(cell)
         trial = answer.trial
         replies = answer.replies
@@ -681,6 +686,7 @@ class RunIndex:
         for reply in replies:
             tally.add_reply(reply)
             called = called or bool(reply.tool_calls)
+
         earlier = False  # whether an attempt failed
         pending = self.open_trials.pop(trial, None)
         if pending is not None:  # what the trial used in addition to its answer
@@ -691,6 +697,7 @@ class RunIndex:
         if self.answered[cell]:
             self.duplicates += 1
             return
+
         self.answered[cell] = 1
         self.answers[cell] = at
         tally.answered += 1
@@ -734,6 +741,7 @@ class RunIndex:
         if cell < 0:
             self.orphan_scores += 1
             return
+
         key = (row.scorer, row.scoring)
         rows = self.scores.get(key)
         if rows is None:
@@ -748,6 +756,7 @@ class RunIndex:
         if cell is None and self._cells is not None:
             known = self._cells.get(trial, -1)
             cell = known if known >= 0 else None
+
         if self._unnamed and failure.stage == "score":
             self._name_attempts(trial, failure.scorer)
         group = self.group(failure, failure.scorer)
@@ -756,6 +765,7 @@ class RunIndex:
         if cell is None:
             self.outside_plan += 1
             return
+
         if trial in self._attempted:
             self._attempted[trial] = cell
         if (pending := self.open_trials.get(trial)) is not None:
@@ -831,6 +841,7 @@ class RunIndex:
         for pending in self.open_trials.values():
             pending.partial.end_process()
             pending.end_attempt()
+
         self._name_all_attempts()
 
     def _add_end(self, _: int, line: bytes) -> None:
@@ -854,6 +865,7 @@ class RunIndex:
         for reply in pending.lost_replies:
             tally.add_reply(reply)
             tally.lose(reply.dollars)
+
         tally.count_calls(pending.lost_replies, answered=False)
         tally.failed_attempts += pending.failed_attempts
         tally.unfinished_attempts += pending.unfinished_attempts

@@ -144,6 +144,7 @@ class Tally(msgspec.Struct):
         if usage is None:
             self.tokens_unknown += 1
             return
+
         sums = self.tokens
         used = (
             usage.input_tokens,

@@ -417,6 +417,7 @@ class Cover:
         if stated.lines is None:
             self.older = self.older or line.startswith(_STATING)
             return
+
         if stated.digest != self._hash.hexdigest():
             self._add_gap(stated.lines - self._stated - (self.lines - self._start))
         self._begin(stated.digest)
@@ -446,4 +447,5 @@ def _stated(line: bytes) -> _Statement:
     if line.startswith(_STATING):
         with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return _statement(line)
+
     return _Statement()

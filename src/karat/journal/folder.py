@@ -299,6 +299,7 @@ class RunFolder:
             if state == _state(file):  # no process is writing
                 cover.end_at(left)
                 self._checked = state if on_damage is fail else None
+
             self.gaps = tuple(cover.gaps)
 
     def refuse_gaps(self) -> None:
@@ -496,6 +497,7 @@ class RunFolder:
         for resume in self._resumes():
             if resume.plan is not None:
                 plan = widened(plan, resume.plan)
+
         return plan
 
     def widened_info(self) -> RunInfo:
@@ -545,6 +547,7 @@ class RunFolder:
                     event = decode(line, path=str(self.path), number=number)
                     if isinstance(event, (End, Resume)) and event.command == "run":
                         status = event.reason if isinstance(event, End) else "crashed"
+
         return status
 
     def last_line(self) -> bytes:

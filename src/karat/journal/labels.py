@@ -146,6 +146,7 @@ def read_labels(run: RunFolder) -> Labels:
             if checksum_fault(stored, required=required) is not None:
                 damaged.append(count)
                 continue
+
             if isinstance(entry, FileHead):
                 continue
             key = (entry.trial, entry.who, entry.turn)
@@ -242,6 +243,7 @@ def _check_head(head: FileHead, run: RunFolder, name: str, newest: int, holds: s
         raise BadRun(
             where, f"has format {head.format}, this karat reads up to {newest}: update karat"
         )
+
     if head.run != run.info.run:
         raise BadRun(where, f"holds {holds} of run {head.run}, this is run {run.info.run}")
 

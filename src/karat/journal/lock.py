@@ -129,6 +129,7 @@ def open_own(path: Path) -> int:
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         raise BadRun(path, "is not a regular file")
+
     return fd
 
 

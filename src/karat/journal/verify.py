@@ -94,6 +94,7 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True):
         for damage in self.damages:
             if damage.file == "journal.jsonl" and damage.line is not None:
                 lines.append(damage)
+
         if not lines or any(not damage.remedy.startswith("delete") for damage in lines):
             return None
         numbers = ";".join(f"{damage.line}d" for damage in lines)

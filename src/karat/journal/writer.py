@@ -144,10 +144,12 @@ class Journal:
             item = last
         elif events:
             item = b"".join(self._codec.lines(events))
+
         future: asyncio.Future[None] = self._loop.create_future()
         if self._broken is not None:
             _settle([future], self._broken, str(self.path))
             return future
+
         self._queue.put((item, future))
         return future
 
@@ -248,6 +250,7 @@ class Journal:
             if isinstance(item, bytes):
                 lines.append(item)
                 continue
+
             self._cover.add(b"".join(lines[covered:]).split(b"\n")[:-1])
             covered = len(lines)
             lines.append(self._codec.line(self._cover.stated_by(item)))
@@ -333,6 +336,7 @@ def complete_lines(fd: int, path: Path) -> int:
     if is_whole(content_of(rest)):
         write_whole(fd, b"\n")
         return size + 1
+
     if is_unended(rest):
         raise BadRun(path, f"the newline of its last line is damaged: {_RESTORE}")
     if rest:

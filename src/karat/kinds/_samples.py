@@ -91,6 +91,7 @@ def clustered(samples: Sequence[Sample], column: str, *, path: str) -> Packed:
     if column not in known:
         message = f"no row has the key '{column}'{did_you_mean(column, known)}"
         raise BadDataset(path, [Fault(place="dataset.cluster", message=message)])
+
     made, lacking = Packed(), []
     for sample in samples:
         cluster = cluster_name(sample.metadata.get(column))
@@ -125,6 +126,7 @@ def repeats(samples: Iterable[Sample]) -> list[tuple[int, int]]:
         earlier = first.setdefault(asked, place)
         if earlier != place:
             found.append((earlier, place))
+
     return found
 
 
@@ -208,6 +210,7 @@ def draw_equally(
     for group in groups:
         chosen = taken.intersection(group)
         weights.update(dict.fromkeys(chosen, len(group) / len(chosen)))
+
     return [
         msgspec.structs.replace(samples[index], weight=weights[index]) for index in sorted(taken)
     ]

@@ -71,6 +71,7 @@ class Attempt:
             if isinstance(error, TrialFault):
                 self.fault.dollars = error.dollars
                 self.fault.usage = error.usage
+
             raise self.fault from error
 
 

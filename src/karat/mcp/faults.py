@@ -69,6 +69,7 @@ class Tail:
         for line in redact(printable(redact(text))).splitlines():
             if line.strip():
                 lines.append(line.rstrip())
+
         return "\n".join(lines[-self.SHOWN_LINES :])[-self.SHOWN_CHARACTERS :]
 
 
@@ -159,6 +160,7 @@ def _from_process(
     if code == EXIT_CANNOT_START and CANNOT_START in words and not ready:
         reason = words.partition(CANNOT_START)[2].partition("\n")[0]
         return "mcp_server_start", f"cannot be started: {reason}", False
+
     if code >= 0:
         ended = f"ended with exit code {code}"
     else:

@@ -112,6 +112,7 @@ class SessionClient(httpx2.AsyncClient):
             if (second := self._opening.get("notifications/initialized")) is not None:
                 second.headers[SESSION_ID] = self._renewed_id
                 await self._sent(second)
+
             self._link.on_renewed()
             return True
 

@@ -184,6 +184,7 @@ class ProxySession:
         if not isinstance(message, dict) or not isinstance(message.get("method"), str):
             await self._say(None, error={"code": _INVALID, "message": "no request"})
             return
+
         parameters = message.get("params")
         if not isinstance(parameters, dict):
             parameters = {}
@@ -273,6 +274,7 @@ def introduction(about: dict[str, object], parameters: dict[str, object]) -> dic
     for key in ("serverInfo", "instructions"):
         if about.get(key) is not None:
             known[key] = about[key]
+
     if asked in _VERSIONS:
         version = asked
     else:
@@ -284,6 +286,7 @@ def introduction(about: dict[str, object], parameters: dict[str, object]) -> dic
     for name in ("resources", "prompts"):
         if isinstance(has, dict) and name in has:
             offered[name] = {}
+
     return {
         "protocolVersion": version,
         "capabilities": {"tools": {}, **offered},

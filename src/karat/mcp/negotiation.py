@@ -38,6 +38,7 @@ async def negotiate(
     if pinned == MODERN_PROTOCOL:
         await _discover(session, pinned, server=server, evidence=evidence)
         return
+
     from mcp import MCPError
     from mcp_types import (
         UNSUPPORTED_PROTOCOL_VERSION,
@@ -96,6 +97,7 @@ async def _discover(
             if by_the_sdk and error.code == REQUEST_TIMEOUT:
                 # the SDK gives it ten seconds; the time for the handshake is the server's own limit
                 continue
+
             if (by_the_sdk and error.code == CONNECTION_CLOSED) or evidence.status not in (
                 None,
                 400,

@@ -122,6 +122,7 @@ class RemoteLink:
         if self.up:
             self.evidence.status = None
             self.evidence.lost = reason
+
         return self.up
 
     def on_renewed(self) -> None:

@@ -147,6 +147,7 @@ def _in_short(validation: str) -> str:
     for where, text in _FAULT.findall(validation):
         if text != _ABSENT:
             faults.append(f"{where}: {text[:1].lower()}{text[1:]}")
+
     no_json = _NO_JSON.search(validation)
     if no_json:
         otherwise = no_json[0]

@@ -167,6 +167,7 @@ class Toolbox:
         for server in servers:
             if server.auth is not None:
                 require("oauth", f"mcp_servers.{server.name}.auth")
+
         self._hub = Hub(self._serve) if self._servers else None
 
     async def __aenter__(self) -> Toolbox:
@@ -399,6 +400,7 @@ class Toolbox:
         if isinstance(news, ServerEvent):
             self._on_news(news)
             return
+
         change = tool_change(self._first_lists.setdefault((news.server, elicits), news), news)
         if change is not None and (news.server, news.digest) not in self._changes:
             self._changes.add((news.server, news.digest))

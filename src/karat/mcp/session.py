@@ -233,6 +233,7 @@ class Session:
             if isinstance(made_by, Undelivered) and not gone:
                 # of this request only: the session continues
                 raise self._fault(error, made_by.evidence)
+
             # the limit of one event: the connection continues
             if not gone or "byte limit" in error.message:
                 return Outcome(

@@ -205,6 +205,7 @@ class _Lease:
         if self._pool is None:
             self._pool = _pool()
             self._pool.users += 1
+
         return self._pool.client
 
     async def end(self) -> None:

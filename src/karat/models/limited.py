@@ -119,6 +119,7 @@ class LimitedModel(WrapperModel):
         if limit is None:
             yield _not_limited
             return
+
         characters = len(ModelMessagesTypeAdapter.dump_json(messages)) + len(
             repr(parameters.function_tools)
         )

@@ -91,6 +91,7 @@ def parse_model(text: str, *, place: str = "model") -> ModelName:
     if provider == "bedrock":
         # LiteLLM's name of the interface, which karat always uses
         name = name.removeprefix("converse/")
+
     if not provider or not name:
         maker = next((maker for sign, maker in _KNOWN.items() if text.startswith(sign)), "openai")
         raise BadOption(

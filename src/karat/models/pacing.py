@@ -105,6 +105,7 @@ class Limiter:
         if not self._queue and self._has_room():
             self._enter()
             return
+
         waiter = asyncio.get_running_loop().create_future()
         self._queue.append(waiter)
         try:

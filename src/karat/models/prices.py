@@ -78,6 +78,7 @@ def price(
             return float(calc_price(counted, named.name, provider_id=named.vendor).total_price)
         except (LookupError, ValueError):
             return None
+
     return None
 
 

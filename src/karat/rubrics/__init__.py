@@ -121,6 +121,7 @@ def load(rubric: str | Path, *, folder: Path | None = None) -> Rubric:
     if asked.removeprefix("rubrics/") in names():
         asked = asked.removeprefix("rubrics/")
         return parse((resources.files(__name__) / f"{asked}.yaml").read_bytes(), source=asked)
+
     path = (folder or Path()) / asked
     try:
         with open_regular(path) as file:
@@ -241,9 +242,11 @@ class _Section:
         if not isinstance(inner, dict):
             self.fault(key, f"must be a mapping of names, got {_kind(inner)}")
             return []
+
         for name in inner:
             if not name.isidentifier():
                 self.fault(f"{key}.{name}", "a name must be letters, digits and underscores")
+
         return [name for name in inner if name.isidentifier()]
 
     def inner(self, key: str, name: str) -> _Section:
@@ -272,6 +275,7 @@ def _scale(section: _Section, *, required: bool) -> tuple[int, int] | None:
     if low is None or high is None:
         section.fault("scale", "needs low and high, whole numbers")
         return None
+
     if not low < high < low + _MAX_LEVELS:
         section.fault(
             "scale", f"high must be above low, by less than {_MAX_LEVELS}; got {low} to {high}"
@@ -301,12 +305,14 @@ def _metric(section: _Section, name: str, scale: tuple[int, int] | None) -> Rubr
         for level in inner.values:
             if level not in wanted:
                 inner.fault(level, f"is not a level: the scale goes from {own[0]} to {own[1]}")
+
         for level in wanted:
             text = inner.values.get(level)
             if text is None:
                 inner.fault(level, "is missing")
             elif not isinstance(text, str) or not text.strip():
                 inner.fault(level, f"must be a text, got {_kind(text)}")
+
             levels[int(level)] = str(inner.values.get(level, "")).strip()
 
     return RubricMetric(
@@ -326,6 +332,7 @@ def _extra(section: _Section, name: str) -> ExtraField:
     if kind not in ("list", "text", "bool", "number"):
         section.fault("type", f"must be list, text, bool or number, got '{kind}'")
         kind = "list"
+
     return ExtraField(name=name, type=kind, description=section.text("description"))
 
 
@@ -346,6 +353,7 @@ def _kind(value: object) -> str:
     for fits, words in _KINDS:
         if fits(value):
             return words
+
     shown = repr(value)
     if len(shown) <= 60:
         return shown

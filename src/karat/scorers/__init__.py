@@ -120,6 +120,7 @@ def golden_turns(sample: Sample, answer: Answer) -> list[tuple[int | None, Turn,
     for number, turn in enumerate(sample.turns):
         if turn.golden is not None and turn.golden.strip():
             numbers.append(number)
+
     if numbers == [last]:
         return [(None, sample.turns[last], answer.text)]
     replies = answer.replies
@@ -303,6 +304,7 @@ def _clean(verdict: Verdict) -> Verdict:
     for metric, value in verdict.values.items():
         if value is not None and MOST_VALUE < abs(value) < math.inf:
             large.append(metric)
+
     if large:
         wrong = (
             f"{large[0]} is {verdict.values[large[0]]!r}, expected at most {MOST_VALUE:g} "

@@ -91,6 +91,7 @@ def read_object(text: str, rubric: Rubric) -> dict[str, object]:
     for value in _objects(text):
         if names & set(value) and value not in candidates:
             candidates.append(value)
+
     if not candidates:
         raise Unusable(
             "there is no JSON object with the scores in the output; give that object and "

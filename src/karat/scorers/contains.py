@@ -70,6 +70,7 @@ class Contains:
             plain = self._plain(answer.text)
             quantity = all if self._options.match == "all" else any
             return quantity(text in plain for text in self._texts) != self._options.negate
+
         (name,) = (metric.name for metric in self.metrics)
         turns = golden_turns(sample, answer)
         if len(sample.turns) < 2:
@@ -96,6 +97,7 @@ class Contains:
                 found = found or text in whole_words
             else:
                 found = found or text in plain
+
         return found != self._options.negate
 
     def _plain(self, text: str) -> str:

@@ -220,6 +220,7 @@ class Criteria:
                             (level == _HOLDS) != sample.criteria[place].type.startswith(_NOT),
                             reason,
                         )
+
                 yield self._verdict(sample, outcomes, given)
 
     def _verdict(
@@ -270,6 +271,7 @@ class Criteria:
                 met, why = self._by_rule(criterion, answer)
             except JudgeFault as fault:
                 met, why = None, fault.message
+
             if criterion.type.startswith(_NOT) and met is not None:
                 met = not met
             outcomes[place] = (met, why)
@@ -298,6 +300,7 @@ class Criteria:
                 return _at_most(_dollars(answer), text, "dollars")
             case _ if kind in _ABOUT_TEXT:
                 return _ABOUT_TEXT[kind](text, answer.text), ""
+
         return None, f"this karat does not know the type '{formats.excerpt(kind, 40)}'"
 
     def _valid(self, schema: str, text: str) -> Outcome:
@@ -308,6 +311,7 @@ class Criteria:
             json.loads(text)
         except (ValueError, RecursionError) as error:
             return False, f"is not JSON: {formats.excerpt(str(error), 80)}"
+
         return True, ""
 
     def _valid_within(self, schema: str, text: str) -> Outcome:
@@ -353,6 +357,7 @@ def _rubric(count: int) -> Rubric:
                 levels=_LEVELS,
             )
         )
+
     return Rubric(name="criteria", instructions=_INSTRUCTIONS, metrics=tuple(metrics))
 
 
@@ -371,6 +376,7 @@ def _as_levels(row: Score | None) -> Score | None:
             values[name] = _UNCLEAR
         else:
             values[name] = _HOLDS if met != kind.startswith(_NOT) else _FAILS
+
         reasons[name] = str(shown.get("reason", ""))
 
     return replace(row, values=values, reasons=reasons)
@@ -386,6 +392,7 @@ def _values(listed: Sequence[tuple[Criterion, Outcome]]) -> tuple[float | None, 
     for criterion, (met, _) in counted:
         if met is not None:
             known.append((criterion, met))
+
     if any(one.dealbreaker and not _is_good(one, met) for one, met in known):
         return 0.0, False
     if not counted or len(known) < len(counted):
@@ -396,6 +403,7 @@ def _values(listed: Sequence[tuple[Criterion, Outcome]]) -> tuple[float | None, 
     if not possible:  # only what should not hold
         possible = sum(abs(criterion.weight) for criterion, _ in known)
         earned += possible
+
     share = earned / possible if possible else 1.0
     return max(0.0, min(1.0, share)), all(_is_good(one, met) for one, met in known)
 
@@ -484,6 +492,7 @@ def _names_address(url: str, answer: str) -> bool:
         is_near = host in word.casefold()
         if is_near and _address(word.rstrip(".,;:!?*_")) == wanted:
             return True
+
     return False
 
 

@@ -346,6 +346,7 @@ class Judge:
         for name, value in output.extra.items():
             if name != _CLAIMS and value not in (None, []):
                 fields[name] = value
+
         detail = {
             "key": key,
             "model": output.model,
@@ -413,6 +414,7 @@ class Call:
         if self._base_url is not None:
             parts = urlsplit(self._base_url)  # without user and query, which may hold secrets
             self.address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
         self._options, self._rubric, self._setting, self._form = options, rubric, setting, form
         # key → part → outputs paid for before a later part failed
         self._given: dict[str, dict[int, _Output]] = {}
@@ -667,6 +669,7 @@ def _given_by(response: ModelResponse) -> list[Any]:
     for part in response.parts:
         if part.part_kind == "tool-call" and part.tool_name == TOOL:
             found.append(part.args)
+
     return found
 
 
@@ -791,6 +794,7 @@ def _mark(texts: tuple[str, ...]) -> str:
         for text in texts:
             encoded = text.encode()
             digest.update(b"%d:" % len(encoded) + encoded)
+
         mark = digest.hexdigest()
         if not any(mark in text for text in texts):
             return mark

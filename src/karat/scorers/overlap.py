@@ -133,6 +133,7 @@ class Overlap:
         if contradiction:
             adherence = 2, f"contradicts: {contradiction}"
             clarity = min(clarity[0], 3), f"{clarity[1]}; contradicts the golden answer"
+
         if missing:
             lacking = f"; missing: {formats.some_of([*missing], most=_SHOWN)}"
         else:
@@ -165,6 +166,7 @@ def _contradiction(golden: str, text: str, asked: set[str]) -> tuple[str, str]:
             for token in _tokens(sentence):
                 if _is_number(token) and token not in asked:
                     numbers.append(token)
+
             if numbers:
                 return f"{numbers[0]} where the golden answer has {min(values)}", sentence
 

@@ -162,6 +162,7 @@ class Pairwise:
         if answer.condition == self.compared_with:
             yield _free("the others are compared with this answer")
             return
+
         other = self._answer_of(sample.id, self.compared_with, answer.repetition)
         if other is None:
             return

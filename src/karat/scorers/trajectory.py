@@ -147,6 +147,7 @@ class Trajectory:
         for part, wanted in expected.items():
             if wanted is not None:
                 outcomes[part] = self._judged(part, wanted, calls)
+
         return verdict_of(self._name, self._parts, outcomes)
 
     def close(self) -> None:
@@ -157,6 +158,7 @@ class Trajectory:
         if part == "max_calls":
             few = len(calls) <= expected
             return few, "" if few else f"{len(calls)} calls, expected at most {expected}"
+
         if self._options.only_successful:
             calls = [call for call in calls if call.error is None]
         match part:
@@ -165,6 +167,7 @@ class Trajectory:
                 for tool in expected:
                     if not any(_is(call, tool) for call in calls):
                         missing.append(tool)
+
                 return (
                     not missing,
                     f"not called: {', '.join(missing)} ({_listed_calls(calls)})" if missing else "",
@@ -174,12 +177,14 @@ class Trajectory:
                 for tool in expected:
                     if any(_is(call, tool) for call in calls):
                         used.append(tool)
+
                 return not used, f"called: {', '.join(used)}" if used else ""
             case "in_order":
                 left = list(expected)
                 for call in calls:
                     if left and _is(call, left[0]):
                         del left[0]
+
                 if not left:
                     return True, ""
                 if len(left) < len(expected):

@@ -75,6 +75,7 @@ class Findings:
             where = f" ({some_of(named, most=3)})" if named else ""
             what = noun if len(places) == 1 else plural(len(places), noun)
             sentences.append(f"{what}: {why}{where}")
+
         return tuple(sentences)
 
 
@@ -96,6 +97,7 @@ def tool_of(path: Path) -> Tool:
         names = [_name(*named) for named in plugins.installed("setups")]
         known = ", ".join(names) or "none"
         raise BadOption("--from", f"{path} is no configuration that karat reads (known: {known})")
+
     return found
 
 
@@ -129,6 +131,7 @@ def _recognized(path: Path) -> Tool | None:
     for file_name, plugin in plugins.installed("setups"):
         if plugin.recognizes(path, head):
             return Tool(name=_name(file_name, plugin), reader=plugin())
+
     return None
 
 

@@ -142,6 +142,7 @@ def counts_of(names: tuple[str, str], parts: Counts, totals: Counts) -> tuple[li
     for part, total in zip(some, every, strict=True):
         if part > total:
             raise ValueError(f"{names[0]}: must be at most {names[1]} ({total}), got {part}")
+
     return some, every
 
 

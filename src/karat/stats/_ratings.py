@@ -70,6 +70,7 @@ def weight_matrix(
         if (matrix > 1).any():
             raise ValueError("weights: nothing agrees more than full agreement, which is 1")
         return matrix
+
     places = np.arange(size, dtype=np.float64)
     apart = np.abs(np.subtract.outer(places, places))
     if weights == "none":
@@ -90,6 +91,7 @@ def weight_matrix(
             raise ValueError("categories: must be finite numbers for spacing='values'")
 
         apart = np.abs(np.subtract.outer(numbers, numbers))
+
     share = apart / (float(apart.max(initial=0.0)) or 1.0)
     return np.asarray(1 - (share if weights == "linear" else share**2))
 

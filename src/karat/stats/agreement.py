@@ -428,6 +428,7 @@ def _own_habits(ratings: Ratings, often: Floats, matrix: Floats) -> tuple[float,
     for place, (rater, rows) in enumerate(raters):
         own = met[place, codes[rows, rater]] - float(met[place] @ habits[place])
         moved[rows] += float(often.sum()) / counts[place] * own
+
     return chance, moved
 
 
@@ -516,6 +517,7 @@ def _by_level(level: str, known: Sequence[object], *, ordered: bool) -> _Distanc
     if level == "interval":
         centred = values - (values.mean() if values.size else 0.0)
         return _squared(lambda _: centred)
+
     if (values < 0).any():
         raise ValueError(f"raters: proportions need values of at least 0, got {values.min():g}")
     return _Distance(
@@ -563,6 +565,7 @@ def _shared(ratings: Ratings) -> Ratings:
     if ratings.clusters is not None:
         left, clusters = np.unique(ratings.clusters[kept], return_inverse=True)
         n = left.size
+
     return replace(
         ratings,
         codes=ratings.codes[kept],
@@ -628,6 +631,7 @@ def _with_ranks(
     for rows, a, b in pairs:
         step = (at[a] - at[b]) * (often / (ratings.counts - 1))[rows] / total
         pull += summed_by(a, step, size) - summed_by(b, step, size)
+
     above = np.cumsum(pull[::-1])[::-1]
     if ratio > 0:
         return np.asarray(4 * (above - pull / 2) / ratio)

@@ -212,6 +212,7 @@ def _corrected(alone: Groups, gap: Groups, people: Interval) -> Interval:
     if not first:
         reason = people.reason or "nothing is left to correct: the people's own mean"
         return replace(people, method=f"{method}, people alone", reason=reason)
+
     bare = Interval(value=math.nan, level=level, n=clusters, method=method, observations=size)
     if not second:
         return replace(bare, reason="no person scored what the judge scored")

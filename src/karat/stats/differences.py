@@ -171,6 +171,7 @@ def _pairs(
     if sources is not None:
         known = group(np.zeros(len(sides[0].labels)), labels_of(sides[0], sources)).codes
         origins = np.append(known, np.full(len(asked) - known.size, -1))
+
     return _Pairs(
         means_a=first, means_b=second, missing=(sides[0].missing, sides[1].missing), sources=origins
     )

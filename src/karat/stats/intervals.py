@@ -92,6 +92,7 @@ def _of_these(groups: Groups, bare: Interval) -> Interval:
     if se == 0:
         reason = "answers to one question never differ: the interval is a point"
         return replace(nothing, se=0.0, low=bare.value, high=bare.value, reason=reason)
+
     relative = spreads / spreads.max()
     return nothing.with_error(
         se, float(relative.sum()) ** 2 / float(np.sum(relative**2 / (groups.counts - 1)))
@@ -283,6 +284,7 @@ def too_few_clusters(clusters: int, df: float) -> str | None:
     if df < LEAST_DF:
         unequal = f"{clusters} clusters of very unequal size count as few"
         return f"{unequal}: {df:.2g} degrees of freedom, a verdict needs {LEAST_DF:g}"
+
     return None
 
 

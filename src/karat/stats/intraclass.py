@@ -80,6 +80,7 @@ def icc(
         if model.startswith("ICC(1"):
             labels = np.repeat(np.arange(table.shape[0]), table.shape[1])
             return _one_way(table.reshape(-1), labels, model, level)
+
         return _two_way(table, model, level, None)
 
     if model.startswith("ICC(1"):

@@ -411,6 +411,7 @@ def best_split(  # noqa: PLR0913 – a budget, three prices, three variances, an
     for name, value in {**costs, "var_judge": var_judge}.items():
         if not (value >= 0 and math.isfinite(value)):
             raise ValueError(f"{name}: must be a number of at least 0, got {value:g}")
+
     if conditions not in (1, 2):
         raise ValueError(f"conditions: must be 1 or 2, got {conditions}")
     question_variance(var_between, var_within, 1)
@@ -422,6 +423,7 @@ def best_split(  # noqa: PLR0913 – a budget, three prices, three variances, an
     with np.errstate(divide="ignore", invalid="ignore"):
         # 1e-9: 60 / 0.6 questions are 100, despite floating-point rounding
         paid = np.where(price > 0, np.floor(budget / price * (1 + 1e-9)), math.inf)
+
     questions = np.minimum(paid, math.inf if max_questions is None else max_questions)
     spread = var_between + conditions * (var_within + var_judge / scores) / answers
     variance = np.where(questions >= 2, spread / np.maximum(questions, 1), math.inf)
@@ -450,6 +452,7 @@ def _cheapest(questions: Floats, variance: Floats, cost: Floats) -> Split:
     if math.isinf(least):
         few = "the budget is not enough for two questions"
         return Split(questions=0, repetitions=0, judge_repeats=0, se=math.nan, cost=0.0, reason=few)
+
     row, column = np.unravel_index(
         np.argmin(np.where(variance <= least * (1 + 1e-12), cost, math.inf)), cost.shape
     )

@@ -152,6 +152,7 @@ def effect_size_ttest(
     if not design[1] > 0:
         few = "too few for a t test"
         return Planned(value=math.nan, n=None, power=power, alpha=alpha, method=method, reason=few)
+
     high = 1.0
     while _power(high, design, alpha, 0) < power:
         high *= 2

@@ -66,6 +66,7 @@ def leaderboard(
     for label in asked:
         if all(label in means for means in answered.values()):
             shared.append(label)
+
     table = np.array(
         [[means[label] for label in shared] for means in answered.values()], dtype=np.float64
     ).T
@@ -186,6 +187,7 @@ def _families(
         for values in shown:
             # the most extreme |t| of each replicate; none if all values are equal
             largest.append(np.abs(studentized(counts, values)).max(axis=1, initial=0.0))
+
     families = []
     for place, error in enumerate(errors):
         families.append(

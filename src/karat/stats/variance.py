@@ -110,6 +110,7 @@ def answers_in_order(question: Iterable[object], judge: Iterable[object]) -> lis
     for key in zip(question, judge, strict=True):
         places.append(seen[key])
         seen[key] += 1
+
     return places
 
 
@@ -193,6 +194,7 @@ def reml_parts(data: Nested) -> Parts:
     for edge in ((0.0, best[1]), (best[0], 0.0), (0.0, 0.0)):
         if fit(edge)[0] <= fit(best)[0] + 1e-9:
             best = np.array(edge)
+
     verdicts = fit(best)[1] / (size - 1)
     return float(best[0]) * verdicts, float(best[1]) * verdicts, verdicts
 

@@ -143,6 +143,7 @@ def search(query: str, limit: int = 3) -> str:
     for text in shelf:
         if any(word in text.lower() for word in words):
             hits.append(text)
+
     return "\n\n".join(hits[:limit]) or "nothing found"
 
 
@@ -375,9 +376,11 @@ def _guarded(app: Any, chosen: argparse.Namespace) -> object:
         if status is None and name and scope["type"] == "http":
             given = dict(scope["headers"]).get(name.strip().lower().encode())
             status = None if given == value.strip().encode() else 401
+
         if status is None or scope["type"] != "http":
             await app(scope, receive, send)
             return
+
         extra = {"retry-after": chosen.retry_after, "location": chosen.location}
         headers = [(key.encode(), text.encode()) for key, text in extra.items() if text is not None]
         await send({"type": "http.response.start", "status": status, "headers": headers})

@@ -131,6 +131,7 @@ class StdioServer:
             if request.modern:
                 about = {f"{META}serverInfo": self._about()}
                 result = {"resultType": "complete", **result, "_meta": about}
+
             response = {"result": result}
 
         if message["id"] not in self._cancelled:
@@ -159,6 +160,7 @@ class StdioServer:
                 for uri, document in self._documents.items():
                     named = {"uri": uri, "name": document.__name__, "mimeType": "text/markdown"}
                     resources.append({**named, "description": document.__doc__})
+
                 return {"resources": resources, **cache}
             case "resources/templates/list":
                 return {"resourceTemplates": [], **cache}
@@ -172,6 +174,7 @@ class StdioServer:
                     required = [{"name": key, "required": True} for key in _parameters(prompt)]
                     described = {"name": name, "description": prompt.__doc__}
                     prompts.append({**described, "arguments": required})
+
                 return {"prompts": prompts, **cache}
             case "prompts/get":
                 prompt = _named(params["name"], self._prompts, "prompt")
@@ -179,6 +182,7 @@ class StdioServer:
                 content = {"type": "text", "text": text}
                 message = {"role": "user", "content": content}
                 return {"description": prompt.__doc__, "messages": [message]}
+
         raise Refusal(-32601, "Method not found")
 
     def _about(self) -> Json:
@@ -240,6 +244,7 @@ def _called(tool: Callable[..., object], params: Json, *, request: Request) -> J
         case list():
             blocks = [block.model_dump(by_alias=True, exclude_none=True) for block in returned]
             result["content"] = blocks
+
     return result
 
 
@@ -254,4 +259,5 @@ def _checked(tool: Callable[..., object], arguments: Json) -> Json:
             taken[key] = arguments[key]
         elif parameter.default is parameter.empty:
             raise RuntimeError(f"the argument '{key}' is missing")
+
     return taken

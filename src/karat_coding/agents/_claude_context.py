@@ -79,6 +79,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
         for part in self.plugins:
             plugins.append(home / "plugins" / part.name)
             shutil.copytree(part.path, plugins[-1], symlinks=True)
+
         if self.instructions is not None:
             folders.append(home / "instructions")
             folders[-1].mkdir()

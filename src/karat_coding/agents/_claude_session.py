@@ -434,6 +434,7 @@ class TurnMessages:
         if tool not in self._names.offered(server):
             server = None
             tool = use.name  # it never reached the server
+
         return ToolCall(tool=tool, server=server, input=use.input, result=result, error=error)
 
 
@@ -533,6 +534,7 @@ class Conversation:
         if self._materials is not None:
             question = f"{self._materials}\n\n{question}"
             self._materials = None
+
         heard = TurnMessages(
             self._names, redact=self._redact, before=self._before, price=self._price
         )
@@ -541,6 +543,7 @@ class Conversation:
             async with self._limiter.slot():
                 messages.asked()
                 await self._exchange(question, messages)
+
             fault = messages.fault()
         except TrialFault as error:
             fault = error
@@ -626,6 +629,7 @@ class Conversation:
         if status["status"] == "needs-auth":
             message = f"{about} requires a login: check its headers in the experiment file"
             return InfrastructureFault("mcp_unauthorized", message)
+
         if late:
             limit = f"{server.init_timeout_seconds:g} s (init_timeout_seconds)"
             message = f"{about} did not finish its handshake with Claude Code within {limit}"

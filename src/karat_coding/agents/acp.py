@@ -369,6 +369,7 @@ class _Conversation:
         if fault is not None:
             fault.reply = reply
             raise fault
+
         return reply
 
     async def _prompt(self, text: str) -> tuple[JsonObject | None, TrialFault | None]:
@@ -557,6 +558,7 @@ class _Conversation:
             if method == "fs/read_text_file":
                 numbers = (number if isinstance(number, int) else None for number in (line, limit))
                 return {"content": self._files.read(str(path), *numbers)}
+
             self._files.write(str(path), content if isinstance(content, str) else "")
         except FileNotFoundError:
             raise RequestError(_NOT_FOUND, f"no such file: {path}") from None
@@ -579,6 +581,7 @@ def _model(session: JsonObject) -> str:
             for option in options:
                 if isinstance(option, dict) and option.get("category") == "model":
                     chosen.append(option)
+
             if chosen:
                 return str(chosen[0].get("currentValue") or "")
             return ""

@@ -294,6 +294,7 @@ class Claude:
             for server in condition.mcp_servers:
                 servers[server.name] = _literal(server, servers[server.name])
                 servers[server.name]["timeout"] = int(server.call_timeout_seconds * 1000)
+
             start = max((server.init_timeout_seconds for server in names.servers), default=0.0)
             if start:
                 env = {**self._env, "MCP_TIMEOUT": str(int(start * 1000))}
@@ -390,6 +391,7 @@ async def _finish(work: Coroutine[object, object, None], folder: Folder) -> None
     if cut_off is not None:
         task.exception()  # the program was ended deliberately
         raise cut_off
+
     task.result()
 
 
@@ -540,12 +542,14 @@ class Folder:
         if _runs(pid):
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, signal.SIGKILL)
+
         self._over = True
 
     def _pid(self) -> int | None:
         if self._launcher is None:
             with suppress(FileNotFoundError, ValueError):
                 self._launcher = int((self.home / PID_FILE).read_text(encoding="ascii"))
+
         return self._launcher
 
 

@@ -182,6 +182,7 @@ class TrialWorkspaces:
             if self._keep:
                 copy_tree(base.tree, base.path, self._kept / name)
                 apply_changes(self._kept.parent, changes, self._kept / name)
+
             return changes
         finally:
             workspace.close()

@@ -179,6 +179,7 @@ def _wait(process: subprocess.Popen[bytes], files: tuple[int, int], seconds: flo
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_POLL_SECONDS)
                 return ""
+
             if time.monotonic() > deadline:
                 limit = f"did not end within {seconds:g} seconds"
             elif max(os.fstat(file).st_size for file in files) > LARGEST_READ:

@@ -74,6 +74,7 @@ class Files:
             for path in paths:
                 if not is_plain_name(path):
                     raise ValueError(f"'{path}' is no path within the workspace")
+
             return paths
 
         @model_validator(mode="after")

@@ -224,6 +224,7 @@ def _places(trial: TrialRecord, shown: Shown) -> Iterator[_Place]:
     for row in trial.scores:
         if (row.scorer, row.scoring) == (shown.scorer, shown.scoring):
             scores[row.turn] = row
+
     broken = trial.answer is None
     for number, turn in enumerate(trial.sample.turns):
         if number < len(trial.replies):

@@ -254,6 +254,7 @@ def _original(summary: Summary, totals: Totals, only: Mapping[str, object]) -> R
     for condition in conditions:
         for diagnosis in condition.diagnoses:
             errors[diagnosis.label] = errors.get(diagnosis.label, 0) + diagnosis.turns
+
     filled = typed(values, _SUMMARY)
     cost, known = _cost(conditions)
     return {
@@ -276,6 +277,7 @@ def _cost(conditions: Sequence[ConversationResult]) -> tuple[float | None, bool]
     for condition in conditions:
         if condition.cost.tokens is not None:
             tokens.append(condition.cost.tokens)
+
     if conditions and not right:
         return None, True
     known = len(tokens) == len(conditions) and not any(
@@ -434,6 +436,7 @@ def _pieces(summary: Summary, run: RunFolder) -> Iterator[tuple[str, str]]:
         if validations:
             yield "validation.csv", _written(VALIDATION, validations, head=not validated)
             validated = True
+
         yield (
             f"traces/{trace}.json",
             formats.json_file(trace_of(trial, row, turns, errors, began=summary.created)),
@@ -460,4 +463,5 @@ def _written(
             cells.append(str(value) if isinstance(value, bool) else formats.csv_cell(value))
 
         writer.writerow(cells)
+
     return out.getvalue()

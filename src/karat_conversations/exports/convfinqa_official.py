@@ -49,6 +49,7 @@ class ConvfinqaOfficial:
         for trial in trials(run, summary):
             if trial.answer is not None or trial.failure is not None:
                 counts[trial.condition].add(trial, turn_rows(trial, "", shown))
+
         report = {
             "format": FORMAT_VERSION,
             "made_by": f"karat {__version__}",
@@ -82,6 +83,7 @@ class _Count:
             if not golden:
                 self._ungolden += 1
                 continue
+
             self._turns[name] = self._turns.get(name, 0) + 1
             self._missing += not program
             if program:

@@ -94,6 +94,7 @@ class Talks:
             said = row.get(MESSAGES)
             for message in said if isinstance(said, list) and are_of_speakers(said) else ():
                 names.setdefault(str(message["role"]))
+
         return [*names] if 1 < len(names) <= _MOST_SPEAKERS else []
 
     def unasked(self, columns: Mapping[str, Column]) -> str | None:
@@ -122,6 +123,7 @@ def _gathered(rows: Rows, named: Collection[str], agent: str | None, whole: bool
         if listed is None:
             return rows
         rows = listed
+
     return rows
 
 
@@ -136,6 +138,7 @@ def _alike(rows: Rows, path: str) -> Rows:
             said = messages_in(value)
             if said:
                 others[number] = said
+
     if not others:
         return rows
     changed = (
@@ -153,6 +156,7 @@ def are_of_speakers(value: Sequence[object]) -> bool:
         if names is None or not isinstance(part, Mapping):
             return False
         found.add(part[names[0]])
+
     return 1 < len(found) <= _MOST_SPEAKERS and (len(found) < len(value) or len(value) == 2)
 
 
@@ -189,6 +193,7 @@ def _in_cells(
         read = partial(_messages_under, path=path, agent=agent, whole=whole)
         if 2 * sum(1 for value in filled if read(value)) > len(filled):
             return _with(rows, _read_cells(rows, path, read), f"'{path}': conversations")
+
     return None
 
 
@@ -211,12 +216,14 @@ def _messages_under(value: object, path: str, agent: str | None, whole: bool) ->
     if all(isinstance(part, str) for part in listed) and not {*_TURNS} & {*words_of(path)}:
         names = [f"speaker {1 + at % 2}" for at in range(len(listed))]
         return _between(names, listed, agent)
+
     found = []
     for part in listed if whole else ():
         pair = _texts_of_pair(part) or _pair(part, _ASKED, _ANSWERED)
         if not pair or (isinstance(part, dict) and with_role(part, "golden")):
             return []
         found += pair
+
     return found
 
 
@@ -248,6 +255,7 @@ def messages_in(value: object, *, agent: str | None = None) -> list[Message]:
         if unpacked is value:
             return _marked(value, agent)
         value = unpacked
+
     if isinstance(value, Mapping):
         value = _of_tree(value)
     if not isinstance(value, list) or not value:
@@ -257,12 +265,14 @@ def messages_in(value: object, *, agent: str | None = None) -> list[Message]:
     if are_of_speakers(value):
         said = _written(value, agent)
         return said if agent == _ANYONE or has_both_sides(said) else []
+
     read: list[Message] = []
     for part in value:
         said = _pair(part, (), ())
         if not said:
             return []
         read += said
+
     return read if has_both_sides(read) else []
 
 
@@ -273,6 +283,7 @@ def _written(value: Sequence[Any], agent: str | None = None) -> list[Message]:
         keys = speaker_and_text(message) or any_speaker_and_text(message) or ("role", "content")
         kept = {key: message[key] for key in _OF_CALLS if key in message}
         found.append({"role": message[keys[0]], "content": message[keys[1]], **kept})
+
     return found if agent == _ANYONE else with_sides(found, agent, system_answers=True)
 
 
@@ -284,6 +295,7 @@ def _pair(part: object, asking: Sequence[Role], answering: Sequence[Role]) -> li
         who, text = part
         known = who.strip().lower() in SPEAKING
         return [{"role": side_of(who) or who, "content": text}] if known else []
+
     if not isinstance(part, Mapping):
         return []
     wrapped = [value for value in part.values() if speaker_and_text(value) is not None]
@@ -293,6 +305,7 @@ def _pair(part: object, asking: Sequence[Role], answering: Sequence[Role]) -> li
         ((name, text),) = part.items()
         who = side_of(name)
         return [{"role": who, "content": text}] if who and isinstance(text, str) else []
+
     found: list[Message] = []
     columns = [*columns_of([part])]
     sides = (("user", asking), ("assistant", answering))
@@ -302,6 +315,7 @@ def _pair(part: object, asking: Sequence[Role], answering: Sequence[Role]) -> li
         if said is None:
             return []
         found.append({"role": side, "content": said})
+
     return found
 
 
@@ -316,6 +330,7 @@ def _of_side(columns: Iterable[str], side: str, roles: Sequence[Role]) -> list[s
             spoken.append(path)
         elif who is None and found:
             said.append((roles.index(found[0]), path))
+
     return [*spoken, *(path for _, path in sorted(said))]
 
 
@@ -333,6 +348,7 @@ def _of_tree(value: Mapping[str, Any]) -> object:
             text = "\n".join(part for part in said if isinstance(part, str))
             if text.strip():
                 found.append({"role": who, "content": text})
+
     return found
 
 
@@ -366,6 +382,7 @@ def _parted(text: str, mark: re.Pattern[str], agent: str | None) -> list[Message
             begins, role = match.end(), sides[said.lower()]
             if agent == _ANYONE:
                 role = said
+
     found.append({"role": role, "content": text[begins:].strip()})
     found = _joined([message for message in found if message["content"]])
     return found if agent == _ANYONE or has_both_sides(found) else []
@@ -383,6 +400,7 @@ def _sides_of_marks(
         if not in_turn:
             return {}
         return dict.fromkeys(names, "user") | {agent.strip().lower(): "assistant"}
+
     sides: dict[str, str] = {}
     for name in names:
         side = side_of(name) or _IN_TEMPLATES.get(name)
@@ -390,6 +408,7 @@ def _sides_of_marks(
             sides[name] = side
         elif mark is _TEMPLATE and name == "system":
             sides[name] = "system"
+
     return sides | sides_of(names) if in_turn else sides
 
 
@@ -402,6 +421,7 @@ def _joined(messages: Iterable[Message]) -> list[Message]:
             found[-1] = {**message, "content": said}
         else:
             found.append(message)
+
     return found
 
 
@@ -419,6 +439,7 @@ def _in_numbered_columns(rows: Rows, columns: Mapping[str, Column]) -> Rows | No
             said = next((stem for stem in stems if any(_sides_said(stem))), None)
             if said is not None and columns[path].is_text and _of_side([said], side, roles):
                 sides.setdefault(number, {}).setdefault(side, path)
+
     turns = [turn for _, turn in sorted(sides.items(), key=lambda item: int(item[0]))]
     turns = [turn for turn in turns if len(turn) == 2]
     if len(turns) < 2:
@@ -447,6 +468,7 @@ def _read_turns(rows: Rows, turns: Sequence[Mapping[str, str]]) -> Iterator[tupl
             for side in ("user", "assistant"):
                 if not is_empty(row.get(turn[side])):
                     messages.append({"role": side, "content": row[turn[side]]})
+
         others = {key: value for key, value in row.items() if key not in used}
         yield number, {**others, MESSAGES: messages}
 
@@ -472,6 +494,7 @@ def _in_rows(rows: Rows, columns: Mapping[str, Column], agent: str | None) -> Ro
     for number, row in rows.rows:
         name = None if named is None else str(row.get(named))
         groups.setdefault(name, []).append((number, row))
+
     chats = [*_read_groups(groups.values(), speaker, text, agent)]
     if agent != _ANYONE and not has_both_sides(part for _, row in chats for part in row[MESSAGES]):
         return None
@@ -494,6 +517,7 @@ def _conversation(rows: Rows, columns: Mapping[str, Column], speaker: str) -> st
         shared = [names for names in spoken.values() if len(names) > 1]
         if 2 * len(shared) > len(spoken):
             return path
+
     return None
 
 
@@ -511,6 +535,7 @@ def _column(columns: Mapping[str, Column], words: frozenset[str]) -> str | None:
     for path, column in columns.items():
         if "." not in path and column.is_text and words & {*words_of(path)}:
             return path
+
     return None
 
 
@@ -523,10 +548,12 @@ def _read_groups(
         for _, row in group:
             if not is_empty(row.get(text)):
                 said.append({"role": str(row.get(speaker)), "content": row.get(text)})
+
         shared = {}
         for key, value in first.items():
             if key not in (speaker, text) and all(row.get(key) == value for _, row in group):
                 shared[key] = value
+
         yield number, {**shared, MESSAGES: _written(said, agent)}
 
 
@@ -541,6 +568,7 @@ def _listed(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
     if parallel:
         note = f"rows: the lists {some_of(parallel)}"
         return _with(rows, _read_parallel(rows, parallel), note)
+
     for path, column in columns.items():
         if "." in path or 2 * column.lists <= column.rows:
             continue
@@ -554,6 +582,7 @@ def _listed(rows: Rows, columns: Mapping[str, Column]) -> Rows | None:
             turns = is_of_turns(path) and bool(asked)
             read = _read_entries(rows, path, asked[0] if turns else None)
             return _with(rows, read, f"rows: the lists '{path}'")
+
     return None
 
 
@@ -568,6 +597,7 @@ def _parallel(rows: Rows, columns: Mapping[str, Column]) -> list[str]:
         roles = {found.role for path in alike if path != asked for found in meanings(path)}
         if roles & {*_ANSWERED} and any(len(row.get(asked) or ()) > 1 for row in first):
             return [asked, *(path for path in alike if path != asked)]
+
     return []
 
 
@@ -598,6 +628,7 @@ def turns_apart(rows: Rows) -> Rows | None:
         entries = [part for _, row in islice(rows.rows, LOOKED_AT) for part in _entries(row, path)]
         if with_role(columns_of(entries), "question"):
             return _with(rows, _read_places(rows, path), f"rows: the turns in '{path}'")
+
     return None
 
 
@@ -644,11 +675,13 @@ def _read_entries(rows: Rows, path: str, asked: str | None) -> Iterator[tuple[in
             if key != path:
                 name = "conversation_id" if asked is not None and key == "id" else key
                 beside[name] = value
+
         before: list[Message] = []
         for entry in _entries(row, path):
             if asked is None:
                 yield number, {**beside, **entry}
                 continue
+
             question = {"role": "user", "content": cell(entry, asked)}
             chat = [] if is_empty(question["content"]) else [*before, question]
             yield number, {**beside, **_without(entry, asked), MESSAGES: chat}

@@ -65,6 +65,7 @@ class Circuit:
         for at in range(slot, first - 1, -1):
             if at in slots:
                 slots |= {self.gates[at - first].left, self.gates[at - first].right}
+
         return slots
 
     def run(
@@ -90,6 +91,7 @@ class Circuit:
                 if given and len(slots) in given:
                     slots.append(given[len(slots)])
                     continue
+
                 value = COMPUTE[gate.operation](slots[gate.left], slots[gate.right])
                 if type(value) is float:
                     if value - value != 0:
@@ -133,6 +135,7 @@ def circuit_of(program: Readable, table: Table | None = None) -> Circuit | None:
             values[slot] = value
 
         return replace(circuit, values=tuple(values))
+
     return circuit
 
 
@@ -206,6 +209,7 @@ class _Layer:
             if step.operation in TABLE:
                 self.of_step.append(next(sources)[0])
                 continue
+
             left, right = (
                 next(literals) if argument.value is not None else self.of_step[argument.index or 0]
                 for argument in step.arguments

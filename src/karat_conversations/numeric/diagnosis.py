@@ -143,6 +143,7 @@ def _best(results: npt.NDArray[np.float64], turn: TurnFacts) -> tuple[int, int, 
         with np.errstate(over="ignore", invalid="ignore"):
             off = np.abs(results - reading.number)
             fits = turn.given_by(results, reading)
+
         count = int(np.count_nonzero(fits))
         if count:
             at = int(np.argmin(np.where(fits, off, np.inf)))
@@ -476,6 +477,7 @@ def _near_miss(turn: TurnFacts, _history: History) -> Found:
     for reading in turn.readings:
         if golden and abs(reading.number - golden) <= 0.05 * abs(golden) * (1 + 1e-9):
             return {"off_by": (reading.number - golden) / abs(golden), "reading": reading.by}
+
     return None
 
 
@@ -486,6 +488,7 @@ def _reciprocal(turn: TurnFacts, _history: History) -> Found:
     for reading in turn.readings:
         if close(1 / golden, reading.number):
             return {"reciprocal": 1 / golden, "reading": reading.by}
+
     return None
 
 
@@ -615,6 +618,7 @@ def _level_vs_change(turn: TurnFacts, _history: History) -> Found:
                     return {"level": golden, "from": base, **evidence}
 
         return None
+
     levels = _changed(circuit)
     if levels is None:
         return None

@@ -139,6 +139,7 @@ def _numbers_of_table(table: Table | None) -> Iterator[tuple[float, Place]]:
         if values:
             place = Place(row, column)
             yield from [(value, place) for value in values]
+
         is_row[row], is_row[column] = True, False
 
     for header, of_row in is_row.items():

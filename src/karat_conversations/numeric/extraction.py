@@ -134,6 +134,7 @@ def extract(
     if parse_value(text) is not None:
         start = len(text) - len(text.lstrip())
         return Extracted(text.strip(), None, None, "whole", (start, len(text.rstrip())))
+
     match how:
         case "json":
             return _from_json(text)
@@ -143,6 +144,7 @@ def extract(
                     return Extracted(
                         number.answer, None, None, "last_number", (number.start, number.end)
                     )
+
             return Extracted(None, None, None, "last_number", None)
 
     return _final(text, question)

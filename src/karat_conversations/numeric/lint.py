@@ -102,6 +102,7 @@ def doubts(
         for name, value in (("executed", turn.executed), ("printed", turn.printed)):
             if value is not None and parse_value(value) is None:
                 wrong[name] = str(value)[:80]
+
         if wrong:
             of_turn.append(Doubt("unreadable", wrong))
 
@@ -214,6 +215,7 @@ class _Page:
             if read is None:
                 self._plain |= set(_in_text(str(cell)))
                 continue
+
             number = Decimal(str(read))
             of_percent = isinstance(cell, str) and "%" in cell
             for value in (number, number.scaleb(2)) if of_percent else (number,):
@@ -262,6 +264,7 @@ class _Page:
         for place in places:
             for sign in (1, -1):
                 keys.append((sign * number.scaleb(place)).normalize(_EXACT))
+
         return next((self.cells[key] for key in keys if key in self.cells), None)
 
 

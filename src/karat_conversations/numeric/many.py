@@ -250,6 +250,7 @@ def read(values: Values) -> Columns:
     for first in range(0, len(texts), _MANY):
         at = texts[first : first + _MANY]
         _read_texts(columns, np.asarray(at), [values[row] for row in at])
+
     for row in others:
         value = parse_value(values[row])
         if value is None:
@@ -265,6 +266,7 @@ def _of_numbers(array: NDArray[Any], raw: Values | None = None) -> Columns:
     with np.errstate(over="ignore"):
         # not the caller's array: it is overwritten
         number = array.astype(np.float64, copy=raw is None)
+
     wild = ~np.isfinite(number)
     if wild.any():
         number[wild] = np.nan

@@ -274,6 +274,7 @@ def _declared(
     if golden_power is None:
         as_it_stands = not (percent_printed and power == POWERS["percent"])
         return bool(near(e.number, scaled_number) or (as_it_stands and near(e.number, plain)))
+
     in_golden_unit = shifted(plain, (power or 0) - golden_power)
     return bool(near(e.number, in_golden_unit) or (power is None and near(e.number, plain)))
 

@@ -103,6 +103,7 @@ def official_number(text: str) -> float | None:
     if number is None and "const_" in text:
         text = text.replace("const_", "")
         return _float("-1" if text == "m1" else text)
+
     return number
 
 
@@ -182,6 +183,7 @@ class _Run:
         for side in (left, right):
             if type(side) is ExecutionError:
                 return side
+
         if type(left) is str and type(right) is str and len(left) + len(right) > MAX_CHARACTERS:
             return ExecutionError("overflow", "text grew without end")
         try:

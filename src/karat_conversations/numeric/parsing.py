@@ -108,6 +108,7 @@ def _tokens(parts: Sequence[Part]) -> list[_Number | Part] | None:
         if not isinstance(part, str):
             tokens.append(part)
             continue
+
         at = 0
         while at < len(part):
             match = _TOKEN.match(part, at)
@@ -266,6 +267,7 @@ def read_text(text: str) -> Program:
     if len(text) > MAX_TEXT:
         fault = ExecutionError("malformed", f"longer than {MAX_TEXT} characters")
         return Program(text, (), error=fault, spelling="other")
+
     if _FLAT.fullmatch(text) and (program := _Reader().flat(text)) is not None:
         return program
     return _Reader().program([_without_results(text)], text, cut(text), "text")
@@ -407,6 +409,7 @@ class _Reader:
         if not self._open:
             self._end_item()
             return
+
         parts = self._open[-1].parts
         if parts:
             last = parts[-1]
@@ -471,6 +474,7 @@ class _Reader:
         if text == ", ":
             self._end_item()
             return
+
         if "EOF" in text:
             before, *after = _EOF.split(text)
         else:
@@ -651,6 +655,7 @@ def _sides(operation: str, parts: _Parts) -> list[_Parts]:
     if len(parts) == 1 and isinstance(parts[0], str) and parts[0].count(",") == 1:
         left, _, right = parts[0].partition(",")
         return [_joined([left]), _joined([right])]
+
     commas = [
         (at, place)
         for at, part in enumerate(parts)
@@ -701,6 +706,7 @@ def written_out(operation: str, operands: Sequence[Argument], add: AddStep) -> A
     if operation == "percentage_change":
         share = add("divide", [add("subtract", [*others, first]), first])
         return add("multiply", [share, _HUNDRED])
+
     basic = "add" if operation == "sum" else operation
     return reduce(lambda total, operand: add(basic, [total, operand]), others, first)
 
@@ -788,6 +794,7 @@ class _Planner:
         if last is not None and last.kind == "reference" and last.index is not None:
             number = None
             del self._steps[last.index + 1 :]  # the plan ends with a reference to an earlier step
+
         if number is not None:
             self.error = self.error or fault_of("add", [number], [])
         return Program(
@@ -807,9 +814,11 @@ class _Planner:
         if not isinstance(step, Mapping):
             self._break(f"step {place} is not a mapping")
             return
+
         if len(self._steps) >= MAX_STEPS:
             self._break(f"longer than {MAX_STEPS} steps")
             return
+
         operation, tool = step.get("operation"), step.get("tool")
         if tool == "extract_value" or (operation is None and tool != "compute"):
             result: Argument | None = self._taken(step)

@@ -186,6 +186,7 @@ def _value(
     if isinstance(value, str):
         literal = read_literal(value)
         value = value if literal is None else literal.number
+
     if isinstance(value, bool):
         return value
     digits = written(value)

@@ -173,6 +173,7 @@ class _Reading:
                 answer = answer._replace(
                     answer=f"{answer.answer} {unit}", span=(answer.span[0], behind.end())
                 )
+
         return True, answer
 
     def tagged(self) -> Found:
@@ -217,6 +218,7 @@ class _Reading:
             if conclusion := _CONCLUDES.match(sentence):
                 at = start + conclusion.start(1)
                 return True, ProseAnswer(conclusion[1], (at, start + conclusion.end(1)))
+
             if not inside:
                 if _GOES_ON.match(sentence) and (start, end) != sentences[0]:
                     continue
@@ -313,6 +315,7 @@ class _Reading:
         for quantity in self.found:
             if start <= quantity.start and quantity.end <= end:
                 found.append(quantity)
+
         return found
 
     def _is_value(self, quantity: Quantity) -> bool:
@@ -340,6 +343,7 @@ class _Reading:
         for quantity in values or inside:
             if not may_be_a_year(quantity) or self._is_value(quantity):
                 found.append(quantity)
+
         return found
 
     def _names_a_day_or_item(self, quantity: Quantity) -> bool:

@@ -147,11 +147,13 @@ def _quantity(text: str, prose: str, match: _Match) -> Quantity | None:
     if bracket and after is not None:
         numbered_item = unit is None and after["unit"] is None and prose[after.end() :][:1] == " "
         bracket = _encloses_a_value(prose, before, numbered_item=numbered_item)
+
     if before["open"] and not bracket:  # not part of the number
         start = before.end("open")
     if bracket and after is not None:
         end = after.end()
         unit = unit or after["unit"]
+
     if behind := _CURRENCY_BEHIND.match(prose, end):
         end = behind.end()
     minus = bracket or (before["sign"] or "+")[0] in "-mMnN"

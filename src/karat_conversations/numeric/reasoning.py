@@ -121,6 +121,7 @@ def operation_shares(golden: Sequence[str], predicted: Sequence[str]) -> Shares:
     if not golden or not predicted:
         same = float(not golden and not predicted)
         return Shares(same, same)
+
     shared = (Counter(golden) & Counter(predicted)).total()
     return Shares(shared / len(golden), shared / len(predicted))
 
@@ -326,6 +327,7 @@ class Before:
                 for at in range(len(steps) - 1, -1, -1):
                     if at in wanted and at not in values:
                         wanted |= used[at]
+
                 counted = tuple(sorted(wanted - values))
         else:
             counted = parts.counted

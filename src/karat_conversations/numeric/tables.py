@@ -77,6 +77,7 @@ def rows_called(table: Table | None, label: str) -> list[list[object]]:
         for column in table.values():
             if isinstance(column, Mapping) and label in column:
                 cells.append(column[label])
+
         if cells:
             return [cells]
         return []
@@ -117,6 +118,7 @@ def exact_number(cell: object) -> Decimal | None:
     if before.strip() or not bracket:
         literal = read_literal(before)
         return None if literal is None else literal.exact
+
     inside, _, tail = after.partition(")")
     literal = read_literal(inside.strip() + tail.strip())
     if literal is None or inside.strip()[:1] in _SIGNS:

@@ -81,6 +81,7 @@ class Call:
         for arg in self.args:
             if isinstance(arg, Call):
                 yield from arg.walk()
+
         yield self
 
 

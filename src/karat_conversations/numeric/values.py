@@ -348,6 +348,7 @@ def _read(text: str) -> Literal | None:
     if match := _CONSTANT.fullmatch(text):
         exact = Decimal(("-" if match["minus"] else "") + match["digits"].replace(",", ""))
         return Literal(exact, constant=True)
+
     if _NOT_IN_PROGRAMS.search(text):
         return None
     parts = spelled(text)

@@ -128,6 +128,7 @@ class _Log:
         for entry in summary.results:
             if entry.condition in conditions and entry.mean.value is not None:
                 scored.append(entry)
+
         metrics = {metric.key: metric for metric in summary.metrics}
         samples: JsonObject = {
             "format": "jsonl",
@@ -289,6 +290,7 @@ def _generation(summary: Summary, condition: str) -> JsonObject:
     for key, value in origin.settings.items():
         if key.startswith(("agent.", f"conditions.{condition}.")):
             settings[key] = formats.text_of(value)
+
     tools = []
     for server in origin.servers:
         if server.name in origin.condition_servers.get(condition, ()):

@@ -290,6 +290,7 @@ def _usage(uses: Sequence[Usage | None], dollars: Sequence[float | None]) -> Jso
     for use in uses:
         if use is not None and use.input_tokens is not None and use.output_tokens is not None:
             known.append(use)
+
     if not known or len(known) < len(uses):
         return None
     tokens: JsonObject = {}

@@ -40,6 +40,7 @@ class Keval:
         if lines:  # the first of those with most repetitions comes first
             first = max(lines, key=lambda line: len(line["run_details"]))
             lines = [first, *(line for line in lines if line is not first)]
+
         detailed = "".join(f"{msgspec.json.encode(line).decode()}\n" for line in lines)
 
         now = str(epoch(summary))
@@ -288,6 +289,7 @@ def _condition(
     for metric in summary.metrics:
         for part in ("mean", "stddev"):
             keys.append(f"{metric.key}_{part}")
+
     servers = [msgspec.to_builtins(use) for use in summary.accounts[condition].servers]
 
     lows = {metric.low for metric in summary.metrics}

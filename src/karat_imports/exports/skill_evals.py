@@ -39,6 +39,7 @@ class SkillEvals:
             for one in sample.criteria:
                 if one.text != "Skill" or not isinstance(triggers, bool):  # should_trigger says it
                     stated.append(_expectation(one))
+
             if stated:
                 case["expectations"] = stated
             cases.append(case)

@@ -57,6 +57,7 @@ def messages(value: object) -> list[Message]:
     for key in _AROUND:
         if isinstance(value, dict) and isinstance(inner := value.get(key), (list, dict)):
             value = inner
+
     if isinstance(value, dict):
         value = [value]
     return [message for row in _flat(value) if (message := _message(row)) is not None]
@@ -162,6 +163,7 @@ def _message(value: object) -> Message | None:
         if isinstance(names, list) and names:
             name = str(names[-1])
         row = Json({**row.at("kwargs").raw, "type": name.partition("Message")[0].lower()})
+
     if not row.raw:
         return None
 

@@ -396,6 +396,7 @@ class Json:
             value = self.number(key, low=0)
             if value is not None and value == int(value):
                 return int(value)
+
         return None
 
     def usage(self, **names: str | tuple[str, ...]) -> Usage | None:

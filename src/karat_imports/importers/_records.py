@@ -35,6 +35,7 @@ def records(path: Path, findings: Findings) -> Iterator[tuple[str, Json]]:
         for number, cells in rows.rows:
             filled = {key: unpacked(cell) for key, cell in cells.items() if cell not in (None, "")}
             yield f"{path.name}, {rows.unit} {number}", Json(filled)
+
         return
 
     head = beginning(path).removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -65,6 +66,7 @@ def _is_json(text: bytes) -> bool:
         decode(text)
     except Unreadable:
         return False
+
     return True
 
 

@@ -77,6 +77,7 @@ def span_of(attributes: JsonObject, events: Sequence[Event], base: Span) -> Span
                 problems.append(part)
 
         error = ": ".join(problems) or "error"
+
     if kind == "tool":
         call = _call(known, error)
     reasons = attributes.get("gen_ai.response.finish_reasons")
@@ -187,6 +188,7 @@ def _of_event(event: Event) -> tuple[str, list[Message]]:
         row = Json({**row.without("message"), **inner})
     elif inner is not None:
         row = Json({**row.without("message"), "content": inner})
+
     if isinstance(content := unpacked(row.raw.get("content")), list):
         row = Json({**row.raw, "content": content})
     return role, messages([{**row.raw, "role": shown}])

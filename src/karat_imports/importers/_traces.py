@@ -181,6 +181,7 @@ def with_scores(spans: Sequence[Span], scores: Mapping[str, Sequence[ImportedSco
     if found:
         rest = [score for of_span in left.values() for score in of_span]
         found[0] = msgspec.structs.replace(found[0], scores=[*found[0].scores, *rest])
+
     return found
 
 
@@ -317,6 +318,7 @@ class Traces:
                     if lower:
                         self.metrics[score.scorer] = (Metric(name=name, direction="lower"),)
                     self._higher[name] = None
+
             yield msgspec.structs.replace(score, repeat=repeat)
 
 
@@ -389,6 +391,7 @@ def _reply(spans: Sequence[Span], failed: ImportedFailure | None) -> Reply | Non
         counts = [None if one.usage is None else getattr(one.usage, name) for one in models]
         if counts and None not in counts:
             sums[name] = sum(filter(None, counts))
+
     usage = spans[0].usage
     if any(count is not None for count in sums.values()):
         usage = Usage(**sums)

@@ -143,6 +143,7 @@ def _trial(row: Json, request: _Request | None, id_: str) -> ImportedTrial:
         if body.text("role") is None and isinstance(body.raw.get("choices"), list):
             plain = [choice.text("text") for choice in body.list("choices")]  # of a completion
             said = said or [Message(role="assistant", text=text) for text in plain]
+
         texts = [message.text for message in said if message.text]
         if body.raw.get("choices"):
             texts = texts[:1]
@@ -155,6 +156,7 @@ def _trial(row: Json, request: _Request | None, id_: str) -> ImportedTrial:
             model=body.text("model"),
             stop_reason=next(iter(stops), stop),
         )
+
     return msgspec.structs.replace(
         _not_run(request, id_),
         reply=reply,
@@ -174,6 +176,7 @@ def _usage(usage: Json) -> Usage | None:
         heard += (read or 0) + (written or 0)
     else:
         heard = usage.count("prompt_tokens")
+
     said = usage.count("output_tokens", "completion_tokens")
     if heard is None and said is None:
         return None
@@ -208,6 +211,7 @@ def _failure(row: Json) -> ImportedFailure | None:
         return ImportedFailure(
             cls="infrastructure", kind="expired", message=error.text("message") or code
         )
+
     known = [code, error.text("message")]
     if status not in (None, 200):
         known.insert(0, str(status))

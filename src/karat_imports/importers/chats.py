@@ -91,9 +91,11 @@ class Chats:
         for name, column in columns_of(row for _, row in rows.rows).items():
             if 2 * column.messages > column.rows and "." not in name:
                 chats.append(name)
+
         if chats:
             alike = {name.rpartition("_")[0] for name in chats}  # `conversation_a`, and `…_b`
             return _Log(path, rows, tuple(chats if len(alike) == 1 else chats[:1]))
+
         names = speakers(read)
         if names and alone:
             raise BadOption("--set agent=NAME", f"{path}: {who_answers(names)}")
@@ -120,6 +122,7 @@ def _records(log: _Log, findings: Findings) -> Iterator[tuple[str, Json]]:
     if log.rows is None:
         yield from records(log.path, findings)
         return
+
     for fault in log.rows.faults:
         findings.lose(fault.message, f"{log.path.name}, {fault.place}")
     models = _models(log.columns)
@@ -162,6 +165,7 @@ def _trials(
             if unsure:
                 findings.left_out(f"chat, --set agent=NAME: {who_answers(unsure)}", place)
                 continue
+
             turns = list(_turns(messages(said)))
             if not turns:
                 findings.left_out("chat in which the user says nothing", place)
@@ -210,6 +214,7 @@ def _said(row: Json) -> list[JsonObject]:
         keys = speaker_and_text(item.raw) or any_speaker_and_text(item.raw)
         usual = {} if keys is None else {"role": item.raw[keys[0]], "content": item.raw[keys[1]]}
         found.append({**item.raw, **usual})
+
     return found
 
 

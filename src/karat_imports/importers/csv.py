@@ -133,6 +133,7 @@ class Csv:
             rows = unfolded(read_rows(path, results=True))
         except BadDataset:
             return None
+
         reading = assign(columns_of(row for _, row in rows.rows), door="results", file=path.name)
         if isinstance(reading, Reading) and "score" in reading.roles:
             return Csv.listed_as
@@ -158,6 +159,7 @@ class Csv:
                 models = models_by_system(systems, columns)
             except BadOption as error:
                 raise _instead(path, rows, error, self._options) from error
+
             table: Iterable[tuple[int, Row]] = rows.rows
             if systems:
                 table = _ARowASystem(rows.rows, systems, models)
@@ -165,14 +167,17 @@ class Csv:
                 named = f", named by {_listed([*models.values()])}" if models else ""
                 findings.note(f"each column of answers is a {part}{named}: {_listed([*systems])}")
                 chosen |= table.columns
+
             if not {"id", "question"} & {*chosen}:
                 table = _Numbered(table)
                 chosen["id"] = _ROW
                 findings.note(f"there are neither ids nor questions: each {rows.unit} is a sample")
+
             metrics = {}
             for name, column in chosen.items():
                 if name.startswith("score."):
                     metrics[name.partition(".")[2]] = column
+
             lower = set(self._options.lower_is_better)
             if unknown := lower - set(metrics):
                 raise BadOption("--set lower_is_better", f"no metric is called '{min(unknown)}'")
@@ -184,6 +189,7 @@ class Csv:
                     findings.note(f"'{name}' is better when lower, by its name")
                 elif by_name is None and name not in lower:
                     assumed.append(name)
+
             if assumed:
                 findings.note(
                     f"taken to be better when higher: {', '.join(assumed)} (name others with "
@@ -194,6 +200,7 @@ class Csv:
             for name in metrics:
                 if name in lower:
                     announced[name] = (Metric(name=name, direction="lower"),)
+
             trials = _Trials(
                 f"{path.name}, {rows.unit}",
                 table,
@@ -224,6 +231,7 @@ class Csv:
             if option is None:
                 raise
             raise BadOption(f"--set {option}=NAME", f"{path}: {first.message}") from error
+
         return unfolded(rows)
 
     def _columns(
@@ -242,6 +250,7 @@ class Csv:
             role = _ROLES.get(target)
             if role is not None:
                 named[role] = (column,)
+
         judged = [column for target, column in chosen.items() if target.startswith("score.")]
         if judged:
             named["score"] = tuple(dict.fromkeys(judged))
@@ -254,10 +263,12 @@ class Csv:
             if not result.readings or not _is_result(_found(result.readings[0], columns)):
                 raise _no_results(path, columns, result)
             raise BadOption("--map", _readings(path, result, columns))
+
         found = {}
         for target, column in _found(result, columns).items():
             if column not in taken:
                 found[target] = column
+
         if not _is_result(found | chosen):
             raise _no_results(path, columns, result)
         systems: Mapping[str, Mapping[str, str]] = {}
@@ -272,10 +283,12 @@ class Csv:
             if of_rows:
                 left = _listed([found.pop(name) for name in of_rows])
                 findings.note(f"not taken, as it judges no single answer of its row: {left}")
+
         taken_by_name = []
         for target, column in found.items():
             if target not in (*chosen, column) and not (systems and target == "answer"):
                 taken_by_name.append(f"{target}={column}")
+
         if taken_by_name:
             findings.note(f"columns found by their names: {', '.join(taken_by_name)}")
         return found | chosen, systems
@@ -287,6 +300,7 @@ def _check_map(path: Path, mapped: Mapping[str, str], columns: Mapping[str, Colu
         if target not in _TARGETS and target.partition(".")[0] not in ("score", "reason"):
             known = ", ".join((*_TARGETS, "score.NAME", "reason.NAME"))
             raise BadOption("--map", f"unknown target '{target}' (known: {known})")
+
         if column not in columns:
             raise BadOption(
                 f"--map {target}",
@@ -301,6 +315,7 @@ def _found(reading: Reading, columns: Mapping[str, Column]) -> dict[str, str]:
         paths = reading.roles.get(role, ())
         if paths:
             found[target] = paths[0]
+
     scores = reading.roles.get("score", ())
     names = [_metric(path) for path in scores]
     for path, short in zip(scores, names, strict=True):
@@ -312,6 +327,7 @@ def _found(reading: Reading, columns: Mapping[str, Column]) -> dict[str, str]:
             for written in (f"{stem}_{end}", f"{path}_{end}", f"{stem} {end}", beside):
                 if written in columns:
                     found[f"reason.{name}"] = written
+
     return found
 
 
@@ -345,6 +361,7 @@ def _instead(path: Path, rows: Rows, error: BadOption, options: Csv.Options) -> 
         if not names:
             return error
         message += f" with --set agent=NAME; {who_answers(names)}"
+
     return BadDataset(str(path), [Fault(place="file", message=message)])
 
 
@@ -359,6 +376,7 @@ def _no_results(
         if numbers:
             say += f"; if these numbers judge the answers:\n  {' '.join(numbers)}"
         return BadOption("--map", say)
+
     say = f"say which column is the sample's id or its question {listed}"
     if score_columns(columns):
         return BadOption(
@@ -366,6 +384,7 @@ def _no_results(
             f"{path} holds scores without ids or questions. If they are means, one row a setting, "
             f"they cannot be compared by question: give the file with a row a question. Else {say}",
         )
+
     return BadOption("--map", say)
 
 
@@ -375,6 +394,7 @@ def _unnamed_numbers(result: Reading | Undecided, columns: Mapping[str, Column])
         used = {path for paths in result.roles.values() for path in paths}
     else:
         used = {path for path in columns if meanings(path)}
+
     return [name for name in paths_in(columns) if name not in used and columns[name].is_scored]
 
 
@@ -385,8 +405,10 @@ def _readings(path: Path, result: Undecided, columns: Mapping[str, Column]) -> s
         for target, role in _ROLES.items():
             if target in ("id", "question", "golden", "answer") and reading.roles.get(role):
                 options.append(f"--map {target}={reading.roles[role][0]}")
+
         if options:
             lines.append(f"  {' '.join(options)}")
+
     lines = [*dict.fromkeys(lines)]
     first = f"the columns of {path} can be read in several ways; say one:"
     return "\n".join([first, *lines, *examples(result, columns)])
@@ -520,11 +542,13 @@ class _Trials:
                 if not key[0]:
                     self._findings.lose("row without an id or a question", self._at(batch, at))
                     continue
+
                 is_repeated = bool(self._repeated) and hash(key) in self._repeated
                 if is_repeated and answer and copies.is_copy(batch.numbers[at], batch.rows[at]):
                     problem = "row identical to an earlier one: it counts once"
                     self._findings.left_out(problem, self._at(batch, at))
                     continue
+
                 for problem in wrong.get(at, ()):
                     self._findings.unreadable(problem, self._at(batch, at))
                 group = key, name
@@ -537,6 +561,7 @@ class _Trials:
                 if is_repeated:
                     counts[group] += 1
                     asked = first.setdefault(key, asked)
+
                 reply, failure, scores, seconds = result
                 yield ImportedTrial(
                     sample=key[0],
@@ -582,6 +607,7 @@ class _Trials:
         for target, column in columns.items():
             if target not in ("condition", "model"):
                 used.add(column)
+
         own = (_SYSTEM,) if self._has_conditions else ()
         conditions = condition_columns(table, [*own, *ids], used=used)
         if own or conditions:
@@ -592,6 +618,7 @@ class _Trials:
                 keys = {key for batch in table for key in batch.keys([columns[target]])}
                 if len(keys) == 1:
                     return ids, (columns[target],), may_repeat
+
         return ids, (), may_repeat
 
     def _repetitions(self) -> Repetitions:
@@ -602,6 +629,7 @@ class _Trials:
             names = conditions_of(batch, self._conditions)
             for row in zip(keys, names, self._written_repetitions(batch, {}), strict=True):
                 repetitions.add(*row)
+
         return repetitions
 
     def _written_repetitions(
@@ -617,6 +645,7 @@ class _Trials:
                 values[at] = repetition_value(value, column)
             except ValueError as error:
                 wrong[at] = [str(error)]
+
         return values
 
     def _texts(self, batch: Batch) -> Mapping[str, Sequence[str]]:
@@ -625,6 +654,7 @@ class _Trials:
         for target, column in self._columns.items():
             if target in _TEXTS or target.startswith("reason."):
                 texts[target] = batch.texts(column, _text)
+
         return texts
 
     def _results(
@@ -643,6 +673,7 @@ class _Trials:
                     for value, reason in zip(of_rows, reasons, strict=True)
                 ]
             )
+
         rows = zip(
             *(texts[target] for target in ("answer", "model", "error", "stop_reason")),
             *numbers,
@@ -685,6 +716,7 @@ class _Trials:
                 continue
             if not isinstance(value, str) or value.strip().lower() not in MISSING:
                 wrong.setdefault(at, []).append(f"'{name}' is not a number")
+
         return numbers
 
 

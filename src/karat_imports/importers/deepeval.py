@@ -153,6 +153,7 @@ class _File:
                 if question is None:
                     findings.lose("test case without an input", place)
                     continue
+
                 golden = case.text("expectedOutput", "expectedOutcome")
                 identity = digest([question, golden, case.raw.get("context")])
                 scores, failed = _scores(case, scales)

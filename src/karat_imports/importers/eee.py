@@ -78,6 +78,7 @@ class Eee:
             for file in files:
                 for scorer, metric in file.announced:
                     metrics.setdefault(scorer, {})[metric.name] = metric
+
             yield ImportedRun(
                 name=collection,
                 tool=" ".join(library) or "every-eval-ever",
@@ -246,6 +247,7 @@ class _File:
             if key == _NO_SAMPLE:
                 findings.lose("instance without a sample_id", place)
                 continue
+
             self.rows += len(rows)
             # of rows without one: counted for each metric
             repetitions: list[dict[tuple[str, str], Json]] = []
@@ -353,10 +355,12 @@ def _reply(row: Json) -> Reply | None:
     for message in messages:
         for call in _texts(message.raw.get("tool_call_id")):
             results[call] = message.text("content")
+
     ends = []
     for attribution in row.list("answer_attribution"):
         if attribution.flag("is_terminal"):
             ends.append(attribution)
+
     if ends:
         answer = ends[-1].text("extracted_value")
     else:

@@ -170,6 +170,7 @@ def _found(path: Path, findings: Findings) -> tuple[_Job | None, list[_Trial]]:
                 asked=asked,
             )
         ]
+
     if _TRIAL.match(head):
         return None, [_light(path)]
     if not _JOB.match(head):
@@ -314,6 +315,7 @@ def _trial(trial: _Trial, question: str, condition: str, findings: Findings) -> 
         row, trajectory = document(trial.path), _trajectory(trial.path)
     else:
         row, trajectory = Json({}), trial.path
+
     if (trial.path.parent / "steps").is_dir():
         findings.left_out("trajectories of the steps of a trial", trial.name)
 

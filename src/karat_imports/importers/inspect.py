@@ -421,6 +421,7 @@ def _settings(log: _Log) -> JsonObject:
     for key, value in spec.at("config").raw.items():
         if key in _LIMITS and value is not None:
             limits[key] = value
+
     return {
         **spec.at("task_args").raw,
         "task_version": spec.raw.get("task_version"),
@@ -465,6 +466,7 @@ def _conditions(logs: Sequence[_Log], findings: Findings) -> dict[str, list[list
     for name, setting, same in zip(names, settings, attempts.values(), strict=True):
         of_code = same[0].spec.raw.get("revision"), sorted(same[0].places) or str(same[0].path)
         alike.setdefault((name, _written([setting, *of_code])), []).append(same)
+
     if len({_written(setting) for setting in settings}) < len(alike):
         findings.note(
             "logs with the same settings, of other code or samples, become separate conditions"
@@ -640,6 +642,7 @@ class _Trial:
         for message in sample.messages:
             if message.role == "tool":
                 results[message.tool_call_id] = message
+
         for call in (call for message in sample.messages for call in message.tool_calls or ()):
             name, arguments, result = (
                 str(call.get("id")),
@@ -765,6 +768,7 @@ class _Trial:
         if text is None or len(text) > self._room:
             self._findings.left_out("an attachment that is missing or too large", self._place)
             return reference[0]
+
         self._room -= len(text)
         return text
 

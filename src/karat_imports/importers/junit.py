@@ -92,6 +92,7 @@ def _trials(
         if broke.raw and not failed.raw:
             said = (broke.text("type"), broke.text("message") or broke.text("text"))
             lost = failure(": ".join(filter(None, said)) or "error")
+
         # A report says only whether tests passed
         reply = Reply(text="", stop_reason="not_recorded")
         score = ImportedScore(
@@ -121,6 +122,7 @@ def _seconds(text: str | None) -> float | None:
         seconds = float((text or "").replace(",", ""))  # Surefire: "1,234.5"
     except ValueError:
         return None
+
     return Json({"": seconds}).number("", low=0)
 
 
@@ -150,6 +152,7 @@ class _Report:
                     parser.Parse(chunk)
                     while self._cases:
                         yield self._cases.popleft()
+
                 parser.Parse(b"", True)
         except (expat.ExpatError, _RefusedError, LookupError, ValueError) as error:
             yield from self._cases

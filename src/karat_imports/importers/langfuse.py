@@ -163,6 +163,7 @@ def _spans(rows: Sequence[Row]) -> list[Span]:
         )
 
         spans = [root, *(msgspec.structs.replace(s, parent=s.parent or root.id) for s in spans)]
+
     return with_scores(spans, scores)
 
 
@@ -181,6 +182,7 @@ def _observation(row: Json) -> Span:
         call = ToolCall(tool=row.text("name") or "", input=arguments(heard), error=error)
         if said is not None and error is None:
             call = msgspec.structs.replace(call, result=text_of(said))
+
     session, metadata = row.text("session_id"), dict[str, object]()
     if session:
         metadata = {"conversation": session}
@@ -219,7 +221,9 @@ def _usage(row: Json) -> Usage | None:
         for name, part in (("input_tokens", "input"), ("output_tokens", "output")):
             counts = [whole(details, key) for key in details.raw if part in key]
             sums[name] = sum(filter(None, counts)) if counts and None not in counts else None
+
         return Usage(**sums, cache_read_tokens=whole(details, *_CACHED))
+
     if usage.text("unit") not in (None, "TOKENS"):
         return None
     heard = whole(usage, "input", "promptTokens") or whole(row, "prompt_tokens") or None

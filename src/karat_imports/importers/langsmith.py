@@ -155,6 +155,7 @@ def _span(row: Json, known: Set[str], examples: Mapping[str, str]) -> Span:
         call = ToolCall(tool=row.text("name") or "", input=arguments(heard), error=error)
         if said is not None and error is None:
             call = msgspec.structs.replace(call, result=answer_in(said) or text_of(said))
+
     example = row.text("reference_example_id")
     experiment = agent = None
     if parent is None and example is not None:

@@ -77,6 +77,7 @@ class LmEval:
         if of_results := _RESULTS.fullmatch(path.name):
             samples = sorted(path.parent.glob("samples_*.jsonl"))
             return [file for file in samples if file.stem.endswith(f"_{of_results[1]}")]
+
         named = _SAMPLES.fullmatch(path.name)
         if named:
             results = path.with_name(f"results_{named[2]}.json")

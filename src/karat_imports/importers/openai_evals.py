@@ -168,6 +168,7 @@ def _trial(sample: str, condition: str, events: Sequence[Json]) -> ImportedTrial
     for known in of_type.get("metrics", []):
         for key, value in known.raw.items():
             metrics[key] = value
+
     if metrics:
         scores.append(_metrics(metrics))
     sampled = sampling.raw.get("sampled")
@@ -249,6 +250,7 @@ def _output_items(pages: Mapping[Path, bytes], findings: Findings) -> Iterator[I
             if identity is None:
                 findings.lose("output item without a datasource_item_id", place)
                 continue
+
             run, model = row.text("run_id") or "", sample.text("model") or "not named"
             if (run, model) not in names:
                 names[run, model] = f"{model} ({run})" if model in names.values() else model

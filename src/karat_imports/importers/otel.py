@@ -104,6 +104,7 @@ def _trials(files: Sequence[Path], traces: Traces) -> Iterator[ImportedTrial]:
         for row in of_trace:
             if row.is_log:
                 logs.setdefault(row.id, []).append(_event(row.of))
+
         recorded = [_span(row, logs.pop(row.id, []), prefix) for row in spans]
         for events in logs.values():  # they name no span, or one that is not here
             scores = span_of({}, events, Span(id="")).scores
@@ -136,6 +137,7 @@ def _rows(path: Path, findings: Findings) -> Iterator[tuple[str, str, _Row]]:
                 if not is_log:
                     findings.lose("span without a trace or an id", place)
                 continue
+
             yield (
                 place,
                 _hex(trace),
@@ -165,6 +167,7 @@ def _objects(path: Path, findings: Findings) -> Iterator[tuple[str, Json]]:
                 if f'"{key}"'.encode() in head or key == "resourceSpans":
                     for place, item in items(path, key, findings=findings):
                         yield place, Json({key: [item.raw]})
+
             return
 
     yield from lines(path, findings)
@@ -227,6 +230,7 @@ def _attributes(value: object) -> JsonObject:
     for pair in Json({"": value}).list(""):
         if (key := pair.text("key")) is not None:
             found[key] = _value(pair.raw.get("value"), 0)
+
     return found
 
 
@@ -245,6 +249,7 @@ def _value(value: object, depth: int) -> object:
             pair.text("key") or "": _value(pair.raw.get("value"), depth + 1)
             for pair in row.at(kind).list("values")
         }
+
     if kind in ("stringValue", "boolValue", "doubleValue", "bytesValue"):
         return inner
     return row.raw  # the body of a log, as an SDK writes it

@@ -237,6 +237,7 @@ class _Trials:
         for key, value in variables.raw.items():
             if isinstance(value, (str, int, float)):
                 plain[key] = value
+
         metadata = {**plain, **test.at("metadata").raw, **({"description": title} if title else {})}
         metadata.pop(used or "", None)
         if cached:

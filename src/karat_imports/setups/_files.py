@@ -129,5 +129,6 @@ def _merged_object(value: JsonObject) -> JsonObject:
         if isinstance(parent, dict):
             merged = _merged_object(parent)
             result |= {key: below for key, below in merged.items() if key not in result}
+
     own = {key: _merged(below) for key, below in value.items() if key != "<<"}
     return result | own

@@ -45,14 +45,18 @@ def as_assertion(code: str) -> JsonObject | None:
             low = number + 1
         elif sign == ">=":
             low = number
+
         if sign.startswith("<"):
             times = f"{{0,{high}}}" if high >= 0 else "{0}(?!)"
         else:
             times = f"{{{low},}}"
+
         return {"type": "regex", "value": f"(?s)\\A.{times}\\Z"}
+
     if match := _IS.fullmatch(code):
         literal = _literal(match[2])
         return None if literal is None else _json(match[1], {"const": literal[0]})
+
     if match := _ONE_OF.fullmatch(code):
         literal = _literal(match[1])
         return None if literal is None else _json(match[2], {"enum": literal[0]})
@@ -76,6 +80,7 @@ def as_assertion(code: str) -> JsonObject | None:
     if negated == {"!"}:
         kind = f"not-{kind}"
         mark = "||" if mark == "&&" else "&&"
+
     if len(texts) == 1:
         return {"type": kind, "value": texts[0]}
     return {"type": f"{kind}-{'all' if mark == '&&' else 'any'}", "value": texts}
@@ -97,6 +102,7 @@ def _literal(code: str) -> tuple[Json] | None:
             code = f'"{inner}"'
     elif code.startswith("["):
         code = re.sub(r"'([^'\"\\]*)'", r'"\1"', code)
+
     try:
         value = json.loads(code)
     except (ValueError, RecursionError):

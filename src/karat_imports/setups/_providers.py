@@ -122,6 +122,7 @@ class Providers:
                 agent={"type": "python", "target": "provider_echo:answer"},
                 files={"provider_echo.py": _ECHO.encode()},
             )
+
         if scheme in ("http", "https"):
             return Provider(name=name, agent=self._http(identity, config))
         if scheme in ("python", "file"):
@@ -132,6 +133,7 @@ class Providers:
                 words = shlex.split(rest)
             except ValueError as error:
                 raise NotRead(f"its command cannot be read ({error})") from error
+
             if not words:
                 raise NotRead("it names no program")
             code = _EXEC.format(
@@ -143,6 +145,7 @@ class Providers:
                 agent={"type": "python", "target": "provider_exec:answer"},
                 files={"provider_exec.py": code.encode()},
             )
+
         if identity in ("anthropic:claude-agent-sdk", "anthropic:claude-code"):
             agent: JsonObject = {"type": "claude", "model": str(config.get("model") or "sonnet")}
             turns = config.get("max_turns")
@@ -156,12 +159,14 @@ class Providers:
                     workspace = os.path.relpath(path, self._folder.resolve())
                 else:
                     self._findings.leave("`config.working_dir`", "there is no such folder", name)
+
             return Provider(
                 name=name,
                 agent=agent,
                 servers=self._servers(config.get("mcp")),
                 workspace=workspace,
             )
+
         options: JsonObject = {"type": "chat", "model": _model_of(identity, config)}
         for key, value in config.items():
             if key in _SETTINGS:
@@ -186,7 +191,9 @@ class Providers:
             ):
                 self._findings.leave(f"`{key}`", f"{value!r:.40} is not from {low} to {high}", name)
                 return {}
+
             return {key: value}
+
         if isinstance(value, str) and value:
             return {key: _from_environment(value)}
         return {}
@@ -210,6 +217,7 @@ class Providers:
                 found[name] = {"url": _from_environment(server["url"])}
             else:
                 self._findings.leave("MCP server", "it has neither `command` nor `url`", name)
+
         return found
 
     def _http(self, identity: str, config: JsonObject) -> JsonObject:
@@ -227,6 +235,7 @@ class Providers:
             options["headers"] = {
                 key: _header(str(key), str(value)) for key, value in headers.items()
             }
+
         if config.get("body") is not None:
             options["body"] = _body(config["body"])
         query = config.get("queryParams")
@@ -239,9 +248,11 @@ class Providers:
                 self._findings.leave("`transformResponse`", "a program; set `answer`", url)
             else:
                 options["answer"] = path[1].replace("?.", ".").lstrip(".")
+
         for key in ("session", "auth", "signatureAuth", "transformRequest", "validateStatus"):
             if config.get(key) is not None:
                 self._findings.leave(f"`config.{key}`", "no such option of the agent `http`", url)
+
         return options
 
     def _python(self, name: str, identity: str, config: JsonObject) -> Provider:
@@ -274,6 +285,7 @@ def _with_id(entry: Json) -> JsonObject:
     if "id" not in entry and len(entry) == 1:
         ((name, options),) = entry.items()
         return {"id": name, **(options if isinstance(options, dict) else {})}
+
     return entry
 
 
@@ -290,6 +302,7 @@ def _model_of(identity: str, config: JsonObject) -> str:
         rest = model
     elif mode == "responses" and model:
         provider, rest = "openai-responses", model
+
     rest = rest or str(config.get("model") or "")
     if rest in ("", "chat", *_MODES):
         raise NotRead("it names no model")

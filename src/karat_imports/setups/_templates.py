@@ -70,4 +70,5 @@ def _value(name: str, variables: JsonObject) -> Json:
         if not isinstance(value, dict) or part not in value:
             return None
         value = value[part]
+
     return value

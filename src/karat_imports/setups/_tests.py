@@ -59,6 +59,7 @@ class Tests:
                 default = self._files.document(self._files.path(default))
             except NotRead as error:
                 self._findings.leave("default test", str(error))
+
         if not isinstance(default, dict):
             self._default = {}
         else:
@@ -73,6 +74,7 @@ class Tests:
             if not isinstance(scenario, dict):
                 self._findings.leave("scenario", "it is in another file")
                 continue
+
             configs = scenario.get("config")
             for config in configs if isinstance(configs, list) else [{}]:
                 for test in self._listed(scenario.get("tests")):
@@ -93,6 +95,7 @@ class Tests:
                 if len(found) == _MOST_TESTS:
                     self._findings.leave("test", f"only the first {_MOST_TESTS} are taken")
                     return found
+
                 found.append(made)
 
         return found
@@ -129,6 +132,7 @@ class Tests:
                     yield from self._listed(self._files.document(path))
             except NotRead as error:
                 self._findings.leave("file of tests", str(error))
+
         return None
 
     def _tests(self, test: JsonObject, place: str) -> Iterator[Test]:
@@ -178,6 +182,7 @@ class Tests:
                         found |= _mapping(self._files.document(path))
                 except NotRead as error:
                     self._findings.leave("file of variables", str(error), place)
+
         return found
 
     def _variable(self, value: Json, place: str) -> Json:
@@ -252,6 +257,7 @@ class Tests:
                 {**one, "value": self._filled(one.get("value"), variables)}
                 for one in map(self._referred, filter(_is_mapping, members))
             ]
+
         if kind.removeprefix("not-") in _JUDGED and self.grader is None:
             self.grader = _provider_name(stated.get("provider"))
         value = given["value"]
@@ -284,10 +290,12 @@ class Tests:
         for key, why in _OF_TEST.items():
             if test.get(key) is not None:
                 self._findings.leave(f"`{key}`", why, place)
+
         options = _mapping(test.get("options"))
         for key in ("transform", "postprocess", "transformVars"):
             if options.get(key) is not None:
                 self._findings.leave(f"`options.{key}`", "a program", place)
+
         if self.grader is None:
             self.grader = _provider_name(options.get("provider"))
 
@@ -310,6 +318,7 @@ def _of_row(row: JsonObject) -> JsonObject:
                 test[name.strip("_")] = cell
         elif not name.startswith("__"):
             variables[name] = cell
+
     return test
 
 

@@ -79,6 +79,7 @@ class Promptfoo:
         for key in config:
             if key not in _TAKEN and key not in _SILENT:
                 findings.leave(f"`{key}`", "has no equivalent")
+
         rows, conditions = _asked(tests, prompts, findings)
         grader = readers.model(reader.grader)
 
@@ -131,6 +132,7 @@ class _Prompts:
             if isinstance(given, dict):
                 label = str(given.get("label") or given.get("display") or "")
                 text = given.get("raw") or given.get("content") or given.get("id")
+
             if isinstance(text, str):
                 found += self._of_text(text, label)
 
@@ -140,6 +142,7 @@ class _Prompts:
                 self._findings.leave("prompt", "its template has tags ({% … %})", prompt.label)
             else:
                 usable.append(prompt)
+
         return usable
 
     def _of_text(self, text: str, label: str) -> list[Prompt]:
@@ -151,12 +154,14 @@ class _Prompts:
         if name.partition(":")[0].endswith(_PROGRAMS):
             self._findings.leave("prompt", f"'{text:.80}' is a program")
             return []
+
         found: list[Prompt] = []
         try:
             for path in self._files.matching(text):
                 found += self._of_file(path, label)
         except NotRead as error:
             self._findings.leave("prompt", str(error))
+
         return found
 
     def _of_file(self, path: Path, label: str) -> list[Prompt]:
@@ -164,6 +169,7 @@ class _Prompts:
             rows = self._files.rows(path)
             texts = [row.get("prompt", next(iter(row.values()), "")) for row in rows]
             return [_prompt(str(text), label) for text in texts]
+
         text = self._files.text(path)
         parts = [text]
         if path.suffix == ".txt":
@@ -183,6 +189,7 @@ def _prompt(text: str, label: str) -> Prompt:
         user = others[0][1]
     else:
         user = "\n\n".join(f"{role}: {content}" for role, content in others)
+
     return Prompt(label=label, system="\n\n".join(system).strip(), user=user.strip())
 
 
@@ -198,6 +205,7 @@ def _messages(text: str) -> list[tuple[str, str]] | None:
             break
         except NotRead:
             continue
+
     if not isinstance(value, list) or not value:
         return None
     found = []
@@ -208,9 +216,11 @@ def _messages(text: str) -> list[tuple[str, str]] | None:
         if isinstance(content, list):
             texts = [part.get("text") for part in content if isinstance(part, dict)]
             content = "\n".join(part for part in texts if isinstance(part, str))
+
         if not isinstance(content, str):
             return None
         found.append((message["role"], content))
+
     return found
 
 
@@ -238,6 +248,7 @@ def _asked(
             system = templates.fill(first.system, test.variables) if variable_systems else ""
             parts = (system, test.prefix + text + test.suffix)
             texts.append("\n\n".join(part for part in parts if part.strip()))
+
         if variable_systems:
             findings.take("the system message has variables, so it is part of each question")
         systems: dict[str, str | None] = {}
@@ -269,7 +280,9 @@ def _asked(
         for name, value in test.metadata.items():
             if name not in row and isinstance(value, (str, int, float, bool)):
                 row[name] = value
+
         rows.append(row)
+
     return rows, systems or {"as-it-is": None}
 
 
@@ -279,6 +292,7 @@ def _free(name: str, taken: JsonObject) -> str:
     while free in taken:
         number += 1
         free = f"{name} ({number})"
+
     return free
 
 
@@ -356,6 +370,7 @@ def _scoring(tests: Sequence[Test], grader: str | None, findings: Findings) -> J
     if not criteria:
         findings.take("no assertion is taken, so answers are kept and not scored")
         return {"scorers": []}
+
     judged = any(one.type.removeprefix("not-") == "judge" for one in criteria)
     findings.take(f"{plural(len(criteria), 'criterion', 'criteria')} of the answers")
     if not judged:

@@ -116,6 +116,7 @@ def _places(path: Path) -> tuple[Path, Path]:
     else:
         evals = path
         home = path.parent.parent if path.parent.name == "evals" else path.parent
+
     if not (home / "SKILL.md").is_file():
         raise BadOption("--from", f"{home} is no skill: it has no SKILL.md")
     return home.resolve(), evals
@@ -136,6 +137,7 @@ class _Cases:
             if not isinstance(case, dict) or not (prompt := _text(case, _PROMPT)):
                 self._findings.leave("evaluation", "it has no `prompt`", f"number {number}")
                 continue
+
             name = str(case.get("id", number))
             if name in ids:
                 name = f"{name} ({number})"
@@ -148,6 +150,7 @@ class _Cases:
             for key in ("name", "eval_name", "category"):
                 if isinstance(case.get(key), str):
                     row[key.removeprefix("eval_")] = case[key]
+
             if expected := _text(case, _EXPECTED):
                 row["answer"] = expected
             stated = self._criteria(case, name)
@@ -204,6 +207,7 @@ class _Cases:
                 "`should_trigger` is a criterion: whether the agent calls the tool Skill, which it "
                 "does not have under `without`"
             )
+
         return stated
 
 
@@ -217,6 +221,7 @@ def _criterion(value: Json) -> Json:
         known["text"] = value.get("pattern") or value.get("value") or value.get("text")
     elif "text" not in value and not any(key in value for key in ("description", "criterion")):
         known["text"] = value.get("assertion") or value.get("value") or value.get("name")
+
     return {key: below for key, below in known.items() if below not in ("", None)}
 
 

@@ -112,6 +112,7 @@ def _answer(question: JsonObject) -> JsonObject:
         for name, table in question["tables"].items():
             connection.execute(_declaration(name, table["types"]))
             _insert(connection, name, table["types"], table["columns"])
+
         connection.execute(f"SET memory_limit = '{int(question['megabytes'])}MB'")
         _lock(connection)
         if question["what"] == "shape":
@@ -125,9 +126,11 @@ def _answer(question: JsonObject) -> JsonObject:
                 for name, columns in fill.items():
                     connection.execute(f"DELETE FROM {_quoted(name)}")  # noqa: S608 -- quoted
                     _insert(connection, name, question["tables"][name]["types"], columns)
+
                 results.append(_rows(connection, sql, question["rows"])["columns"])
 
             return {"each": results}
+
         return _rows(connection, sql, question["rows"])
 
 
@@ -415,6 +418,7 @@ def _shape(connection: duckdb.DuckDBPyConnection, sql: str) -> JsonObject:
         if node.get("type") == "SET_OPERATION_NODE":
             for name, item in _united(node, [row[0] for row in described] if node is top else None):
                 sources.setdefault(name, set()).update(_mentioned(item))
+
         alias = node.get("alias")
         if alias and "class" in node:
             sources.setdefault(alias, set()).update(_mentioned(node))
@@ -556,10 +560,12 @@ def _united(node: JsonObject, names: list[str] | None) -> Iterator[tuple[str, Js
         if here.get("type") == "SELECT_NODE":
             lists.append(here["select_list"])
             continue
+
         below = []
         for child in here.get("children") or (here.get("left"), here.get("right")):
             if child:
                 below.append(child)
+
         kind = here.get("setop_type")
         if kind != "UNION_BY_NAME":  # in one, every SELECT names its own columns
             waiting.extend(reversed(below if kind == "UNION" else below[:1]))

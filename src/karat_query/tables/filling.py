@@ -165,6 +165,7 @@ class _Filling:
             if self._only is None:
                 self._scores[key] = _CountingRows(rows).cell
                 continue
+
             cells = {at: cell for cell in self._only for at in rows.places_of(cell)}
             self._scores[key] = cells.get
             self._score_places += cells
@@ -192,6 +193,7 @@ class _Filling:
             lines = self._run.numbered_lines()
         else:
             lines = self._lines_of(self._only)
+
         for number, at, line in lines if written else ():
             tables = written.get(line[10:15])
             if tables is not None and line.startswith(b'{"event":"'):
@@ -219,6 +221,7 @@ class _Filling:
         for cell in cells if "trials" in self.files else ():
             if not self.index.answered[cell] and cell not in self._last_failure:
                 self.files["trials"].write({**self._place(cell), **self._planned(cell)})
+
         for row in (
             ledger_rows(*accounts(self.index, self._ended)) if "ledger" in self.files else ()
         ):
@@ -254,6 +257,7 @@ class _Filling:
                     block = counted.read(min(at - read, _BLOCK))
                     read += len(block)
                     number += block.count(b"\n")
+
                 yield number, at, reader.line(at)
 
     def _read_samples(self) -> None:

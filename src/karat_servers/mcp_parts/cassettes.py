@@ -134,6 +134,7 @@ class CassetteWriter:
         if size and os.pread(self._file, 1, size - 1) != b"\n":
             kept = path.read_bytes().rpartition(b"\n")[0]
             os.ftruncate(self._file, len(kept) + 1 if kept else 0)
+
         self.name = path.name
         self._put(_Head(format=FORMAT_VERSION, server=server.name, digest=server.digest))
 
@@ -146,6 +147,7 @@ class CassetteWriter:
         if self.name not in attempt.started and not attempt.goes_on:
             attempt.started.add(self.name)
             self._put(_Begin(session=attempt.name))
+
         line = _masked(msgspec.to_builtins(asked), self._redact)
         if "result" in line:
             digest, long = _digest(line["result"])
@@ -262,6 +264,7 @@ class CassetteReader:
         with self.path.open("rb") as file:
             file.seek(place)
             asked = _decode(file.readline())
+
         assert isinstance(asked, RecordedRequest)
         return asked
 
@@ -380,6 +383,7 @@ class _Recorded:
         with self._recording.asking("initialize", _capabilities(self._recording.attempt)) as asking:
             offer = await self._line.offer()
             asking.keep(result=offer.introduction)
+
         listed = [as_json(tool) for tool in offer.as_listed]
         with self._recording.asking("tools/list", {}) as asking:
             asking.keep(result={"tools": listed})
@@ -566,6 +570,7 @@ class Replayed:
         if asked is not None and asked.cut:
             await asyncio.sleep(self._server.call_timeout_seconds)
             raise self._missing("was cut off before there was an answer to", method, arguments, n)
+
         if asked is None:
             raise self._missing("holds no answer to", method, arguments, n)
         return asked

@@ -129,6 +129,7 @@ class Tokens(TokenStorage):
             if self._file is not None and self._person is None:
                 self._saved = self._file.read()  # another process may have renewed it
                 self._mask()
+
             if self.usable() not in (None, rejected):
                 return
             if needed is not None:

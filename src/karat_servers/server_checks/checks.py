@@ -564,6 +564,7 @@ async def _structured(probe: Probe) -> Finding:
         if not isinstance(reply.result.get("structuredContent"), dict):
             problems.append(f"'{name[:60]}' has an outputSchema but returned no structuredContent")
             continue
+
         valid, why = probe.fits(schema, reply.result["structuredContent"])
         fit += valid is True
         if valid is not True:

@@ -115,6 +115,7 @@ class Probe:
         if version == MODERN_VERSION:
             connection.version = version
             return connection, await connection.request("server/discover", seconds=seconds)
+
         about = {"name": "karat", "version": karat.__version__}
         params: JsonObject = {"protocolVersion": version, "capabilities": {}, "clientInfo": about}
         reply = await connection.request("initialize", params, seconds=seconds)
@@ -159,6 +160,7 @@ class Probe:
         for kind, examples in connection.breaches.items():
             kept = self.breaches.setdefault(kind, [])
             kept += [text for text in examples if text not in kept][: _NAMED - len(kept)]
+
         if connection.ending is not None:
             self.endings.append(connection.ending)
         self.stderr_bytes = max(self.stderr_bytes, connection.transport.stderr_bytes)
@@ -203,6 +205,7 @@ class Probe:
         for tool in (await self.listing("tools")).items:
             if isinstance(tool.get("name"), str):
                 found.append(tool)
+
         return found
 
     async def fresh_tools(self, connection: Connection) -> Listing:
@@ -293,12 +296,15 @@ def example(schema: object, depth: int = 0) -> object:
     for key in ("const", "default"):
         if key in schema:
             return schema[key]
+
     for key in ("examples", "enum"):
         if isinstance(schema.get(key), list) and schema[key]:
             return schema[key][0]
+
     for key in ("anyOf", "oneOf"):
         if isinstance(schema.get(key), list) and schema[key]:
             return example(schema[key][0], depth + 1)
+
     kind = schema.get("type")
     if isinstance(kind, list) and kind:
         kind = kind[0]
@@ -311,6 +317,7 @@ def example(schema: object, depth: int = 0) -> object:
         for name in required:
             if isinstance(name, str):
                 found[name] = example(properties.get(name), depth + 1)
+
         return found
 
     if kind == "array":

@@ -83,6 +83,7 @@ async def _looked(planned: PlannedCheck, probe: Probe) -> Finding:
                 return skipped(f"for servers over {planned.needs}")
         elif planned.needs and not (await probe.listing(planned.needs)).items:
             return skipped(f"the server has no {planned.needs}")
+
         return await planned.look(probe)
     except Unavailable as error:
         return failed(f"{_NO_CONNECTION}{error}")

@@ -205,6 +205,7 @@ class Connection:
                 sending.add_done_callback(self._answers.discard)
 
             return
+
         known = self._meant(message.get("id"), number)
         if (
             known is not None
@@ -256,6 +257,7 @@ class Connection:
         if alike:
             self.note("id", f"a reply has the id {given!r} where the request had {alike[0]!r}")
             return alike[0]
+
         if given is None:  # an error that names no request
             if number is not None:
                 return number

@@ -72,6 +72,7 @@ def files(part: StudySummary | None) -> dict[str, str]:
         for condition in part.conditions:
             for study in condition.studies:
                 results.append(_evaluated(part, condition, study))
+
         summary = {
             condition.condition: _benchmark(part, condition) for condition in part.conditions
         }
@@ -125,6 +126,7 @@ def _benchmark_folders(part: StudySummary) -> dict[str, str]:
             for finding in evaluated["finding_results"]:
                 if finding["finding_score"] is not None:
                     scored.append(finding)
+
             # Tokens and cost by the benchmark's names; only known values
             sums = _usage([study.usage])
             names = {

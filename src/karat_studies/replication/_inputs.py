@@ -139,6 +139,7 @@ def evaluate(kernel: Callable[..., Floats], *arguments: Floats, block: int = BLO
     for array in arguments:
         if np.isnan(array).any():
             missing |= np.broadcast_to(np.isnan(array), shape).reshape(-1)
+
     result = np.full(flat[0].size, np.nan)
     present = np.flatnonzero(~missing)
     with np.errstate(all="ignore"):

@@ -65,6 +65,7 @@ def log_mixture(p: Floats, c: Floats, g: Floats, p2: Floats) -> Floats:
     if not alone.all():
         several = ~alone
         log_bf[several] = _log_several(p[several], c[several], g[several], p2[several])
+
     return log_bf
 
 

@@ -296,5 +296,6 @@ def log_bf10_bound_from_p(p: Numbers, *, errors: str = "nan") -> Result:
     with np.errstate(all="ignore"):
         logs = np.log(ps)
         bound = np.where(ps < np.exp(-1.0), -1.0 - logs - np.log(-logs), 0.0)
+
     bound = np.where(ps == 0, np.inf, bound)
     return unwrap(np.where(np.isnan(ps), np.nan, bound))

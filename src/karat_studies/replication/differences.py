@@ -104,6 +104,7 @@ def _shared(measure: _Measure, first: Agreement, second: Agreement) -> Pairs:
         there = places.get((score.test.finding_id, score.test.test))
         if there is not None and measure.both(score, second.tests[there]):
             found.append((at, there))
+
     return tuple(found)
 
 
@@ -224,6 +225,7 @@ def _mean_change(measure: _Measure, changes: Sequence[_Change], level: float) ->
     for change in changes:
         if not math.isnan(change.value) and change.rows is not None:
             known.append((change, change.rows))
+
     if not known:
         return Difference(
             value=NAN, se=NAN, low=NAN, high=NAN, n=changes[0].n, method=changes[0].method

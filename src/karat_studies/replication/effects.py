@@ -408,6 +408,7 @@ def _convert(kind: str, v: Floats, p0: Floats, convention: str) -> tuple[Floats,
         if convention == "humanstudy":
             unit = np.where((p0 > 0) & (p0 < 1), np.sqrt(p0 * (1 - p0)), np.nan)
             return np.where(same_share(v, p0), 0.0, 2 * (v - p0)) / unit, 2 / unit
+
         known = np.where((p0 > 0) & (p0 < 1), 1.0, np.nan)
         h = known * np.where(same_share(v, p0), 0.0, _arcsine(v) - _arcsine(p0))
         return h, np.where((v > 0) & (v < 1), 1 / np.sqrt(v * (1 - v)), np.nan)
@@ -421,6 +422,7 @@ def _convert(kind: str, v: Floats, p0: Floats, convention: str) -> tuple[Floats,
     if kind in _RANKS:
         z = np.where(np.abs(v) < 1, special.ndtri((v + 1) / 2), np.nan)
         return np.sqrt(2.0) * z, np.sqrt(np.pi) * np.exp(z * z / 2)
+
     return np.full_like(v, np.nan), np.full_like(v, np.nan)
 
 

@@ -85,6 +85,7 @@ def common_method(kind: str, human: Side, agent: Side) -> str:
     if kind == "mannwhitney":
         exact = all(_countable(side) for side in (human, agent))
         return "exact_null" if exact else "asymptotic"
+
     return {
         "contingency": "independent_multinomial",
         "wilcoxon": "z",
@@ -120,6 +121,7 @@ def log_bf10_of(
     if kind in T_KINDS:
         two = side.n2 if kind in {"ttest_ind", "welch"} else None
         return bayes.log_bf10_ttest(statistic, side.n1, two, alternative=alternative)
+
     if kind in RANK_KINDS:
         if kind == "wilcoxon":
             return bayes.log_bf10_z(statistic, 3 * side.n1 / np.pi, alternative=alternative)
@@ -145,6 +147,7 @@ def log_bf10_of(
     if kind == "variance_ratio" or alternative != "two-sided":
         shape = floats("statistic", statistic).shape
         return unwrap(np.full(shape[: -2 if kind == "contingency" else None], np.nan))
+
     if kind == "contingency":
         return counts.log_bf10_contingency(statistic, sampling=method)
     if method == "jzs":
@@ -331,6 +334,7 @@ def interval_of_effect(
     if kind in SHARE_KINDS and math.isfinite(effect):
         low, high = effects.proportion_wilson(effect, side.n1, level=level)
         return float(low), float(high)
+
     if not math.isfinite(effect) or not math.isfinite(se):
         return NAN, NAN
     z = z_of_level(level)
@@ -442,14 +446,17 @@ def statistic_of(kind: str, side: Side, effect: Floats) -> tuple[Floats, Floats]
     if kind in T_KINDS:
         unit = 1 / side.n1 + (1 / side.n2 if kind in {"ttest_ind", "welch"} else 0.0)
         return effect / math.sqrt(unit) * side.t_scale, effect
+
     if kind == "anova":
         first, second = _pair(side)
         return effect**2 / (1 / first + 1 / second), effect
+
     if kind in {"correlation", "spearman"}:
         return np.tanh(effect), np.tanh(effect)
     if kind == "mannwhitney":
         r = np.clip(effect, -1.0, 1.0)
         return (r + 1) / 2 * side.n1 * side.n2, r
+
     if kind == "wilcoxon":
         return effect / _matched_unit(side), np.clip(effect, -1.0, 1.0)
     return np.exp(effect), effect

@@ -149,5 +149,6 @@ def _of_ranks(kind: str, statistic: Numbers, n1: Numbers, n2: Numbers) -> Result
     if u == int(u) and a * b <= ranks.EXACT_PRODUCT:
         chances = np.exp(ranks.log_null(a, b))
         return min(1.0, 2 * float(chances[: int(min(u, a * b - u)) + 1].sum()))
+
     distance = max(0.0, abs(u - a * b / 2) - 0.5)
     return float(2 * special.ndtr(-distance / math.sqrt(a * b * (a + b + 1) / 12)))

@@ -73,6 +73,7 @@ def log_bf10_mann_whitney(  # noqa: PLR0913 – a statistic, two sizes, a prior:
     with np.errstate(all="ignore"):
         variance = first * second / 12 * (total + 1 - ties / (total * (total - 1)))
         z = np.where(variance > 0, (us - first * second / 2) / np.sqrt(variance), np.nan)
+
     log_bf = np.asarray(
         log_bf10_z(
             z, 3 / np.pi * first * second / (total + 1), rscale=scale, alternative=alternative

@@ -134,9 +134,11 @@ def _ecs_mean(place: Place, spreads: Sequence[Spread], rows: Sequence[Floats | N
     for spread, row in zip(spreads, rows, strict=True):
         if row is not None and not math.isnan(spread.value):
             known.append(row)
+
     if not known:
         first = spreads[0]
         return Spread(value=value, se=NAN, n=first.n, method=first.method, reason=first.reason)
+
     return ecs_spread(place, value, mean_rows(known), n=max(spread.n for spread in spreads))
 
 

@@ -156,6 +156,7 @@ def every_reported(text: str) -> list[Reported]:
     for match in _STATISTIC.finditer(plain):
         with suppress(ValueError):
             read += [] if _otherwise_called(match) else [_reported(plain, match, text)]
+
     return read
 
 

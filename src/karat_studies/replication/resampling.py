@@ -183,12 +183,14 @@ def _tables(
     if rng is not None:
         observed = sums.sum(axis=0).reshape(rows.levels, rows.outcomes)
         table = counts.smoothed_counts(table, (observed > 0).sum(axis=-1) == 1, rng)
+
     smallest = table.sum(axis=-1).min(axis=-1)[:, None, None]
     table = np.where(smallest > 0, table, np.nan)
     log_bf = np.asarray(counts.log_bf10_contingency(table, sampling=method))
     if table.shape[1:] != (2, 2):
         nothing = np.full(len(table), np.nan)
         return Replicates(statistic=nothing, log_bf=log_bf, d=nothing)
+
     log_or = np.asarray(effects.log_odds_ratio(table))
     d = np.asarray(effects.to_cohens_d("contingency", log_or, convention=convention))
     return Replicates(statistic=log_or, log_bf=log_bf, d=d)
@@ -204,6 +206,7 @@ def _means(rows: TestRows, weights: Floats, method: str, convention: str) -> Rep
     if rows.kind in {"ttest_one", "ttest_paired"}:
         t = mean[:, 0] / np.sqrt(_positive(squares[:, 0]) / (n[:, 0] - 1) / n[:, 0])
         return _of_t(rows.kind, t, n[:, 0], None, convention)
+
     if rows.kind == "variance_ratio":
         first, second = (_positive(squares[:, at]) / (n[:, at] - 1) for at in (0, 1))
         nothing = np.full(len(n), np.nan)
@@ -220,9 +223,11 @@ def _means(rows: TestRows, weights: Floats, method: str, convention: str) -> Rep
     if rows.kind == "ttest_ind":
         t = (mean[:, 0] - mean[:, 1]) / np.sqrt(within * (1 / n).sum(axis=1))
         return _of_t(rows.kind, t, n[:, 0], n[:, 1], convention)
+
     if rows.cells > 1:  # unweighted means of the cells: Yates's weighted squares of means
         n, mean = (part.reshape(len(n), -1, rows.cells) for part in (n, mean))
         n, mean = rows.cells**2 / (1 / n).sum(axis=2), mean.mean(axis=2)
+
     grand = (n * mean).sum(axis=1) / n.sum(axis=1)
     f = (n * (mean - grand[:, None]) ** 2).sum(axis=1) / (n.shape[1] - 1) / within
     df2 = total - rows.levels
@@ -337,6 +342,7 @@ def _spread(
     for at in np.flatnonzero(~(squares > DOUBTFUL * raw) & (n > 0)):
         drawn = weights[at, units]
         squares[at] = _squares(away, away, drawn, rows.scale)
+
     return n, centre + total / n, squares
 
 

@@ -297,6 +297,7 @@ def _covered(tests: tuple[StudyTest, ...], least: float) -> tuple[StudyTest, ...
     for test in tests:
         if not math.isnan(test.coverage):
             lowest[test.finding_id] = min(test.coverage, lowest.get(test.finding_id, 1.0))
+
     return tuple(
         replace(
             test,

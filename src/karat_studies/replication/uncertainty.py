@@ -458,6 +458,7 @@ def _is_constant(score: TestScore) -> bool:
     if score.test.kind == "mannwhitney":
         tied = side.n1**3 - side.n1 + side.n2**3 - side.n2
         return abs(score.agent.effect) == 1 and side.tie_term == tied
+
     return side.table is not None and all(max(row) == sum(row) for row in side.table)
 
 
@@ -467,6 +468,7 @@ def _effect_interval(score: TestScore, level: float) -> tuple[float, float, floa
     if kind in SHARE_KINDS and math.isfinite(side.statistic):
         low, high = interval_of_effect(kind, side, agent.effect, agent.se, level=level)
         return low, high, side.p0
+
     if kind in {"correlation", "spearman"} and abs(agent.effect) < 1:
         effect = math.atanh(agent.effect)
     else:

@@ -155,6 +155,7 @@ class _Drawing:
         if self._chart.ordered:
             steps, last = self._ink.steps, max(1, len(self._chart.legend) - 1)
             return steps[round(series * (len(steps) - 1) / last)]
+
         return self._ink.categories[series % len(self._ink.categories)]
 
     def legend(self) -> None:
@@ -194,9 +195,11 @@ class _Drawing:
         if panel.axis.zero is not None:
             shape = f"M{_at(scale(panel.axis.zero))} {_at(self.y)}V{_at(bottom)}"
             self.path(shape, self._ink.quiet, wide=1.5, dash="4 3")
+
         for line, height in zip(panel.lines, heights, strict=True):
             self._line(line, scale, height)
             self.y += height
+
         self.y += 8
         if last:
             self._axis(scale, panel.axis)
@@ -229,6 +232,7 @@ class _Drawing:
             if mark.low is not None and mark.high is not None:
                 shape = f"M{_at(scale(mark.low))} {_at(y)}H{_at(scale(mark.high))}"
                 self.path(shape, self._color(mark.series), wide=2, label=label)
+
             self.marker(scale(mark.value), y, mark.series, label)
 
         for mark in line.marks:
@@ -271,6 +275,7 @@ class _Drawing:
         for tick, text in zip(up.ticks, up.texts, strict=True):
             self.path(f"M{_at(self._left)} {_at(up(tick))}h{_PLOT}", self._ink.grid)
             self.text(self._left - 8, up(tick) + 4, text, anchor="end", size=_SMALL)
+
         self.text(12, (top + bottom) / 2, panel.y.title, anchor="turned", size=_SMALL)
         # The content of an inner drawing is clipped at its edges.
         inner = "".join(self._under(curve, across, up) for curve in panel.curves)
@@ -312,6 +317,7 @@ class _Drawing:
         for p in curve.points:
             if p.low is not None and p.high is not None:
                 banded.append((p.x, p.low, p.high))
+
         if curve.form in ("lines", "fit") and banded:
             edge = [(x, low) for x, low, _ in banded] + [
                 (x, high) for x, _, high in reversed(banded)

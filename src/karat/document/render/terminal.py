@@ -71,6 +71,7 @@ def render_terminal(
     if document.warnings:
         lines += ["", page.styled("Warnings", "bold")]
         lines += [line for text in document.warnings for line in page.wrapped(text, indent=_INDENT)]
+
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
@@ -253,6 +254,7 @@ class _Page:
         if formats.width(name) > grid.widths[0][0]:
             yield " " * _INDENT + formats.cut(name, self._width - _INDENT)
             name = ""
+
         texts = [grid.parts(at + 1, cell) for at, cell in enumerate(cells)]
         for place in range(max([1, *(len(lines) for lines, _ in texts)])):
             pairs = []

@@ -130,6 +130,7 @@ class Golden(Kind):
             if faults and rows.unread:
                 self._most = None  # all faults at once
                 rows, samples, faults = self._read(path)
+
             skip = self._options.skip is not None and len(samples) > 0
             skipped = left_out(path, faults, skip=skip, unit=rows.unit)
         except BadDataset as error:
@@ -194,17 +195,20 @@ class Golden(Kind):
                 if is_new and self._options.repeated:
                     merged[sample.id] = sample
                     continue
+
                 if self._options.repeated and _asks_the_same(merged[sample.id], sample):
                     same = {}
                     for name, value in merged[sample.id].metadata.items():
                         if sample.metadata.get(name) == value:
                             same[name] = value
+
                     merged[sample.id] = msgspec.structs.replace(merged[sample.id], metadata=same)
                     continue
 
                 if is_new:
                     samples.append(sample)
                     continue
+
                 problems = [
                     (
                         f"the id '{sample.id}' is also in {rows.unit} {first}; each sample needs "
@@ -231,7 +235,9 @@ class Golden(Kind):
                 forms.known(rows) or laid_out(rows, options.named_columns()) is not rows
             ):
                 rows = read_rows(path, section=options.split, sheet=options.sheet)
+
             return rows
+
         tool, setup = found
         with open_regular(path) as file:
             rows = Rows(sha256=sha256(file.read()).hexdigest(), unit="question")
@@ -272,6 +278,7 @@ class Golden(Kind):
                 near = hint("", name, list(names))
                 message = f"no {rows.unit} has the key '{name}'{near}"
                 faults.append(Fault(place=f"dataset.stratify.{at}", message=message))
+
         return faults, _samples_of(items)
 
 

@@ -120,6 +120,7 @@ def of_assertion(assertion: Mapping[str, object]) -> tuple[list[Criterion], str 
 
         share = (_number(assertion.get("weight", 1)) or 0.0) / len(found)
         return [msgspec.structs.replace(one, weight=one.weight * share) for one in found], None
+
     if kind and not _is_known(kind):
         return [], kind
     criteria, wrong = _of_object(assertion, "judge")
@@ -155,6 +156,7 @@ def of_expected(text: str) -> tuple[list[Criterion], str | None]:
         given = {"type": kind, "threshold": threshold or value}
     elif _plain_type(kind).endswith(("-any", "-all")):
         given["value"] = [part.strip() for part in value.split(",") if part.strip()]
+
     return of_assertion(given)
 
 
@@ -173,12 +175,14 @@ def _entries(value: object, by_default: str) -> list[object]:
         if text.startswith(("[", "{")):
             with suppress(ValueError, RecursionError):
                 return _entries(json.loads(text), by_default)
+
         lines = [line for line in text.splitlines() if line.strip()]
         if len(lines) > 1 and all(_BULLET.match(line) for line in lines):
             return [_BULLET.sub("", line, count=1) for line in lines]
         if by_default != "judge":
             parts = [part.strip() for line in lines for part in line.split(";")]
             return [part for part in parts if part]
+
         return [text] if text else []
 
     if value is None:

@@ -60,6 +60,7 @@ def items(rows: Rows) -> list[Item] | None:
     if any(item.detail.get("impossible") for item in questions):
         for item in questions:  # of all questions, so it reveals nothing
             item.materials = f"{item.materials}\n\n{_SAY_SO}"
+
     return questions
 
 
@@ -123,6 +124,7 @@ def _squad(item: Item, place: Value, answers: list[Value], *, impossible: bool) 
     if impossible:
         item.golden, item.detail = UNANSWERABLE, {"impossible": True}
         return
+
     texts = list(dict.fromkeys(answer.text() for answer in answers))
     item.golden, item.detail = "".join(texts[:1]), {"answers": texts}
     if not texts:

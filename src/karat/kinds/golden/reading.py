@@ -80,9 +80,11 @@ class RowReader:
                 named=named,
                 needs_golden=needs_golden,
             )
+
         if isinstance(result, Undecided):
             self._ask(result)
             result = Reading(roles=named)
+
         self.reading = result
         self._question = result.roles.get("question", ())
         self._golden = result.one("golden")
@@ -94,6 +96,7 @@ class RowReader:
             self._criteria = criteria.columns_of(others)
             if self._golden is not None and self._criteria:
                 self._criteria = self._readable(self._criteria)
+
         self._choices = result.roles.get("choices", ())
         self._distractors = result.roles.get("distractor", ())
         if options.choices == "left_out":
@@ -109,6 +112,7 @@ class RowReader:
                     f"'{path}' is taken as criteria, which no scorer scores: name `criteria`"
                     for path in self._criteria
                 ]
+
             for path in result.roles.get("context", ())[:1]:
                 self.notes.append(
                     f"no agent sees '{path}': write it into the question if it is about that"
@@ -119,6 +123,7 @@ class RowReader:
         if other is not None:
             self.faults.append(Fault(place="file", message=other))
             return
+
         self.faults.append(undecided_fault(undecided, self._columns))
         self.readings = tuple(roles_text(reading) for reading in undecided.readings)
 
@@ -129,6 +134,7 @@ class RowReader:
             unread = [row for row in self._first if criteria.read(cell(row, path), column=path)[1]]
             if path != self._golden and 2 * len(unread) < len(self._first):
                 kept.append(path)
+
         return kept
 
     def samples(self) -> Iterator[Numbered]:
@@ -141,6 +147,7 @@ class RowReader:
             paths = [*self._question, self._golden or ""]
             asked = (key for batch in Table(self._rows.rows) for key in batch.keys(paths))
             positions = (first.setdefault(key, len(first)) for key in asked)
+
         rows = zip(positions, self._rows.rows, strict=False)
         blocks = iter(lambda: [*islice(rows, _BLOCK)], [])
         return chain.from_iterable(map(self._read, blocks))
@@ -153,6 +160,7 @@ class RowReader:
             ((_, sample, wrong),) = self._read([place])
             if not wrong:
                 return self._described(sample, place[1][1])
+
         return None
 
     # --- the file as a whole --------------------------------------------------------------------
@@ -170,6 +178,7 @@ class RowReader:
                     place_of = _OPTION.get(role, f"roles.{role}")
 
                 wanted.append((role, place_of, path))
+
         for at, name in enumerate(self._options.stratify):
             wanted.append((name, f"stratify.{at}", name))
         for what, place, path in wanted:
@@ -214,6 +223,7 @@ class RowReader:
                     f"Write `several: any` or `several: all` below `dataset`",
                 )
             )
+
         column = self._columns.get(golden)
         if column is not None and 2 * column.objects > column.filled:
             value = self._columns[golden].example
@@ -224,6 +234,7 @@ class RowReader:
                 unpacked = cells.golden(value, path=golden, several="any")
             except Unread:
                 unpacked = None
+
             if unpacked is not None:
                 return
             fields = [path for path in self._columns if path.startswith(f"{golden}.")]
@@ -242,6 +253,7 @@ class RowReader:
             )
             self.faults.append(Fault(place="dataset.answer_key", message=message))
             return
+
         if "golden" in self._named:
             return
         expected = reading.roles.get("criterion", ())
@@ -289,7 +301,9 @@ class RowReader:
                         wrong.append(
                             f"'{self._id}' must be a text or a whole number, got {shown:.40}"
                         )
+
                     name = ""
+
             given: Options | None = None
             if self._choices or self._distractors:
                 given = self._options_of(row)
@@ -303,9 +317,11 @@ class RowReader:
                 plain = apart and isinstance(golden, str) and PLAIN(golden)
                 if given is not None or not plain:
                     golden, detail = self._golden_of(row, self._golden, given, wrong)
+
             if wrong or question is None:
                 read.append((number, None, wrong))
                 continue
+
             if given is not None:
                 question = cells.with_options(question, given)
             parts: list[object] = [question, golden]
@@ -323,6 +339,7 @@ class RowReader:
                 criteria=stated,
             )
             read.append((number, sample, wrong))
+
         return read
 
     def _question_of(self, row: Row, wrong: list[str]) -> str | None:
@@ -332,6 +349,7 @@ class RowReader:
         except Unread as error:
             wrong.append(f"'{paths[0]}' {error}; {_CALLED['question']} is one text")
             return None
+
         if text is None:
             self._missing(row, paths[0], "question", wrong)
         return text
@@ -363,10 +381,12 @@ class RowReader:
         except Unread as error:
             wrong.append(f"'{path}' {error}; {_CALLED['golden']} is one text")
             return None, {}
+
         if golden is None:
             if self._needs_golden and not self._has_criteria(row):
                 self._missing(row, path, "golden", wrong)
             return None, {}
+
         if len(golden.accepted) == 1:
             return golden.text, {}
         return golden.text, {"answers": list(golden.accepted)}
@@ -378,6 +398,7 @@ class RowReader:
             read, faults = criteria.read(cell(row, path), column=path)
             found += read
             wrong += faults
+
         return found
 
     def _has_criteria(self, row: Row) -> bool:
@@ -397,7 +418,9 @@ class RowReader:
                 text += f" (or: {some_of(others, most=3)})"
             elif self._options.several == "all":
                 text += " (all)"
+
             parts.append(Part(role="golden", text=text, columns=(self._golden,)))
+
         shown = [("criterion", path) for path in self._criteria]
         for role in ("answer", "context"):
             shown += [(f"({role})", path) for path in self.reading.roles.get(role, ())]
@@ -405,14 +428,17 @@ class RowReader:
             value = cell(row, path)
             if not is_empty(value):
                 parts.append(Part(role=label, text=text_of(value), columns=(path,)))
+
         kept: list[str] = []
         for role, paths in self.reading.roles.items():
             if role not in _SHOWN_ROLES:
                 kept += [path for path in paths if path not in self._criteria]
+
         if self._id is not None:
             parts.append(Part(role="id", text=sample.id, columns=(self._id,)))
         else:
             kept = [*self.reading.roles.get("id", ()), *kept]
+
         unused = dict.fromkeys([*kept, *self.reading.unused])
         return Understood(parts=tuple(parts), unused=tuple(unused), notes=tuple(self._rows.notes))
 
@@ -429,10 +455,12 @@ def _named(options: GoldenKind.Options) -> dict[Role, tuple[str, ...]]:
             named[role] = (columns,)
         else:
             named[role] = tuple(columns)
+
     for key, short in _SHORT_FORMS.items():
         column = getattr(options, key)
         if column is not None:
             named[short] = (column,)
+
     if options.criteria_key is not None:
         named["criterion"] = tuple(options.criteria_key)
     return named
@@ -457,6 +485,7 @@ def undecided_fault(undecided: Undecided, columns: Mapping[str, Column]) -> Faul
         lines[0] += "; write one of these into the experiment file, below `dataset`:"
     else:
         lines[0] += "; write it into the experiment file, below `dataset`:"
+
     for number, reading in enumerate(undecided.readings, start=1):
         lines.append(f"  {number}) {roles_text(reading)}")
         golden = reading.one("golden")
@@ -466,14 +495,17 @@ def undecided_fault(undecided: Undecided, columns: Mapping[str, Column]) -> Faul
             lines[-1] += "  # nothing to compare answers with"
         elif golden in reading.roles.get("question", ()):
             lines[-1] += "  # golden: the last reply"
+
     empty = []
     for path, column in columns.items():
         roles = {meaning.role for meaning in meanings(path)}
         if 2 * column.filled < column.rows and roles & {"question", "golden"}:
             empty.append(f"'{path}'")
+
     if empty and not undecided.readings:
         are = "is" if len(empty) == 1 else "are"
         lines.insert(1, f"  {' and '.join(empty[:4])} {are} empty in most rows")
+
     listed = some_of([path for path in columns if "." not in path], most=12) or "none"
     lines.append(f"  or name the columns: roles: {{question: …, golden: …}} (columns: {listed})")
     lines += examples(undecided, columns)
@@ -494,6 +526,7 @@ def roles_text(reading: Reading) -> str:
             parts.append(f"{role}: {_in_yaml(paths[0])}")
         elif paths:
             parts.append(f"{role}: [{', '.join(map(_in_yaml, paths))}]")
+
     return f"roles: {{{', '.join(parts)}}}"
 
 

@@ -30,6 +30,7 @@ def command(what: str, out: Path | None, output: Output) -> Exit:
     if out is None:
         output.result(schema_text(schema).rstrip(), schema)
         return Exit.DONE
+
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(schema_text(schema), encoding="utf-8")

@@ -22,6 +22,7 @@ def whole(output: ModelOutput) -> dict[str, object]:
     if say.reasoning:
         # the name that vLLM and DeepSeek use; OpenAI does not return it
         message["reasoning_content"] = say.reasoning
+
     if say.tool_calls:
         message["tool_calls"] = [_call(output, number) for number in range(len(say.tool_calls))]
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(output)}

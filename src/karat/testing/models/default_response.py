@@ -75,6 +75,7 @@ def default_response(request: Request) -> ScriptedResponse:
         arguments = {**arguments, name: request.question}
 
         calls.append(ToolUse(name=tool.name, arguments=arguments))
+
     if calls:
         return ScriptedResponse(tool_calls=tuple(calls))
     if output is not None:
@@ -123,6 +124,7 @@ def _search_tool(request: Request, *, but: OfferedTool | None) -> tuple[OfferedT
             for name, field in properties.items():
                 if isinstance(field, Mapping) and field.get("type") == "string":
                     texts.append(name)
+
             known = [name for name in _QUERY_NAMES if name in texts]
             required = [name for name in tool.schema.get("required") or [] if name in texts]
             if any(map(_RUN.search, required)):
@@ -138,6 +140,7 @@ def _search_tool(request: Request, *, but: OfferedTool | None) -> tuple[OfferedT
     for tool, name in usable:
         if name and _SEARCH_WORDS.search(tool.description):
             by_description.append((tool, name))
+
     return next(iter([*by_name, *by_description]), None)
 
 
@@ -183,6 +186,7 @@ def value_of(
     if choices:
         chosen: Json = choices[draw % len(choices)]
         return chosen
+
     kind = _kind(schema)
     if kind == "object":
         properties = schema.get("properties") or {}
@@ -324,6 +328,7 @@ def _answer(wanted: str, dice: random.Random) -> str:
     if in_order:
         ranked = labels.split(", ")
         return ", ".join(dice.sample(ranked, len(ranked)))
+
     if (span := _span(wanted)) is not None:
         return _between(*span, dice)
     options = []

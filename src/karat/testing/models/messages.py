@@ -87,6 +87,7 @@ def _blocks(output: ModelOutput) -> list[JsonObject]:
     for number, call in enumerate(say.tool_calls):
         head = {"type": "tool_use", "id": output.call_id("toolu", number), "name": call.name}
         blocks.append({**head, "input": _input(call.arguments)})
+
     return blocks
 
 
@@ -98,6 +99,7 @@ def _input(arguments: JsonObject | str) -> Json:
         value: Json = json.loads(arguments)
     except ValueError:
         return arguments
+
     return value
 
 

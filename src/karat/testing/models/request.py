@@ -84,6 +84,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         for tool in self.tools:
             if tool.name == name:
                 return tool
+
         return next((tool for tool in self.tools if tool.name.endswith(f"_{name}")), None)
 
     @cached_property
@@ -135,6 +136,7 @@ def read_request(
     if api == "gemini":
         model, _, method = path.rpartition("/")[2].partition(":")
         stream = method == "streamGenerateContent"
+
     if not isinstance(model, str):
         raise BadRequest("model: a text is required")
     try:
@@ -241,6 +243,7 @@ def _responses(body: JsonObject) -> JsonObject:
             if kind == "function_call":
                 calls = (*calls, item["name"])
                 ids = (*ids, item["call_id"])
+
             messages.append(
                 Message(role="assistant", text=text, tool_calls=calls, tool_call_ids=ids)
             )
@@ -249,6 +252,7 @@ def _responses(body: JsonObject) -> JsonObject:
     for tool in body.get("tools") or []:
         if tool.get("type") == "function":
             tools.append(_offered(tool, "parameters"))
+
     asked = (body.get("text") or {}).get("format") or {}
     return {
         "system": "\n\n".join(filter(None, system)),
@@ -318,10 +322,12 @@ def _gemini(body: JsonObject) -> JsonObject:
         for part in content["parts"]:
             if "functionCall" in part:
                 calls.append(part["functionCall"]["name"])
+
         results = []
         for part in content["parts"]:
             if "functionResponse" in part:
                 results.append(part["functionResponse"])
+
         if content.get("role") == "model":
             ids = tuple(_numbered(name, called) for name in calls)
             messages.append(
@@ -419,6 +425,7 @@ def _forced(choice: object) -> str | None:
     if choice.get("type") == "allowed_tools":
         allowed = choice.get("allowed_tools") or choice
         return "*" if allowed.get("mode") == "required" else None
+
     name = _function(choice).get("name") or choice.get("name")
     if name:
         return str(name)

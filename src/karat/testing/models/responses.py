@@ -91,6 +91,7 @@ def _output(answer: ModelOutput) -> list[JsonObject]:
     if say.reasoning:
         summary = [{"type": "summary_text", "text": say.reasoning}]
         items.append({"id": f"rs_{answer.id}", "type": "reasoning", "summary": summary})
+
     if say.text or not say.tool_calls:
         part: JsonObject = {
             "type": "output_text",

@@ -76,6 +76,7 @@ class Connection:
         while size := int((await self._reader.readline()).partition(b";")[0], 16):
             parts.append(await self._reader.readexactly(size))
             await self._reader.readexactly(2)
+
         while (await self._reader.readline()).strip():
             pass
         return b"".join(parts)
@@ -465,6 +466,7 @@ async def _refuse(
     if body is not None:
         await connection.answer(status, body.encode(), {"content-type": "text/html", **headers})
         return
+
     data = json.dumps(_error(api, status, message)).encode()
     await connection.answer(status, data, {"content-type": _JSON, **headers})
 

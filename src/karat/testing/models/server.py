@@ -99,6 +99,7 @@ def _opened(log: Path | str | None) -> Iterator[IO[str] | None]:
     if log is None:
         yield None
         return
+
     with Path(log).open("a", encoding="utf-8") as file:
         yield file
 

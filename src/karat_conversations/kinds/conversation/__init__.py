@@ -211,6 +211,7 @@ class Conversation(Kind):
             raise BadOption(
                 "--right", f"there is no '{wanted}'{did_you_mean(str(wanted), RIGHT_RULES)}"
             )
+
         return wanted, None
 
     @staticmethod
@@ -449,6 +450,7 @@ class Conversation(Kind):
             if marks is not None:
                 of_it = marks.get(draft.id, {})
                 detail["quarantined"] = [*of_it.get(None, ()), *of_it.get(index, ())]
+
             asked = None
             if self._options.history == "golden" and turns:
                 asked = transcript(

@@ -55,6 +55,7 @@ def right_answers(part: ConversationSummary) -> Iterator[Block]:
     if not panels:
         yield table
         return
+
     yield Chart(
         name="cost-of-right-answers",
         title=least[0],

@@ -153,9 +153,11 @@ def joined_text(at: Value) -> str:
     if not isinstance(value, str):
         at.refuse("a text or a list of texts")
         return ""
+
     if len(value) > _LONGEST_DOCUMENT:
         at.note(f"has {count(len(value))} characters, more than {count(_LONGEST_DOCUMENT)}")
         return ""
+
     return value
 
 
@@ -177,6 +179,7 @@ def entries(at: Value) -> list[Value]:
     if isinstance(at.value, list) and len(at.value) > _MOST_TURNS:
         at.note(f"has {len(at.value)} entries; a conversation has at most {_MOST_TURNS} turns")
         return []
+
     return at.list()
 
 
@@ -232,6 +235,7 @@ def _each(at: Value, turns: int, wanted: str, fits: Callable[[object], bool]) ->
     for entry in listed:
         if entry.value is not None and not fits(entry.value):
             entry.refuse(wanted)
+
     return [entry.value for entry in listed]
 
 

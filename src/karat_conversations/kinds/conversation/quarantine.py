@@ -30,6 +30,7 @@ def read_quarantine(path: Path, turns: Mapping[str, int]) -> Quarantine:
         if wrong is not None:
             rows.fault(number, wrong)
             continue
+
         reasons, marks = row["reasons"], quarantine.setdefault(str(row["id"]), {})
         if isinstance(reasons, str):
             named = (reasons,)

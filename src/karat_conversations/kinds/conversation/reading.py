@@ -186,9 +186,11 @@ def tatqa(number: int, row: Row) -> tuple[list[Draft], list[str]]:
         if any(plain_answer(item) is None or isinstance(item, bool) for item in answers):
             asked.at("answer").refuse("texts or a number")
             answers = []
+
         if kind == "count" and answers:
             counted = str(answers[0])
             answers = [counted.removesuffix(".0")]
+
         texts = [str(item) for item in answers]
         if len(answers) == 1:
             joined = plain_answer(answers[0])
@@ -424,6 +426,7 @@ def _line(number: int, row: Row, names: Mapping[str, str]) -> tuple[_Line, list[
 
         record.wrong.append(wrong_text)
         question = ""
+
     answer, executed = _golden(record.at(names["answer_key"])), record.at("executed").value
     printed, program, unit = (
         record.at(key).text(number=True, optional=True) or None
@@ -513,6 +516,7 @@ def _draft(rows: Rows, lines: Sequence[_Line]) -> Draft:
             )
 
         lines = ordered
+
     document: JsonObject = {}
     for line in lines:
         for key, value in line.document.items():
@@ -542,6 +546,7 @@ def _shared(rests: Sequence[Row]) -> dict[str, object]:
     for key, value in first.items():
         if all(key in other and other[key] == value for other in rests):
             found[key] = value
+
     return found
 
 
@@ -580,6 +585,7 @@ def read_drafts(
         turns = turns_apart(rows)
         if turns is not None:
             form, rows = "turns", turns
+
     if form is None:
         if rows.count:
             faults = [*rows.sorted_faults(), Fault(place="file", message=_NO_FORM)]

@@ -162,6 +162,7 @@ class RecordedTurns:
             for name in ("conversation_id", "id", "turn"):
                 if name in self.columns:
                     places.append(self.columns[name])
+
             found = condition_columns(Table(rows), places, used=self.columns.values())
             if found:
                 self.columns |= {"condition": found[0]}
@@ -334,6 +335,7 @@ def _turns_of(row: Row, *, first: int) -> Iterator[Row]:
     if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
         yield row
         return
+
     others = {column: value for column, value in row.items() if column != "messages"}
     question, turn = None, first
     for message in messages:
@@ -612,6 +614,7 @@ def _seen(
         if key is None:
             missing.append(number)
             continue
+
         row = recorded.rows[key]
         if (
             key not in used
@@ -660,6 +663,7 @@ def _unused(
     if condition is not None and condition not in conditions:
         message = f"condition '{condition}' is not asked for"
         return RecordedFault(kind="unknown_condition", place=place, message=message)
+
     if repetition >= repetitions:
         message = (
             f"repetition {repetition} is not asked for: there are {repetitions}, counted from 0"

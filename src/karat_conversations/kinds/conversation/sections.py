@@ -343,6 +343,7 @@ def _ladder(part: ConversationSummary, summary: Summary) -> Blocks:
     for name in ("numerical", "declared", "scale_and_sign"):
         if name in rungs:
             shown.append(f"{rungs[name]} {_RUNGS[name]}")
+
     yield Chart(
         name="ladder-of-matches",
         title=(
@@ -546,6 +547,7 @@ def _diagnoses(part: ConversationSummary) -> Blocks:
     for result in part.conditions:
         for cause in result.diagnoses:
             totals[cause.label] = totals.get(cause.label, 0) + cause.turns
+
     order = sorted(totals, key=lambda label: (-totals[label], label))
     listed = _each(part, rows)
     table = Table(

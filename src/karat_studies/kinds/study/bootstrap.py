@@ -138,6 +138,7 @@ def study_draws(
     for weights in blocks:
         for plan, parts, own in zip(plans, results, dice, strict=True):
             parts.append(plan.replicates(weights, own))
+
     return [
         plan.draws(
             np.concatenate(parts) if parts else np.empty((0, 3, len(plan.run.scores))), rng=own
@@ -276,6 +277,7 @@ class _Plan:
         for at in self.reasons:
             score = self.run.scores[at]
             log_bf[:, at], d[:, at] = draw_statistics(score, rng=rng, replicates=len(values))
+
         units = []
         for at in range(len(self.run.scores)):
             # The units of the smallest arm of a test; 0: its statistic was drawn

@@ -121,6 +121,7 @@ def condition_charts(
     for finding in condition.findings:
         for test in finding.tests:
             keyed.append(((finding.study, finding.sub_study, finding.id, test.id), test))
+
     names = apart(f"{'/'.join(filter(None, key[:3]))} {key[3]}" for key, _ in keyed)
     drawn = Drawn(
         name=condition.condition,

@@ -183,6 +183,7 @@ def _check_groups(
     if len(set(groups.names)) < count:
         checked.fault((*place, "groups", "levels"), "a level appears twice")
         good = False
+
     columns = [((*place, "groups", "levels"), groups.column, groups.names)]
     columns += [
         ((*place, "factors", name), name, tuple(map(level_name, levels)))
@@ -257,10 +258,12 @@ def _check_columns(
     if test.groups is not None:
         named.append(((*place, "groups", "column"), test.groups.column))
         named += [((*place, "factors", name), name) for name in test.factors or {}]
+
     good = True
     if test.kind in {"correlation", "spearman"} and not isinstance(test.against, str):
         checked.fault(place, "against is missing: the second column of a correlation")
         good = False
+
     if test.kind == "ttest_paired" and test.against is None:
         checked.fault(
             place,
@@ -460,6 +463,7 @@ def _check_rows(
     for (place, _), why in zip(tests, repeated, strict=True):
         if why:
             checked.fault(place, why)
+
     unread = counted_unread(study, [test for _, test in tests], shape)
     labels = [test_label(checked.root, place) for place, _ in tests]
     checked.notes += [f"{label}: {why}" for label, why in zip(labels, unread, strict=True) if why]
@@ -473,9 +477,11 @@ def _check_arm(checked: Checked, study: StudyFile, name: str, arm: Arm, *, whole
     if (arm.prompt is None) == (arm.tasks is None) and not (game and arm.tasks is None):
         checked.fault(place, "needs either `prompt` with `fields`, or `tasks`")
         return
+
     if arm.rounds is not None and arm.tasks is not None:
         checked.fault((*place, "tasks"), "a game has one prompt per round, and no tasks")
         return
+
     if arm.tasks is not None and arm.fields is not None:
         checked.fault((*place, "fields"), "belongs in each of the tasks")
     if study.participants.per_arm == "human" and arm.n is None:
@@ -736,6 +742,7 @@ def _check_material(
         for label in one.labels:
             if label not in one.meanings and not _stands_in(label, text, arm, task):
                 unsaid.append(label)
+
         if unsaid:
             listed = ", ".join(f"'{label}'" for label in unsaid)
             where = (*place[:-1], "fields", name, "options")
@@ -783,6 +790,7 @@ def _check_people(checked: Checked, study: StudyFile) -> None:
         for at, person in enumerate(study.persons, 1):
             if set(person) != set(study.persons[0]):
                 lacking.append(at)
+
         if lacking:
             checked.fault(
                 ("participants", "given"),
@@ -813,6 +821,7 @@ def _profile_fault(entry: object) -> str:
     for value in entry if isinstance(entry, list) else [entry]:
         if isinstance(value, (int, float)):
             numbers.append(value)
+
     return (
         ""
         if all(abs(number) <= _MOST for number in numbers)

@@ -81,6 +81,7 @@ def held(study: StudyContents) -> list[str]:
     for test in study.tests:
         if test.reasons:
             missing.append(f"{test.finding} {test.id}: {'; '.join(test.reasons)}")
+
     if missing:
         lines += ["", *missing]
     if study.copies:
@@ -296,6 +297,7 @@ def _arm(name: str, arm: Arm, samples: Sequence[Sample]) -> HeldArm:
     for sample in samples:
         if any(turn.detail["arm"] == name for turn in sample.turns):
             own.append(sample)
+
     rounds = arm.rounds
     roles: list[str | None] = list(arm.roles) or [None]
     if rounds is None:
@@ -496,6 +498,7 @@ class CheckedStudies(msgspec.Struct, frozen=True, kw_only=True):
         for study in self.studies:
             for warning in study.warnings:
                 warnings.append((study.name, warning))
+
         found = []
         for name, text in warnings:
             if len(self.studies) > 1:
@@ -560,6 +563,7 @@ def lint(path: Path, kind: Study) -> Linted:
     if path.is_file() and path.name != WHERE and reads_as(path) == "experiment":
         message = "is an experiment file: use `karat check` for it, and lint for its dataset"
         raise BadDataset(str(path), [Fault(place="file", message=message)])
+
     try:
         dataset = kind.load(path)
     except BadDataset as bad:

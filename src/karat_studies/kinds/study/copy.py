@@ -103,6 +103,7 @@ def answer_copy(study: StudyFile) -> list[Response]:
         for role in arm.roles.values():
             if isinstance(given, dict) and set(role.fields) & set(given):
                 own.append(role.fields)
+
         if len(own) == 1:
             asked = own[0]
         else:
@@ -225,6 +226,7 @@ def _apart(kind: str, human: Side) -> Floats:
     for rank in range(n, 0, -1):
         if rank <= left:
             values[rank - 1], left = rank, left - rank
+
     return values
 
 
@@ -388,6 +390,7 @@ def _answers(study: StudyFile) -> CopyTest:
     for test, other in zip(tests, again, strict=True):
         if not _alike(test.agent, other.agent):
             unordered.append(_label(test))
+
     return CopyTest(
         layer="answers",
         tests=usable,
@@ -412,6 +415,7 @@ def _flat(side: Side) -> list[float]:
     for row in side.table or ():
         for cell in row:
             cells.append(float(cell))
+
     numbers = (side.statistic, side.n1, side.n2, side.df1, side.df2, side.tie_term, side.d)
     return [*numbers, *side.sizes, *cells, math.nan if side.sign is None else float(side.sign)]
 

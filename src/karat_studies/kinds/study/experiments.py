@@ -290,6 +290,7 @@ def study_experiments(
         if isinstance(data, str):
             tested.append(_untested(study, responses, data, arms))
             continue
+
         try:
             tests = to_study_tests(study, responses, data=data, reducer=reducer)
         except BadOption as error:
@@ -334,6 +335,7 @@ def _of_arms(
         for name in arms_of(study, test, fields_needed(study, test, shape)):
             if name not in arms:
                 lacking.append(name)
+
         if lacking:
             nobody = Side(missing=f"arm '{lacking[0]}' was not run")
         else:

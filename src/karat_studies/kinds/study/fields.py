@@ -382,6 +382,7 @@ def _up_to_next(line: str, name: str, names: tuple[str, ...]) -> str:
     for mark in _inline_keys(names).finditer(line):
         if _folded(mark["key"]) != _folded(name):
             return line[: mark.start()]
+
     return line
 
 

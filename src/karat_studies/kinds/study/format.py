@@ -173,6 +173,7 @@ class Arm(_Part):
         for task in self.shown:
             for name, answer in task.fields.items():
                 own[name] = answer
+
         own |= {
             name: answer for role in self.roles.values() for name, answer in role.fields.items()
         }
@@ -367,6 +368,7 @@ class Test(_Part):
         for names, instead in _INSTEAD.items():
             if plain in names:
                 raise ValueError(f"there is no kind '{kind}': {instead}")
+
         return kind
 
     @model_validator(mode="wrap")
@@ -393,6 +395,7 @@ class Test(_Part):
         for name in names:
             if name in _STATISTICS:
                 problems.append(Problem(("groups", "levels"), message.format(name)))
+
         for key in [key for key in human if key not in _STATISTICS and key not in names]:
             if isinstance(human[key], Mapping):
                 known = ", ".join(f"'{name}'" for name in names) or "none"
@@ -544,6 +547,7 @@ class StudyFile:
         for arm in self.arms.values():
             for name, answer in arm.answered.items():
                 found[name] = answer
+
         return found
 
     @property

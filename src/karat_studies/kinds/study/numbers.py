@@ -136,6 +136,7 @@ def _check_direction(numbers: Numbers) -> None:
     if sizeless:
         numbers.fault("n is missing: how many people (in each group)")
         return
+
     wanted = DIRECTIONS.get(test.expect)
     measured = measure(
         test.statistic_kind, side, method=common_method(test.statistic_kind, side, side)
@@ -145,6 +146,7 @@ def _check_direction(numbers: Numbers) -> None:
     if impossible:
         numbers.fault(impossible[0])
         return
+
     _check_own_signs(numbers)
     if wanted is None:
         return
@@ -238,6 +240,7 @@ def check_reported(numbers: Numbers, text: str) -> None:
     if not fitting:
         numbers.fault(f"a {numbers.test.kind} cannot be computed from {every[0].kind}", "reported")
         return
+
     faults, notes = list(numbers.faults), list(numbers.notes)
     # the first that agrees (there may be several F); else fault the first
     for stat, printed in [*fitting, fitting[0]]:
@@ -451,6 +454,7 @@ def _chi_squares(table: Sequence[Sequence[int]]) -> list[float]:
     for ones, wants in zip(table, expected, strict=True):
         for seen, want in zip(ones, wants, strict=True):
             pairs.append((seen, want))
+
     values = [
         exact_sum((seen - want) ** 2 / want for seen, want in pairs),
         2 * exact_sum(seen * math.log(seen / want) for seen, want in pairs if seen),
@@ -507,6 +511,7 @@ def _check_sizes(numbers: Numbers, printed: str, dfs: Sequence[float], n: int | 
     if test.kind == "anova" and not test.factors and is_repeated(sizes, dfs):
         check_repeated(numbers, sizes, dfs)
         return
+
     free = _free(test, printed, total, sum(map(len, test.cells)))
     if free and dfs and dfs[-1] not in free:
         more = test.kind == "anova" and not test.factors and dfs[-1] < free[0]
@@ -645,6 +650,7 @@ def _check_k_of_n(numbers: Numbers, levels: Sequence[Level], text: str) -> bool:
     if not any(list(order) == counts for order in _orders(printed)):
         shown = ", ".join(f"{k} of {n}" for k, n in counts)
         numbers.fault(f"the counts are {shown}, but '{excerpt(text, 60)}' is printed")
+
     return True
 
 
@@ -659,6 +665,7 @@ def _check_means(numbers: Numbers, levels: Sequence[Level], text: str) -> bool:
     if not any(all(map(_same_mean, own, order)) for order in _orders(printed)):
         means = ", ".join(f"{mean:g}" if sd is None else f"{mean:g} ({sd:g})" for mean, sd in own)
         numbers.fault(f"the means are {means}, but '{excerpt(text, 60)}' is printed")
+
     return True
 
 

@@ -38,10 +38,12 @@ def people(
     if study.design == "within":
         size = max((_size(study, arm, per_arm) for arm in arms), default=0)
         return [_person(study, "p", tuple(arms), number, seed) for number in range(size)]
+
     found = []
     for arm in arms:
         for number in range(_size(study, arm, per_arm)):
             found.append(_person(study, arm, (arm,), number, seed))
+
     return found
 
 
@@ -94,6 +96,7 @@ def _person(study: StudyFile, group: str, arms: tuple[str, ...], number: int, se
                     drawn[name] = round(dice.uniform(low, high), 3)
             else:
                 drawn[name] = dice.choice(attribute)
+
     profile = {name: {**drawn, **given}[name] for name in study.attributes}
     return Person(id=f"{group}-{number + 1:03d}", arms=arms, profile=profile)
 

@@ -46,6 +46,7 @@ def prompt_problems(
         for study, attributes in known.items():
             if not set(optional) & set(known_to(text, attributes)):
                 silent.append(study)
+
         if not silent:
             return [], []
         wanted = [key.removeprefix("profile.") for key in optional if key != "rest"]
@@ -58,6 +59,7 @@ def prompt_problems(
         if len(silent) == len(known):
             return [f"{without}; use `preset: human`, or write a `system_prompt`"], []
         return [], [f"{without}: its participants are told only that they take part"]
+
     return (_of_text(text, known), [])
 
 
@@ -67,6 +69,7 @@ def _of_text(text: str, known: Attributes) -> list[str]:
     for study, attributes in known.items():
         for name in missing_in(text, attributes):
             lacking.setdefault(name, []).append(study)
+
     names = known_to(text, {name for attributes in known.values() for name in attributes})
     lacking |= {name: list(known) for name in optional_names(text) if name not in names}
     problems = []

@@ -84,6 +84,7 @@ def locate(text: str, *, folders: Sequence[Path]) -> Located:
             )
 
         return Located(path=here[0], notes=tuple(notes))
+
     if text in shipped:
         return Located(path=shipped[text])
 
@@ -97,6 +98,7 @@ def locate(text: str, *, folders: Sequence[Path]) -> Located:
         for folder in folders:
             for entry in _entries((folder / text).parent):
                 beside.add(entry.name)
+
         hint = did_you_mean(Path(text).name, {*shipped, *beside}, listing=False)
         where = " or ".join(
             dict.fromkeys(
@@ -166,6 +168,7 @@ def _entries(folder: Path) -> list[Path]:
         for entry in folder.iterdir():
             if entry.suffix in {".yaml", ".yml"} or _there(entry) is not None:
                 found.append(entry)
+
         return found
     except OSError:
         return []
@@ -244,6 +247,7 @@ def _chosen(study: StudyFile, arms: Collection[str], findings: Collection[str]) 
         for one in study.findings:
             if {one.id, f"{one.sub_study}/{one.id}"} & set(findings):
                 asked.append(one)
+
         chosen &= {arm for finding in asked for arm in arms_of_finding(study, finding)}
 
     return [name for name in study.arms if name in chosen]
@@ -271,6 +275,7 @@ def _below(study: StudyFile, names: Iterable[str]) -> list[str]:
     for name in names:
         if name.startswith(f"{study.study}/"):
             found.append(name.removeprefix(f"{study.study}/"))
+
     return found
 
 

@@ -73,6 +73,7 @@ def repeated_people(study: StudyFile, tests: Sequence[Test]) -> list[str]:
     for own in arms:
         for pick in (0, 1):
             tried.append([row for arm in own for row in _whole_person(study, arm, pick)])
+
     try:
         every = [data.columns for data in _data_of_few(study, tried)]
     except QueryTooLong:
@@ -165,6 +166,7 @@ def _person(study: StudyFile, case: Case) -> Response:
     for name, field in study.arms[arm].answered.items():
         if name not in gaps:
             values[name] = _answer(field, pick)
+
     if study.persons:
         given = study.persons[0]
     else:
@@ -221,6 +223,7 @@ def _counted(test: Test, case: Case, columns: Columns) -> str:
     for group in group_rows(test, columns):
         for at in group:
             rows.append(int(at))
+
     if test.groups is None:
         rows = list(range(len(columns[test.measure])))
     if not rows or not all(

@@ -129,6 +129,7 @@ def reordered(text: str, fields: Mapping[str, Answered]) -> str:
             for at, line in enumerate(lines):
                 if re.match(rf"\s*{re.escape(label)}[:.)]\s", line):
                     starts.append(at)
+
             if len(starts) != 1:
                 block: tuple[int, int] | None = None
             else:
@@ -149,6 +150,7 @@ def reordered(text: str, fields: Mapping[str, Answered]) -> str:
         if len(present) == len(field.labels) > 1 and adjoining:
             moved = [line for start, end in reversed(present) for line in lines[start:end]]
             lines[present[0][0] : present[-1][1]] = moved
+
         text = "\n".join(lines)
 
     return text
@@ -174,6 +176,7 @@ def described(field: Answered) -> str:
         if len(labels) > 1:
             return f"{', '.join(labels[:-1])} or {labels[-1]}"
         return "".join(labels)
+
     if field.type == "rank":
         return f"{', '.join(field.labels)} in your order, the first one first, with commas between"
     if field.type == "text":
@@ -187,6 +190,7 @@ def forms_in(text: str, fields: Mapping[str, Answered]) -> list[str]:
     for name in fields:
         if re.search(rf"^[ \t>*`\"'-]*{re.escape(name)}[\"'*`]*[ \t]*:", text, re.MULTILINE):
             found.append(name)
+
     return found
 
 

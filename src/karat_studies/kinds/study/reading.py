@@ -177,6 +177,7 @@ def _found(
     if reader.faults or study is None:
         ordered = sorted(dict.fromkeys(reader.faults), key=lambda fault: fault.line or 0)
         raise BadDataset(str(path), ordered)
+
     return study
 
 
@@ -270,6 +271,7 @@ class _Reader(msgspec.Struct):
         if not isinstance(values, Mapping):
             self.fault(place, f"must be a mapping, got {shown(values)}")
             return None
+
         try:
             return model.model_validate(values)
         except pydantic.ValidationError as error:
@@ -340,6 +342,7 @@ class _Reader(msgspec.Struct):
         if _leads_out(prompt):
             self.fault(place, f"'{prompt}' is outside the study's folder")
             return None
+
         if self.wording is not None:
             other = file.with_suffix(f".{self.wording}{file.suffix}")
         else:
@@ -373,6 +376,7 @@ class _Reader(msgspec.Struct):
         if _leads_out(participants.given):
             self.fault(place, f"'{participants.given}' is outside the study's folder")
             return (), ""
+
         try:
             rows = read_rows(self.folder / participants.given)
         except BadDataset as bad:

@@ -214,6 +214,7 @@ def _names(sample: Sample, member: int | None) -> Iterator[str]:
     if member is not None:
         yield str(sample.detail["members"][member]["participant"])
         return
+
     yield sample.id
     yield sample.id.removeprefix(f"{sample.detail['study']}/")
 

@@ -47,6 +47,7 @@ def most_rows(test: Test, data: Columns, groups: Rows) -> list[int]:
         for row in group.tolist():
             if all(data[name][row] is not None for name in usable):
                 rows.append(row)
+
         counts = Counter(person_of(data, row) for row in rows)
         most.append(max(counts.values(), default=0))
 
@@ -66,6 +67,7 @@ def of_people(test: Test, data: Columns, groups: Rows) -> tuple[dict[str, list[o
             for row in rows:
                 if all(_is_number(data[name][row]) for name in averaged):
                     known.append(row)
+
             first.append(rows[0])
             for name, values in data.items():
                 columns[name].append(values[rows[0]])
@@ -103,6 +105,7 @@ def shares_of_people(
     for row, outcome in zip(rows.tolist(), outcomes, strict=True):
         if outcome in names:
             people.setdefault(person_of(data, row), Counter())[str(outcome)] += 1
+
     shares = []
     for name in names:
         shares.append(math.fsum(own[name] / own.total() for own in people.values()))

@@ -59,6 +59,7 @@ def round_task(arm: Arm, number: int, role: str | None = None) -> Task:
     if role is not None and rounds.roles:
         own = rounds.roles[role]
         return Task(prompt=(own.first if number == 1 else None) or own.prompt, fields=own.fields)
+
     prompt = (rounds.first if number == 1 else None) or rounds.prompt or arm.prompt or rounds.first
     assert prompt is not None
     return Task(prompt=prompt, fields=rounds.fields or arm.fields or {})
@@ -229,6 +230,7 @@ def seen_of_others(fields: Mapping[str, Answered], others: Sequence[Answers]) ->
     if len(fields) == 1:
         only = seen.get(next(iter(fields)), {})
         seen = {**only, **seen}
+
     return seen
 
 

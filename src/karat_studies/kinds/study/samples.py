@@ -382,6 +382,7 @@ def _in_units(
     for name, field in sample.detail["fields"][turn].items():
         if "scale" in field:
             scales[name] = field["scale"]
+
     if answers is None or not scales:
         return answers
     return in_units(answers, scales)

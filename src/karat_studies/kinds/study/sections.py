@@ -607,6 +607,7 @@ def _lost(part: StudySummary) -> Iterator[Block]:
     for condition in part.conditions:
         for finding in condition.findings:
             every.append((condition, finding))
+
     yield from _opposed(
         [(one, finding, test) for one, finding in every for test in finding.tests if test.opposed]
     )
@@ -737,6 +738,7 @@ def _missing(results: StudyCondition) -> Iterator[str]:
     for study in results.studies:
         for kind, count in study.failures.items():
             failures[kind] = failures.get(kind, 0) + count
+
     parts = [f"{kind} {formats.count(count)}" for kind, count in failures.items()]
     not_run = sum(study.not_run for study in results.studies)
     if not_run:
@@ -777,6 +779,7 @@ def _auxiliary(part: StudySummary) -> Iterator[Block]:
             anew = (
                 formats.interval(new.low, new.high, digits=_DIGITS) or new.reason or formats.UNKNOWN
             )
+
         same = Count(scores.tests_agreeing, of=scores.tests_directed)
         cells: tuple[Cell, ...] = (
             *map(number_cell, values),

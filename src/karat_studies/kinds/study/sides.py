@@ -108,6 +108,7 @@ def published(test: Test, sizes: Mapping[str, Any]) -> float:
     if test.kind == "mannwhitney" and human.U is None and human.z is not None:
         n1, n2 = sizes.get("n1", NAN), sizes.get("n2", NAN)
         return float(n1 * n2 / 2 + human.z * math.sqrt(n1 * n2 * (n1 + n2 + 1) / 12))
+
     value = getattr(human, STATISTIC.get(test.kind, "t"))
     if value is None:
         return NAN
@@ -450,10 +451,12 @@ def _table(test: Test, data: Columns, groups: Sequence[Places]) -> Side:
     for group in groups:
         seen = [outcome_of(values[at], truth=truth) for at in group]
         rows.append(tuple(_counts(test, data, group, seen, names)))
+
     empty = []
     for name, row in zip(test.groups.names if test.groups else (), rows, strict=True):
         if not sum(row):
             empty.append(name)
+
     if empty or len(rows) < 2:
         if empty:
             missing = f"no answer in {_named(empty)} could be used"
@@ -486,6 +489,7 @@ def _clustered(test: Test, data: Columns, groups: Sequence[Places]) -> Side:
     if test.kind in PAIRED:
         groups = [np.concatenate(groups)]
         values = values - compared_with(test, data, np.arange(len(values)))
+
     rows = [group[np.isfinite(values[group])] for group in groups]
     people = []
     for own in rows:
@@ -594,6 +598,7 @@ def _several_groups(test: Test, samples: Sequence[Floats]) -> Side:
     for group in test.cells:
         for cell in group:
             cells.append(" ".join(map(level_name, cell.values())))
+
     few = [name for name, sample in zip(cells, samples, strict=True) if len(sample) < least]
     if few or len(samples) < 2:
         if few:

@@ -105,6 +105,7 @@ def _said_in(sentence: str, labels: Sequence[str]) -> str | None:
     for match in _saying(tuple(labels)).finditer(sentence):
         if not _NOT_MEANT.search(sentence[: match.start("label")]):
             return spelled(match["label"], labels)
+
     return None
 
 

@@ -187,6 +187,7 @@ def _tests(
     for color, finding in sides:
         for test in finding.tests:
             tests.setdefault(test.id, []).append((color, test))
+
     for own, results in list(tests.items())[:_MOST_TESTS]:
         test = results[0][1]
         reported = test.reported and f"“{test.reported}”"
@@ -212,6 +213,7 @@ def _tests(
 
             cells = (*[Text("")] * 4, pas, Text(same), coverage_cell(finding.coverage))
             rows.append(Row(name=named(part.conditions[color]), color=color, cells=cells))
+
     heads = columns(*_HEADS, text=("statistic", "direction"))
     yield Table(caption=f"Tests of {name}", columns=heads, rows=tuple(rows), legend=DIRECTION)
     if again:
@@ -267,6 +269,7 @@ def _side(kind: str, side: SideNumbers | None) -> tuple[Cell, Cell, Cell, Cell]:
     if side is None:
         unknown = Text(formats.UNKNOWN)
         return unknown, unknown, unknown, unknown
+
     evidence = Number(side.evidence, digits=1)
     shown = Text(statistic_of(kind, side), below="; ".join(side.reasons))
     return shown, evidence, number_cell(side.pi), Number(side.d, signed=True)

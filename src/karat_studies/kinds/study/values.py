@@ -575,6 +575,7 @@ def _bare(text: str) -> str:
     for at, letter in enumerate(plain[:4]):
         if unicodedata.category(letter) not in {"So", "Mn", "Zs"}:
             ends.append(at)
+
     return plain[ends[0] if ends else 0 :].strip(_QUOTES).strip()
 
 

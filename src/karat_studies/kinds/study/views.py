@@ -125,6 +125,7 @@ class StudyViews(Views):
         if len(listing.choices["study"]) > 1:
             for row, (arms_cell, who_cell) in listing.cells.items():
                 listing.cells[row] = ((arms_cell[0], listing.parts[row]), who_cell)
+
         return listing
 
     def searched_texts(self, sample: Sample) -> list[str]:
@@ -281,6 +282,7 @@ class _Turns:
         if turn < len(self.trial.replies):
             stopped = self.trial.replies[turn].stop_reason == "not_asked"
             why = why or ("stopped" if stopped else "unrecorded")
+
         if why is None:
             return self.trial.why_missing()
         return _WITHOUT.get(why, why)
@@ -629,6 +631,7 @@ def checked_reading(
     if name not in read.values:
         why = read.kinds.get(name, "invalid").replace("_", " ")
         raise ValueError(f"{name}: the study would not read that as an answer ({why})")
+
     return name, read.values[name], ""
 
 

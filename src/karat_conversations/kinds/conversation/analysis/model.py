@@ -340,6 +340,7 @@ class ConversationSummary(Part, frozen=True, kw_only=True):
         for condition in self.conditions:
             for how, count in condition.extraction.items():
                 turns[how] = turns.get(how, 0) + count
+
         listed = sorted(turns.items(), key=lambda item: -item[1])
         counts = (f"{formats.count(count)} {_FOUND.get(how, f'by {how}')}" for how, count in listed)
         if turns:

@@ -93,6 +93,7 @@ def accuracies(part: Turns, nulls: Nulls, kept: Flags | bool = True) -> tuple[Ra
         for answerer, metrics in nulls.items():
             theirs = np.where(there, np.tile(metrics[metric], part.repetitions), np.nan)
             null[answerer] = known(_sums(theirs, part).ratio)
+
         rates.append(rate_of(values, part, name=name, metric=metric, nulls=null))
 
     return tuple(rates)
@@ -330,6 +331,7 @@ def diagnosed(part: Turns) -> tuple[Diagnosed, ...]:
     for slot in sorted(part.failed_turns):
         if part.scored[slot] and part.reached[slot] and wrong[slot]:
             slots.setdefault(part.failed_turns[slot].diagnosis, []).append(slot)
+
     strict = int((wrong & part.scored & part.reached & (part.value("numerical") == 1)).sum())
     failed = sum(map(len, slots.values())) + strict
     ordered = sorted(slots.items(), key=lambda item: (-len(item[1]), item[0]))

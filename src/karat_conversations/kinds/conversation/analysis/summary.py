@@ -72,6 +72,7 @@ def conversation(given: AnalysisInput) -> ConversationSummary | None:
     for cell, code in given.ended.codes.items():
         if not index.answered[cell]:
             failed[cell] = f"{by_code[code].cls}: {by_code[code].kind}"
+
     parts, rules = read_turns(
         index, base, (info.name, info.scoring), failed, right=right, level=level
     )
@@ -117,6 +118,7 @@ def _null_rates(base: Declarations, answers: Sequence[Any], right: str) -> dict[
     for name, column in matches.items():
         if column.dtype == np.bool_:
             found[name] = np.where(asked, column.astype(np.float64), np.nan)
+
     return found
 
 

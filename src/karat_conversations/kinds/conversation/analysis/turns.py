@@ -79,6 +79,7 @@ def matcher_of(run: RunFolder, scorer: str, scoring: str) -> Matcher | None:
     match options.get("extract", "final"):
         case "final" | "json" | "last_number" as how:
             return Matcher(extract=how)
+
     return None
 
 
@@ -167,6 +168,7 @@ def _quarantined(samples: Sequence[Sample]) -> list[tuple[str, ...] | None]:
     for sample in samples:
         for turn in sample.turns:
             quarantined.append(turn.detail.get("quarantined"))
+
     if all(reasons is None for reasons in quarantined):
         return [None] * len(quarantined)
     return [
@@ -314,15 +316,18 @@ def read_turns(
     for cell in failed:
         condition, slots = places.of(cell)
         parts[condition].counted[slots] = True
+
     if rows is not None:
         _fill(parts, places, Layout(rows), sorted(rows.values))
     rules: set[str] = set()
     for cell, score in index.score_lines(scoring, _score):
         condition, slots = places.of(cell)
         rules.add(_note(parts[condition], slots, score))
+
     for cell, answer in index.answer_lines(_answer):
         condition, slots = places.of(cell)
         _meter(parts[condition], slots, answer.replies)
+
     matcher = matcher_of(index.run, *scoring)
     for pending in index.open_trials.values():
         if matcher is not None and pending.cell in failed:

@@ -236,6 +236,7 @@ def _warnings(first: Summary, second: Summary, comparison: StudyComparison) -> I
     for run, status in {first.run: first.status, second.run: second.status}.items():
         if status != "done":
             yield f"run {run} is not complete (status: {status})"
+
     yield from dict.fromkeys(
         warning
         for summary in (first, second)
@@ -352,6 +353,7 @@ def _pairing(
     for label, condition, part in zip(labels, conditions, parts, strict=True):
         if condition is not None:
             pair.append(_side(label, condition, part))
+
     return StudyPairing(
         a=pair[0],
         b=pair[1],
@@ -468,6 +470,7 @@ def _joined(
         for side, _ in parts:
             for score in side.agreements[at].tests:
                 tests.append(score.test)
+
         agreements.append(agreement_of(tests, level=level))
         draws.append(join_draws([own[at] for _, own in parts]))
 

@@ -100,6 +100,7 @@ class StudyComparison(Part, frozen=True, kw_only=True):
         for names, side in ((self.only_a, "first"), (self.only_b, "second")):
             if names:
                 lines += ["", f"only in the {side}: {', '.join(names)}"]
+
         return lines
 
     def headline(self) -> str:
@@ -108,6 +109,7 @@ class StudyComparison(Part, frozen=True, kw_only=True):
         for pairing in self.pairings:
             if pairing.pas.value is not None or pairing.ecs.value is not None:
                 known.append(pairing)
+
         if not known:
             return "No test has a score on both sides: nothing can be compared"
         looked_at = [(pair, name) for name in ("PAS", "ECS") for pair in known]

@@ -295,6 +295,7 @@ def read_answers_of(index: RunIndex, studies: Sequence[str], scoring: tuple[str,
     for cell in rows.partial if rows is not None else ():  # an incomplete scoring does not count
         for slot in answers.places(*index.place(cell)):
             answers.slots[slot] = None
+
     return answers
 
 
@@ -332,6 +333,7 @@ def _planned(index: RunIndex, studies: Sequence[str]) -> Answers:
     for count in counts:
         first.append(total)
         total += count
+
     conditions = len(index.conditions)
     return Answers(
         studies=list(studies),

@@ -103,6 +103,7 @@ def unscored(reasons: Iterable[str | None]) -> str | None:
     for joined in reasons:
         for reason in joined.split("; ") if joined else ():
             counts[reason] = counts.get(reason, 0) + 1
+
     # reasons about ECS do not apply to PAS
     counts = {
         reason: count for reason, count in counts.items() if not reason.endswith("not in ECS")
@@ -201,6 +202,7 @@ def _ceiling(agreement: Agreement, score: FindingScore) -> float:
     for test in agreement.tests:
         if test.test.finding_id == score.id and not math.isnan(test.pas):
             tests.append(test)
+
     return pool_pas([test.ceiling for test in tests], [test.human.n_eff for test in tests])
 
 
@@ -341,6 +343,7 @@ def level_score(condition: Condition, level: str, name: str) -> LevelScore:
     for part in parts:
         if any(finding.pas.value is not None for finding in part):
             used.append(part)
+
     pas = mean(score.pas for score in scores)
     if pas is not None:
         reason = None
@@ -455,6 +458,7 @@ def summary_of_tests(scored: Mapping[str, tuple[Agreement, Uncertainty]]) -> Stu
     for agreement, _ in scored.values():
         for test in agreement.tests:
             studies[test.test.study] = test.test.domain
+
     return StudySummary(
         scorer="",
         scoring="",

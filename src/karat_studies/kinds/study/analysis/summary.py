@@ -265,10 +265,12 @@ def _drawn(parts: Sequence[_Part]) -> str:
     for part in parts:
         for kinds in zip(*(draw.drawn for draw in part.draws.values()), strict=True):
             tests.append(set(kinds))
+
     who = []
     for name in ("participants", "groups"):
         if any(name in kind for kinds in tests for kind in kinds):
             who.append(name)
+
     # tests whose rows could not be traced to participants
     apart = sum("statistic" in kinds for kinds in tests)
     if not who:

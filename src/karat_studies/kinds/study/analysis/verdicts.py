@@ -96,6 +96,7 @@ def opposed_in(condition: StudyCondition) -> list[str]:
     for entry in condition.findings:
         if any(test.opposed for test in entry.tests):
             found.append(f"{entry.study}/{entry.name}")
+
     return found
 
 
@@ -288,6 +289,7 @@ def study_headline(part: StudySummary) -> str:
             f"{better} is closer to people than {other} by {by} PAS over "
             f"{formats.plural(gap.pas.n, 'test')}{scores}"
         )
+
     best = max(scored, key=lambda condition: condition.benchmark.pas.value or 0.0)
     shown_best = f"{_scores(best)}{_beside_floor(best, part)}"
     by = signed(gap.pas)
@@ -319,6 +321,7 @@ def shown_pairs(part: StudySummary, baseline: str | None) -> StudySummary:
     for condition in part.conditions:
         if condition.benchmark.pas.value is not None:
             scored.append(condition)
+
     kept = {
         baseline,
         *(
@@ -570,6 +573,7 @@ def _of_condition(agent: StudyCondition) -> Iterator[str]:
     for finding in scored:
         if any(test.decisive for test in finding.tests):
             opposed.append(finding)
+
     if opposed:
         count = formats.plural(len(opposed), "finding has", "findings have")
         yield (

@@ -438,8 +438,7 @@ _THRESHOLD = "[CONDITION.]METRIC=VALUE"
 _SHARE = click.FloatRange(min=0, max=1, min_open=True, max_open=True)
 
 
-def _listed_totals() -> str:
-    return ", ".join(f"{name} ({total.about})" for name, total in TOTALS.items())
+_LISTED_TOTALS = ", ".join(f"{name} ({total.about})" for name, total in TOTALS.items())
 
 
 class Gating(Options):
@@ -452,7 +451,7 @@ class Gating(Options):
         "--max",
         multiple=True,
         metavar=_THRESHOLD,
-        help=f"The metric is at most this; also {_listed_totals()}. Repeatable.",
+        help=f"The metric is at most this; also {_LISTED_TOTALS}. Repeatable.",
     )
     drop: tuple[str, ...] = option(
         "--max-drop",

@@ -38,6 +38,7 @@ def questions(tmp_path: Path, rows, name="questions.json", **options):
         {"conversation": [{"at": 8, "message": TWO[0]}, {"at": 9, "message": TWO[1]}]},
         {"log": "Customer: Hi\nAgent: Hello"},
         {"dialogue": "<user> Hi\n<assistant> Hello"},
+        {"tagged": "[USER]\r\nHi\r\n[/USER]\r\n\r\n[ASSISTANT]\r\nHello\r\n[/ASSISTANT]"},
         {"text": "<s>[INST] Hi [/INST] Hello</s>"},
         {"text": "### Human: Hi### Assistant: Hello"},
         {"text": "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nHello<|im_end|>"},

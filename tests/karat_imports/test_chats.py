@@ -101,6 +101,11 @@ def test_two_chats_in_a_row_are_answers_of_two_models(tmp_path: Path) -> None:
             id="the system answers in a dialogue",
         ),
         pytest.param(
+            [{"messages": [{"type": "text", "direction": way, "text": way} for way in ("inbound", "outbound")]}],
+            ["outbound"],
+            id="what goes out is the answer",
+        ),
+        pytest.param(
             [{"conversations": [{"from": who, "value": who} for who in ("human", "function_call", "observation")]}],
             [],
             id="calls are nobody who speaks",

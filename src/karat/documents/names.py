@@ -299,16 +299,16 @@ _BY_END = {
 _CHOICE_STEMS = word_set(
     "choice option opt op ans answer endings ending alternative candidate distractor a b c d e"
 )
-_SPEAKERS = ("role", "from", "speaker", "author", "sender", "actor", "type", "name")
+_SPEAKERS = ("role", "from", "speaker", "author", "sender", "actor", "direction", "type", "name")
 _SAYS = ("content", "value", "text", "message", "utterance", "body", "parts")
 _USERS = word_set(
     """user human customer client usr patient seeker person student interviewee caller visitor guest
-    member buyer shopper learner asker 用户 客户 患者 病人"""
+    member buyer shopper learner asker inbound incoming 用户 客户 患者 病人"""
 )
 _ASSISTANTS = word_set(
     """assistant ai bot gpt agent model chatbot counselor therapist supporter doctor teacher
     interviewer operator support llm robot advisor nurse representative rep tutor consultant
-    counsellor physician chatgpt receptionist 客服 助手 医生 机器人"""
+    counsellor physician chatgpt receptionist outbound outgoing 客服 助手 医生 机器人"""
 )
 NOT_SPEAKING = word_set(
     "system sys tool function developer action function_call observation tool_call tool_response"

@@ -41,7 +41,7 @@ _LOOKED_AT = 20  # cells that decide what all cells of a column are
 _MOST_LEVELS = 3  # of lists of questions in lists
 _MOST_SPEAKERS = 6  # of whom a person can tell the assistant
 _ANYONE = ""  # in place of the assistant's name: all speakers keep their names
-_SPEAKERS = word_set("role speaker sender author from actor participant")
+_SPEAKERS = word_set("role speaker sender author from actor participant direction")
 _SAYS = word_set("content text message utterance body value")
 _ASKED: Sequence[Role] = ("question",)
 _ANSWERED: Sequence[Role] = ("answer", "golden")
@@ -57,6 +57,7 @@ _MARKED = re.compile(
     rf"|\*{{0,2}}(\w[\w ]{{0,30}}?)\*{{0,2}}(?: ?[(\[][\d:. APM-]{{4,22}}[)\]])?:\*{{0,2}})",
     re.MULTILINE,
 )
+_CLOSED = re.compile(r"(?:\[/(\w{1,20})\]|</(\w{1,20})>)[ \t\r]*$", re.MULTILINE)
 _IN_LINES = re.compile(r"(?<![\w'-])([A-Z][\w-]{1,20}):(?= )")
 _TEMPLATE = re.compile(
     r"<\|(?:im_start\|>|start_header_id\|>)?(\w+)(?:\|>|<\|end_header_id\|>)?"
@@ -358,6 +359,7 @@ def _marked(text: str, agent: str | None) -> list[Message]:
     """
     if "\n" not in text:
         text = text.replace("\\n", "\n")  # as some tables write the ends of lines
+    text = _CLOSED.sub(lambda end: "" if side_of(end[1] or end[2]) else end[0], text)
     found = _parted(text, _MARKED, agent)
     if found and found[0]["role"] == "system":
         return []  # text before the first speaker

@@ -314,7 +314,6 @@ class Loop:
         ([Human("q")], "no message of the model follows"),
         ([AI("old"), Human("q"), Tool("found", "1")], "no message of the model follows"),
         ({"messages": [Human("q"), AI("I look", [search("1")])]}, "the run did not finish"),
-        ([AI("4")] * 100_001, "100001 items"),
         (AI(None), "holds no text"),
         (AI([{"type": "reasoning", "reasoning": "hm"}]), "holds no text"),
         ({"messages": []}, "has no 'text'"),

@@ -38,7 +38,7 @@ def game(chromium: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[V
 @pytest.mark.parametrize("kind", ["study", "hostile-study"])
 def test_a_page_of_a_study_is_quiet_and_fits_and_can_be_used_by_all(tab, kind, path):
     tab.go(f"/runs/{kind}/{path}")
-    hold(tab, dark=kind == "study")
+    hold(tab, colours="light dark" if kind == "study" else "")
 
 
 @pytest.mark.parametrize("path", ["", "/studies/beauty_contest", "/samples", "/samples/1?at=1", "/samples/1?seat=2"])

@@ -182,7 +182,7 @@ def leads_inside(path: str, target: str) -> bool:
     return bool(parts[0]) and up <= path.count("/") and ".." not in parts[up:]
 
 
-def leads_out(folder: Path, path: str, *, root: str) -> bool:
+def leads_out(folder: Path, path: str, *, root: str = "") -> bool:
     """Whether a path, relative to a folder unless absolute, leads out of that folder when its links
     are followed.
 

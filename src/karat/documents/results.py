@@ -139,7 +139,7 @@ def systems_in(columns: Mapping[str, Column], paths: Iterable[str]) -> dict[str,
             last, first = at == len(words) - 1, at == 0
             ends = (last and word in _AFTER) or (first and word in _BEFORE) or word in _PREDICTED
             name = words[:at] + words[at + 1 :]
-            counts = word in SAID and columns[path].is_numeric and word not in _PREDICTED
+            counts = first and columns[path].is_numeric and word not in _PREDICTED
             if ends and name and not _tells_forms(name) and not counts:
                 kind = "first" if first else "last"
                 families.setdefault((f"{kind} {depth}", word), {}).setdefault(path, name)

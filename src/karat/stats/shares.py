@@ -250,7 +250,7 @@ def share_of_means(
     *,
     observations: int,
     missing: int = 0,
-    level: float,
+    level: float = 0.95,
     method: ShareMethod = "wilson",
 ) -> Interval:
     """As `share_interval`, from the share of each question, its source, and the total number of

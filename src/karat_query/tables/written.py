@@ -47,7 +47,7 @@ def write(stream: Stream, form: str, out: Path) -> int:
 
 
 def write_tables(
-    run: Runs, form: str, folder: Path, *, scorings: Mapping[str, str] | None
+    run: Runs, form: str, folder: Path, *, scorings: Mapping[str, str] | None = None
 ) -> dict[Path, int]:
     """Writes each table to a file in a folder. Returns path → rows."""
     written = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -319,3 +320,35 @@ def test_models_beside_two_answers_are_conditions_and_what_judges_both_is_not_ta
     assert said == {("small", "Hello"), ("large", "Yes?"), ("large", "I"), ("small", "Me")}
     assert [*made.run.events_of(Score)] == []
     assert "not taken, as it judges no single answer of its row: preference" in made.findings.notes
+
+
+def test_what_is_not_read_as_it_may_be_meant_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    rows = [
+        {"session_id": "s1", "question": "Hi?", "answer": ["Hello", "You?"], "correctness": "partial"},
+        {"session_id": "s1", "question": "Why?", "answer": ["So"], "correctness": "error"},
+        {"session_id": "s2", "question": "Who?", "answer": ["I", "Me"], "correctness": "yes"},
+    ]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    (made,) = import_results("csv", [path], tmp_path / "runs")
+    assert [*made.run.events_of(Score)] == []
+    assert {
+        "not taken, as it judges in words: 'correctness' (error, partial, yes)",
+        "'answer' holds lists: each list is one answer",
+        "rows of one 'session_id' may be turns of one conversation: each is taken as a question of its own",
+    } <= {*made.findings.notes}
+
+
+def test_nan_is_a_score_that_is_missing(tmp_path: Path) -> None:
+    for name in ("ragas.json", "ragas.jsonl"):
+        path = tmp_path / name
+        rows = [
+            {"question": text, "answer": "a", "faithfulness": score} for text, score in (("A?", math.nan), ("B?", 0.5))
+        ]
+        path.write_text(json.dumps(rows) if name == "ragas.json" else "\n".join(map(json.dumps, rows)))
+        (made,) = import_results("csv", [path], tmp_path / f"runs of {name}")
+        assert [score.values for score in made.run.events_of(Score)] == [
+            {"faithfulness": None},
+            {"faithfulness": 0.5},
+        ]
+        assert made.counts["answers"] == 2

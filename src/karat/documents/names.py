@@ -83,7 +83,11 @@ _IN_ENGLISH = {
     **dict.fromkeys(("erwartete", "attesa", "correcta", "correta", "korrekte"), "expected"),
     **dict.fromkeys(("标准答案", "参考答案", "预期答案", "期望答案"), "groundtruth"),
     **dict.fromkeys(("verdade", "verdad", "verité", "vérité", "wahrheit"), "truth"),
+    **dict.fromkeys(("эталонный", "эталон", "эталонная"), "reference"),
+    **dict.fromkeys(("модели", "модель", "模型"), "model"),
+    **dict.fromkeys(("оценка", "评分", "得分"), "score"),
     "tipo": "type",
+    "msg": "message",
 }
 """Words of other languages that name the same things."""
 

@@ -63,6 +63,11 @@ def finite(text: str) -> float | Unfit:
     return Unfit(text)
 
 
+def constant(text: str) -> Unfit | None:
+    """None for NaN, which pandas writes for what is missing; infinities cannot be stored."""
+    return None if text == "NaN" else Unfit(text)
+
+
 def why_unfit(row: Any) -> str | None:
     """Why a row cannot be stored; None if it can.
 
@@ -458,7 +463,7 @@ def _json_objects(rows: Rows, path: Path, data: bytes) -> None:
     """Objects one after another, each over several lines."""
     text, at = _text(path, data).removeprefix("\ufeff"), 0
     rows.unit, rows.rows = "item", []
-    decoder = json.JSONDecoder(parse_constant=Unfit, parse_int=integer, parse_float=finite)
+    decoder = json.JSONDecoder(parse_constant=constant, parse_int=integer, parse_float=finite)
     for number in range(1, _MOST_FAULTS):
         while at < len(text) and text[at] in " \t\r\n,":
             at += 1
@@ -476,11 +481,7 @@ def _json_objects(rows: Rows, path: Path, data: bytes) -> None:
 
 def json_object(line: bytes) -> dict[str, Any]:
     """The object in a line of JSON Lines. Raises ValueError with what is wrong with the line."""
-    try:
-        row = msgspec.json.decode(line)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        raise ValueError(_why_not_json(line)) from None
-
+    row = _decoded(line)
     if not isinstance(row, dict):
         raise ValueError(f"is {_kind(row)}; each line must be a JSON object")
     wrong = why_unfit(row)
@@ -512,7 +513,7 @@ class _Objects:
     def __iter__(self) -> Iterator[tuple[int, Row]]:
         for number, line in _lines(self._data):
             if number not in self._unfit:
-                yield number, msgspec.json.decode(line)
+                yield number, _decoded(line)
             if number == self._last:
                 return
 
@@ -700,7 +701,7 @@ def _odd_json(path: Path, data: bytes) -> Any:
         raise _bad(path, "file", _MANY_NAN)
     text = _text(path, data)
     try:
-        return json.loads(text, parse_constant=Unfit, parse_int=integer, parse_float=finite)
+        return json.loads(text, parse_constant=constant, parse_int=integer, parse_float=finite)
     except json.JSONDecodeError as error:
         if error.msg == "Extra data" and text.lstrip().startswith("{"):
             raise _bad(
@@ -925,23 +926,24 @@ def _wrong_byte(line: bytes) -> str | None:
     return None
 
 
-def _why_not_json(line: bytes) -> str:
+def _decoded(line: bytes) -> Any:
+    """The value in a line of JSON, with `Unfit` for numbers that JSON or karat cannot hold. Raises
+    ValueError with what is wrong with the line.
+    """
+    with suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return msgspec.json.decode(line)
     wrong = _wrong_byte(line)
+    if wrong is None and has_too_many_nan(line):
+        wrong = _MANY_NAN
     if wrong is not None:
-        return wrong
-    if has_too_many_nan(line):
-        return _MANY_NAN
+        raise ValueError(wrong)
     try:
-        row = json.loads(line, parse_constant=Unfit, parse_int=integer, parse_float=finite)
+        return json.loads(line, parse_constant=constant, parse_int=integer, parse_float=finite)
     except json.JSONDecodeError as error:
-        return f"is not JSON, column {error.colno}: {_lower(error.msg)}"
+        message = f"is not JSON, column {error.colno}: {_lower(error.msg)}"
+        raise ValueError(message) from None
     except RecursionError:
-        return "is nested too deeply"
-
-    unfit = why_unfit(row)
-    if unfit is not None:
-        return unfit
-    return "holds what JSON does not allow (NaN, Infinity, or half of a surrogate pair)"
+        raise ValueError("is nested too deeply") from None
 
 
 def _lower(message: str) -> str:

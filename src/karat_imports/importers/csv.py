@@ -29,7 +29,15 @@ from karat.documents.columns import (
     paths_in,
     score_in,
 )
-from karat.documents.names import SAID, Role, lower_is_better, meanings, words_of
+from karat.documents.names import (
+    SAID,
+    Role,
+    is_score_name,
+    lower_is_better,
+    meanings,
+    with_role,
+    words_of,
+)
 from karat.documents.results import (
     belongs_to,
     models_by_system,
@@ -178,23 +186,9 @@ class Csv:
                 if name.startswith("score."):
                     metrics[name.partition(".")[2]] = column
 
-            lower = set(self._options.lower_is_better)
-            if unknown := lower - set(metrics):
-                raise BadOption("--set lower_is_better", f"no metric is called '{min(unknown)}'")
-            assumed = []
-            for name in metrics:
-                by_name = lower_is_better(name)
-                if by_name and name not in lower:
-                    lower.add(name)
-                    findings.note(f"'{name}' is better when lower, by its name")
-                elif by_name is None and name not in lower:
-                    assumed.append(name)
-
-            if assumed:
-                findings.note(
-                    f"taken to be better when higher: {', '.join(assumed)} (name others with "
-                    f"--set lower_is_better=[…])"
-                )
+            lower = self._lower(metrics, findings)
+            for text in _unsaid(columns, chosen):
+                findings.note(text)
 
             announced = {}
             for name in metrics:
@@ -220,6 +214,32 @@ class Csv:
                 trials=trials,
                 sparse=trials.sparse,
             )
+
+    def _lower(self, metrics: Iterable[str], findings: Findings) -> set[str]:
+        """The metrics that are better when lower, by the user's word or by their names; says which,
+        and which are only assumed to be better when higher.
+
+        Raises BadOption for a metric that there is not.
+        """
+        lower = set(self._options.lower_is_better)
+        if unknown := lower - set(metrics):
+            raise BadOption("--set lower_is_better", f"no metric is called '{min(unknown)}'")
+        assumed = []
+        for name in metrics:
+            by_name = lower_is_better(name)
+            if by_name and name not in lower:
+                lower.add(name)
+                findings.note(f"'{name}' is better when lower, by its name")
+            elif by_name is None and name not in lower:
+                assumed.append(name)
+
+        if assumed:
+            findings.note(
+                f"taken to be better when higher: {', '.join(assumed)} (name others with "
+                f"--set lower_is_better=[…])"
+            )
+
+        return lower
 
     def _rows(self, path: Path) -> Rows:
         asked = self._options
@@ -336,6 +356,27 @@ def _metric(path: str) -> str:
     return path.removeprefix("scores.").removeprefix("metrics.").removesuffix(".score")
 
 
+def _unsaid(columns: Mapping[str, Column], chosen: Mapping[str, str]) -> Iterator[str]:
+    """What a file seems to hold that is not read, or not as it may be meant."""
+    used = {*chosen.values()}
+    for path, column in columns.items():
+        words = sorted(column.values)
+        in_words = column.texts > 0 and 1 < len(words) <= _FEW_WORDS and not column.is_scored
+        if path not in used and in_words and is_score_name(path):
+            yield f"not taken, as it judges in words: '{path}' ({some_of(words)})"
+
+    answer = columns.get(chosen.get("answer", ""))
+    if answer is not None and 2 * answer.lists > answer.filled:
+        yield f"'{chosen['answer']}' holds lists: each list is one answer"
+    for path in with_role(columns, "conversation"):
+        column = columns[path]
+        if path not in used and 1 < len(column.values) < column.filled:
+            yield (
+                f"rows of one '{path}' may be turns of one conversation: each is taken as a "
+                f"question of its own"
+            )
+
+
 def _is_target(name: str) -> bool:
     """Whether a column's name is that of a target without a role."""
     return name in {*_TARGETS} - {*_ROLES} or name.startswith(("score.", "reason."))
@@ -446,6 +487,7 @@ class _ARowASystem:
                 yield number, {**shared, _SYSTEM: name, _ANSWER: cell(row, path), **scores}
 
 
+_FEW_WORDS = 6  # of which a verdict is one
 _SYSTEM, _ANSWER, _ROW = "karat system", "karat answer", "karat row"
 """Columns of our own."""
 

@@ -8,9 +8,9 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,9 +69,11 @@ def serve(
         served = site_server(root, only=only, pool=pool, host=host, port=port, reviewer=reviewer)
         gc.freeze()
         gc.set_threshold(*_COLLECTED)
-        ready(Listening(url=served.url, host=host, port=port))
         try:
-            _run(served.server, listener)
+            with _ended_by_signals(served.server):
+                ready(Listening(url=served.url, host=host, port=port))
+                logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+                served.server.run(sockets=[listener])
         finally:
             served.library.closing.set()
 
@@ -99,16 +101,21 @@ def _listener(host: str, port: int) -> socket.socket:
         raise BadOption(option, f"cannot listen at {place}: {why}") from error
 
 
-def _run(server: uvicorn.Server, listener: socket.socket) -> None:
-    """Runs until a signal. uvicorn raises the signal again at its end, which is no error here."""
-    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+@contextmanager
+def _ended_by_signals(server: uvicorn.Server) -> Iterator[None]:
+    """Ctrl-C and SIGTERM end the server, also where they come before it runs. Python may lose the
+    KeyboardInterrupt of a signal that comes while modules are imported.
+    """
     if threading.current_thread() is not threading.main_thread():
-        server.run(sockets=[listener])
+        yield
         return
 
-    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    def end(*_: object) -> None:
+        server.should_exit = True
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        with suppress(KeyboardInterrupt):
-            server.run(sockets=[listener])
+        yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

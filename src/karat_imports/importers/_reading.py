@@ -327,36 +327,39 @@ class _Scan:
             raise Unreadable("more than 64 MB around the results")
 
 
-class Json:
-    """An object in a file of another tool. Each value has the requested type, or is missing."""
+class Json(dict[str, object]):
+    """An object in a file of another tool, empty for any other value.
 
-    __slots__ = ("raw",)
+    What its methods give has the requested type, or is missing.
+    """
 
-    def __init__(self, value: object) -> None:
-        self.raw: JsonObject = value if isinstance(value, dict) else {}
+    __slots__ = ()
+
+    def __init__(self, value: object = None) -> None:
+        super().__init__(value if isinstance(value, dict) else {})
 
     def at(self, *keys: str) -> Json:
         """The object at a path of keys, an empty one if there is none."""
         value = self
         for key in keys:
-            value = Json(value.raw.get(key))
+            value = Json(value.get(key))
         return value
 
     def list(self, key: str) -> list[Json]:
         """The objects in a list."""
-        values = self.raw.get(key)
+        values = self.get(key)
         if isinstance(values, list):
             return [Json(value) for value in values if isinstance(value, dict)]
         return []
 
     def text(self, *keys: str) -> str | None:
         """The first of these that is a text and not empty."""
-        values = (self.raw.get(key) for key in keys)
+        values = (self.get(key) for key in keys)
         return next((value for value in values if isinstance(value, str) and value), None)
 
     def shown(self, key: str) -> str | None:
         """A text as it is, anything else as JSON."""
-        value = self.raw.get(key)
+        value = self.get(key)
         if value is None:
             return None
         return text_of(value)
@@ -364,17 +367,17 @@ class Json:
     @property
     def stop_reason(self) -> str | None:
         """Why an answer ended, under a usual name."""
-        return stop_reason(self.raw)
+        return stop_reason(self)
 
     def flag(self, key: str) -> bool | None:
-        value = self.raw.get(key)
+        value = self.get(key)
         return value if isinstance(value, bool) else None
 
     def number(self, key: str, *, low: float = -math.inf, times: float = 1.0) -> float | None:
         """A finite number (not a boolean) of at least `low`, multiplied by the unit that it
         is in.
         """
-        value = self.raw.get(key)
+        value = self.get(key)
         known = (
             isinstance(value, (int, float))
             and not isinstance(value, bool)
@@ -413,7 +416,7 @@ class Json:
         return None
 
     def without(self, *keys: str) -> JsonObject:
-        return {key: value for key, value in self.raw.items() if key not in keys}
+        return {key: value for key, value in self.items() if key not in keys}
 
 
 def asked(sample: Json) -> str | None:

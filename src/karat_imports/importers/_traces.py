@@ -156,13 +156,13 @@ def plain(value: object, usual: Sequence[str] = (), *, levels: int = 8) -> str |
     key = asked(row)
     if usual:
         key = next((name for name in usual if row.text(name)), None)
-    if key is None and len(row.raw) == 1:
-        key = next(iter(row.raw))
-    if key is None or not row.raw.get(key) or not levels:
+    if key is None and len(row) == 1:
+        key = next(iter(row))
+    if key is None or not row.get(key) or not levels:
         return None
     if text := row.text(key):
         return text
-    return plain(row.raw[key], usual, levels=levels - 1)
+    return plain(row[key], usual, levels=levels - 1)
 
 
 def answer_in(value: object) -> str | None:

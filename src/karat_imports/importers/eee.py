@@ -98,9 +98,7 @@ class Eee:
                 created=utc(first.text("evaluation_timestamp")),
                 unfinished=unfinished,
                 stated=stated,
-                detail={
-                    file.path.name: file.aggregate.raw.get("source_metadata") for file in files
-                },
+                detail={file.path.name: file.aggregate.get("source_metadata") for file in files},
             )
 
 
@@ -174,7 +172,7 @@ class _File:
         if beside:
             self.aggregate = document(beside[0])
         else:
-            self.aggregate = Json({})
+            self.aggregate = Json()
 
         self.collection = (self.aggregate.text("evaluation_id") or path.stem).partition("/")[0]
         results = {
@@ -238,7 +236,7 @@ class _File:
                 yield (
                     name,
                     ImportedCondition(
-                        model=model.text("name", "id"), detail=result.at("generation_config").raw
+                        model=model.text("name", "id"), detail=result.at("generation_config")
                     ),
                 )
 
@@ -282,7 +280,7 @@ class _File:
             scores.setdefault(scorer, {})[metric] = value
 
         metadata, asked = row.at("metadata"), row.at("input")
-        reference = [text for text in _texts(asked.raw.get("reference")) if text]
+        reference = [text for text in _texts(asked.get("reference")) if text]
         repetition = metadata.text("karat.repetition") or ""
         return ImportedTrial(
             sample=row.text("sample_id") or "",
@@ -299,15 +297,15 @@ class _File:
             if error
             else [ImportedScore(scorer=scorer, values=values) for scorer, values in scores.items()],
             metadata={
-                key: value for key, value in metadata.raw.items() if not key.startswith("karat.")
+                key: value for key, value in metadata.items() if not key.startswith("karat.")
             },
             detail={
-                "formatted": asked.raw.get("formatted"),
-                "choices": asked.raw.get("choices"),
-                "messages": row.raw.get("messages"),
-                "answer_attribution": row.raw.get("answer_attribution"),
+                "formatted": asked.get("formatted"),
+                "choices": asked.get("choices"),
+                "messages": row.get("messages"),
+                "answer_attribution": row.get("answer_attribution"),
                 "is_correct": {
-                    name: entry.at("evaluation").raw.get("is_correct")
+                    name: entry.at("evaluation").get("is_correct")
                     for (_, name), entry in metrics.items()
                 },
             },
@@ -345,7 +343,7 @@ def _texts(value: object) -> list[str]:
 def _reply(row: Json) -> Reply | None:
     messages, usage = row.list("messages"), row.at("token_usage")
     replies = [message for message in messages if message.text("role") == "assistant"]
-    texts = _texts(row.at("output").raw.get("raw")) or [
+    texts = _texts(row.at("output").get("raw")) or [
         text for message in replies if (text := message.text("content"))
     ]
     if not texts:
@@ -353,7 +351,7 @@ def _reply(row: Json) -> Reply | None:
     traces = [text for message in replies if (text := message.text("reasoning_trace"))]
     results = {}
     for message in messages:
-        for call in _texts(message.raw.get("tool_call_id")):
+        for call in _texts(message.get("tool_call_id")):
             results[call] = message.text("content")
 
     ends = []
@@ -367,9 +365,9 @@ def _reply(row: Json) -> Reply | None:
         answer = None
 
     return Reply(
-        text=texts[0] if row.at("output").raw else texts[-1],
+        text=texts[0] if row.at("output") else texts[-1],
         answer=None if answer in texts else answer,
-        reasoning="\n".join(_texts(row.at("output").raw.get("reasoning_trace")) or traces) or None,
+        reasoning="\n".join(_texts(row.at("output").get("reasoning_trace")) or traces) or None,
         tool_calls=tuple(
             _call(call, results) for message in replies for call in message.list("tool_calls")
         ),
@@ -397,6 +395,6 @@ def _call(call: Json, results: dict[str, str | None]) -> ToolCall:
     return ToolCall(
         tool=tool,
         server=server,
-        input=call.at("arguments").raw,
+        input=call.at("arguments"),
         result=results.get(call.text("id") or ""),
     )

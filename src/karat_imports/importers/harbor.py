@@ -241,7 +241,7 @@ def _light(path: Path) -> _Trial:
         "agent": name,
         "version": info.text("version"),
         "kwargs": {
-            key: value for key, value in agent.at("kwargs").raw.items() if not sounds_secret(key)
+            key: value for key, value in agent.at("kwargs").items() if not sounds_secret(key)
         },
         "timeout_multiplier": row.at("config").number("timeout_multiplier"),
     }
@@ -263,7 +263,7 @@ def _asked(trajectory: Path) -> str | None:
     """The first message of the user. What cannot be read here is counted with the steps."""
     try:
         for _, step in items(trajectory, "steps", findings=Findings()):
-            if step.text("source") == "user" and (text := spoken(step.raw.get("message"))):
+            if step.text("source") == "user" and (text := spoken(step.get("message"))):
                 return text
     except BadDataset:
         return None
@@ -314,7 +314,7 @@ def _trial(trial: _Trial, question: str, condition: str, findings: Findings) -> 
     if trial.path.name == "result.json":
         row, trajectory = document(trial.path), _trajectory(trial.path)
     else:
-        row, trajectory = Json({}), trial.path
+        row, trajectory = Json(), trial.path
 
     if (trial.path.parent / "steps").is_dir():
         findings.left_out("trajectories of the steps of a trial", trial.name)
@@ -325,9 +325,9 @@ def _trial(trial: _Trial, question: str, condition: str, findings: Findings) -> 
     # The rewards of a trial; None: the verifier gave none
     rewards = row.at("verifier_result", "rewards")
     values: dict[str, float | bool | None] = {}
-    for name in rewards.raw:
+    for name in rewards:
         values[name] = rewards.number(name)
-        if values[name] is None and rewards.raw[name] is not None:
+        if values[name] is None and rewards[name] is not None:
             findings.unreadable("reward that is not a number", trial.name)
 
     if not values:
@@ -337,7 +337,7 @@ def _trial(trial: _Trial, question: str, condition: str, findings: Findings) -> 
 
     failed = _failure(row.at("exception_info"), scored=score is not None)
     reply = None
-    if trajectory is not None or context.raw or row.at("verifier_result").raw:
+    if trajectory is not None or context or row.at("verifier_result"):
         reply = _reply(trial, context, path)
     if failed is not None and failed.stage == "score" and reply is None:
         failed = msgspec.structs.replace(failed, stage="agent", scorer=None)
@@ -353,7 +353,7 @@ def _trial(trial: _Trial, question: str, condition: str, findings: Findings) -> 
         scores=[] if score is None else [score],
         detail={
             **row.without("config", "agent_result", "verifier_result", "task_name"),
-            "metadata": context.raw.get("metadata"),
+            "metadata": context.get("metadata"),
             "trajectory": path.head.without("steps", "final_metrics"),
         },
     )
@@ -363,7 +363,7 @@ class _Path:
     """The trajectory of a trial, empty if there is none: the last answer, and the calls."""
 
     def __init__(self, path: Path | None, findings: Findings) -> None:
-        self.head = Json({})
+        self.head = Json()
         self.text: str | None = None
         self.reasoning: str | None = None
         self.calls: tuple[ToolCall, ...] = ()
@@ -383,23 +383,23 @@ class _Path:
                             Call(
                                 id=call.text("tool_call_id"),
                                 tool=call.text("function_name") or "",
-                                input=arguments(call.raw.get("arguments")),
+                                input=arguments(call.get("arguments")),
                             )
                             for call in step.list("tool_calls")
                         ],
                         results=[
-                            (result.text("source_call_id"), spoken(result.raw.get("content")) or "")
+                            (result.text("source_call_id"), spoken(result.get("content")) or "")
                             for result in step.at("observation").list("results")
                         ],
                     )
                 )
                 if step.text("source") == "agent":
-                    self.text = spoken(step.raw.get("message")) or self.text
+                    self.text = spoken(step.get("message")) or self.text
                     self.reasoning = step.text("reasoning_content") or self.reasoning
         except BadDataset as error:
             findings.unreadable(f"trajectory: {error.faults[0].message}", path.parent.parent.name)
 
-        if self.head.raw.get("subagent_trajectories"):
+        if self.head.get("subagent_trajectories"):
             findings.left_out("trajectories of subagents", path.parent.parent.name)
         self.calls = tool_calls(chat)
 

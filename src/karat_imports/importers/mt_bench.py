@@ -92,8 +92,8 @@ def _trials(
 
     kinds: set[str] = set()
     for place, of_question in grouped(rows, findings):
-        questions = [row for row in of_question if isinstance(row.raw.get("turns"), list)]
-        asked = next(iter(questions), Json({}))
+        questions = [row for row in of_question if isinstance(row.get("turns"), list)]
+        asked = next(iter(questions), Json())
         judged: dict[tuple[str, int], list[ImportedScore]] = {}
         for row in of_question:
             for model, turn, score in _judgments(row, place, findings):
@@ -102,7 +102,7 @@ def _trials(
 
         if not questions:
             findings.note("questions are named by their ids: pass question.jsonl, too")
-        answers = [row for row in of_question if isinstance(row.raw.get("choices"), list)]
+        answers = [row for row in of_question if isinstance(row.get("choices"), list)]
         for row in answers:
             model = row.text("model_id") or "not named"
             conditions.setdefault(model, ImportedCondition(model=model))
@@ -154,12 +154,12 @@ def _of_answer(
                 started=utc(row.number("tstamp")),
                 scores=numbered,
                 metadata={"question_id": id_, "turn": turn, "category": asked.text("category")},
-                detail={"answer_id": row.raw.get("answer_id")},
+                detail={"answer_id": row.get("answer_id")},
             )
 
 
 def _texts(row: Json, key: str) -> list[str]:
-    values = row.raw.get(key)
+    values = row.get(key)
     if not isinstance(values, list):
         return []
     return [value if isinstance(value, str) else "" for value in values]
@@ -177,7 +177,7 @@ def _judgments(
     row: Json, place: str, findings: Findings
 ) -> Iterator[tuple[str, int, ImportedScore]]:
     """Model, turn and score in a judgment of one answer, or of a pair."""
-    judge, turn = row.raw.get("judge"), row.count("turn") or 1
+    judge, turn = row.get("judge"), row.count("turn") or 1
     if not isinstance(judge, list) or not judge:
         return
     named, detail = str(judge[0]), {"prompt": judge[-1]}
@@ -196,7 +196,7 @@ def _judgments(
         )
         return
 
-    games = [row.text(key) for key in ("g1_winner", "g2_winner") if key in row.raw]
+    games = [row.text(key) for key in ("g1_winner", "g2_winner") if key in row]
     for side in ("model_1", "model_2"):
         if (model := row.text(side)) is None:
             findings.lose("judgment without its models", place)
@@ -218,6 +218,6 @@ def _judgments(
                 values={"win": value},
                 judge=named,
                 reasons={"win": row.text("g1_judgment")},
-                detail={**detail, "against": row.raw.get(other)},
+                detail={**detail, "against": row.get(other)},
             ),
         )

@@ -119,15 +119,15 @@ class _Log:
     """A log of oaieval."""
 
     def __init__(self, path: Path, findings: Findings) -> None:
-        self.path, self.spec, self.report = path, Json({}), None
+        self.path, self.spec, self.report = path, Json(), None
         for place, row in lines(path, findings):
-            if row.at("spec").raw:
+            if row.at("spec"):
                 self.spec = row.at("spec")
-            self.report = row.raw.get("final_report", self.report)
-            if row.text("sample_id") is None and not {"spec", "final_report"} & row.raw.keys():
+            self.report = row.get("final_report", self.report)
+            if row.text("sample_id") is None and not {"spec", "final_report"} & row.keys():
                 findings.lose("event without a sample_id", place)
 
-        models = self.spec.raw.get("completion_fns")
+        models = self.spec.get("completion_fns")
         if isinstance(models, list) and models:
             self.name = ", ".join(map(str, models))
         else:
@@ -153,25 +153,25 @@ def _trial(sample: str, condition: str, events: Sequence[Json]) -> ImportedTrial
     for event in events:
         of_type.setdefault(event.text("type") or "", []).append(event.at("data"))
     matches, samplings = of_type.get("match", []), of_type.get("sampling", [])
-    match, sampling = (group[0] if group else Json({}) for group in (matches, samplings))
+    match, sampling = (group[0] if group else Json() for group in (matches, samplings))
     scores = [
         ImportedScore(
             scorer="match",
             repeat=place,
             values={"accuracy": known.flag("correct")},
-            detail=known.raw,
+            detail=known,
             offline=True,
         )
         for place, known in enumerate(matches)
     ]
     metrics = {}
     for known in of_type.get("metrics", []):
-        for key, value in known.raw.items():
+        for key, value in known.items():
             metrics[key] = value
 
     if metrics:
         scores.append(_metrics(metrics))
-    sampled = sampling.raw.get("sampled")
+    sampled = sampling.get("sampled")
     text = match.text("sampled") or Json(
         {"": sampled[0] if isinstance(sampled, list) and sampled else sampled}
     ).shown("")
@@ -186,7 +186,7 @@ def _trial(sample: str, condition: str, events: Sequence[Json]) -> ImportedTrial
             tool_calls=tuple(
                 ToolCall(
                     tool=call.text("name") or "",
-                    input=call.at("arguments").raw,
+                    input=call.at("arguments"),
                     result=call.shown("return_value"),
                 )
                 for call in of_type.get("function_call", [])
@@ -203,7 +203,7 @@ def _trial(sample: str, condition: str, events: Sequence[Json]) -> ImportedTrial
     else:
         failed = None
 
-    prompt = sampling.raw.get("prompt")
+    prompt = sampling.get("prompt")
     return ImportedTrial(
         sample=sample,
         question=said_last(prompt) or sampling.shown("prompt") or sample,
@@ -215,9 +215,7 @@ def _trial(sample: str, condition: str, events: Sequence[Json]) -> ImportedTrial
         scores=scores,
         detail={
             "prompt": prompt,
-            "events": [
-                event.raw for event in events if event.text("type") not in ("match", "metrics")
-            ],
+            "events": [event for event in events if event.text("type") not in ("match", "metrics")],
         },
     )
 
@@ -257,7 +255,7 @@ def _output_items(pages: Mapping[Path, bytes], findings: Findings) -> Iterator[I
             condition = names[run, model]
             yield _of_item(
                 row,
-                item.at("item") if item.at("item").raw else item,
+                item.at("item") or item,
                 (identity, condition),
             )
 
@@ -276,7 +274,7 @@ def _of_item(row: Json, item: Json, at: tuple[str, str]) -> ImportedTrial:
     else:
         failed = failure(error)
 
-    prompt = sample.raw.get("input")
+    prompt = sample.get("input")
     results = sorted(row.list("results"), key=lambda result: result.text("name") or "")
     names = unique([_UUID.sub("", result.text("name") or "grader") for result in results])
     scores = [
@@ -289,11 +287,11 @@ def _of_item(row: Json, item: Json, at: tuple[str, str]) -> ImportedTrial:
     ]
     detail: JsonObject = {
         "prompt": prompt,
-        "id": row.raw.get("id"),
-        "status": row.raw.get("status"),
+        "id": row.get("id"),
+        "status": row.get("status"),
     }
     if key:
-        question = str(item.raw[key])
+        question = str(item[key])
     else:
         question = said_last(prompt) or at[0]
 
@@ -318,6 +316,6 @@ def _of_item(row: Json, item: Json, at: tuple[str, str]) -> ImportedTrial:
         metadata=item.without(key or ""),
         detail={
             **detail,
-            **{name: sample.raw.get(name) for name in ("temperature", "top_p", "seed")},
+            **{name: sample.get(name) for name in ("temperature", "top_p", "seed")},
         },
     )

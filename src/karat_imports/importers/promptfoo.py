@@ -86,7 +86,7 @@ class Promptfoo:
             sparse=True,  # tests may name their prompts and providers
             stated=[file.stated for file in files],
             detail={
-                file.path.name: {"id": file.head.text("evalId"), "stats": file.stats.raw}
+                file.path.name: {"id": file.head.text("evalId"), "stats": file.stats}
                 for file in files
             },
         )
@@ -95,7 +95,7 @@ class Promptfoo:
 def _head(path: Path) -> tuple[Path, Json]:
     """The file, and everything in it except its results."""
     head = document(path, "results", "results")
-    if not isinstance(head.at("results").raw.get("results"), list):
+    if not isinstance(head.at("results").get("results"), list):
         raise bad_file(path, "holds no results of promptfoo (expected results.results)")
     return path, head
 
@@ -122,7 +122,7 @@ class _File:
         self._by_place, self._by_pair = dict(enumerate(names)), dict(zip(pairs, names, strict=True))
         self.conditions = {
             name: ImportedCondition(
-                model=_provider(prompt) or None, detail={"prompt": prompt.raw.get("raw")}
+                model=_provider(prompt) or None, detail={"prompt": prompt.get("raw")}
             )
             for name, prompt in zip(names, prompts, strict=True)
         }
@@ -199,14 +199,12 @@ class _Trials:
                 items(file.path, "results", "results", findings=self._findings)
             ):
                 test, condition = row.at("testCase"), file.condition(row)
-                if test.at("vars").raw:
+                if test.at("vars"):
                     variables = test.at("vars")
                 else:
                     variables = row.at("vars")
 
-                identity = digest(
-                    variables.raw or [test.raw.get("assert"), test.raw.get("description")]
-                )
+                identity = digest(variables or [test.get("assert"), test.get("description")])
                 index = row.count("testIdx")  # of a repeated test: another one each time
                 places = earlier.setdefault((identity, condition), {})
                 repetition = places.setdefault(number if index is None else index, len(places))
@@ -234,11 +232,11 @@ class _Trials:
             self._findings.changed("answer from promptfoo's cache: its latency is missing", place)
         failed = _failure(row, answered=reply is not None)
         plain = {}
-        for key, value in variables.raw.items():
+        for key, value in variables.items():
             if isinstance(value, (str, int, float)):
                 plain[key] = value
 
-        metadata = {**plain, **test.at("metadata").raw, **({"description": title} if title else {})}
+        metadata = {**plain, **test.at("metadata"), **({"description": title} if title else {})}
         metadata.pop(used or "", None)
         if cached:
             seconds = None
@@ -254,7 +252,7 @@ class _Trials:
         assertions = [*test.list("assert"), *(part.at("assertion") for part in parts)]
         golden = None
         for assertion in assertions:
-            if assertion.raw.get("type") in _GOLDEN and (text := assertion.text("value")):
+            if assertion.get("type") in _GOLDEN and (text := assertion.text("value")):
                 golden = _VARIABLE.sub(lambda match: variables.shown(match[1]) or match[0], text)
                 break
 
@@ -270,10 +268,10 @@ class _Trials:
             scores=scores,
             metadata=metadata,
             detail={
-                "prompt": row.at("prompt").raw.get("raw"),
+                "prompt": row.at("prompt").get("raw"),
                 "response": response.without("output", "cost", "tokenUsage"),
-                "metadata": row.raw.get("metadata"),
-                "id": row.raw.get("id"),
+                "metadata": row.get("metadata"),
+                "id": row.get("id"),
             },
         )
 
@@ -292,7 +290,7 @@ class _Trials:
         )
         yield from scores
         named = row.at("namedScores")
-        for name in named.raw:
+        for name in named:
             if name not in groups:
                 yield ImportedScore(scorer=name, values={"score": self._value(named, name, place)})
 
@@ -328,7 +326,7 @@ class _Trials:
             reasons={
                 "pass": "\n".join(reason for part in group if (reason := part.text("reason")))
             },
-            detail={"assertions": [part.raw for part in group]},
+            detail={"assertions": list(group)},
             usage=judged[0].usage(input_tokens="prompt", output_tokens="completion")
             if len(judged) == 1
             else None,
@@ -339,7 +337,7 @@ class _Trials:
 
     def _value(self, of: Json, key: str, place: str) -> float | None:
         value = of.number(key)
-        if value is None and of.raw.get(key) is not None:
+        if value is None and of.get(key) is not None:
             self._findings.unreadable("score that is not a number", place)
         return value
 
@@ -350,7 +348,7 @@ def _reply(row: Json, response: Json) -> Reply | None:
         return None
     return Reply(
         text=text,
-        usage=Json({**tokens.at("completionDetails").raw, **tokens.raw}).usage(
+        usage=Json({**tokens.at("completionDetails"), **tokens}).usage(
             input_tokens="prompt", output_tokens="completion", reasoning_tokens="reasoning"
         ),
         dollars=response.number("cost", low=0),
@@ -365,7 +363,7 @@ def _failure(row: Json, *, answered: bool) -> ImportedFailure | None:
     if message is None and not answered:
         message = "the file holds neither an output nor an error"
     if message is None or (
-        answered and row.at("gradingResult").raw and row.count("failureReason") != _ERROR
+        answered and row.at("gradingResult") and row.count("failureReason") != _ERROR
     ):
         return None
 
@@ -381,8 +379,8 @@ def _question(variables: Json, row: Json) -> tuple[str, str | None]:
     """The question of a test case, and its variable: unlike prompts, questions are the same in all
     conditions.
     """
-    used = asked(variables) or (next(iter(variables.raw)) if len(variables.raw) == 1 else None)
+    used = asked(variables) or (next(iter(variables)) if len(variables) == 1 else None)
     if used is not None:
         return variables.shown(used) or "", used
-    listed = "\n".join(f"{name}: {variables.shown(name)}" for name in variables.raw)
+    listed = "\n".join(f"{name}: {variables.shown(name)}" for name in variables)
     return listed or row.at("prompt").text("raw") or "(a test without variables)", None

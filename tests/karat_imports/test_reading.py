@@ -132,7 +132,8 @@ def test_a_value_has_the_type_that_is_asked_for_or_is_missing() -> None:
     ],
 )
 def test_an_error_is_classed_by_its_own_words(message: str, cls: str) -> None:
-    assert failure(message).cls == cls
+    known = failure(message)
+    assert known is not None and known.cls == cls
 
 
 @pytest.mark.parametrize(

@@ -190,8 +190,7 @@ def _message(value: object) -> Message | None:
             of = part.at(kind)
             if part.text("type") == kind:
                 of = part
-            given = (of.get(key) for key in ("response", "result", "content", "output"))
-            result = next((value for value in given if value is not None), None)
+            result = of.first("response", "result", "content", "output")
             if of:
                 id_ = of.text("call_id", "tool_use_id", "toolUseId", "id")
                 results.append((id_, spoken(result) or _shown(result)))
@@ -224,9 +223,8 @@ def _calls(row: Json) -> Iterator[Call]:
 
 
 def _call(of: Json) -> Call:
-    given = (of.get(key) for key in ("arguments", "args", "input"))
     return Call(
         id=of.text("call_id", "id", "toolUseId", "tool_call_id"),
         tool=of.text("name") or "",
-        input=arguments(next((value for value in given if value is not None), None)),
+        input=arguments(of.first("arguments", "args", "input")),
     )

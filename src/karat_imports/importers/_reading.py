@@ -357,9 +357,14 @@ class Json(dict[str, object]):
         values = (self.get(key) for key in keys)
         return next((value for value in values if isinstance(value, str) and value), None)
 
-    def shown(self, key: str) -> str | None:
-        """A text as it is, anything else as JSON."""
-        value = self.get(key)
+    def first(self, *keys: str) -> object:
+        """The first of these that is there and not null."""
+        values = (self.get(key) for key in keys)
+        return next((value for value in values if value is not None), None)
+
+    def shown(self, *keys: str) -> str | None:
+        """The same: a text as it is, anything else as JSON."""
+        value = self.first(*keys)
         if value is None:
             return None
         return text_of(value)
@@ -440,10 +445,12 @@ def digest(parts: object) -> str:
     return sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()[:16]
 
 
-def failure(message: str) -> ImportedFailure:
+def failure(message: str | None) -> ImportedFailure | None:
     """Why there is no answer, from the error message: a server or the network, a limit, else the
-    agent.
+    agent. None: there is no error.
     """
+    if message is None:
+        return None
     first = message.partition("\n")[0]  # what follows is a stack trace
     if _LIMIT.search(first):
         return ImportedFailure(cls="limit", kind="limit", message=message)

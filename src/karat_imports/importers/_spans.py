@@ -195,22 +195,13 @@ def _of_event(event: Event) -> tuple[str, list[Message]]:
 
 
 def _call(known: Json, error: str | None) -> ToolCall:
-    given = next(
-        (
-            known[key]
-            for key in ("gen_ai.tool.call.arguments", "tool.parameters", "input.value")
-            if known.get(key) is not None
-        ),
-        None,
-    )
+    given = known.first("gen_ai.tool.call.arguments", "tool.parameters", "input.value")
     call = ToolCall(
         tool=known.text("gen_ai.tool.name", "tool.name") or "", input=arguments(given), error=error
     )
     if error is not None:
         return call
-    result = known.shown("gen_ai.tool.call.result")
-    if result is None:
-        result = known.shown("output.value")
+    result = known.shown("gen_ai.tool.call.result", "output.value")
     return msgspec.structs.replace(call, result=result)
 
 

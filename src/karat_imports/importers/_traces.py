@@ -279,11 +279,7 @@ class Traces:
             condition, ImportedCondition(model=models[-1] if models else None)
         )
 
-        if root.error is None:
-            failed = None
-        else:
-            failed = failure(root.error)
-
+        failed = failure(root.error)
         scores = list(self._scores(spans))
 
         if root.started is None:

@@ -41,6 +41,7 @@ _KINDS: dict[str | None, Literal["ordinal", "share", "number"]] = {
     "ordinal": "ordinal",
     "share": "share",
 }
+_DIRECTIONS: dict[str | None, Literal["none", "lower"]] = {"none": "none", "lower": "lower"}
 
 
 class Eee:
@@ -69,9 +70,8 @@ class Eee:
         for collection, of_path in collections.items():
             files = list(of_path.values())
             first = files[0].aggregate
-            library = [
-                text for key in ("name", "version") if (text := first.at("eval_library").text(key))
-            ]
+            library = first.at("eval_library")
+            names = (library.text("name"), library.text("version"))
             metrics: dict[str, dict[str, Metric]] = {}
             unfinished: list[str] = []
             stated: list[Stated] = []
@@ -81,7 +81,7 @@ class Eee:
 
             yield ImportedRun(
                 name=collection,
-                tool=" ".join(library) or "every-eval-ever",
+                tool=" ".join(filter(None, names)) or "every-eval-ever",
                 trials=_trials(files, findings, unfinished=unfinished, stated=stated),
                 conditions={
                     name: condition for file in files for name, condition in file.conditions()
@@ -169,17 +169,14 @@ class _File:
     def __init__(self, path: Path) -> None:
         self.path, self.rows, beside = path, 0, Eee.beside(path)
         self.read: dict[str, None] = {}  # the conditions of its instances, in order
-        if beside:
-            self.aggregate = document(beside[0])
-        else:
-            self.aggregate = Json()
-
+        self.aggregate = document(beside[0]) if beside else Json()
         self.collection = (self.aggregate.text("evaluation_id") or path.stem).partition("/")[0]
         results = {
             result.text("evaluation_result_id", "evaluation_name"): result
             for result in self.aggregate.list("evaluation_results")
         }
         self.metrics: dict[str | None, tuple[str, Metric]] = {}
+        self.announced: list[tuple[str, Metric]] = []
         for key, result in results.items():
             # The scorer and metric of an aggregate; karat's own are recognized by their details
             config = result.at("metric_config")
@@ -192,19 +189,18 @@ class _File:
                 name = f"{part}.{name}"
             kind = "share" if config.text("score_type") == "binary" else stated.text("kind")
             lower = "lower" if config.flag("lower_is_better") else None
-            directions: dict[str | None, Literal["higher", "lower", "none"]]
-            directions = {"none": "none", "lower": "lower"}
-            self.metrics[key] = (
-                scorer,
-                Metric(
-                    name=name,
-                    low=config.number("min_score"),
-                    high=config.number("max_score"),
-                    direction=directions.get(stated.text("direction") or lower, "higher"),
-                    kind=_KINDS.get(kind, "number"),
-                    description=config.text("evaluation_description") or "",
-                ),
+            metric = Metric(
+                name=name,
+                low=config.number("min_score"),
+                high=config.number("max_score"),
+                direction=_DIRECTIONS.get(stated.text("direction") or lower, "higher"),
+                kind=_KINDS.get(kind, "number"),
+                description=config.text("evaluation_description") or "",
             )
+            self.metrics[key] = scorer, metric
+            # If the file does not name the scale, the values show it: only 0 and 1 is a share.
+            if metric.direction != "higher" or stated.text("kind"):
+                self.announced.append((scorer, metric))
 
         details = [result.at("score_details") for result in results.values()]
         numbers = [one.at("uncertainty").count("num_samples") or 0 for one in details]
@@ -217,15 +213,6 @@ class _File:
             if (score := one.number("score")) is not None
             if self.aggregate.at("eval_library").text("name") != "karat"
         }
-        # If the file does not name the scale, the values show it: only 0 and 1 is a share.
-        self.announced = [
-            (scorer, metric)
-            for (scorer, metric), result in zip(
-                self.metrics.values(), results.values(), strict=True
-            )
-            if metric.direction != "higher"
-            or result.at("metric_config", "additional_details").text("kind")
-        ]
 
     def conditions(self) -> Iterator[tuple[str, ImportedCondition]]:
         model = self.aggregate.at("model_info")
@@ -292,7 +279,7 @@ class _File:
             else number,
             reply=_reply(row),
             seconds=row.at("performance").number("latency_ms", low=0, times=0.001),
-            failure=None if error is None else failure(error),
+            failure=failure(error),
             scores=[]
             if error
             else [ImportedScore(scorer=scorer, values=values) for scorer, values in scores.items()],
@@ -354,15 +341,10 @@ def _reply(row: Json) -> Reply | None:
         for call in _texts(message.get("tool_call_id")):
             results[call] = message.text("content")
 
-    ends = []
+    answer = None
     for attribution in row.list("answer_attribution"):
         if attribution.flag("is_terminal"):
-            ends.append(attribution)
-
-    if ends:
-        answer = ends[-1].text("extracted_value")
-    else:
-        answer = None
+            answer = attribution.text("extracted_value")
 
     return Reply(
         text=texts[0] if row.at("output") else texts[-1],
@@ -385,15 +367,12 @@ def _reply(row: Json) -> Reply | None:
 def _call(call: Json, results: dict[str, str | None]) -> ToolCall:
     name = call.text("name") or ""
     mcp = _MCP.fullmatch(name)
+    server = None
     if mcp:
-        tool = mcp[2]
-        server = mcp[1]
-    else:
-        tool = name
-        server = None
+        server, name = mcp.groups()
 
     return ToolCall(
-        tool=tool,
+        tool=name,
         server=server,
         input=call.at("arguments"),
         result=results.get(call.text("id") or ""),

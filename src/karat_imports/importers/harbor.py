@@ -95,11 +95,11 @@ class Harbor:
         for trial in sorted(trials.values(), key=lambda trial: (trial.started, trial.name)):
             datasets.setdefault(trial.dataset, []).append(trial)
         for dataset, of_dataset in datasets.items():
-            # The first trial of each
-            of_condition = {trial.identity: trial for trial in reversed(of_dataset)}
-            order = [*dict.fromkeys(trial.identity for trial in of_dataset)]
-            shown = unique([of_condition[one].condition for one in order])
-            names = dict(zip(order, shown, strict=True))
+            firsts: dict[str, _Trial] = {}  # of each condition
+            for trial in of_dataset:
+                firsts.setdefault(trial.identity, trial)
+            shown = unique([first.condition for first in firsts.values()])
+            names = dict(zip(firsts, shown, strict=True))
             metrics: dict[str, Sequence[Metric]] = {_SCORER: []}
             folders = [*(job.name for job in jobs), of_dataset[0].path.absolute().parent.name]
             yield ImportedRun(
@@ -107,10 +107,8 @@ class Harbor:
                 tool="harbor",
                 trials=_trials(of_dataset, names, metrics, findings),
                 conditions={
-                    names[one]: ImportedCondition(
-                        model=of_condition[one].model, detail=of_condition[one].settings
-                    )
-                    for one in order
+                    names[identity]: ImportedCondition(model=first.model, detail=first.settings)
+                    for identity, first in firsts.items()
                 },
                 metrics=metrics,
                 dataset=dataset,
@@ -229,12 +227,6 @@ def _light(path: Path) -> _Trial:
     task = row.text("task_name")
     if task is None:
         raise bad_file(path, "is no result of a trial: it has no task_name")
-    trajectory = _trajectory(path)
-    if trajectory is None:
-        asked = None
-    else:
-        asked = _asked(trajectory)
-
     name = info.text("name") or agent.text("name", "import_path") or "agent not named"
     model = agent.text("model_name") or info.at("model_info").text("name")
     settings: JsonObject = {
@@ -255,12 +247,14 @@ def _light(path: Path) -> _Trial:
         identity=digest([settings, model]),
         model=model,
         settings=settings,
-        asked=asked,
+        asked=_asked(_trajectory(path)),
     )
 
 
-def _asked(trajectory: Path) -> str | None:
+def _asked(trajectory: Path | None) -> str | None:
     """The first message of the user. What cannot be read here is counted with the steps."""
+    if trajectory is None:
+        return None
     try:
         for _, step in items(trajectory, "steps", findings=Findings()):
             if step.text("source") == "user" and (text := spoken(step.get("message"))):
@@ -330,17 +324,12 @@ def _trial(trial: _Trial, question: str, condition: str, findings: Findings) -> 
         if values[name] is None and rewards[name] is not None:
             findings.unreadable("reward that is not a number", trial.name)
 
-    if not values:
-        score = None
-    else:
-        score = ImportedScore(scorer=_SCORER, values=values)
-
-    failed = _failure(row.at("exception_info"), scored=score is not None)
+    scores = []
+    if values:
+        scores.append(ImportedScore(scorer=_SCORER, values=values))
     reply = None
     if trajectory is not None or context or row.at("verifier_result"):
         reply = _reply(trial, context, path)
-    if failed is not None and failed.stage == "score" and reply is None:
-        failed = msgspec.structs.replace(failed, stage="agent", scorer=None)
 
     return ImportedTrial(
         sample=trial.task,
@@ -349,8 +338,8 @@ def _trial(trial: _Trial, question: str, condition: str, findings: Findings) -> 
         reply=reply,
         started=utc(execution.text("started_at")) or trial.started or None,
         seconds=seconds_between(execution, "started_at", "finished_at"),
-        failure=failed,
-        scores=[] if score is None else [score],
+        failure=_failure(row.at("exception_info"), answered=reply is not None, scored=bool(scores)),
+        scores=scores,
         detail={
             **row.without("config", "agent_result", "verifier_result", "task_name"),
             "metadata": context.get("metadata"),
@@ -418,7 +407,10 @@ def _reply(trial: _Trial, context: Json, path: _Path) -> Reply:
     dollars = context.number("cost_usd", low=0)
     if dollars is None:
         dollars = final.number("total_cost_usd", low=0)
-    reply = Reply(
+    stop_reason = None
+    if path.text is None:
+        stop_reason = "not_recorded"
+    return Reply(
         text=path.text or "",
         reasoning=path.reasoning,
         tool_calls=path.calls,
@@ -426,13 +418,11 @@ def _reply(trial: _Trial, context: Json, path: _Path) -> Reply:
         dollars=dollars,
         model=trial.model,
         agent=" ".join(filter(None, (settings.text("agent"), settings.text("version")))),
+        stop_reason=stop_reason,
     )
-    if path.text is None:
-        return msgspec.structs.replace(reply, stop_reason="not_recorded")
-    return reply
 
 
-def _failure(exception: Json, *, scored: bool) -> ImportedFailure | None:
+def _failure(exception: Json, *, answered: bool, scored: bool) -> ImportedFailure | None:
     """Why a trial has no answer or no reward.
 
     An agent that ran out of time and was verified all the same is scored, as in Harbor; what else
@@ -447,7 +437,7 @@ def _failure(exception: Json, *, scored: bool) -> ImportedFailure | None:
         return failure(message)
     if cls == "limit" and scored:
         return None
-    if cls == "judge":
+    if cls == "judge" and answered:
         return ImportedFailure(cls=cls, kind=slug, message=message, stage="score", scorer=_SCORER)
 
     return ImportedFailure(cls=cls, kind=slug, message=message)

@@ -15,7 +15,6 @@ from typing import ClassVar
 from karat.importers import (
     Findings,
     ImportedCondition,
-    ImportedFailure,
     ImportedRun,
     ImportedScore,
     ImportedTrial,
@@ -135,11 +134,10 @@ class _Log:
 
     def stated(self, condition: str) -> Stated:
         """The accuracy in the final report."""
-        accuracy = Json({"report": self.report}).at("report").number("accuracy")
-        if accuracy is None:
-            means = {}
-        else:
-            means = {("match", "accuracy"): accuracy}
+        accuracy = Json(self.report).number("accuracy")
+        means = {}
+        if accuracy is not None:
+            means["match", "accuracy"] = accuracy
 
         return Stated(file=self.path.name, conditions=(condition,), means=means)
 
@@ -164,11 +162,9 @@ def _trial(sample: str, condition: str, events: Sequence[Json]) -> ImportedTrial
         )
         for place, known in enumerate(matches)
     ]
-    metrics = {}
+    metrics = Json()
     for known in of_type.get("metrics", []):
-        for key, value in known.items():
-            metrics[key] = value
-
+        metrics.update(known)
     if metrics:
         scores.append(_metrics(metrics))
     sampled = sampling.get("sampled")
@@ -193,16 +189,9 @@ def _trial(sample: str, condition: str, events: Sequence[Json]) -> ImportedTrial
             ),
         )
 
-    if "error" in of_type:
-        error = of_type["error"][0].text("message", "type")
-    else:
-        error = None
-
-    if error is not None and not scores:
-        failed = failure(error)
-    else:
-        failed = None
-
+    failed = None
+    if "error" in of_type and not scores:
+        failed = failure(of_type["error"][0].text("message", "type"))
     prompt = sampling.get("prompt")
     return ImportedTrial(
         sample=sample,
@@ -220,13 +209,12 @@ def _trial(sample: str, condition: str, events: Sequence[Json]) -> ImportedTrial
     )
 
 
-def _metrics(metrics: Mapping[str, object]) -> ImportedScore:
-    known = Json(dict(metrics))
-    values = {key: known.score(key) for key in metrics}
+def _metrics(metrics: Json) -> ImportedScore:
+    values = {key: metrics.score(key) for key in metrics}
     return ImportedScore(
         scorer="metrics",
         values={key: value for key, value in values.items() if value is not None},
-        labels={key: text for key in metrics if (text := known.text(key)) is not None},
+        labels={key: text for key in metrics if (text := metrics.text(key)) is not None},
     )
 
 
@@ -236,11 +224,10 @@ def _output_items(pages: Mapping[Path, bytes], findings: Findings) -> Iterator[I
     for path, head in pages.items():
         if head.lstrip()[:1] == b"[":
             rows = items(path, findings=findings)
+        elif _PAGE.match(head):
+            rows = items(path, "data", findings=findings)
         else:
-            if _PAGE.match(head):
-                rows = items(path, "data", findings=findings)
-            else:
-                rows = lines(path, findings)
+            rows = lines(path, findings)
 
         for place, row in rows:
             item, sample = row.at("datasource_item"), row.at("sample")
@@ -263,17 +250,10 @@ def _output_items(pages: Mapping[Path, bytes], findings: Findings) -> Iterator[I
 def _of_item(row: Json, item: Json, at: tuple[str, str]) -> ImportedTrial:
     sample, key = row.at("sample"), asked(item)
     contents = [message.shown("content") for message in sample.list("output")]
+    text = None
     if contents:
         text = "\n".join(content for content in contents if content is not None)
-    else:
-        text = None
-
-    error = sample.at("error").text("message", "code")
-    if error is None:
-        failed: ImportedFailure | None = None
-    else:
-        failed = failure(error)
-
+    failed = failure(sample.at("error").text("message", "code"))
     prompt = sample.get("input")
     results = sorted(row.list("results"), key=lambda result: result.text("name") or "")
     names = unique([_UUID.sub("", result.text("name") or "grader") for result in results])
@@ -295,9 +275,8 @@ def _of_item(row: Json, item: Json, at: tuple[str, str]) -> ImportedTrial:
     else:
         question = said_last(prompt) or at[0]
 
-    if text is None:
-        reply = None
-    else:
+    reply = None
+    if text is not None:
         reply = Reply(
             text=text,
             usage=sample.at("usage").usage(**_TOKENS, cache_read_tokens="cached_tokens"),

@@ -21,7 +21,7 @@ from karat.importers import (
     Stated,
 )
 from karat.records import Metric, Reply
-from karat.sums import exact_sum
+from karat.sums import exact_sum, sum_of_known
 from karat_imports.importers._reading import (
     Json,
     asked,
@@ -159,15 +159,11 @@ class _File:
         """The `metric` of an assertion, else its type; with its value if every test has several of
         that type.
         """
-        kind = assertion.text("type") or "assertion"
-        if kind in self._repeated:
-            value = assertion.shown("value")
-        else:
-            value = None
-
-        return assertion.text("metric") or (
-            f"{kind}: {excerpt(clean(value), 60)}" if value else kind
-        )
+        kind, value = assertion.text("type") or "assertion", assertion.shown("value")
+        named = assertion.text("metric")
+        if named is None and value and kind in self._repeated:
+            return f"{kind}: {excerpt(clean(value), 60)}"
+        return named or kind
 
 
 def _provider(value: Json) -> str:
@@ -199,11 +195,7 @@ class _Trials:
                 items(file.path, "results", "results", findings=self._findings)
             ):
                 test, condition = row.at("testCase"), file.condition(row)
-                if test.at("vars"):
-                    variables = test.at("vars")
-                else:
-                    variables = row.at("vars")
-
+                variables = test.at("vars") or row.at("vars")
                 identity = digest(variables or [test.get("assert"), test.get("description")])
                 index = row.count("testIdx")  # of a repeated test: another one each time
                 places = earlier.setdefault((identity, condition), {})
@@ -299,29 +291,22 @@ class _Trials:
         in promptfoo.
         """
         assertions = [part.at("assertion") for part in group]
-        weights = []
-        for part in assertions:
-            if part.number("weight") is None:
-                weights.append(1.0)
-            else:
-                weights.append(part.number("weight", low=0) or 0.0)
-
+        given = [part.number("weight") for part in assertions]
+        weights = [1.0 if weight is None else max(weight, 0.0) for weight in given]
         if not sum(weights):
             weights = [1.0] * len(group)
         passes = [part.flag("pass") for part in group]
-        known = [
-            score for part in group if (score := self._value(part, "score", place)) is not None
-        ]
-        complete = len(known) == len(group)
-        mean = exact_sum(
-            score * weight for score, weight in zip(known, weights, strict=complete)
-        ) / exact_sum(weights)
+        scores = [self._value(part, "score", place) for part in group]
+        total = sum_of_known(
+            None if score is None else score * weight
+            for score, weight in zip(scores, weights, strict=True)
+        )
         judged = [part.at("tokensUsed") for part in group if part.at("tokensUsed").count("total")]
         return ImportedScore(
             scorer=name,
             values={
                 "pass": None if None in passes else all(passes),
-                "score": mean if complete else None,
+                "score": None if total is None else total / exact_sum(weights),
             },
             reasons={
                 "pass": "\n".join(reason for part in group if (reason := part.text("reason")))

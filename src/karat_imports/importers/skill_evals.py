@@ -143,7 +143,7 @@ def _trials(
                 yield _of_case(case, run, (f"{prefix}{arm}", repetition), types, place, findings)
 
     for number, run in enumerate(head.list("runs"), start=1):
-        if (sample := run.shown("eval_id") or run.text("eval_name")) is None:
+        if (sample := run.shown("eval_id", "eval_name")) is None:
             findings.lose("run without an eval_id", f"{path.name}, run {number}")
         else:
             result = run.at("result")
@@ -236,7 +236,7 @@ def _of_case(
         reply=_not_recorded(run.number("costUsd", low=0), case.text("model")),
         started=run.text("startedAt"),
         seconds=seconds,
-        failure=None if error is None else failure(error),
+        failure=failure(error),
         scores=[] if error else scores,
         detail=run.without("graders", "score", "passed", "costUsd", "judgeCostUsd"),
     )

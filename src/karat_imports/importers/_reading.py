@@ -65,6 +65,7 @@ _SERVER = re.compile(
 
 
 _Read = TypeVar("_Read")
+_Key = TypeVar("_Key", bound=Hashable)
 
 
 class Unreadable(ValueError):
@@ -165,24 +166,35 @@ def lines(path: Path, findings: Findings) -> Iterator[tuple[str, Json]]:
                 yield from _objects(text.removeprefix(b"\xef\xbb\xbf"), place, "line", findings)
 
 
-def groups(
-    path: Path, key: Callable[[Json], Hashable | None], findings: Findings
-) -> Iterator[tuple[str, Hashable, list[Json]]]:
-    """The lines of a JSON Lines file, grouped by key: the place of the last line, the key, and the
-    lines.
+def grouped(
+    rows: Callable[[Findings], Iterator[tuple[str, _Key | None, _Read]]], findings: Findings
+) -> Iterator[tuple[str, _Key, list[_Read]]]:
+    """The rows of each key, with the place of its last one; without those whose key is None.
 
-    Lines with the key None are skipped. Reads the file twice, and keeps only incomplete groups in
-    memory.
+    `rows` yields place, key and row, and is called twice: only incomplete groups are in memory.
     """
-    ends = {
-        of_line: place for place, row in lines(path, findings) if (of_line := key(row)) is not None
-    }
-    started: dict[Hashable, list[Json]] = {}
-    for place, row in lines(path, Findings()):  # its faults are counted already
-        if (of_line := key(row)) is not None:
-            started.setdefault(of_line, []).append(row)
-            if ends[of_line] == place:
-                yield place, of_line, started.pop(of_line)
+    ends = {key: number for number, (_, key, _) in enumerate(rows(findings)) if key is not None}
+    started: dict[_Key, list[_Read]] = {}
+    for number, (place, key, row) in enumerate(rows(Findings())):  # faults are counted already
+        if key is not None:
+            started.setdefault(key, []).append(row)
+            if ends[key] == number:
+                yield place, key, started.pop(key)
+
+
+def lines_with(
+    key: str, paths: Iterable[Path], findings: Findings
+) -> Iterator[tuple[str, str, Json]]:
+    """Each line of JSON Lines files with its place and what it has under a key.
+
+    One without it is a finding.
+    """
+    for path in paths:
+        for place, row in lines(path, findings):
+            if value := row.shown(key):
+                yield place, value, row
+            else:
+                findings.lose(f"line without a {key}", place)
 
 
 def document(path: Path, *keys: str) -> Json:
@@ -383,13 +395,11 @@ class Json(dict[str, object]):
         is in.
         """
         value = self.get(key)
-        known = (
-            isinstance(value, (int, float))
-            and not isinstance(value, bool)
-            and low <= value
-            and abs(value) < 1e300
-        )
-        return float(value) * times if known else None  # type: ignore[arg-type]  # mypy forgets what `known` knows
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return None
+        if low <= value and abs(value) < 1e300:
+            return float(value) * times
+        return None
 
     def score(self, key: str) -> float | bool | None:
         """A verdict, or a finite number."""
@@ -411,10 +421,8 @@ class Json(dict[str, object]):
         """Tokens: our name for them → the key, or the keys to try. None if none is known."""
         counts: dict[str, int | None] = {}
         for ours, keys in names.items():
-            if isinstance(keys, str):
-                counts[ours] = self.count(keys)
-            else:
-                counts[ours] = self.count(*keys)
+            tried = (keys,) if isinstance(keys, str) else keys
+            counts[ours] = self.count(*tried)
 
         if any(tokens is not None for tokens in counts.values()):
             return Usage(**counts)
@@ -524,14 +532,10 @@ def repeats(names: Iterable[str]) -> Iterator[int]:
 
 def unique(names: Sequence[str]) -> list[str]:
     """The same names, with a number added to repeated ones."""
-    found = []
-    for name, number in zip(names, repeats(names), strict=True):
-        if number:
-            found.append(f"{name} ({number + 1})")
-        else:
-            found.append(name)
-
-    return found
+    return [
+        f"{name} ({number + 1})" if number else name
+        for name, number in zip(names, repeats(names), strict=True)
+    ]
 
 
 def by_name(names: Sequence[str], values: Iterable[_Read]) -> dict[str, _Read]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -26,11 +27,12 @@ from karat_imports.importers._chats import Message, messages, question, tool_cal
 from karat_imports.importers._reading import (
     Json,
     failure,
-    lines,
+    grouped,
+    lines_with,
     recognized,
     said_last,
 )
-from karat_imports.importers._traces import grouped, named_after
+from karat_imports.importers._traces import named_after
 
 __all__ = ["Batch"]
 
@@ -79,16 +81,7 @@ class _Request(msgspec.Struct, frozen=True, kw_only=True):
 def _trials(
     files: Sequence[Path], conditions: dict[str, ImportedCondition], findings: Findings
 ) -> Iterator[ImportedTrial]:
-    def rows(found: Findings) -> Iterator[tuple[str, str, Json]]:
-        for path in files:
-            for place, row in lines(path, found):
-                if (id_ := row.text("custom_id")) is None:
-                    found.lose("line without a custom_id", place)
-                else:
-                    yield place, id_, row
-
-    for place, of_id in grouped(rows, findings):
-        id_ = of_id[0].text("custom_id") or ""
+    for place, id_, of_id in grouped(partial(lines_with, "custom_id", files), findings):
         trials: list[ImportedTrial] = []
         requests = [_request(row) for row in of_id if "body" in row or "params" in row]
         for row in of_id:

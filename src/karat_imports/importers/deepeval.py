@@ -94,11 +94,7 @@ class _File:
     def __init__(self, path: Path) -> None:
         root = document(path, "testRunData", "testCases")
         self.path, self._above = path, ("testRunData",) if root.at("testRunData") else ()
-        if self._above:
-            self.run = root.at(*self._above)
-        else:
-            self.run = document(path, "testCases")
-
+        self.run = root.at("testRunData") or document(path, "testCases")
         self._cached = self.run.at("test_cases_lookup_map")
         if not isinstance(self.run.get("testCases"), list) and not self._cached:
             raise bad_file(path, "holds no test run of DeepEval (expected testCases)")

@@ -28,7 +28,8 @@ from karat_imports.importers._reading import (
     document,
     each_readable,
     failure,
-    groups,
+    grouped,
+    lines,
     utc,
 )
 
@@ -169,7 +170,9 @@ class _File:
     def __init__(self, path: Path) -> None:
         self.path, self.rows, beside = path, 0, Eee.beside(path)
         self.read: dict[str, None] = {}  # the conditions of its instances, in order
-        self.aggregate = document(beside[0]) if beside else Json()
+        self.aggregate = Json()
+        if beside:
+            self.aggregate = document(beside[0])
         self.collection = (self.aggregate.text("evaluation_id") or path.stem).partition("/")[0]
         results = {
             result.text("evaluation_result_id", "evaluation_name"): result
@@ -228,7 +231,7 @@ class _File:
                 )
 
     def trials(self, findings: Findings) -> Iterator[ImportedTrial]:
-        for place, key, rows in groups(self.path, _key, findings):
+        for place, key, rows in grouped(self._keyed, findings):
             if key == _NO_SAMPLE:
                 findings.lose("instance without a sample_id", place)
                 continue
@@ -251,6 +254,17 @@ class _File:
 
             for number, metrics in enumerate(repetitions):
                 yield self._trial(metrics, number, place, findings)
+
+    def _keyed(self, findings: Findings) -> Iterator[tuple[str, Hashable, Json]]:
+        """Each instance with its place, and what it has in common with others of one answer (of
+        several answers, if the repetition is not given).
+        """
+        for place, row in lines(self.path, findings):
+            sample, repetition = row.text("sample_id"), row.at("metadata").text("karat.repetition")
+            if sample is None:
+                yield place, _NO_SAMPLE, row
+            else:
+                yield place, (_condition(row), sample, row.text("sample_hash"), repetition), row
 
     def _trial(
         self, metrics: dict[tuple[str, str], Json], number: int, place: str, findings: Findings
@@ -297,16 +311,6 @@ class _File:
                 },
             },
         )
-
-
-def _key(row: Json) -> Hashable:
-    """What the instances of one answer have in common (of several answers, if the repetition is not
-    given).
-    """
-    sample, repetition = row.text("sample_id"), row.at("metadata").text("karat.repetition")
-    if sample is None:
-        return _NO_SAMPLE
-    return (_condition(row), sample, row.text("sample_hash"), repetition)
 
 
 def _condition(row: Json) -> str:

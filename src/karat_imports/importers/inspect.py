@@ -636,11 +636,7 @@ class _Trial:
         before: set[str] = set()
         for message in sample.chat:
             before.update(str(call.get("id")) for call in message.tool_calls or ())
-        results = {}
-        for message in sample.messages:
-            if message.role == "tool":
-                results[message.tool_call_id] = message
-
+        results = {one.tool_call_id: one for one in sample.messages if one.role == "tool"}
         for call in (call for message in sample.messages for call in message.tool_calls or ()):
             name, arguments, result = (
                 str(call.get("id")),

@@ -157,16 +157,12 @@ class _Samples:
 
     def __init__(self, path: Path) -> None:
         named, beside = _SAMPLES.fullmatch(path.name), LmEval.beside(path)
-        self.path, self.task, self.stamp = (
-            path,
-            named[1] if named else path.stem,
-            named[2] if named else "",
-        )
-        if named and beside:
+        self.path, self.task, self.stamp = path, path.stem, ""
+        if named:
+            self.task, self.stamp = named.groups()
+        self.results = Json()
+        if beside:
             self.results = document(beside[0])
-        else:
-            self.results = Json()
-
         self.model = self.results.text("model_name", "model_source") or path.stem
         combined = self.results.at("configs", self.task).list("metric_list")
         self.of_all = _OF_ALL | {
@@ -256,18 +252,10 @@ def _score(
 def _trial(
     condition: str, sample: str, row: Json, scores: Sequence[ImportedScore]
 ) -> ImportedTrial:
-    doc, requests = row.at("doc"), _requests(row.get("arguments"))
-    responses = row.get("resps")
-    if isinstance(responses, list):
-        flat = []
-        for first in responses:
-            if isinstance(first, list) and first:
-                flat.append(first[0])
-            else:
-                flat.append(first)
-    else:
-        flat = []
-
+    doc, responses = row.at("doc"), row.get("resps")
+    # before version 0.4.5, requests and their arguments were lists
+    requests = [*filter(None, map(_values, _values(row.get("arguments"))))]
+    flat = [next(iter(_values(response)), response) for response in _values(responses)]
     if requests:
         prompt = str(requests[0][0])
     else:
@@ -291,13 +279,8 @@ def _trial(
             choices[best],
             [list(pair) for pair in zip(choices, chances, strict=True)],
         )
-        if (
-            target is not None
-            and target.isdecimal()
-            and len(target) < 9
-            and int(target) < len(choices)
-        ):
-            target = choices[int(target)]
+        by_number = {str(number): choice for number, choice in enumerate(choices)}
+        target = by_number.get(target or "", target)
 
     if key:
         question = str(doc[key])
@@ -322,25 +305,13 @@ def _trial(
     )
 
 
-def _requests(value: object) -> list[list[object]]:
-    """The arguments of each request: an object of objects; before version 0.4.5, a list of
-    lists.
-    """
+def _values(value: object) -> list[object]:
+    """The values of an object or a list; none of anything else."""
     if isinstance(value, dict):
-        requests = list(value.values())
-    elif isinstance(value, list):
-        requests = value
-    else:
-        requests = []
-
-    arguments = []
-    for request in requests:
-        if isinstance(request, dict):
-            arguments.append(list(request.values()))
-        else:
-            arguments.append(request)
-
-    return [values for values in arguments if isinstance(values, list) and values]
+        return [*value.values()]
+    if isinstance(value, list):
+        return value
+    return []
 
 
 def _log_likelihood(response: object) -> float | None:

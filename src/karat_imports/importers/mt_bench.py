@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -24,12 +25,13 @@ from karat.importers import (
 from karat.records import Metric, Reply
 from karat_imports.importers._reading import (
     Json,
-    lines,
+    grouped,
+    lines_with,
     recognized,
     repeats,
     utc,
 )
-from karat_imports.importers._traces import grouped, named_after
+from karat_imports.importers._traces import named_after
 
 __all__ = ["MtBench"]
 
@@ -82,16 +84,9 @@ def _trials(
     metrics: dict[str, Sequence[Metric]],
     findings: Findings,
 ) -> Iterator[ImportedTrial]:
-    def rows(found: Findings) -> Iterator[tuple[str, str, Json]]:
-        for path in files:
-            for place, row in lines(path, found):
-                if (id_ := row.shown("question_id")) is None:
-                    found.lose("line without a question_id", place)
-                else:
-                    yield place, id_, row
-
     kinds: set[str] = set()
-    for place, of_question in grouped(rows, findings):
+    rows = partial(lines_with, "question_id", files)
+    for place, id_, of_question in grouped(rows, findings):
         questions = [row for row in of_question if isinstance(row.get("turns"), list)]
         asked = next(iter(questions), Json())
         judged: dict[tuple[str, int], list[ImportedScore]] = {}
@@ -106,7 +101,7 @@ def _trials(
         for row in answers:
             model = row.text("model_id") or "not named"
             conditions.setdefault(model, ImportedCondition(model=model))
-            yield from _of_answer(row, asked, model, judged)
+            yield from _of_answer(row, asked, (id_, model), judged)
 
         if judged:
             findings.left_out("judgments of answers that are not in the files", place)
@@ -119,11 +114,14 @@ def _trials(
 def _of_answer(
     row: Json,
     asked: Json,
-    model: str,
+    of: tuple[str, str],
     judged: dict[tuple[str, int], list[ImportedScore]],
 ) -> Iterator[ImportedTrial]:
-    """Each turn of each choice; the judges saw the first choice only."""
-    id_ = row.shown("question_id") or ""
+    """Each turn of each choice; the judges saw the first choice only.
+
+    `of`: the id of the question, and the model.
+    """
+    id_, model = of
     for repetition, choice in enumerate(row.list("choices")):
         for turn, said in enumerate(_texts(choice, "turns"), start=1):
             scores = []

@@ -29,7 +29,7 @@ from karat_imports.importers._reading import (
     by_name,
     each_readable,
     failure,
-    groups,
+    grouped,
     items,
     lines,
     said_last,
@@ -142,8 +142,12 @@ class _Log:
         return Stated(file=self.path.name, conditions=(condition,), means=means)
 
     def trials(self, condition: str) -> Iterator[ImportedTrial]:
-        for _, sample, events in groups(self.path, lambda row: row.text("sample_id"), Findings()):
-            yield _trial(str(sample), condition, events)
+        for _, sample, events in grouped(self._keyed, Findings()):
+            yield _trial(sample, condition, events)
+
+    def _keyed(self, findings: Findings) -> Iterator[tuple[str, str | None, Json]]:
+        for place, row in lines(self.path, findings):
+            yield place, row.text("sample_id"), row
 
 
 def _trial(sample: str, condition: str, events: Sequence[Json]) -> ImportedTrial:
@@ -240,11 +244,7 @@ def _output_items(pages: Mapping[Path, bytes], findings: Findings) -> Iterator[I
             if (run, model) not in names:
                 names[run, model] = f"{model} ({run})" if model in names.values() else model
             condition = names[run, model]
-            yield _of_item(
-                row,
-                item.at("item") or item,
-                (identity, condition),
-            )
+            yield _of_item(row, item.at("item") or item, (identity, condition))
 
 
 def _of_item(row: Json, item: Json, at: tuple[str, str]) -> ImportedTrial:
